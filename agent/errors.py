@@ -1,0 +1,56 @@
+"""Errors a caller may want to catch.
+
+* AgentError
+  - PlanError          the policy wrote a plan that cannot run; the sentence goes back to it
+  - SourceError        a source failed (`kind` says how); recorded as a `SearchFailed` step
+  - PolicyError        the engine behind the policy failed, or gave up
+    + ContextFull      the context has no room left for what must come next
+  - SetupError         a setting, file or folder that cannot be used; the sentence names the mend
+    + CorpusError      documents or an index folder that cannot be read
+    + CheckpointError  a checkpoint that is missing, incomplete or corrupt
+
+Wrong arguments raise `ValueError`. A broken invariant is an `assert`.
+"""
+
+from typing import Literal
+
+SourceErrorKind = Literal["auth", "quota", "rate", "bad_query", "upstream", "timeout", "parse"]
+
+
+class AgentError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class PlanError(AgentError):
+    """The text between the search tags is not a plan that can run."""
+
+
+class SourceError(AgentError):
+    """One source could not answer one query.
+
+    `kind` is one of auth, quota, rate, bad_query, upstream, timeout, parse.
+    """
+
+    def __init__(self, why: str, *, kind: SourceErrorKind = "upstream") -> None:
+        super().__init__(why)
+        self.kind: SourceErrorKind = kind
+
+
+class PolicyError(AgentError):
+    """The engine behind the policy failed."""
+
+
+class ContextFull(PolicyError):
+    """The context has no room for the tokens that must come next."""
+
+
+class SetupError(AgentError):
+    """Something the user named cannot be used; the message says what, and the mend."""
+
+
+class CorpusError(SetupError):
+    """Documents or an index folder that cannot be read."""
+
+
+class CheckpointError(SetupError):
+    """A checkpoint that is missing, incomplete or corrupt."""

@@ -1,0 +1,81 @@
+"""The seam between the loop, which sees text, and an engine, which may also keep tokens."""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent.protocols.base import TextProtocol
+from agent.trace import Author, Segment
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to sample. Temperature 0 is greedy."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0
+    """0: no limit."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Text as it was sampled, with ids and log-probabilities from engines that give them."""
+
+    text: str
+    ids: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+
+
+class Context(Protocol):
+    """One context that only grows."""
+
+    @property
+    def segments(self) -> list[Segment]:
+        """Every piece of the context in order; text with ids was never encoded twice."""
+        ...
+
+    @property
+    def tokens(self) -> int:
+        """Length of the whole context in tokens (estimated where the engine does not tell)."""
+        ...
+
+    def generate(self, sampling: Sampling, *, stop: Sequence[str], max_tokens: int) -> AsyncGenerator[Chunk]:
+        """Continue the context until one of `stop` was sampled (its text is included), the policy ends its turn, or
+        `max_tokens` were sampled. What was sampled becomes one `policy` segment, also when the caller closes early.
+
+        Raises:
+            PolicyError: the engine failed; ContextFull where there is no room.
+        """  # noqa: D205 - one sentence over two lines
+        ...
+
+    def append(self, text: str, *, by: Author) -> Segment:
+        """Put text into the context that the policy did not sample. Special tokens in it are plain text."""
+        ...
+
+
+class Policy(Protocol):
+    """What continues a context."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def context_tokens(self) -> int:
+        """The longest context that the engine takes."""
+        ...
+
+    @property
+    def continues(self) -> bool:
+        """Whether it can go on inside its own turn. A chat engine that cannot gets a user turn instead."""
+        ...
+
+    @property
+    def instructed(self) -> bool:
+        """Whether it must be told the protocol's rules (a general chat model), or was trained on the protocol."""
+        ...
+
+    def open(self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = ()) -> Context: ...
+
+    async def aclose(self) -> None: ...

@@ -1,0 +1,81 @@
+"""A protocol is data: the text format that a policy was trained on. Only this object knows how anything is spelled."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from agent.evidence import Frozen, Passage
+
+Role = Literal["thought", "search", "information", "merge", "reflect", "evidence", "answer", "fill", "parents"]
+
+
+class TextProtocol(Frozen):
+    """One text protocol, as read from its TOML file."""
+
+    name: str
+    version: int = 1
+    description: str = ""
+    prompt: str
+    """What a policy that was trained on this protocol reads. `{question}` is replaced."""
+    instructions: str
+    """What a model that was not trained on it must be told (the system message of a chat)."""
+    tags: dict[Role, str]
+    """Role → tag name. Untagged text is thought."""
+    plan: Literal["lines", "queries"]
+    """`lines`: one query a line, with ids, sources, filters and edges. `queries`: queries with a separator between."""
+    separator: str = ","
+    """Between queries, where `plan` is `queries`. A query in double quotes may hold it."""
+    sources: bool = True
+    """Whether a query may name its source. Without it every query asks `all`."""
+    unknown_source: Literal["drop", "reject"] = "reject"
+    max_queries: int = 8
+    max_rounds: int = 4
+    plans: int = 0
+    """How many plans a rollout may hold; 0: as many as rounds."""
+    passages: int = 3
+    """Passages a query."""
+    budget_chars: int = 6000
+    """Characters of title and text that one round may show."""
+    numbering: Literal["rollout", "round"] = "rollout"
+    passage: str = "[{number}] {source}{date} · {title} — {text}"
+    """Template of one passage; `{date}` is " · DATE" or nothing."""
+    wrapper: str = "\n<information>\n{passages}\n</information>\n"
+    """Exact white space around what the environment says."""
+    nothing: str = "Nothing was found."
+    rejected: str = "The plan cannot run: {why}"
+    failed: str = "{node}: the source {source} failed."
+    well_formed: str = ""
+    """A regular expression over the sequence of roles, each written as its name and one space."""
+    stops: tuple[Role, ...] = Field(default=("search", "answer"))
+
+    def opening(self, role: Role) -> str:
+        return f"<{self.tags[role]}>"
+
+    def closing(self, role: Role) -> str:
+        return f"</{self.tags[role]}>"
+
+    @property
+    def stop_texts(self) -> tuple[str, ...]:
+        """The engine stops after one of these."""
+        return tuple(self.closing(role) for role in self.stops)
+
+    @property
+    def policy_roles(self) -> dict[str, Role]:
+        """Tag → role of every block that the policy may write."""
+        return {tag: role for role, tag in self.tags.items() if role not in ("information", "parents")}
+
+    def show(self, passage: Passage) -> str:
+        """One passage as the policy reads it."""
+        date = f" · {passage.date}" if passage.date else ""
+        return self.passage.format(
+            number=passage.number,
+            node=passage.node,
+            source=passage.source,
+            date=date,
+            title=passage.title,
+            text=passage.text,
+        )
+
+    def wrap(self, lines: list[str]) -> str:
+        """What the environment says after a search."""
+        return self.wrapper.format(passages="\n".join(lines) or self.nothing)

@@ -1,0 +1,239 @@
+"""What happened in one rollout. The server, the UI, the rewards, the trainer and the evaluation read this, nothing else.
+
+A `Segment` is a piece of the context with its author. A `Step` is a closed, typed fact that points at its segments.
+A `Delta` is text on its way: it is streamed, never stored.
+"""
+
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.evidence import Frozen, Passage
+from agent.plan import Plan
+
+TRACE_VERSION: Final = 1
+
+Author = Literal["prompt", "policy", "environment", "loop"]
+StopReason = Literal["answered", "forced", "bad_format", "cancelled", "engine", "interrupted"]
+BudgetName = Literal["rounds", "searches", "passages", "policy_tokens", "context", "seconds", "credits", "user"]
+
+
+class Segment(Frozen):
+    """A piece of the context. The loss mask is `by == "policy"`; nothing else marks it."""
+
+    branch: str = "main"
+    by: Author
+    text: str
+    ids: tuple[int, ...] | None = None
+    """Token ids, from engines that give them."""
+    logprobs: tuple[float, ...] | None = None
+    """Natural logarithms, one for each id; only of what the policy sampled."""
+
+
+class _Step(Frozen):
+    segments: tuple[int, ...] = ()
+    """Places in `Trace.segments` that this step was read from or written to."""
+    seconds: float = 0.0
+    """Since the rollout began."""
+
+
+class Thought(_Step):
+    kind: Literal["thought"] = "thought"
+    text: str
+
+
+class Planned(_Step):
+    kind: Literal["planned"] = "planned"
+    round: int
+    plan: Plan
+
+
+class PlanRejected(_Step):
+    kind: Literal["plan_rejected"] = "plan_rejected"
+    round: int
+    text: str
+    why: str
+
+
+class Filled(_Step):
+    kind: Literal["filled"] = "filled"
+    round: int
+    node: str
+    query: str
+
+
+class Searched(_Step):
+    """A node found something, or honestly nothing (`passages` is empty)."""
+
+    kind: Literal["searched"] = "searched"
+    round: int
+    node: str
+    source: str
+    query: str
+    passages: tuple[Passage, ...]
+    took: float = 0.0
+    """Seconds that the source needed."""
+    note: str = ""
+    """For example a filter that the source cannot honour."""
+
+
+class SearchFailed(_Step):
+    kind: Literal["search_failed"] = "search_failed"
+    round: int
+    node: str
+    source: str
+    query: str
+    why: str
+    error: str = "upstream"
+    """The `SourceError.kind`."""
+    took: float = 0.0
+
+
+class Skipped(_Step):
+    kind: Literal["skipped"] = "skipped"
+    round: int
+    node: str
+    why: str
+
+
+class Gathered(_Step):
+    """The numbered passages that the policy was shown in this round."""
+
+    kind: Literal["gathered"] = "gathered"
+    round: int
+    passages: tuple[Passage, ...]
+    dropped: int = 0
+    """Passages that were found but not shown: repeats, and what the budget cut."""
+
+
+class Merged(_Step):
+    kind: Literal["merged"] = "merged"
+    text: str
+
+
+class Reflected(_Step):
+    kind: Literal["reflected"] = "reflected"
+    text: str
+
+
+class Claim(Frozen):
+    """One sentence of the evidence block with the numbers of the passages that it cites."""
+
+    text: str
+    cites: tuple[int, ...]
+
+
+class Evidenced(_Step):
+    kind: Literal["evidenced"] = "evidenced"
+    text: str
+    claims: tuple[Claim, ...]
+
+
+class Answered(_Step):
+    kind: Literal["answered"] = "answered"
+    text: str
+    by: Literal["policy", "loop"] = "policy"
+    """`loop` where the product speaks for itself, for example about a question outside the policy's world."""
+
+
+class Stopped(_Step):
+    kind: Literal["stopped"] = "stopped"
+    reason: StopReason
+    budget: BudgetName | None = None
+    """The budget that ended, when the reason is `forced`."""
+    detail: str = ""
+
+
+Step = Annotated[
+    Thought
+    | Planned
+    | PlanRejected
+    | Filled
+    | Searched
+    | SearchFailed
+    | Skipped
+    | Gathered
+    | Merged
+    | Reflected
+    | Evidenced
+    | Answered
+    | Stopped,
+    Field(discriminator="kind"),
+]
+
+
+class Delta(Frozen):
+    """Text on its way. `role` is the block's role: thought (also untagged text), search, merge, evidence, answer, …"""
+
+    kind: Literal["delta"] = "delta"
+    role: str
+    text: str
+
+
+Event = Step | Delta
+
+
+class Branch(Frozen):
+    """A fork of the context: where it left its parent, and for which node."""
+
+    parent: str
+    segment: int
+    node: str
+
+
+class Usage(Frozen):
+    """What the rollout used. Tokens are the engine's own count, or an estimate by characters where it gives none."""
+
+    prompt_tokens: int = 0
+    policy_tokens: int = 0
+    """Sampled by the policy."""
+    answer_tokens: int = 0
+    environment_tokens: int = 0
+    rounds: int = 0
+    searches: int = 0
+    passages: int = 0
+    credits: float = 0.0
+
+
+class Timings(Frozen):
+    """Seconds of wall time."""
+
+    total: float = 0.0
+    policy: float = 0.0
+    search: float = 0.0
+    first_token: float | None = None
+    answer: float | None = None
+
+
+class Trace(BaseModel):
+    """One rollout for one user turn. Only `agent.rollout` writes to it."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True)
+
+    version: Literal[1] = TRACE_VERSION
+    id: str
+    conversation: str = ""
+    history: tuple[tuple[str, str], ...] = ()
+    """Earlier turns as (question, answer)."""
+    question: str
+    protocol: str
+    policy: str
+    seed: int = 0
+    segments: list[Segment] = Field(default_factory=list[Segment], repr=False)
+    steps: list[Step] = Field(default_factory=list[Step])
+    branches: dict[str, Branch] = Field(default_factory=dict[str, Branch])
+    passages: list[Passage] = Field(default_factory=list[Passage], repr=False)
+    """Every passage that was shown, in order of its number."""
+    infrastructure: bool = False
+    """An error that no fallback healed: such a rollout gives no reward and no gradient."""
+    usage: Usage = Usage()
+    timings: Timings = Timings()
+    versions: dict[str, str] = Field(default_factory=dict[str, str])
+
+    @property
+    def answer(self) -> str | None:
+        return next((s.text for s in reversed(self.steps) if isinstance(s, Answered)), None)
+
+    @property
+    def stopped(self) -> Stopped | None:
+        return next((s for s in reversed(self.steps) if isinstance(s, Stopped)), None)
