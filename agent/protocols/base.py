@@ -37,8 +37,8 @@ class TextProtocol(Frozen):
     budget_chars: int = 6000
     """Characters of title and text that one round may show."""
     numbering: Literal["rollout", "round"] = "rollout"
-    passage: str = "[{number}] {source}{date} · {title} — {text}"
-    """Template of one passage; `{date}` is " · DATE" or nothing."""
+    passage: str = "[{number}] {source}{date} · {head}{text}"
+    """Template of one passage; `{date}` is " · DATE" or nothing, `{head}` is "TITLE — " or nothing."""
     wrapper: str = "\n<information>\n{passages}\n</information>\n"
     """Exact white space around what the environment says."""
     nothing: str = "Nothing was found."
@@ -67,12 +67,13 @@ class TextProtocol(Frozen):
     def show(self, passage: Passage) -> str:
         """One passage as the policy reads it."""
         date = f" · {passage.date}" if passage.date else ""
+        head = f"{passage.title} — " if passage.title else ""
         return self.passage.format(
             number=passage.number,
             node=passage.node,
             source=passage.source,
             date=date,
-            title=passage.title,
+            head=head,
             text=passage.text,
         )
 
