@@ -1,0 +1,168 @@
+"""Every knob, read once: flag > environment (`CAIRN_…`) > `cairn.toml` > default. Nobody else reads `os.environ`."""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from agent.errors import SetupError
+
+PREFIX: Final = "CAIRN_"
+CONFIG_FILE: Final = Path("cairn.toml")
+
+
+def _split(value: object) -> object:
+    """`web,news` as a flag or in the environment is the list ["web", "news"] of a file."""
+    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+
+class BudgetSettings(BaseModel):
+    """What one rollout may use. A budget that is left out keeps the loop's own default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rounds: int | None = Field(default=None, ge=0)
+    searches: int | None = Field(default=None, ge=0)
+    passages: int | None = Field(default=None, ge=0)
+    policy_tokens: int | None = Field(default=None, ge=1)
+    context_tokens: int | None = Field(default=None, ge=1)
+    seconds: float | None = Field(default=None, gt=0)
+    search_seconds: float | None = Field(default=None, gt=0)
+
+
+class CairnSettings(BaseSettings):
+    """All settings of the agent and of its server. A key that nobody declared is refused."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True, hide_input_in_errors=True
+    )
+
+    policy: Literal["embedded", "openai"] = "embedded"
+    """What writes: the shipped checkpoint, or a model behind an OpenAI-compatible endpoint."""
+    checkpoint: Path | None = None
+    """Folder of an exported checkpoint for `embedded`; left out, the newest one that is shipped."""
+    base_url: str = ""
+    """Of the endpoint, for example http://127.0.0.1:11434/v1."""
+    model: str = ""
+    """Name of the model at the endpoint."""
+    api_key: SecretStr = SecretStr("")
+    """Of the endpoint."""
+    protocol: str = "cairn"
+    """Name of a built-in protocol, or the path of a protocol file."""
+    temperature: float = Field(default=0.0, ge=0, le=2)
+
+    sources: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ()
+    """Names of the sources that a plan may ask; empty: all that there are."""
+    corpus: Path | None = None
+    """Your documents, or an index of them; it answers under every source's name."""
+    world: str = "test"
+    """The little world that answers where there is no corpus: test, test-v1, demo, or a folder."""
+    budgets: BudgetSettings = BudgetSettings()
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8000, ge=0, le=65535)
+    server_key: SecretStr = SecretStr("")
+    """What clients of the server must send as their bearer token; empty: nothing."""
+    insecure: bool = False
+    """Serve other machines although there is no `server_key`."""
+    max_question_chars: int = Field(default=20_000, ge=1)
+    max_body_bytes: int = Field(default=4 * 1024 * 1024, ge=1)
+
+    debug: bool = False
+    """Show the traceback of an unexpected error."""
+    data: Path = Path("../shared/data")
+    """Large data sets that only tests look for."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _an_endpoint_is_a_policy(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """Who names an endpoint and no policy means the endpoint."""
+        return {"policy": "openai"} | given if given.get("base_url") else given
+
+
+def load_settings(config: Path | None = None, **flags: Any) -> CairnSettings:
+    """Read the settings once, at a door of the product.
+
+    Args:
+        config: the settings file; without it `cairn.toml` in the current folder, if there is one.
+        flags: what the command line said; None means that it said nothing.
+
+    Raises:
+        SetupError: an unknown key, a wrong value or an unreadable file.
+    """
+    file = _read(config or CONFIG_FILE) if config or CONFIG_FILE.exists() else {}
+    said = {name: value for name, value in flags.items() if value is not None}
+    _refuse_unknown_environment(os.environ)
+    try:
+        return _layered(file)(**said)
+    except ValidationError as error:
+        raise SetupError("; ".join(_sentence(detail) for detail in error.errors(include_input=False))) from error
+    except SettingsError as error:
+        raise SetupError(f"the environment holds a setting that cannot be read: {error}") from error
+
+
+def _layered(file: dict[str, Any]) -> type[CairnSettings]:
+    """The settings with what a file says underneath flags and environment."""
+
+    class Layered(CairnSettings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return init_settings, env_settings, InitSettingsSource(settings_cls, init_kwargs=file)
+
+    return Layered
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SetupError(f"the settings file {path} cannot be read: {error}") from error
+
+
+def _names() -> list[str]:
+    """Every setting as it is written in a file: nested ones with a dot."""
+    nested = [f"budgets.{name}" for name in BudgetSettings.model_fields]
+    return [name for name in CairnSettings.model_fields if name != "budgets"] + nested
+
+
+def _refuse_unknown_environment(environment: Mapping[str, str]) -> None:
+    known = {PREFIX + name.upper().replace(".", "__") for name in _names()} | {f"{PREFIX}BUDGETS"}
+    for name in environment:
+        if name.upper().startswith(PREFIX) and name.upper() not in known:
+            raise SetupError(f"the environment variable {name} is no setting{_nearest(name.upper(), known)}")
+
+
+def _sentence(detail: Mapping[str, Any]) -> str:
+    name = ".".join(str(part) for part in detail["loc"])
+    if detail["type"] == "extra_forbidden":
+        return f"there is no setting {name!r}{_nearest(name, _names())}"
+    return f"the setting {name!r} cannot be used: {detail['msg']}"
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.75)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def wants_debug() -> bool:
+    """Whether the environment asks for tracebacks; readable also when the other settings are not."""
+    return os.environ.get(f"{PREFIX}DEBUG", "").lower() in {"1", "true", "yes", "on"}
