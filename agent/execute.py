@@ -1,0 +1,145 @@
+"""Run a plan: every node as soon as its own parents are done."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from agent.errors import SourceError
+from agent.evidence import Passage
+from agent.plan import Filter, Node, Plan
+from agent.sources.base import Source
+from agent.trace import Searched, SearchFailed
+
+Found = dict[str, list[Passage]]
+"""Node id → what it found, best first; a node that failed is not there."""
+
+_Call = tuple[str, str, tuple[Filter, ...]]
+
+
+async def execute(
+    plan: Plan,
+    sources: Mapping[str, Source],
+    *,
+    round: int,
+    limit: int,
+    seconds: float,
+    emit: Callable[[Searched | SearchFailed], None],
+) -> Found:
+    """Run every node, telling `emit` as each one ends. Children of a failed node run too.
+
+    Args:
+        plan: what to run; every source that it names is in `sources`.
+        sources: the sources by name.
+        round: number of the search round, for the steps.
+        limit: passages a node.
+        seconds: how long a node may take.
+        emit: is told of each node's step the moment it ends.
+
+    Returns:
+        What each node found, in the plan's order. Nodes with the same source, query and filters share one call.
+    """
+    return await _Execution(plan, sources, round=round, limit=limit, seconds=seconds, emit=emit).run()
+
+
+class _Execution:
+    def __init__(
+        self,
+        plan: Plan,
+        sources: Mapping[str, Source],
+        *,
+        round: int,
+        limit: int,
+        seconds: float,
+        emit: Callable[[Searched | SearchFailed], None],
+    ) -> None:
+        self._plan = plan
+        self._sources = sources
+        self._round = round
+        self._limit = limit
+        self._seconds = seconds
+        self._emit = emit
+        self._waits_for = {node.id: len(node.parents) for node in plan.nodes}
+        self._children: dict[str, list[Node]] = {node.id: [] for node in plan.nodes}
+        for node in plan.nodes:
+            for parent in node.parents:
+                self._children[parent].append(node)
+        self._calls: dict[_Call, asyncio.Future[list[Passage]]] = {}
+        self._found: Found = {}
+
+    async def run(self) -> Found:
+        async with asyncio.TaskGroup() as group:
+            for node in self._plan.nodes:
+                if not node.parents:
+                    group.create_task(self._node(node, group))
+        return {node.id: self._found[node.id] for node in self._plan.nodes if node.id in self._found}
+
+    async def _node(self, node: Node, group: asyncio.TaskGroup) -> None:
+        """Run one node, then start each child that waited for it alone."""
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        try:
+            passages = await self._ask_once(node)
+        except SourceError as error:
+            step = SearchFailed(
+                round=self._round,
+                node=node.id,
+                source=node.source,
+                query=node.query,
+                why=str(error),
+                error=error.kind,
+                took=clock() - started,
+            )
+        else:
+            self._found[node.id] = passages = [_found_by(node, n, p) for n, p in enumerate(passages, start=1)]
+            step = Searched(
+                round=self._round,
+                node=node.id,
+                source=node.source,
+                query=node.query,
+                passages=tuple(passages),
+                took=clock() - started,
+            )
+        self._emit(step)
+        for child in self._children[node.id]:
+            self._waits_for[child.id] -= 1
+            if not self._waits_for[child.id]:
+                group.create_task(self._node(child, group))
+
+    async def _ask_once(self, node: Node) -> list[Passage]:
+        """Ask, unless an equal query was asked or is on its way: then share what it gives."""
+        call = (node.source, node.query, node.filters)
+        if shared := self._calls.get(call):
+            return await asyncio.shield(shared)
+        self._calls[call] = asyncio.get_running_loop().create_future()
+        try:
+            passages = await self._ask(node)
+        except SourceError as error:
+            self._calls[call].set_exception(error)
+            self._calls[call].exception()  # it was seen: nobody need share a failure
+            raise
+        self._calls[call].set_result(passages)
+        return passages
+
+    async def _ask(self, node: Node) -> list[Passage]:
+        """Ask one source. Whatever goes wrong in it comes out as `SourceError`: this is the one boundary."""
+        limit = asyncio.timeout(self._seconds)
+        try:
+            async with limit:
+                source = self._sources[node.source]
+                found = await source.search(node.query, limit=self._limit, filters=node.filters)
+                return list(found[: self._limit])
+        except SourceError:
+            raise
+        except TimeoutError as error:
+            why = f"no answer in {self._seconds:g} s" if limit.expired() else f"it timed out: {error}"
+            raise SourceError(why, kind="timeout") from error
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise SourceError("the source gave up on itself") from error
+        except Exception as error:  # a source is third-party code and raises anything
+            raise SourceError(f"{type(error).__name__}: {error}") from error
+
+
+def _found_by(node: Node, rank: int, passage: Passage) -> Passage:
+    return passage.model_copy(update={"node": node.id, "rank": passage.rank or rank})

@@ -1,0 +1,94 @@
+"""Cut a stream of sampled text into blocks. It reads what the policy wrote and nothing else."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from agent.protocols.base import Role
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Text of a block that is still open."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """The whole text of a block. `tagged` is false for text that stood outside of all tags."""
+
+    role: Role
+    text: str
+    tagged: bool = True
+
+
+class TagReader:
+    """Feed it text in pieces of any size; it gives a `Piece` as text comes, and a `Block` when one ends.
+
+    Text outside of tags is thought; white space alone is nothing. Inside a block only its own closing tag counts, so a
+    thought may speak of other tags. How the text is cut changes neither the blocks nor their pieces joined together.
+    """
+
+    def __init__(self, roles: Mapping[str, Role], *, opened: Role | None = None) -> None:
+        """Read the tags of `roles` (tag → role), from inside the block `opened` if the prompt or the loop opened it."""
+        self._openings: dict[str, Role] = {f"<{tag}>": role for tag, role in roles.items()}
+        self._closings: dict[Role, str] = {role: f"</{tag}>" for tag, role in roles.items()}
+        if opened is not None and opened not in self._closings:
+            raise ValueError(f"no tag has the role {opened!r}")
+        self._role: Role | None = opened
+        self._text = ""
+        self._tail = ""
+
+    @property
+    def open_role(self) -> Role | None:
+        """The role of the tag that is open; None outside of all tags."""
+        return self._role
+
+    def feed(self, text: str) -> Iterator[Piece | Block]:
+        """Read on. Exhaust what it gives before feeding again."""
+        self._tail += text
+        while found := self._next_mark():
+            at, mark = found
+            yield from self._take(self._tail[:at])
+            self._tail = self._tail[at + len(mark) :]
+            if block := self._end_block():
+                yield block
+            self._role = self._openings[mark] if self._role is None else None
+        safe = len(self._tail) - self._partial()
+        yield from self._take(self._tail[:safe])
+        self._tail = self._tail[safe:]
+
+    def close(self) -> Iterator[Piece | Block]:
+        """The stream has ended: give what was held back, then the block that nobody closed, if it says anything."""
+        yield from self._take(self._tail)
+        self._tail = ""
+        if self._text.strip() and (block := self._end_block()):
+            yield block
+
+    def _marks(self) -> tuple[str, ...]:
+        return tuple(self._openings) if self._role is None else (self._closings[self._role],)
+
+    def _next_mark(self) -> tuple[int, str] | None:
+        hits = [(at, mark) for mark in self._marks() if (at := self._tail.find(mark)) >= 0]
+        return min(hits, default=None)
+
+    def _partial(self) -> int:
+        """Length of the longest end of the tail that may be the start of a mark."""
+        at = self._tail.rfind("<")
+        end = self._tail[at:]
+        return len(end) if at >= 0 and any(mark.startswith(end) for mark in self._marks()) else 0
+
+    def _take(self, text: str) -> Iterator[Piece]:
+        if self._role is None and not self._text:
+            text = text.lstrip()  # white space between blocks belongs to nobody
+        if text:
+            self._text += text
+            yield Piece(self._role or "thought", text)
+
+    def _end_block(self) -> Block | None:
+        """What was read since the last mark; a tagged block may be empty, text outside of tags may not."""
+        text, self._text = self._text, ""
+        if self._role is None and not text:
+            return None
+        return Block(self._role or "thought", text, tagged=self._role is not None)
