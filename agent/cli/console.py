@@ -1,23 +1,37 @@
 """Where commands write: results on standard output, everything else on standard error."""
 
+import unicodedata
 from functools import cache
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 
 @cache
 def output() -> Console:
     """Standard output, for results."""
-    return Console(highlight=False, soft_wrap=True)
+    return Console(highlight=False)
 
 
 @cache
 def messages() -> Console:
     """Standard error, for notices, progress and complaints."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return Console(stderr=True, highlight=False)
+
+
+def note(sentence: str) -> None:
+    """Say something on standard error that is good to know."""
+    messages().print(Text(printable(sentence), style="yellow"), soft_wrap=True)
 
 
 def complain(sentence: str) -> None:
     """Say on standard error why something was not done."""
-    messages().print(f"[bold red]cairn:[/] {escape(sentence)}")
+    messages().print(Text.assemble(("cairn: ", "bold red"), printable(sentence)), soft_wrap=True)
+
+
+def printable(text: str) -> str:
+    """Text from elsewhere without what a terminal would obey: control characters, and marks that turn the direction."""
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _OBEYED)
+
+
+_OBEYED = {"Cc", "Cf", "Cs", "Co"}

@@ -1,0 +1,118 @@
+"""`cairn ask`: one question, its trace drawn while it happens, and the answer."""
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli.console import complain, note, output
+from agent.cli.options import (
+    BaseUrlOption,
+    CheckpointOption,
+    ConfigOption,
+    CorpusOption,
+    JsonOption,
+    ModelOption,
+    PolicyOption,
+    ProtocolOption,
+    SourcesOption,
+    WorldOption,
+)
+
+if TYPE_CHECKING:
+    from agent.rollout import Agent
+    from agent.trace import Trace
+
+_EXAMPLES = """
+[bold]Examples[/bold]
+
+cairn ask "Where was the director of Aurora Falls born?"
+
+cairn ask "Who wrote the report?" --corpus ./reports --base-url http://127.0.0.1:11434/v1 --model qwen3:8b
+
+cairn ask --json "…" | jq .steps
+
+echo "a long question" | cairn ask -
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add `ask` to the root."""
+    app.command("ask", epilog=_EXAMPLES)(ask)
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="The question; - reads it from standard input.")],
+    *,
+    policy: PolicyOption = None,
+    base_url: BaseUrlOption = None,
+    model: ModelOption = None,
+    checkpoint: CheckpointOption = None,
+    protocol: ProtocolOption = None,
+    sources: SourcesOption = None,
+    corpus: CorpusOption = None,
+    world: WorldOption = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask one question and watch how it is answered.
+
+    The policy thinks, plans searches, runs them at the same time, merges what was found, writes down its evidence
+    and answers. Without a terminal, or with --json, nothing moves: the steps, or the whole trace, are printed.
+    """
+    from agent.build import build_agent, notices
+    from agent.settings import load_settings
+
+    settings = load_settings(
+        config,
+        policy=policy,
+        base_url=base_url,
+        model=model,
+        checkpoint=checkpoint,
+        protocol=protocol,
+        sources=sources,
+        corpus=corpus,
+        world=world,
+    )
+    asked = _read(question, max_chars=settings.max_question_chars)
+    agent = build_agent(settings)
+    for notice in notices(settings):
+        note(notice)
+    trace = asyncio.run(_answer(agent, asked, as_json=as_json))
+    if trace.answer is None:
+        complain(f"there is no answer: {trace.stopped.detail if trace.stopped else 'the rollout did not end'}")
+        raise typer.Exit(1)
+
+
+def _read(question: str, *, max_chars: int) -> str:
+    asked = (sys.stdin.read() if question == "-" else question).strip()
+    if not asked:
+        raise typer.BadParameter("the question is empty", param_hint="QUESTION")
+    if len(asked) > max_chars:
+        raise typer.BadParameter(
+            f"the question has {len(asked):,} characters, and at most {max_chars:,} are read", param_hint="QUESTION"
+        )
+    return asked
+
+
+async def _answer(agent: "Agent", question: str, *, as_json: bool) -> "Trace":
+    """Run the rollout; Ctrl-C cancels it at whatever it waits for."""
+    trace = agent.new_trace(question)
+    try:
+        if as_json:
+            await agent.run(trace)
+            typer.echo(trace.model_dump_json())
+        else:
+            await _draw(agent, trace)
+    finally:
+        await agent.policy.aclose()
+    return trace
+
+
+async def _draw(agent: "Agent", trace: "Trace") -> None:
+    from agent.cli.draw import TraceView
+
+    with TraceView(output()) as view:
+        await agent.run(trace, emit=view.show)
+        view.finish(trace)

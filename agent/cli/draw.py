@@ -1,0 +1,211 @@
+"""A rollout as a person watches it: closed steps stay on the page, what is still open is redrawn below them."""
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from agent.cli.console import printable
+from agent.cli.report import cited_passages, closing_line
+from agent.evidence import Passage
+from agent.plan import Node, Plan
+from agent.trace import (
+    Answered,
+    Delta,
+    Event,
+    Evidenced,
+    Gathered,
+    Merged,
+    Planned,
+    PlanRejected,
+    Reflected,
+    Searched,
+    SearchFailed,
+    Skipped,
+    Step,
+    Stopped,
+    Thought,
+    Trace,
+)
+
+_OPEN_CHARS = 600
+"""How much of an open block is redrawn; a longer one shows its end."""
+_SNIPPET_CHARS = 120
+_LABELS = {"thought": "thinking", "search": "planning", "merge": "merging", "evidence": "evidence", "answer": "answer"}
+
+Ended = Searched | SearchFailed | Skipped
+
+
+class TraceView:
+    """Draws events as they come. In a terminal the open block and the running plan move; elsewhere nothing does."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, refresh_per_second=12, transient=True) if console.is_terminal else None
+        self._delta: Delta | None = None
+        self._plan: Plan | None = None
+        self._ended: dict[str, Ended] = {}
+        self._over = False
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._live:
+            self._live.update(Group())
+            self._live.stop()
+
+    def show(self, event: Event) -> None:
+        """Draw one event; what it closes is printed for good."""
+        if isinstance(event, Delta):
+            grown = self._delta.text if self._delta and self._delta.role == event.role else ""
+            self._delta = Delta(role=event.role, text=grown + event.text)
+            self._redraw()
+            return
+        self._delta = None
+        self._over = isinstance(event, Stopped)
+        closed = list(self._closed(event))
+        self._redraw()
+        for piece in closed:
+            self._print(piece)
+
+    def finish(self, trace: Trace) -> None:
+        """What stands below the answer: the cited passages, how it ended and what it used."""
+        if cited := cited_passages(trace):
+            self._print(Text("Sources", style="bold"))
+            for passage in cited:
+                self._print(_indented(_source_line(passage)))
+        self._print(Text(closing_line(trace), style="dim"))
+
+    def _redraw(self) -> None:
+        if self._live:
+            self._live.update(self._open())
+
+    def _print(self, piece: RenderableType) -> None:
+        self._console.print(piece, soft_wrap=self._live is None)
+
+    def _closed(self, step: Step) -> Iterator[RenderableType]:
+        match step:
+            case Thought():
+                yield Text(_clean(step.text), style="dim italic")
+            case Planned():
+                self._plan, self._ended = step.plan, {}
+            case PlanRejected():
+                yield Text(f"The plan was rejected: {_clean(step.why)}", style="yellow")
+            case Searched() | SearchFailed() | Skipped():
+                self._ended[step.node] = step
+            case Gathered():
+                yield from self._gathered(step)
+            case Merged() | Reflected():
+                yield _block("Merge" if isinstance(step, Merged) else "Reflect", [Text(_clean(step.text))])
+            case Evidenced():
+                yield _block("Evidence", [_claim(c.text, c.cites) for c in step.claims] or [Text(_clean(step.text))])
+            case Answered():
+                yield self._answer(step)
+            case _:
+                pass
+
+    def _gathered(self, step: Gathered) -> Iterator[RenderableType]:
+        if self._plan:
+            yield _block(f"Search {step.round}", [self._row(node) for node in self._plan.nodes])
+            self._plan = None
+        lines: list[RenderableType] = [_passage_line(passage) for passage in step.passages]
+        if step.dropped:
+            lines.append(Text(f"{step.dropped} more not shown (repeats, or no room)", style="dim"))
+        yield _block("Found", lines or [Text("nothing", style="yellow")])
+
+    def _answer(self, step: Answered) -> RenderableType:
+        if self._live is None:
+            return Text(f"Answer: {_clean(step.text)}")
+        return Panel(Text(_clean(step.text), style="bold"), title="Answer", title_align="left", border_style="green")
+
+    def _open(self) -> RenderableType:
+        """What is still moving."""
+        parts: list[RenderableType] = []
+        if self._plan:
+            parts.append(_block("Searching", [self._row(node) for node in self._plan.nodes]))
+        if self._delta:
+            label = _LABELS.get(self._delta.role, self._delta.role)
+            parts.append(Spinner("dots", Text(f" {label}", style="cyan")))
+            parts.append(_indented(Text(_clean(self._delta.text[-_OPEN_CHARS:]), style="dim")))
+        elif not self._plan and not self._over:
+            parts.append(Spinner("dots", Text(" waiting for the policy", style="dim")))
+        return Group(*parts)
+
+    def _row(self, node: Node) -> RenderableType:
+        """One node of the plan in its state: waiting for its parents, running, or how it ended."""
+        ended = self._ended.get(node.id)
+        if ended is None:
+            waits = [parent for parent in node.parents if parent not in self._ended]
+            mark: RenderableType = (
+                Text("·", style="dim") if waits or self._live is None else Spinner("dots", style="cyan")
+            )
+            return _grid(mark, _query(node), Text(f"waits for {', '.join(waits)}" if waits else "", style="dim"))
+        match ended:
+            case Searched():
+                some = f"{len(ended.passages)} found" if ended.passages else "nothing found"
+                note = f" · {_clean(ended.note)}" if ended.note else ""
+                mark = Text("✓", style="green")
+                told = Text(f"{some} · {ended.took * 1000:.0f} ms{note}", style="green" if ended.passages else "yellow")
+            case SearchFailed():
+                mark, told = Text("✗", style="red"), Text(f"{ended.error}: {_clean(ended.why)}", style="red")
+            case Skipped():
+                mark, told = Text("-", style="dim"), Text(f"skipped: {_clean(ended.why)}", style="dim")
+        return _grid(mark, _query(node, getattr(ended, "query", "")), told)
+
+
+def _grid(mark: RenderableType, query: Text, told: Text) -> RenderableType:
+    if isinstance(mark, Text):
+        return Text.assemble(mark, " ", query, "  ", told)
+    row = Table.grid(padding=(0, 1))
+    row.add_row(mark, query, told)
+    return row
+
+
+def _query(node: Node, asked: str = "") -> Text:
+    filters = "".join(f", {condition.name} {condition.value}" for condition in node.filters)
+    tail = f" ({_clean(node.source + filters)})"
+    return Text.assemble((f"{_clean(node.id)}: ", "bold cyan"), _clean(asked or node.query), (tail, "cyan"))
+
+
+def _block(title: str, lines: list[RenderableType]) -> RenderableType:
+    return Group(Text(title, style="bold"), *(_indented(line) for line in lines))
+
+
+def _indented(piece: RenderableType) -> RenderableType:
+    return Padding(piece, (0, 0, 0, 2), expand=False)
+
+
+def _claim(text: str, cites: tuple[int, ...]) -> RenderableType:
+    marks = " ".join(f"[{number}]" for number in cites)
+    return Text.assemble("• ", _clean(text), (f" {marks}" if marks and marks not in text else "", "cyan"))
+
+
+def _passage_line(passage: Passage) -> Text:
+    text = _clean(passage.text).replace("\n", " ")
+    short = text if len(text) <= _SNIPPET_CHARS else text[: _SNIPPET_CHARS - 1] + "…"
+    line = Text.assemble((f"[{passage.number}] ", "cyan"), _place(passage), (f" — {short}", "dim"))
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
+
+
+def _source_line(passage: Passage) -> Text:
+    url = f"  {_clean(passage.url)}" if passage.url else ""
+    return Text.assemble((f"[{passage.number}] ", "cyan"), _place(passage), (url, "dim"))
+
+
+def _place(passage: Passage) -> str:
+    return _clean(" · ".join(part for part in (passage.source, passage.date, passage.title) if part))
+
+
+def _clean(text: str) -> str:
+    return printable(text).strip()
