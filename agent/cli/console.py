@@ -1,5 +1,7 @@
 """Where commands write: results on standard output, everything else on standard error."""
 
+import json
+import sys
 import unicodedata
 from functools import cache
 
@@ -27,6 +29,11 @@ def note(sentence: str) -> None:
 def complain(sentence: str) -> None:
     """Say on standard error why something was not done."""
     messages().print(Text.assemble(("cairn: ", "bold red"), printable(sentence)), soft_wrap=True)
+
+
+def print_json(value: object) -> None:
+    """Print one JSON object on standard output, and nothing else."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
 
 
 def printable(text: str) -> str:

@@ -1,0 +1,77 @@
+"""Invented names. Words are kept apart by split for good: no name of a test world ever occurs in a training world.
+
+A word is a stem of four letters and an ending that fits its kind ("Bren" + "ova"), so that a small vocabulary can spell
+every word in few tokens, whichever split it belongs to.
+"""
+
+import hashlib
+import random
+from functools import cache
+from typing import Literal
+
+Split = Literal["train", "dev", "test"]
+SPLITS: tuple[Split, ...] = ("train", "dev", "test")
+
+_SHARES = {"train": 70, "dev": 80, "test": 100}
+"""Percent of all words, cumulated."""
+
+_ONSETS = "b d f g h j k l m n p r s t v w z".split()
+_CLUSTERS = "bl br cl dr fl gr kr pl pr sk sl sp st tr".split()
+_VOWELS = "a e i o u".split()
+_CODAS = "l m n r s t k d".split()
+_DOUBLE_CODAS = "ld lk lm ln lt lv mb nd nk nt rd rk rl rm rn rs rt rv sk st".split()
+_N_STEMS = 300
+
+ENDINGS: dict[str, tuple[str, ...]] = {
+    "first": ("a", "o", "is", "en", "ia", "el", "une", "ico", "ora", "im"),
+    "last": ("ov", "ard", "esen", "ik", "uto", "ell", "ado", "wick", "ane", "ey"),
+    "city": ("ton", "burg", "aven", "ford", "mouth", "stad", "ora", "holm", "wick", "dale"),
+    "country": ("ia", "land", "istan", "mark", "onia"),
+    "org": ("ex", "ium", "ax", "tec", "on", "ica", "yx", "ent"),
+    "work": ("ine", "a", "ow", "ess", "ire", "une", "um"),
+    "thing": ("ian", "ic", "an", "ite", "oid", "al", "us"),
+}
+
+
+@cache
+def stems() -> tuple[str, ...]:
+    """The stems, the same in every split: consonant and vowel frames of exactly four letters."""
+    frames = [c + v + k for c in _ONSETS for v in _VOWELS for k in _DOUBLE_CODAS]
+    frames += [c + v + k for c in _CLUSTERS for v in _VOWELS for k in _CODAS]
+    return tuple(sorted(random.Random("stems").sample(sorted(set(frames)), _N_STEMS)))
+
+
+def split_of(word: str) -> Split:
+    """The only split whose worlds may use this word."""
+    place = int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big") % 100
+    return next(split for split in SPLITS if place < _SHARES[split])
+
+
+@cache
+def words(kind: str, split: Split) -> tuple[str, ...]:
+    """Every word of one kind (first, last, city, country, org, work, thing) that a split may use."""
+    every = (stem.capitalize() + ending for stem in stems() for ending in ENDINGS[kind])
+    return tuple(word for word in every if split_of(word) == split)
+
+
+class Namer:
+    """Gives out names, each only once."""
+
+    def __init__(self, rng: random.Random, split: Split) -> None:
+        self._rng = rng
+        self._split: Split = split
+        self._used: set[str] = set()
+
+    def word(self, kind: str) -> str:
+        pool = words(kind, self._split)
+        while (word := self._rng.choice(pool)) in self._used:
+            pass
+        self._used.add(word)
+        return word
+
+    def person(self) -> str:
+        first, last = words("first", self._split), words("last", self._split)
+        while (name := f"{self._rng.choice(first)} {self._rng.choice(last)}") in self._used:
+            pass
+        self._used.add(name)
+        return name

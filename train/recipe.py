@@ -1,0 +1,104 @@
+"""Recipes: everything that decides how a run ends, read once from a TOML file."""
+
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agent.errors import SetupError
+from agent.world.names import Split
+from agent.world.questions import QuestionType
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ModelShape(_Part):
+    """Shape of a Qwen3 model. `head_dim` must be one that every engine takes (32 or 64)."""
+
+    width: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: Literal[32, 64]
+    inner: int
+    vocabulary: int
+    context: int
+
+
+class Data(_Part):
+    """Where trajectories come from: world after world, `questions_per_world` from each, shuffled pool by pool."""
+
+    split: Split = "train"
+    people: int
+    questions_per_world: int
+    worlds_per_pool: int
+    max_tokens: int
+    """Longer trajectories are left out."""
+
+
+class Optimizer(_Part):
+    tokens: int
+    batch_tokens: int
+    muon_lr: float
+    adamw_lr: float
+    final_lr: float
+    warmup_steps: int
+    weight_decay: float
+    clip: float
+    bf16: bool
+
+
+class Weights(_Part):
+    """Weight of a token in the loss, by what it is."""
+
+    policy: float
+    answer: float
+    environment: float
+
+
+class Stage(_Part):
+    """A part of the curriculum: which questions, until which share of all tokens."""
+
+    until: float = Field(gt=0, le=1)
+    mix: dict[QuestionType, float]
+
+
+class Report(_Part):
+    every_steps: int
+    evaluate_every_steps: int
+    dev_questions: int
+    save_every_steps: int
+
+
+class SftRecipe(_Part):
+    """Supervised fine-tuning (or training from nothing) on oracle trajectories."""
+
+    kind: Literal["sft"]
+    name: str
+    protocols: tuple[str, ...]
+    seed: int
+    model: ModelShape
+    data: Data
+    optimizer: Optimizer
+    weights: Weights
+    curriculum: tuple[Stage, ...]
+    report: Report
+
+    def stage(self, progress: float) -> Stage:
+        """The stage at a share of all tokens."""
+        return next((stage for stage in self.curriculum if progress < stage.until), self.curriculum[-1])
+
+
+def read_recipe(path: Path) -> SftRecipe:
+    """Read a recipe.
+
+    Raises:
+        SetupError: the file is missing, no TOML, or has a wrong or unknown key.
+    """
+    try:
+        return SftRecipe.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
+        raise SetupError(f"recipe {path} cannot be used: {error}") from error

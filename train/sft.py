@@ -1,0 +1,316 @@
+"""Supervised training on oracle trajectories: from nothing to a policy. One process, CPU or one GPU.
+
+Departures from a textbook loop: hidden matrices are trained with Muon, everything else with AdamW; tokens of the
+environment keep a small weight in the loss (they teach copying early); batches hold trajectories of like length.
+A run that is stopped and resumed ends in the same weights as one that never stopped.
+"""
+
+import json
+import math
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from agent.errors import SetupError
+from agent.protocols import protocol_named
+from agent.world.world import make_world
+from train.recipe import SftRecipe
+from train.tokenizer import EOS, PAD, train_tokenizer
+from train.trajectories import Example, pool_batches, to_example, trajectory
+
+Tell = Callable[["Progress"], None]
+
+
+@dataclass
+class Place:
+    """Where a run is: everything that decides which batch comes next."""
+
+    step: int = 0
+    tokens: int = 0
+    pool: int = 0
+    batch: int = 0
+    pool_progress: float = 0.0
+    """Share of all tokens when this pool began; it fixes the pool's curriculum stage."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a step tells: losses and accuracy are of policy tokens, of the last batch."""
+
+    step: int
+    tokens: int
+    seconds: float
+    loss: float
+    policy_loss: float
+    accuracy: float
+    dev_tokens_right: float | None = None
+    dev_trajectories_right: float | None = None
+    """Share of held-out trajectories in which the policy's every token is the most likely one."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Tensors of [rows, length]; padding has weight 0."""
+
+    ids: torch.Tensor
+    weights: torch.Tensor
+    policy: torch.Tensor
+
+
+def collate(examples: list[Example], device: torch.device) -> Batch:
+    """Pad on the right. Attention is causal, so padding needs no mask: no real token sees it."""
+    length = max(len(example.ids) for example in examples)
+    ids = torch.zeros((len(examples), length), dtype=torch.long)
+    weights = torch.zeros((len(examples), length))
+    policy = torch.zeros((len(examples), length), dtype=torch.bool)
+    for row, example in enumerate(examples):
+        size = len(example.ids)
+        ids[row, :size] = torch.tensor(example.ids)
+        weights[row, :size] = torch.tensor(example.weights)
+        policy[row, :size] = torch.tensor(example.policy)
+    return Batch(ids.to(device), weights.to(device), policy.to(device))
+
+
+class SftRun:
+    """One run in one folder: `state.pt` to resume from, `hub/` with the model, `log.jsonl` with what happened."""
+
+    def __init__(self, recipe: SftRecipe, out: Path) -> None:
+        self.recipe = recipe
+        self.out = out
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.place = Place()
+        out.mkdir(parents=True, exist_ok=True)
+        torch.manual_seed(recipe.seed)
+        self.tokenizer = self._tokenizer()
+        self.model = Qwen3ForCausalLM(_config(recipe, self.tokenizer)).to(self.device)
+        self._optimizers = _optimizers(self.model, recipe)
+
+    @property
+    def done(self) -> bool:
+        return self.place.tokens >= self.recipe.optimizer.tokens
+
+    @property
+    def progress(self) -> float:
+        return self.place.tokens / self.recipe.optimizer.tokens
+
+    def resume(self) -> None:
+        """Go on where the last save left off.
+
+        Raises:
+            SetupError: there is nothing to resume, or it belongs to another recipe.
+        """
+        path = self.out / "state.pt"
+        if not path.exists():
+            raise SetupError(f"there is nothing to resume in {self.out}: start without --resume")
+        try:
+            state: dict[str, Any] = torch.load(path, map_location=self.device, weights_only=True)
+        except Exception as error:  # torch raises many kinds for a damaged file
+            raise SetupError(f"{path} is damaged ({error}): start again in another folder") from error
+        if state["recipe"] != self.recipe.model_dump_json():
+            raise SetupError(f"{path} was made by another recipe: use that one, or another --out")
+        self.model.load_state_dict(state["model"])
+        for optimizer, kept in zip(self._optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(kept)
+        self.place = Place(**state["place"])
+
+    def save(self) -> None:
+        """Write the state and the model so that a kill in the middle loses neither."""
+        state = {
+            "recipe": self.recipe.model_dump_json(),
+            "model": self.model.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
+            "place": asdict(self.place),
+        }
+        torch.save(state, self.out / "state.pt.new")
+        os.replace(self.out / "state.pt.new", self.out / "state.pt")
+
+    def save_hub(self) -> Path:
+        """Write the model in the hub's form."""
+        hub = self.out / "hub"
+        self.model.save_pretrained(hub)
+        self.tokenizer.save(str(hub / "tokenizer.json"))
+        config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": EOS, "pad_token": PAD}
+        (hub / "tokenizer_config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
+        return hub
+
+    def run(self, tell: Tell) -> bool:
+        """Train until the recipe's tokens are seen. False if it was interrupted (the state is saved then)."""
+        report = self.recipe.report
+        with _interruptible() as interrupted:
+            for examples in self._batches():
+                began = time.perf_counter()
+                progress = self._step(examples)
+                self.place.seconds += time.perf_counter() - began
+                step = self.place.step
+                last = self.done or interrupted()
+                if step % report.evaluate_every_steps == 0 or self.done:
+                    progress = self._evaluated(progress)
+                if step % report.every_steps == 0 or progress.dev_tokens_right is not None:
+                    self._log(progress)
+                tell(progress)
+                if step % report.save_every_steps == 0 or last:
+                    self.save()
+                    self.save_hub()
+                if last:
+                    break
+        return self.done
+
+    def _batches(self) -> Iterator[list[Example]]:
+        while not self.done:
+            if self.place.batch == 0:
+                self.place.pool_progress = self.progress
+            batches = pool_batches(self.recipe, self.tokenizer, pool=self.place.pool, progress=self.place.pool_progress)
+            while self.place.batch < len(batches):
+                self.place.batch += 1
+                yield batches[self.place.batch - 1]
+            self.place.pool, self.place.batch = self.place.pool + 1, 0
+
+    def _step(self, examples: list[Example]) -> Progress:
+        rate = _rate(self.recipe, self.place)
+        for optimizer in self._optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = group["peak_lr"] * rate
+        batch = collate(examples, self.device)
+        losses, right = self._losses(batch)
+        weights, policy = batch.weights[:, 1:], batch.policy[:, 1:]
+        loss = (losses * weights).sum() / weights.sum()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.optimizer.clip)
+        for optimizer in self._optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
+        self.place.step += 1
+        self.place.tokens += sum(len(example.ids) for example in examples)
+        return Progress(
+            step=self.place.step,
+            tokens=self.place.tokens,
+            seconds=self.place.seconds,
+            loss=loss.item(),
+            policy_loss=(losses * policy).sum().item() / policy.sum().item(),
+            accuracy=(right & policy).sum().item() / policy.sum().item(),
+        )
+
+    def _losses(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cross-entropy in nats of each next token, and whether it is the most likely one; both [rows, length - 1]."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.optimizer.bf16):
+            logits = self.model(batch.ids, use_cache=False).logits[:, :-1]
+        targets = batch.ids[:, 1:]
+        flat = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="none")
+        return flat.view(targets.shape), logits.argmax(-1) == targets
+
+    @torch.no_grad()
+    def _evaluated(self, progress: Progress) -> Progress:
+        right_tokens = tokens = right = total = 0
+        for examples in self._dev_batches():
+            batch = collate(examples, self.device)
+            _, hits = self._losses(batch)
+            policy = batch.policy[:, 1:]
+            right_tokens += int((hits & policy).sum())
+            tokens += int(policy.sum())
+            right += int((hits | ~policy).all(dim=1).sum())
+            total += len(examples)
+        measured = {"dev_tokens_right": right_tokens / tokens, "dev_trajectories_right": right / total}
+        return Progress(**(asdict(progress) | measured))
+
+    def _dev_batches(self) -> Iterator[list[Example]]:
+        """Held-out trajectories (names and worlds of the dev split), in batches of like length."""
+        size = self.recipe.report.dev_questions
+        world = make_world(0, split="dev", people=self.recipe.data.people, questions=size)
+        protocols = [protocol_named(name) for name in self.recipe.protocols]
+        examples = [
+            to_example(trajectory(world, question, protocol), self.tokenizer, self.recipe.weights)
+            for question in world.questions
+            for protocol in protocols
+        ]
+        examples.sort(key=lambda example: len(example.ids))
+        for start in range(0, len(examples), 8):
+            yield examples[start : start + 8]
+
+    def _log(self, progress: Progress) -> None:
+        with (self.out / "log.jsonl").open("a", encoding="utf-8") as log:
+            log.write(json.dumps({k: v for k, v in asdict(progress).items() if v is not None}) + "\n")
+
+    def _tokenizer(self) -> Tokenizer:
+        path = self.out / "tokenizer.json"
+        if not path.exists():
+            train_tokenizer(_tokenizer_texts(self.recipe), vocabulary=self.recipe.model.vocabulary).save(str(path))
+        return Tokenizer.from_file(str(path))
+
+
+def _tokenizer_texts(recipe: SftRecipe) -> Iterator[str]:
+    """Trajectories of forty worlds of their own, in every protocol."""
+    for seed in range(40):
+        world = make_world(seed, split=recipe.data.split, people=recipe.data.people, questions=60)
+        for number, question in enumerate(world.questions):
+            protocol = protocol_named(recipe.protocols[number % len(recipe.protocols)])
+            yield "".join(piece.text for piece in trajectory(world, question, protocol))
+
+
+def _config(recipe: SftRecipe, tokenizer: Tokenizer) -> Qwen3Config:
+    shape = recipe.model
+    return Qwen3Config(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=shape.width,
+        intermediate_size=shape.inner,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        head_dim=shape.head_dim,
+        max_position_embeddings=shape.context,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.token_to_id(EOS),
+        pad_token_id=tokenizer.token_to_id(PAD),
+    )
+
+
+def _optimizers(model: Qwen3ForCausalLM, recipe: SftRecipe) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices inside the layers, AdamW for embeddings and norms."""
+    settings = recipe.optimizer
+    named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name]
+    others = [p for name, p in named if not (p.ndim == 2 and "embed" not in name)]
+    muon = torch.optim.Muon(
+        matrices, lr=settings.muon_lr, weight_decay=settings.weight_decay, adjust_lr_fn="match_rms_adamw"
+    )
+    adamw = torch.optim.AdamW(others, lr=settings.adamw_lr, betas=(0.9, 0.98), weight_decay=0.0)
+    for optimizer in (muon, adamw):
+        for group in optimizer.param_groups:
+            group["peak_lr"] = group["lr"]
+    return [muon, adamw]
+
+
+def _rate(recipe: SftRecipe, place: Place) -> float:
+    """Warm-up, then a cosine down to `final_lr`, as a share of the peak."""
+    settings = recipe.optimizer
+    warm = min(1.0, (place.step + 1) / settings.warmup_steps)
+    left = 0.5 * (1 + math.cos(math.pi * min(1.0, place.tokens / settings.tokens)))
+    return warm * (settings.final_lr + (1 - settings.final_lr) * left)
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C ends the run after its current step, so that the state is whole; a second one ends it at once."""
+    hit = False
+
+    def on_interrupt(*_: object) -> None:
+        nonlocal hit
+        if hit:
+            raise KeyboardInterrupt
+        hit = True
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield lambda: hit
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,115 @@
+"""Oracle trajectories as tokens: the context that the loop would make, with a weight for each token."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tokenizers import Tokenizer
+
+from agent.evidence import Passage, gather
+from agent.protocols import TextProtocol, protocol_named
+from agent.trace import Author
+from agent.world.questions import Question
+from agent.world.world import World, make_world
+from train.oracle import Oracle
+from train.recipe import SftRecipe, Weights
+from train.tokenizer import EOS, encode_all
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A segment of a context before it is tokens."""
+
+    by: Author
+    text: str
+
+
+@dataclass(frozen=True)
+class Example:
+    """One trajectory: ids, and the weight of each in the loss (0: not learned)."""
+
+    ids: tuple[int, ...]
+    weights: tuple[float, ...]
+    policy: tuple[bool, ...]
+    """Whether the policy writes the token."""
+
+
+def trajectory(world: World, question: Question, protocol: TextProtocol) -> list[Piece]:
+    """What the loop makes of a question when the policy is the oracle; a test holds it against the loop itself."""
+    oracle = Oracle(question, protocol)
+    pieces = [Piece("prompt", protocol.prompt.replace("{question}", question.question))]
+    shown: list[Passage] = []
+    for number in range(oracle.turns):
+        pieces.append(Piece("policy", oracle.turn(number, shown)))
+        if number < len(question.plan):
+            fresh = _search(world, oracle, number, shown)
+            shown.extend(fresh)
+            pieces.append(Piece("environment", protocol.wrap([protocol.show(passage) for passage in fresh])))
+    return pieces
+
+
+def _search(world: World, oracle: Oracle, number: int, shown: Sequence[Passage]) -> tuple[Passage, ...]:
+    protocol = oracle.protocol
+    found: list[list[Passage]] = []
+    for place, (query, source) in enumerate(oracle.queries(number)):
+        node = chr(ord("A") + place)
+        hits = world.find(source, query, limit=protocol.passages)
+        found.append([hit.model_copy(update={"node": node}) for hit in hits])
+    if protocol.numbering == "round":
+        return gather(found, budget=protocol.budget_chars)
+    return gather(found, budget=protocol.budget_chars, seen=shown, first_number=len(shown) + 1)
+
+
+def to_example(pieces: Sequence[Piece], tokenizer: Tokenizer, weights: Weights) -> Example:
+    """Encode each piece on its own, as engines do; the end mark is the policy's last token."""
+    ids: list[int] = []
+    weighed: list[float] = []
+    policy: list[bool] = []
+    answer = tokenizer.token_to_id("<answer>")
+    for piece, encoded in zip(pieces, encode_all(tokenizer, [piece.text for piece in pieces]), strict=True):
+        ids.extend(encoded)
+        policy.extend([piece.by == "policy"] * len(encoded))
+        if piece.by != "policy":
+            weighed.extend([weights.environment] * len(encoded))
+        elif answer in encoded:
+            at = encoded.index(answer)
+            weighed.extend([weights.policy] * at + [weights.answer] * (len(encoded) - at))
+        else:
+            weighed.extend([weights.policy] * len(encoded))
+    return Example((*ids, tokenizer.token_to_id(EOS)), (*weighed, weights.policy), (*policy, True))
+
+
+def world_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, world_seed: int, progress: float) -> Iterator[Example]:
+    """Every trajectory of one world, each question under one protocol drawn at random."""
+    data = recipe.data
+    mix = recipe.stage(progress).mix
+    world = make_world(world_seed, split=data.split, people=data.people, questions=data.questions_per_world, mix=mix)
+    rng = random.Random(f"protocols {recipe.seed} {world_seed}")
+    protocols = [protocol_named(name) for name in recipe.protocols]
+    for question in world.questions:
+        pieces = trajectory(world, question, rng.choice(protocols))
+        example = to_example(pieces, tokenizer, recipe.weights)
+        if len(example.ids) <= data.max_tokens:
+            yield example
+
+
+def pool_batches(recipe: SftRecipe, tokenizer: Tokenizer, *, pool: int, progress: float) -> list[list[Example]]:
+    """The batches of one pool of worlds: alike in length, at most `batch_tokens` with padding, in random order.
+
+    A pure function of its arguments, so that a resumed run sees what an unbroken one would have seen.
+    """
+    size = recipe.data.worlds_per_pool
+    first = recipe.seed * 1_000_000 + pool * size
+    examples = [
+        example
+        for seed in range(first, first + size)
+        for example in world_examples(recipe, tokenizer, world_seed=seed, progress=progress)
+    ]
+    examples.sort(key=lambda example: len(example.ids))
+    batches: list[list[Example]] = [[]]
+    for example in examples:
+        if (len(batches[-1]) + 1) * len(example.ids) > recipe.optimizer.batch_tokens and batches[-1]:
+            batches.append([])
+        batches[-1].append(example)
+    random.Random(f"batches {recipe.seed} {pool}").shuffle(batches)
+    return batches
