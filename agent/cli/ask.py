@@ -58,8 +58,9 @@ def ask(
 ) -> None:
     """Ask one question and watch how it is answered.
 
-    The policy thinks, plans searches, runs them at the same time, merges what was found, writes down its evidence
-    and answers. Without a terminal, or with --json, nothing moves: the steps, or the whole trace, are printed.
+    The policy thinks, plans searches that run at the same time, merges what
+    they found, writes down its evidence and answers. Without a terminal the
+    steps are printed as plain text; --json prints the whole trace instead.
     """
     from agent.build import build_agent, notices
     from agent.settings import load_settings

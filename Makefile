@@ -1,0 +1,63 @@
+# The few commands that people, pre-commit and CI share. Nothing runs twice: the stamps under .venv* remember.
+PYTHON ?= python3
+# On Linux a plain index gives torch's CUDA build, of several GB. A CPU build:
+#   make test TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu"
+TORCH ?= torch==2.13.0
+
+LIGHT := .venv
+DEV := .venv-dev
+BIN := $(DEV)/bin
+ARGS ?=
+
+export OMP_NUM_THREADS ?= 1
+
+.PHONY: help serve install dev test slow check check-all format bench picture clean
+
+help:  ## List the targets.
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+
+serve: $(LIGHT)/.installed  ## Install the light package (no torch) and serve on http://127.0.0.1:8000.
+	$(LIGHT)/bin/cairn serve $(ARGS)
+
+install: $(LIGHT)/.installed  ## Install the light package into .venv.
+
+dev: $(DEV)/.installed  ## Install everything that development needs into .venv-dev.
+
+test: $(DEV)/.installed  ## Run the tests.
+	$(BIN)/python -m pytest -m "not gpu and not net and not slow" $(ARGS)
+
+slow: $(DEV)/.installed  ## Run the tests that take longer.
+	$(BIN)/python -m pytest -m "slow and not gpu and not net" $(ARGS) || test $$? -eq 5  # 5: there is none
+
+check: $(DEV)/.installed  ## Lint, format, types and the direction of imports.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/lint-imports
+
+check-all: check test slow  ## All of it, as CI does.
+
+format: $(DEV)/.installed  ## Put the code into its form.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(DEV)/.installed  ## Run the benchmarks and print their tables.
+	$(BIN)/cairn bench executor
+	$(BIN)/cairn bench serve
+
+picture: $(DEV)/.installed  ## Draw docs/trace.svg anew from a real rollout.
+	$(BIN)/python docs/make_trace_svg.py docs/trace.svg
+
+clean:  ## Remove what the other targets made.
+	rm -rf $(LIGHT) $(DEV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+
+$(LIGHT)/.installed: pyproject.toml
+	test -x $(LIGHT)/bin/python || $(PYTHON) -m venv $(LIGHT)
+	$(LIGHT)/bin/python -m pip install --quiet -e .
+	touch $@
+
+$(DEV)/.installed: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(DEV)
+	$(BIN)/python -m pip install --quiet $(TORCH)
+	$(BIN)/python -m pip install --quiet -e '.[train,dev]'
+	touch $@

@@ -1,0 +1,129 @@
+"""The root of the command: exit statuses, sentences and plug-ins."""
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+import typer
+
+import agent.cli
+from agent import __version__
+from agent.cli import make_app, run
+from agent.errors import CorpusError
+
+
+def plug_in(monkeypatch: pytest.MonkeyPatch, *entries: EntryPoint) -> None:
+    def only_these(*, group: str) -> tuple[EntryPoint, ...]:
+        return tuple(entry for entry in entries if entry.group == group)
+
+    monkeypatch.setattr(agent.cli, "entry_points", only_these)
+
+
+def broken(app: typer.Typer) -> None:
+    """Commands that end in each kind of error."""
+
+    @app.command()
+    def refuse() -> None:
+        raise CorpusError("the folder [x] is no index; build one with cairn index build")
+
+    @app.command()
+    def crash() -> None:
+        raise ZeroDivisionError("by zero")
+
+    @app.command()
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    @app.command()
+    def torch() -> None:
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+
+@pytest.fixture
+def with_broken_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    plug_in(monkeypatch, EntryPoint("broken", f"{__name__}:broken", agent.cli.COMMANDS))
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]):
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"cairn {__version__}\n"
+
+
+def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]):
+    assert run([]) == 2
+    assert "cairn ask --help" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["ask", "--nonsense", "x"], ["ask"]])
+def test_a_wrong_call_ends_with_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    assert run(arguments) == 2
+    captured = capsys.readouterr()
+    assert not captured.out
+    assert "Error" in captured.err
+
+
+@pytest.mark.usefixtures("with_broken_commands")
+def test_an_error_of_ours_is_one_sentence_and_status_1(capsys: pytest.CaptureFixture[str]):
+    assert run(["refuse"]) == 1
+    captured = capsys.readouterr()
+    assert captured.err == "cairn: the folder [x] is no index; build one with cairn index build\n"
+    assert not captured.out
+
+
+@pytest.mark.usefixtures("with_broken_commands")
+def test_an_unexpected_error_asks_for_a_report_and_hides_its_traceback(capsys: pytest.CaptureFixture[str]):
+    assert run(["crash"]) == 1
+    told = capsys.readouterr().err
+    assert "ZeroDivisionError: by zero" in told
+    assert "report" in told
+    assert "Traceback" not in told
+
+
+@pytest.mark.usefixtures("with_broken_commands")
+def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    assert run(["--debug", "crash"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+    monkeypatch.setenv("CAIRN_DEBUG", "1")
+    assert run(["crash"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("with_broken_commands")
+def test_an_interrupt_ends_with_status_130():
+    assert run(["interrupt"]) == 130
+
+
+@pytest.mark.usefixtures("with_broken_commands")
+def test_a_library_that_the_light_install_leaves_out_is_named_with_its_extra(capsys: pytest.CaptureFixture[str]):
+    assert run(["torch"]) == 1
+    assert "pip install 'cairn-search[train]'" in capsys.readouterr().err
+
+
+def test_a_plug_in_that_cannot_be_loaded_costs_its_own_commands_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    plug_in(
+        monkeypatch,
+        EntryPoint("lost", "no_such_package.commands:register", agent.cli.COMMANDS),
+        EntryPoint("broken", f"{__name__}:broken", agent.cli.COMMANDS),
+    )
+    assert run(["lost", "--with", "options"]) == 1
+    assert "'lost' cannot be loaded: No module named 'no_such_package'" in capsys.readouterr().err
+    assert run(["refuse"]) == 1
+    assert "is no index" in capsys.readouterr().err
+
+
+def test_every_command_teaches():
+    names = {command.name for command in make_app().registered_commands}
+    assert "ask" in names
+
+
+def test_help_loads_no_model_no_web_and_no_arrays():
+    script = (
+        "import sys; from agent.cli import run; run(['--help']); "
+        "heavy = {'torch', 'transformers', 'fastapi', 'numpy', 'ctranslate2', 'openai', 'bm25s'} & set(sys.modules); "
+        "sys.exit(f'loaded: {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
