@@ -107,7 +107,7 @@ def _nouns(lookups: Sequence[Lookup]) -> str:
 
 
 def _said(lookup: Lookup) -> str:
-    if len(lookup.values) > 1 or lookup.is_list:
+    if lookup.is_list:
         return f"The {lookup.query}: {', '.join(lookup.values)}"
     return f"The {lookup.query} is {lookup.values[0]}"
 

@@ -12,9 +12,9 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from tokenizers import Tokenizer
@@ -24,7 +24,7 @@ from agent.errors import SetupError
 from agent.protocols import protocol_named
 from agent.world.world import make_world
 from train.recipe import SftRecipe
-from train.tokenizer import EOS, PAD, train_tokenizer
+from train.tokenizer import EOS, PAD, token_id, train_tokenizer
 from train.trajectories import Example, pool_batches, to_example, trajectory
 
 Tell = Callable[["Progress"], None]
@@ -92,7 +92,8 @@ class SftRun:
         out.mkdir(parents=True, exist_ok=True)
         torch.manual_seed(recipe.seed)
         self.tokenizer = self._tokenizer()
-        self.model = Qwen3ForCausalLM(_config(recipe, self.tokenizer)).to(self.device)
+        self.model = Qwen3ForCausalLM(_config(recipe, self.tokenizer))
+        cast(torch.nn.Module, self.model).to(self.device)
         self._optimizers = _optimizers(self.model, recipe)
 
     @property
@@ -219,8 +220,7 @@ class SftRun:
             tokens += int(policy.sum())
             right += int((hits | ~policy).all(dim=1).sum())
             total += len(examples)
-        measured = {"dev_tokens_right": right_tokens / tokens, "dev_trajectories_right": right / total}
-        return Progress(**(asdict(progress) | measured))
+        return replace(progress, dev_tokens_right=right_tokens / tokens, dev_trajectories_right=right / total)
 
     def _dev_batches(self) -> Iterator[list[Example]]:
         """Held-out trajectories (names and worlds of the dev split), in batches of like length."""
@@ -269,8 +269,8 @@ def _config(recipe: SftRecipe, tokenizer: Tokenizer) -> Qwen3Config:
         max_position_embeddings=shape.context,
         tie_word_embeddings=True,
         bos_token_id=None,
-        eos_token_id=tokenizer.token_to_id(EOS),
-        pad_token_id=tokenizer.token_to_id(PAD),
+        eos_token_id=token_id(tokenizer, EOS),
+        pad_token_id=token_id(tokenizer, PAD),
     )
 
 

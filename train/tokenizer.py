@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from agent.errors import SetupError
+
 PAD, EOS = "<pad>", "<eos>"
 _PIECES = r"[A-Z][a-z]{0,3}| ?[a-z]+|\d{1,2}|\n|[^\S\n]|[^\sA-Za-z\d]+"
 _TAG = re.compile(r"</?[a-z_]+>")
@@ -38,6 +40,18 @@ def train_tokenizer(texts: Iterable[str], *, vocabulary: int) -> Tokenizer:
     tokenizer.train_from_iterator((_TAG.sub("", text) for text in texts), trainer)
     tokenizer.add_tokens([AddedToken(tag, normalized=False, special=False) for tag in TAGS])
     return tokenizer
+
+
+def token_id(tokenizer: Tokenizer, token: str) -> int:
+    """The id of a token that must be there.
+
+    Raises:
+        SetupError: the tokenizer does not have it.
+    """
+    found = tokenizer.token_to_id(token)
+    if found is None:
+        raise SetupError(f"the tokenizer has no token {token!r}: it was made for other protocols; train a new one")
+    return found
 
 
 def encode_all(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:

@@ -13,7 +13,7 @@ from agent.world.questions import Question
 from agent.world.world import World, make_world
 from train.oracle import Oracle
 from train.recipe import SftRecipe, Weights
-from train.tokenizer import EOS, encode_all
+from train.tokenizer import EOS, encode_all, token_id
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def to_example(pieces: Sequence[Piece], tokenizer: Tokenizer, weights: Weights) 
     ids: list[int] = []
     weighed: list[float] = []
     policy: list[bool] = []
-    answer = tokenizer.token_to_id("<answer>")
+    answer = token_id(tokenizer, "<answer>")
     for piece, encoded in zip(pieces, encode_all(tokenizer, [piece.text for piece in pieces]), strict=True):
         ids.extend(encoded)
         policy.extend([piece.by == "policy"] * len(encoded))
@@ -76,7 +76,7 @@ def to_example(pieces: Sequence[Piece], tokenizer: Tokenizer, weights: Weights) 
             weighed.extend([weights.policy] * at + [weights.answer] * (len(encoded) - at))
         else:
             weighed.extend([weights.policy] * len(encoded))
-    return Example((*ids, tokenizer.token_to_id(EOS)), (*weighed, weights.policy), (*policy, True))
+    return Example((*ids, token_id(tokenizer, EOS)), (*weighed, weights.policy), (*policy, True))
 
 
 def world_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, world_seed: int, progress: float) -> Iterator[Example]:

@@ -31,7 +31,7 @@ def build(
     from agent.world import build_world
     from agent.world.names import SPLITS
 
-    chosen = next((known for known in SPLITS if known == split), None)
+    chosen = {str(known): known for known in SPLITS}.get(split)
     if chosen is None:
         raise typer.BadParameter(f"{split!r} is no split; there are {', '.join(SPLITS)}", param_hint="--split")
     try:

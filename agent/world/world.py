@@ -148,9 +148,9 @@ def make_world(
 
 def _shuffled_kinds(total: int, mix: Mapping[QuestionType, float], rng: random.Random) -> list[QuestionType]:
     """How many of each type, exactly in the shares of the mix (what rounding leaves goes to the first), shuffled."""
-    counts = {kind: int(total * share) for kind, share in mix.items()}
+    counts: dict[QuestionType, int] = {kind: int(total * share) for kind, share in mix.items()}
     counts["chain1"] = counts.get("chain1", 0) + total - sum(counts.values())
-    kinds = [kind for kind, count in counts.items() for _ in range(count)]
+    kinds: list[QuestionType] = [kind for kind, count in counts.items() for _ in range(count)]
     rng.shuffle(kinds)
     return kinds
 

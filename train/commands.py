@@ -1,0 +1,115 @@
+"""`cairn train` and `cairn checkpoint`. Torch is imported only by a command that needs it."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli.console import messages, note, output
+from agent.errors import SetupError
+
+if TYPE_CHECKING:
+    from train.sft import Progress, SftRun
+
+train_app = typer.Typer(no_args_is_help=True, help="Train a policy.")
+checkpoint_app = typer.Typer(no_args_is_help=True, help="Checkpoints: export, card.")
+
+
+@train_app.command("sft")
+def sft(
+    recipe: Annotated[Path, typer.Option(help="What to train, as TOML: see train/recipes/.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the run.")],
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
+    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 leaves the choice to torch.")] = 0,
+) -> None:
+    """Train a policy from nothing on oracle trajectories, on a CPU or on any GPU that torch sees.
+
+    Ctrl-C stops after the current step and saves; --resume goes on and ends in the same weights.
+
+    Example: cairn train sft --recipe train/recipes/tiny_sft.toml --out runs/tiny
+    """
+    import torch
+
+    from train.recipe import read_recipe
+    from train.sft import SftRun
+
+    if threads:
+        torch.set_num_threads(threads)
+    settings = read_recipe(recipe)
+    if not resume and (out / "state.pt").exists():
+        raise SetupError(f"{out} holds a run already: add --resume to go on with it, or name another --out")
+    run = SftRun(settings, out)
+    if resume:
+        run.resume()
+    if run.done:
+        note(f"the run in {out} has seen all its tokens; nothing is left to do")
+    elif not _watched(run):
+        raise SetupError(f"interrupted at step {run.place.step}, saved: the same command with --resume goes on")
+    hub = run.save_hub()
+    output().print(f"trained: {hub}\nnext: cairn checkpoint export {hub} --out {out / 'ct2'}")
+
+
+def _watched(run: "SftRun") -> bool:
+    """Run with a progress bar over tokens."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("k tokens"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=messages()) as bar:
+        task = bar.add_task("training", total=run.recipe.optimizer.tokens // 1000, completed=run.place.tokens // 1000)
+        held_out = ""
+
+        def tell(progress: "Progress") -> None:
+            nonlocal held_out
+            if progress.dev_trajectories_right is not None:
+                held_out = f", dev {progress.dev_trajectories_right:.3f}"
+            said = f"step {progress.step}: loss {progress.policy_loss:.3f}, right {progress.accuracy:.3f}{held_out}"
+            bar.update(task, completed=progress.tokens // 1000, description=said)
+
+        return run.run(tell)
+
+
+@checkpoint_app.command("card")
+def card(
+    run: Annotated[Path, typer.Argument(help="Folder of the training run.")],
+    recipe: Annotated[Path, typer.Option(help="The recipe it was trained by.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the checkpoint; README.md is written there.")],
+    result: Annotated[
+        list[str] | None, typer.Option(help="NAME=FILE, where FILE holds what `cairn eval --json` printed.")
+    ] = None,
+) -> None:
+    """Write a checkpoint's card: recipe, seeds, tokens, time, curves, results.
+
+    Example: cairn checkpoint card runs/tiny --recipe train/recipes/tiny_sft.toml --out runs/tiny/hub
+    """
+    from train.card import write_card
+    from train.recipe import read_recipe
+
+    results: dict[str, dict[str, float]] = {}
+    for named in result or []:
+        name, _, file = named.partition("=")
+        try:
+            results[name] = json.loads(Path(file).read_text(encoding="utf-8"))
+        except (OSError, json.JSONDecodeError) as error:
+            raise SetupError(f"--result {named!r} cannot be read ({error}): write NAME=FILE") from error
+    output().print(f"written: {write_card(run, read_recipe(recipe), results, out)}")
+
+
+def register(app: typer.Typer) -> None:
+    """Add `train` and `checkpoint`."""
+    app.add_typer(train_app, name="train")
+    app.add_typer(checkpoint_app, name="checkpoint")
