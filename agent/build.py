@@ -32,13 +32,19 @@ def build_agent(
     from agent.rollout import Agent, Budgets
 
     protocol = build_protocol(settings)
+    scope: Callable[[str], str | None] | None = None
+    if sources is None and settings.corpus is None:
+        world = _world(settings)
+        sources = _chosen(settings, world.sources())
+        # Of all policies only the embedded one knows so little that it must say so.
+        scope = world.outside if policy is None and settings.policy == "embedded" else None
     return Agent(
         policy=policy or build_policy(settings),
         protocol=protocol,
         sources=build_sources(settings) if sources is None else sources,
         budgets=Budgets(**settings.budgets.model_dump(exclude_none=True)),
         sampling=Sampling(temperature=settings.temperature),
-        scope=build_scope(settings) if policy is None and sources is None else None,
+        scope=scope,
     )
 
 
@@ -66,9 +72,7 @@ def build_policy(settings: CairnSettings) -> "Policy":
             "the policy 'openai' needs an endpoint and a model, "
             "for example: --base-url http://127.0.0.1:11434/v1 --model qwen3:8b"
         )
-    return ChatPolicy(
-        base_url=settings.base_url, model=settings.model, api_key=settings.api_key.get_secret_value() or None
-    )
+    return ChatPolicy(base_url=settings.base_url, model=settings.model, api_key=settings.api_key.get_secret_value())
 
 
 def newest_checkpoint(folder: Path = CHECKPOINTS) -> Path:
@@ -97,22 +101,27 @@ def build_sources(settings: CairnSettings) -> "dict[str, Source]":
     Raises:
         SetupError: a name that no source has, or a corpus or world that cannot be read.
     """
-    there = _corpus(settings.corpus) if settings.corpus else dict(_world(settings).sources())
+    if settings.corpus is None:
+        return _chosen(settings, _world(settings).sources())
+    from agent.sources.corpus import CorpusSource
+
+    return _chosen(settings, dict.fromkeys((*SOURCE_NAMES, "all"), CorpusSource.open(settings.corpus)))
+
+
+def _chosen(settings: CairnSettings, there: "Mapping[str, Source]") -> "dict[str, Source]":
+    """Only the sources that the settings name, and `all`, which then asks only these."""
     if not settings.sources:
-        return there
+        return dict(there)
     if unknown := [name for name in settings.sources if name not in there]:
         raise SetupError(f"there is no source {unknown[0]!r}; there are: {', '.join(there)}")
     chosen = {name: there[name] for name in settings.sources}
-    if "all" in chosen or settings.corpus:
+    if "all" in chosen:
+        return chosen
+    if settings.corpus:
         return chosen | {"all": there["all"]}
     from agent.sources.fuse import FusedSource
 
     return chosen | {"all": FusedSource(chosen)}
-
-
-def build_scope(settings: CairnSettings) -> Callable[[str], str | None] | None:
-    """What says that a question is outside of what the policy knows: only the embedded one knows so little."""
-    return _world(settings).outside if settings.policy == "embedded" and settings.corpus is None else None
 
 
 def notices(settings: CairnSettings) -> list[str]:
@@ -127,13 +136,6 @@ def notices(settings: CairnSettings) -> list[str]:
             return ["The little world answers the searches; bring your documents with --corpus DIR."]
         case _:
             return []
-
-
-def _corpus(path: Path) -> "dict[str, Source]":
-    from agent.sources.corpus import CorpusSource
-
-    corpus = CorpusSource.open(path)
-    return dict.fromkeys((*SOURCE_NAMES, "all"), corpus)
 
 
 def _world(settings: CairnSettings) -> "World":

@@ -68,7 +68,7 @@ class CairnSettings(BaseSettings):
     corpus: Path | None = None
     """Your documents, or an index of them; it answers under every source's name."""
     world: str = "test"
-    """The little world that answers where there is no corpus: test, test-v1, demo, or a folder."""
+    """The little world that answers where there is no corpus: test, test-v1, dev, or a folder."""
     budgets: BudgetSettings = BudgetSettings()
 
     host: str = "127.0.0.1"

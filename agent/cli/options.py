@@ -27,7 +27,7 @@ CorpusOption = Annotated[
     Path | None, typer.Option("--corpus", metavar="PATH", help="Search your documents, or an index of them.")
 ]
 WorldOption = Annotated[
-    str | None, typer.Option("--world", metavar="NAME", help="The little world to search: test, demo, or a folder.")
+    str | None, typer.Option("--world", metavar="NAME", help="The little world to search: test, dev, or a folder.")
 ]
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Settings file, instead of ./cairn.toml.")
