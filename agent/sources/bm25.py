@@ -5,15 +5,15 @@ Search scores straight from the sparse matrix: on a few hundred texts a query co
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, cast
 
-import bm25s
+import bm25s  # pyright: ignore[reportMissingTypeStubs]
 import numpy as np
 import Stemmer
-from bm25s.stopwords import STOPWORDS_EN_PLUS
+from bm25s.stopwords import STOPWORDS_EN_PLUS  # pyright: ignore[reportMissingTypeStubs]
 from numpy.typing import NDArray
 
 from agent.errors import CorpusError
@@ -25,6 +25,7 @@ _STOP_WORDS: Final = frozenset(cast(tuple[str, ...], STOPWORDS_EN_PLUS))
 _CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD: Final = re.compile(f"[{_CJK}]|[^\\W_{_CJK}]+")  # Chinese and Japanese are written without spaces
 _stemmer = cast(Any, Stemmer).Stemmer("english")
+_Model: Final = cast(Any, bm25s.BM25)
 
 
 @lru_cache(maxsize=1 << 18)
@@ -49,7 +50,7 @@ def query_stems(query: str) -> list[str]:
 class Bm25Index:
     """Texts by row number. It holds no texts itself."""
 
-    def __init__(self, model: bm25s.BM25) -> None:
+    def __init__(self, model: Any) -> None:
         self._model = model
         scores = cast(dict[str, Any], model.scores)
         self.rows: int = int(scores["num_docs"])
@@ -60,17 +61,17 @@ class Bm25Index:
         self._starts: list[int] = np.asarray(scores["indptr"]).tolist()
 
     @classmethod
-    def build(cls, texts: Sequence[str]) -> "Bm25Index":
+    def build(cls, texts: Iterable[str]) -> "Bm25Index":
         """Index texts; row i is text i.
 
         Raises:
             ValueError: there are no texts.
         """
-        if not texts:
-            raise ValueError("an index needs at least one text")
         vocabulary: dict[str, int] = {"": 0}  # never empty, also where no text has a word
         ids = [[vocabulary.setdefault(stem(word), len(vocabulary)) for word in words(text)] for text in texts]
-        model = bm25s.BM25(k1=K1, b=B, method="lucene")
+        if not ids:
+            raise ValueError("an index needs at least one text")
+        model = _Model(k1=K1, b=B, method="lucene")
         # One text with one empty word keeps the mean length above 0 where no text has a word.
         model.index((ids if any(ids) else [[0], *ids[1:]], vocabulary), create_empty_token=False, show_progress=False)
         return cls(model)
@@ -109,7 +110,7 @@ class Bm25Index:
             CorpusError: the folder holds no such index, or a damaged one.
         """
         try:
-            index = cls(bm25s.BM25.load(folder, mmap=mmap, show_progress=False))
+            index = cls(_Model.load(folder, mmap=mmap, show_progress=False))
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
             raise CorpusError(f"{folder} holds no readable BM25 index ({error}); build it again") from error
         if len(index._starts) != len(index._vocabulary) + 1 or index._starts[-1] != len(index._data):
