@@ -1,4 +1,4 @@
-"""Where commands write: results on standard output, everything else on standard error."""
+"""Where commands write: results on standard output, everything else on standard error. Lines are never broken."""
 
 import json
 import sys
@@ -12,23 +12,23 @@ from rich.text import Text
 @cache
 def output() -> Console:
     """Standard output, for results."""
-    return Console(highlight=False)
+    return Console(highlight=False, soft_wrap=True)
 
 
 @cache
 def messages() -> Console:
     """Standard error, for notices, progress and complaints."""
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def note(sentence: str) -> None:
     """Say something on standard error that is good to know."""
-    messages().print(Text(printable(sentence), style="yellow"), soft_wrap=True)
+    messages().print(Text(printable(sentence), style="yellow"))
 
 
 def complain(sentence: str) -> None:
     """Say on standard error why something was not done."""
-    messages().print(Text.assemble(("cairn: ", "bold red"), printable(sentence)), soft_wrap=True)
+    messages().print(Text.assemble(("cairn: ", "bold red"), printable(sentence)))
 
 
 def print_json(value: object) -> None:

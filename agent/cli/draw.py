@@ -46,9 +46,12 @@ Ended = Searched | SearchFailed | Skipped
 class TraceView:
     """Draws events as they come. In a terminal the open block and the running plan move; elsewhere nothing does."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, moving: bool = True) -> None:
+        """Draw on `console`; without `moving` only what is closed is drawn, also in a terminal."""
         self._console = console
-        self._live = Live(console=console, refresh_per_second=12, transient=True) if console.is_terminal else None
+        self._terminal = console.is_terminal
+        moves = moving and console.is_terminal
+        self._live = Live(console=console, refresh_per_second=12, transient=True) if moves else None
         self._delta: Delta | None = None
         self._plan: Plan | None = None
         self._ended: dict[str, Ended] = {}
@@ -91,7 +94,7 @@ class TraceView:
             self._live.update(self._open())
 
     def _print(self, piece: RenderableType) -> None:
-        self._console.print(piece, soft_wrap=self._live is None)
+        self._console.print(piece, soft_wrap=not self._terminal)
 
     def _closed(self, step: Step) -> Iterator[RenderableType]:
         match step:
@@ -124,7 +127,7 @@ class TraceView:
         yield _block("Found", lines or [Text("nothing", style="yellow")])
 
     def _answer(self, step: Answered) -> RenderableType:
-        if self._live is None:
+        if not self._terminal:
             return Text(f"Answer: {_clean(step.text)}")
         return Panel(Text(_clean(step.text), style="bold"), title="Answer", title_align="left", border_style="green")
 
