@@ -1,0 +1,267 @@
+"""Worker threads that turn waiting requests into CTranslate2 calls, token by token, for any number of event loops.
+
+A core works on one long context as fast as on several at once (the caches decide, not the arithmetic), so only short
+contexts share a call; the others take turns. See docs/log.md for the figures.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import ctranslate2  # pyright: ignore[reportMissingTypeStubs]
+
+from agent.errors import CheckpointError, PolicyError
+from agent.policies.base import Sampling
+
+_ctranslate2: Any = ctranslate2
+"""The package has no types."""
+
+GROUP: Final = 8
+"""Requests in one call at most."""
+GROUP_TOKENS: Final = 512
+"""Sum of their contexts at most."""
+GROUP_SPREAD: Final = 16
+"""Difference of their lengths at most: the longer ones step through what they have more, one token at a time."""
+
+Sampled = tuple[int, float]
+"""A token id and its natural log-probability."""
+
+
+@dataclass(eq=False)
+class Request:
+    """One continuation on its way. A worker thread writes to it, one coroutine reads."""
+
+    prompt: tuple[int, ...]
+    sampling: Sampling
+    ends: frozenset[int]
+    """It ends after one of these."""
+    max_tokens: int
+    loop: asyncio.AbstractEventLoop
+    _sampled: deque[Sampled] = field(default_factory=deque[Sampled])
+    _count: int = 0
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _told: bool = False
+    _finished: bool = False
+    _cancelled: bool = False
+    _error: str = ""
+
+    async def take(self) -> list[Sampled]:
+        """What was sampled since the last call, at least one token; nothing at the end.
+
+        Raises:
+            PolicyError: the engine failed.
+        """
+        while not self._sampled:
+            if self._error:
+                raise PolicyError(self._error)
+            if self._finished:
+                return []
+            await self._news.wait()
+            self._news.clear()
+            self._told = False
+        return [self._sampled.popleft() for _ in range(len(self._sampled))]
+
+    def cancel(self) -> None:
+        """Free the slot at the next token."""
+        self._cancelled = True
+
+    @property
+    def over(self) -> bool:
+        return self._finished or self._cancelled
+
+    def put(self, token: int, logprob: float) -> bool:
+        """Called by the worker for each token; true says that no more is wanted."""
+        if self.over:
+            return True
+        self._sampled.append((token, logprob))
+        self._count += 1
+        self._finished = token in self.ends or self._count >= self.max_tokens
+        self._tell()
+        return self._finished
+
+    def finish(self, error: str = "") -> None:
+        """Called by the worker when nothing more comes."""
+        if not self._finished:
+            self._error = error
+            self._finished = True
+            self._tell()
+
+    def _tell(self) -> None:
+        if self._told:
+            return
+        self._told = True
+        try:
+            self.loop.call_soon_threadsafe(self._news.set)
+        except RuntimeError:  # the loop was closed: nobody reads any more
+            self._cancelled = True
+
+
+class Engine:
+    """Shares one model between the requests of a process. Threads end in `close`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        tokens: Sequence[str],
+        eos: int,
+        workers: int,
+        compute_type: str = "default",
+    ) -> None:
+        """Load the model and start the threads.
+
+        Raises:
+            CheckpointError: CTranslate2 cannot load the model.
+        """
+        self._folder = folder
+        self._tokens = tokens
+        self._eos = eos
+        self._compute_type = compute_type
+        self._generator = self._load(workers)
+        self._waiting: deque[Request] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._seeding = threading.Lock()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"cairn-engine-{n}", daemon=True) for n in range(workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, request: Request) -> None:
+        """Put a request into the queue.
+
+        Raises:
+            PolicyError: the engine was closed.
+        """
+        with self._changed:
+            if self._closed:
+                raise PolicyError("the embedded policy was closed")
+            self._waiting.append(request)
+            self._changed.notify()
+
+    def close(self) -> None:
+        """End every request at its next token, and the threads. It may be called twice."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+
+    def _load(self, workers: int) -> Any:
+        try:
+            return _ctranslate2.Generator(
+                str(self._folder),
+                device="cpu",
+                compute_type=self._compute_type,
+                inter_threads=workers,
+                intra_threads=1,
+            )
+        except (RuntimeError, ValueError) as error:
+            raise CheckpointError(
+                f"CTranslate2 cannot load {self._folder}: {error}; export the checkpoint again"
+            ) from error
+
+    def _work(self) -> None:
+        while group := self._next_group():
+            why = "the embedded policy was closed"
+            try:
+                self._run(group)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to who waits, and the thread goes on
+                why = f"the embedded engine failed: {error}"
+            for request in group:
+                request.finish(why)
+        for request in self._drain():
+            request.finish("the embedded policy was closed")
+
+    def _next_group(self) -> list[Request]:
+        """Wait for requests that go well together, oldest first; none says that the engine was closed."""
+        with self._changed:
+            while not self._closed:
+                self._waiting = deque(request for request in self._waiting if not request.over)
+                if self._waiting:
+                    group = choose_group(self._waiting)
+                    for request in group:
+                        self._waiting.remove(request)
+                    return group
+                self._changed.wait()
+            return []
+
+    def _drain(self) -> list[Request]:
+        with self._changed:
+            left = list(self._waiting)
+            self._waiting.clear()
+            return left
+
+    def _run(self, group: list[Request]) -> None:
+        sampling = group[0].sampling
+        if sampling.temperature == 0:
+            self._generate(self._generator, group, on_first=None)
+        else:
+            # CTranslate2 seeds a thread's random numbers once, at its first draw, from a number of the whole process.
+            # A model of its own (some milliseconds) therefore makes a sampled turn repeatable.
+            generator = self._load(1)
+            self._seeding.acquire()
+            seeding = _Once(self._seeding.release)
+            try:
+                _ctranslate2.set_random_seed((sampling.seed * 1_000_003 + len(group[0].prompt)) % 2**32)
+                self._generate(generator, group, on_first=seeding)
+            finally:
+                seeding()
+
+    def _generate(self, generator: Any, group: list[Request], *, on_first: "_Once | None") -> None:
+        sampling = group[0].sampling
+
+        def on_token(step: Any) -> bool:
+            if on_first is not None:
+                on_first()
+            return group[int(step.batch_id)].put(step.token_id, step.log_prob) or self._closed
+
+        generator.generate_batch(
+            [[self._tokens[number] for number in request.prompt] for request in group],
+            max_length=max(request.max_tokens for request in group),
+            end_token=[self._tokens[self._eos]],
+            beam_size=1,
+            sampling_topk=1 if sampling.temperature == 0 else sampling.top_k,
+            sampling_topp=1.0 if sampling.temperature == 0 else sampling.top_p,
+            sampling_temperature=sampling.temperature or 1.0,
+            include_prompt_in_result=False,
+            return_scores=True,
+            callback=on_token,
+        )
+
+
+class _Once:
+    """Calls a function the first time only."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+        self._done = False
+
+    def __call__(self) -> None:
+        if not self._done:
+            self._done = True
+            self._call()
+
+
+def choose_group(waiting: Sequence[Request]) -> list[Request]:
+    """The oldest request, and those that share a call with it at no cost to it."""
+    first, *others = waiting
+    group = [first]
+    if first.sampling.temperature:
+        return group
+    size = len(first.prompt)
+    for request in others:
+        fits = size + len(request.prompt) <= GROUP_TOKENS
+        alike = abs(len(request.prompt) - len(first.prompt)) <= GROUP_SPREAD
+        if fits and alike and not request.sampling.temperature:
+            group.append(request)
+            size += len(request.prompt)
+        if len(group) == GROUP:
+            break
+    return group
