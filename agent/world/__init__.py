@@ -2,7 +2,7 @@
 
 from agent.world.pages import Document
 from agent.world.questions import Lookup, Question
-from agent.world.store import build_world, load_world, test_lists
+from agent.world.store import build_world, load_world, frozen_lists
 from agent.world.world import WORLD_SOURCES, World, make_world
 
 __all__ = [
@@ -14,5 +14,5 @@ __all__ = [
     "build_world",
     "load_world",
     "make_world",
-    "test_lists",
+    "frozen_lists",
 ]

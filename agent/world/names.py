@@ -41,6 +41,14 @@ def stems() -> tuple[str, ...]:
     return tuple(sorted(random.Random("stems").sample(sorted(set(frames)), _N_STEMS)))
 
 
+def split_named(name: str) -> Split | None:
+    """The split of that name, if there is one."""
+    for split in SPLITS:
+        if split == name:
+            return split
+    return None
+
+
 def split_of(word: str) -> Split:
     """The only split whose worlds may use this word."""
     place = int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big") % 100

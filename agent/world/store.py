@@ -44,7 +44,7 @@ class WorldCard(Frozen):
     files: dict[str, str]
 
 
-def test_lists() -> list[str]:
+def frozen_lists() -> list[str]:
     """The frozen lists in the package, oldest first."""
     return sorted((path.name for path in _LISTS.glob("test-v*")), key=lambda name: int(name.removeprefix("test-v")))
 
@@ -79,8 +79,8 @@ def load_world(which: str | Path) -> World:
     if which == "dev":
         return make_world(0, split="dev", people=110, questions=200, name="dev")
     if which == "test":
-        which = test_lists()[-1]
-    folder = _LISTS / which if isinstance(which, str) and which in test_lists() else Path(which)
+        which = frozen_lists()[-1]
+    folder = _LISTS / which if isinstance(which, str) and which in frozen_lists() else Path(which)
     card = read_card(folder)
     documents = _read(folder / "documents.jsonl", Document)
     questions = _read(folder / "questions.jsonl", Question)
@@ -92,7 +92,7 @@ def read_card(folder: Path) -> WorldCard:
     try:
         card = WorldCard.model_validate_json((folder / "world.json").read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        lists = ", ".join(["test", *test_lists(), "dev"])
+        lists = ", ".join(["test", *frozen_lists(), "dev"])
         raise SetupError(f"{folder} is no world (it has no world.json): name a folder, or one of {lists}") from error
     except (OSError, ValidationError) as error:
         raise SetupError(f"{folder / 'world.json'} cannot be read: {error}") from error
