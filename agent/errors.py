@@ -1,6 +1,7 @@
 """Errors a caller may want to catch.
 
 * AgentError
+  - QuestionError      a question that cannot be asked: empty, or too long
   - PlanError          the policy wrote a plan that cannot run; the sentence goes back to it
   - SourceError        a source failed (`kind` says how); recorded as a `SearchFailed` step
   - PolicyError        the engine behind the policy failed, or gave up
@@ -19,6 +20,10 @@ SourceErrorKind = Literal["auth", "quota", "rate", "bad_query", "upstream", "tim
 
 class AgentError(Exception):
     """Base of every error that this package raises on purpose."""
+
+
+class QuestionError(AgentError):
+    """The question cannot be asked; the sentence says why."""
 
 
 class PlanError(AgentError):

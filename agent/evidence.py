@@ -1,8 +1,12 @@
 """Passages: what sources find, and how what was found is gathered for the policy to read."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict
+
+_WORTH_SHOWING: Final = 40
+"""Characters of a passage that was cut."""
 
 
 class Frozen(BaseModel):
@@ -39,6 +43,7 @@ def gather(
     found: Sequence[Sequence[Passage]],
     *,
     budget: int,
+    limit: int | None = None,
     seen: Iterable[Passage] = (),
     first_number: int = 1,
 ) -> tuple[Passage, ...]:
@@ -48,11 +53,13 @@ def gather(
         found: one list for each node, in the plan's order; each list is best first.
         budget: characters of title and text that may be shown. It is shared between the nodes: when it is short, each
             node keeps its best passages before any node gets its next one.
+        limit: passages that may be shown; shared in the same way. None: as many as fit.
         seen: passages that earlier rounds showed; they are not shown again.
         first_number: number of the first passage.
 
     Returns:
-        The kept passages in the order of the nodes, each with its number.
+        The kept passages in the order of the nodes, each with its number. Each node's best passage is cut where the
+        budget is too short for all of these; any other passage is kept whole or not at all.
     """
     known = {passage.identity for passage in seen}
     unique: list[list[Passage]] = []
@@ -63,21 +70,45 @@ def gather(
                 known.add(passage.identity)
                 fresh.append(passage)
         unique.append(fresh)
-    kept = _fit(unique, budget=budget)
+    kept = _fit(_cut_best(unique, budget=budget), budget=budget, limit=limit)
     flat = [passage for passages in kept for passage in passages]
     return tuple(p.model_copy(update={"number": n}) for n, p in enumerate(flat, start=first_number))
 
 
-def _fit(found: Sequence[Sequence[Passage]], *, budget: int) -> list[list[Passage]]:
+def _cut_best(found: Sequence[Sequence[Passage]], *, budget: int) -> list[list[Passage]]:
+    """Cut the best passage of each node to a length at which all of them fit; short ones leave room to long ones."""
+    sizes = sorted(_size(passages[0]) for passages in found if passages)
+    level = left = max(budget, 0)
+    for at, size in enumerate(sizes):
+        level = left // (len(sizes) - at)
+        if size > level:
+            break
+        left -= size
+        level = size
+    return [[_cut(passage, level) if not rank else passage for rank, passage in enumerate(ps)] for ps in found]
+
+
+def _cut(passage: Passage, size: int) -> Passage:
+    """Keep `size` characters, the last of them "…"; less than a few words are not worth showing."""
+    room = size - len(passage.title) - 1
+    if _size(passage) <= size or room < _WORTH_SHOWING:
+        return passage
+    return passage.model_copy(update={"text": passage.text[:room].rsplit(maxsplit=1)[0] + "…"})
+
+
+def _size(passage: Passage) -> int:
+    return len(passage.title) + len(passage.text)
+
+
+def _fit(found: Sequence[Sequence[Passage]], *, budget: int, limit: int | None) -> list[list[Passage]]:
     """Deal the budget out rank by rank, so that the last query is not the one that loses."""
     kept: list[list[Passage]] = [[] for _ in found]
     left = budget
     for rank in range(max(map(len, found), default=0)):
         for node, passages in enumerate(found):
-            if rank >= len(passages):
+            if rank >= len(passages) or sum(map(len, kept)) == limit:
                 continue
-            size = len(passages[rank].title) + len(passages[rank].text)
-            if size <= left:
+            if _size(passages[rank]) <= left:
                 kept[node].append(passages[rank])
-                left -= size
+                left -= _size(passages[rank])
     return kept

@@ -46,15 +46,16 @@ class TagReader:
         return self._role
 
     def feed(self, text: str) -> Iterator[Piece | Block]:
-        """Read on. Exhaust what it gives before feeding again."""
+        """Read on. Who stops taking before the end leaves the rest of `text` unread."""
         self._tail += text
         while found := self._next_mark():
             at, mark = found
             yield from self._take(self._tail[:at])
             self._tail = self._tail[at + len(mark) :]
-            if block := self._end_block():
-                yield block
+            block = self._end_block()
             self._role = self._openings[mark] if self._role is None else None
+            if block is not None:
+                yield block
         safe = len(self._tail) - self._partial()
         yield from self._take(self._tail[:safe])
         self._tail = self._tail[safe:]

@@ -73,7 +73,8 @@ def parse_plan(text: str, *, protocol: "TextProtocol", sources: Collection[str])
     else:
         drafts = read_queries(text, separator=protocol.separator)
     if not drafts.queries:
-        raise PlanError("the plan holds no query; write at least one")
+        edge = f"there is only {drafts.edges[0].line!r}; " if drafts.edges else ""
+        raise PlanError(f"the plan holds no query; {edge}write at least one query, one a line")
     if len(drafts.queries) > protocol.max_queries:
         raise PlanError(f"a plan has at most {protocol.max_queries} queries; this one has {len(drafts.queries)}")
     nodes, dropped = _nodes(drafts, protocol=protocol, sources=sources)

@@ -26,6 +26,8 @@ class Chunk:
     text: str
     ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
+    cut: bool = False
+    """On a last chunk: the engine ended because `max_tokens` were sampled. Needed only where it gives no ids."""
 
 
 class Context(Protocol):

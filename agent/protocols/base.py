@@ -42,8 +42,12 @@ class TextProtocol(Frozen):
     wrapper: str = "\n<information>\n{passages}\n</information>\n"
     """Exact white space around what the environment says."""
     nothing: str = "Nothing was found."
+    repeated: str = "Nothing new was found."
+    """When everything that was found had been shown before."""
     rejected: str = "The plan cannot run: {why}"
     failed: str = "{node}: the source {source} failed."
+    force: str = "No more searching is possible. Answer now with what you have: {opening}the answer alone{closing}"
+    """What a chat engine, which cannot go on inside its own turn, is told when a budget has ended."""
     well_formed: str = ""
     """A regular expression over the sequence of roles, each written as its name and one space."""
     stops: tuple[Role, ...] = Field(default=("search", "answer"))
@@ -53,6 +57,15 @@ class TextProtocol(Frozen):
 
     def closing(self, role: Role) -> str:
         return f"</{self.tags[role]}>"
+
+    @property
+    def opened(self) -> Role | None:
+        """The role of the block that the prompt itself opens, if it ends with an opening tag."""
+        return next((role for role in self.policy_roles.values() if self.prompt.endswith(self.opening(role))), None)
+
+    @property
+    def force_text(self) -> str:
+        return self.force.format(opening=self.opening("answer"), closing=self.closing("answer"))
 
     @property
     def stop_texts(self) -> tuple[str, ...]:

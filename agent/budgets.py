@@ -1,0 +1,60 @@
+"""What one rollout may use, and the user's word that it is enough."""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """What one rollout may use. When one of these ends, the loop asks for the answer."""
+
+    rounds: int | None = None
+    """Rounds of searches; None: what the protocol says."""
+    searches: int = 32
+    passages: int = 96
+    """Passages that the policy is shown."""
+    policy_tokens: int = 4096
+    """Tokens that the policy samples, its answer included."""
+    context_tokens: int | None = None
+    """Length of the whole context; None: what the policy takes. Never more than that."""
+    seconds: float = 120.0
+    """From the question to the end of the last round; the answer that is then forced may take `answer_seconds` more."""
+    credits: float = 100.0
+    """What paid sources may cost."""
+    search_seconds: float = 10.0
+    """One search of one source."""
+    answer_tokens: int = 256
+    """Held back for evidence and answer: no round may use them."""
+    answer_seconds: float = 30.0
+
+
+class Control:
+    """The user's hand on a rollout that runs."""
+
+    def __init__(self) -> None:
+        self._asked = False
+        self._scope: asyncio.Timeout | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether the answer was asked for."""
+        return self._asked
+
+    def answer_now(self) -> None:
+        """Stop searching; answer with what there is. To be called in the rollout's event loop."""
+        self._asked = True
+        if self._scope is not None and not self._scope.expired():
+            self._scope.reschedule(asyncio.get_running_loop().time())
+
+    @contextmanager
+    def cutting(self, scope: asyncio.Timeout) -> Generator[None]:
+        """While this is open, `answer_now` ends `scope` at once."""
+        self._scope = scope
+        if self._asked:
+            self.answer_now()
+        try:
+            yield
+        finally:
+            self._scope = None

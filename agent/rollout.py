@@ -1,0 +1,126 @@
+"""The agent: one question in, one trace out. Serving, evaluation and training all run this."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import uuid4
+
+from agent import __version__
+from agent.budgets import Budgets, Control
+from agent.errors import ContextFull, PolicyError, QuestionError
+from agent.loop import Loop
+from agent.policies.base import Policy, Sampling
+from agent.protocols.base import TextProtocol
+from agent.recorder import Emit, Recorder
+from agent.sources.base import Source
+from agent.trace import Event, Stopped, Trace
+
+__all__ = ["MAX_QUESTION_CHARS", "Agent", "Budgets", "Control"]
+
+MAX_QUESTION_CHARS: Final = 20_000
+
+
+def _tell_nobody(event: Event) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A policy with its protocol, its sources and what it may use."""
+
+    policy: Policy
+    protocol: TextProtocol
+    sources: Mapping[str, Source]
+    budgets: Budgets = field(default_factory=Budgets)
+    sampling: Sampling = field(default_factory=Sampling)
+    scope: Callable[[str], str | None] | None = None
+    """Gives a sentence where a question is outside of what the policy knows: then that is the answer."""
+
+    def new_trace(
+        self,
+        question: str,
+        *,
+        history: Sequence[tuple[str, str]] = (),
+        conversation: str = "",
+        seed: int = 0,
+        id: str | None = None,
+    ) -> Trace:
+        """Start the record of one user turn.
+
+        Args:
+            question: what is asked.
+            history: earlier turns as (question, answer).
+            conversation: id of the conversation, if there is one.
+            seed: for sampling.
+            id: of the trace; a new one by default.
+
+        Raises:
+            QuestionError: the question is empty or too long.
+        """
+        asked = question.strip()
+        if not asked:
+            raise QuestionError("the question is empty; write what you want to know")
+        if len(asked) > MAX_QUESTION_CHARS:
+            raise QuestionError(f"the question has {len(asked):,} characters; at most {MAX_QUESTION_CHARS:,} are read")
+        return Trace(
+            id=id or uuid4().hex,
+            conversation=conversation,
+            history=tuple(history),
+            question=asked,
+            protocol=self.protocol.name,
+            policy=self.policy.name,
+            seed=seed,
+            versions={"cairn": __version__, "protocol": str(self.protocol.version)},
+        )
+
+    async def run(self, trace: Trace, *, emit: Emit = _tell_nobody, control: Control | None = None) -> Trace:
+        """Drive one rollout: write every step and segment onto `trace`, and tell `emit` of each event as it happens.
+
+        What goes wrong in a source or an engine is on the trace, never raised. Cancelling it is recorded too.
+        """
+        recorder = Recorder(trace, emit)
+        try:
+            stopped = await self._drive(recorder, control or Control())
+        except ContextFull as error:
+            stopped = Stopped(reason="forced", budget="context", detail=str(error))
+        except PolicyError as error:
+            trace.infrastructure = True
+            stopped = Stopped(reason="engine", detail=str(error))
+        except asyncio.CancelledError:
+            recorder.stop(Stopped(reason="cancelled"))
+            raise
+        recorder.stop(stopped)
+        return trace
+
+    async def stream(self, trace: Trace, *, control: Control | None = None) -> AsyncGenerator[Event]:
+        """The same rollout as a stream of events. Closing the stream cancels the rollout and waits for its end."""
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        rollout = asyncio.create_task(self.run(trace, emit=events.put_nowait, control=control))
+        rollout.add_done_callback(lambda _: events.put_nowait(None))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            await rollout
+        finally:
+            rollout.cancel()
+            await asyncio.gather(rollout, return_exceptions=True)
+
+    async def _drive(self, recorder: Recorder, control: Control) -> Stopped:
+        trace = recorder.trace
+        if sentence := self.scope(trace.question) if self.scope else None:
+            recorder.delta("answer", sentence)
+            recorder.answer(sentence, by_loop=True)
+            return Stopped(reason="answered", detail="outside the policy's world")
+        context = self.policy.open(self.protocol, trace.question, history=trace.history)
+        loop = Loop(
+            context,
+            policy=self.policy,
+            protocol=self.protocol,
+            sources=self.sources,
+            budgets=self.budgets,
+            sampling=self.sampling,
+            recorder=recorder,
+            control=control,
+        )
+        return await loop.run()
