@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from agent.errors import SourceError
 from agent.evidence import Passage
 from agent.plan import Filter, Node, Plan
-from agent.sources.base import Source
+from agent.sources.base import Source, ask
 from agent.trace import Searched, SearchFailed
 
 Found = dict[str, list[Passage]]
@@ -111,34 +111,15 @@ class _Execution:
             return await asyncio.shield(shared)
         self._calls[call] = asyncio.get_running_loop().create_future()
         try:
-            passages = await self._ask(node)
+            passages = await ask(
+                self._sources[node.source], node.query, limit=self._limit, seconds=self._seconds, filters=node.filters
+            )
         except SourceError as error:
             self._calls[call].set_exception(error)
             self._calls[call].exception()  # it was seen: nobody need share a failure
             raise
         self._calls[call].set_result(passages)
         return passages
-
-    async def _ask(self, node: Node) -> list[Passage]:
-        """Ask one source. Whatever goes wrong in it comes out as `SourceError`: this is the one boundary."""
-        limit = asyncio.timeout(self._seconds)
-        try:
-            async with limit:
-                source = self._sources[node.source]
-                found = await source.search(node.query, limit=self._limit, filters=node.filters)
-                return list(found[: self._limit])
-        except SourceError:
-            raise
-        except TimeoutError as error:
-            why = f"no answer in {self._seconds:g} s" if limit.expired() else f"it timed out: {error}"
-            raise SourceError(why, kind="timeout") from error
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            raise SourceError("the source gave up on itself") from error
-        except Exception as error:  # a source is third-party code and raises anything
-            raise SourceError(f"{type(error).__name__}: {error}") from error
 
 
 def _found_by(node: Node, rank: int, passage: Passage) -> Passage:
