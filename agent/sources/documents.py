@@ -1,5 +1,6 @@
 """Documents on disk as passages: JSON lines, plain text, Markdown, and folders of them. Nothing is indexed here."""
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -60,13 +61,16 @@ class Document(BaseModel):
 def document_files(paths: Sequence[Path]) -> list[Path]:
     """Every file with documents, folders searched through, in a fixed order.
 
+    A list of questions often lies beside its documents: in a folder it is passed over.
+
     Raises:
         CorpusError: a path is missing or of no known kind, or a folder holds no documents.
     """
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
-            inside = sorted(p for p in path.rglob("*") if _wanted(p.relative_to(path)) and p.is_file())
+            there = sorted(p for p in path.rglob("*") if _wanted(p.relative_to(path)) and p.is_file())
+            inside = [p for p in there if not _asks(p)]
             if not inside:
                 raise CorpusError(f"the folder {path} holds no documents: put {KINDS} there")
             files += inside
@@ -81,6 +85,18 @@ def document_files(paths: Sequence[Path]) -> list[Path]:
 
 def _wanted(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES and not any(part.startswith(".") for part in path.parts)
+
+
+def _asks(file: Path) -> bool:
+    """Whether the first line is a question."""
+    if file.suffix.lower() != LINES:
+        return False
+    try:
+        with file.open("rb") as lines:
+            first: object = json.loads(lines.readline() or b"null")
+    except (OSError, ValueError):
+        return False  # whoever reads the whole file says what is wrong with it
+    return isinstance(first, dict) and "question" in first and "text" not in first
 
 
 def read_documents(paths: Sequence[Path], *, tick: Callable[[int], None] = lambda _: None) -> Iterator[Document]:

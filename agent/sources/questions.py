@@ -1,0 +1,74 @@
+"""Question lists: JSON lines with gold answers, and the ids of gold passages where they are known."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from agent.errors import CorpusError
+from agent.sources.documents import line_problem
+
+_MEND = 'each line must be one object like {"id": "…", "question": "…", "answers": ["…"]}'
+
+
+class Question(BaseModel):
+    """One question. Fields that nobody asks for are left out."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True, from_attributes=True)
+
+    id: str
+    question: str
+    answers: tuple[str, ...]
+    """Any of them is right."""
+    supporting: tuple[str, ...] = ()
+    """Ids of the passages that are needed."""
+    hops: int | None = None
+    type: str = ""
+
+    @field_validator("id", "question")
+    @classmethod
+    def _not_empty(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("is empty")
+        return value
+
+    @field_validator("answers")
+    @classmethod
+    def _one_can_be_given(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not any(c.isalnum() for answer in value for c in answer):
+            raise ValueError("needs at least one answer that holds a letter or a digit")
+        return value
+
+
+def read_questions(path: Path) -> list[Question]:
+    """Read a question list.
+
+    Raises:
+        CorpusError: a missing or empty file, a line that is no question, or an id that stands twice.
+    """
+    questions: dict[str, Question] = {}
+    try:
+        lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    except OSError as error:
+        raise CorpusError(f"the questions {path} cannot be read: {error.strerror or error}") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            question = Question.model_validate_json(line)
+        except ValidationError as error:
+            raise CorpusError(f"{path}, line {number}: {line_problem(error)}; {_MEND}") from error
+        if question.id in questions:
+            raise CorpusError(
+                f"{path}, line {number}: the id {question.id!r} stands twice; give every question its own"
+            )
+        questions[question.id] = question
+    if not questions:
+        raise CorpusError(f"there are no questions in {path}; {_MEND}")
+    return list(questions.values())
+
+
+def gold_found(gold: Iterable[str], shown: Iterable[str]) -> set[str]:
+    """Which gold ids are among the shown ones; a part `ID#START-END` of a long passage counts as the passage."""
+    names = {name for passage in shown for name in (passage, passage.rpartition("#")[0])}
+    return {passage for passage in gold if passage in names}
