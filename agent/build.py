@@ -65,8 +65,6 @@ def build_policy(settings: CairnSettings) -> "Policy":
         from agent.policies.embedded import EmbeddedPolicy
 
         return EmbeddedPolicy.load(settings.checkpoint or newest_checkpoint())
-    from agent.policies.openai_chat import ChatPolicy
-
     if not settings.base_url or not settings.model:
         raise SetupError(
             "the policy 'openai' needs an endpoint and a model, "

@@ -1,6 +1,7 @@
 """A rollout as a person watches it: closed steps stay on the page, what is still open is redrawn below them."""
 
 from collections.abc import Iterator
+from time import monotonic
 from types import TracebackType
 from typing import Self
 
@@ -9,7 +10,6 @@ from rich.live import Live
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
 from agent.cli.console import printable
@@ -91,7 +91,7 @@ class TraceView:
 
     def _redraw(self) -> None:
         if self._live:
-            self._live.update(self._open())
+            self._live.update(self.open_part())
 
     def _print(self, piece: RenderableType) -> None:
         self._console.print(piece, soft_wrap=not self._terminal)
@@ -131,8 +131,8 @@ class TraceView:
             return Text(f"Answer: {_clean(step.text)}")
         return Panel(Text(_clean(step.text), style="bold"), title="Answer", title_align="left", border_style="green")
 
-    def _open(self) -> RenderableType:
-        """What is still moving."""
+    def open_part(self) -> RenderableType:
+        """What is not closed yet: the plan that runs and the block that is being written."""
         parts: list[RenderableType] = []
         if self._plan:
             parts.append(_block("Searching", [self._row(node) for node in self._plan.nodes]))
@@ -149,10 +149,10 @@ class TraceView:
         ended = self._ended.get(node.id)
         if ended is None:
             waits = [parent for parent in node.parents if parent not in self._ended]
-            mark: RenderableType = (
-                Text("·", style="dim") if waits or self._live is None else Spinner("dots", style="cyan")
-            )
-            return _grid(mark, _query(node), Text(f"waits for {', '.join(waits)}" if waits else "", style="dim"))
+            if waits or self._live is None:
+                told = Text(f"waits for {', '.join(waits)}" if waits else "", style="dim")
+                return Text.assemble(("· ", "dim"), _query(node), "  ", told)
+            return _Running(_query(node))
         match ended:
             case Searched():
                 some = f"{len(ended.passages)} found" if ended.passages else "nothing found"
@@ -163,15 +163,18 @@ class TraceView:
                 mark, told = Text("✗", style="red"), Text(f"{ended.error}: {_clean(ended.why)}", style="red")
             case Skipped():
                 mark, told = Text("-", style="dim"), Text(f"skipped: {_clean(ended.why)}", style="dim")
-        return _grid(mark, _query(node, getattr(ended, "query", "")), told)
+        return Text.assemble(mark, " ", _query(node, getattr(ended, "query", "")), "  ", told)
 
 
-def _grid(mark: RenderableType, query: Text, told: Text) -> RenderableType:
-    if isinstance(mark, Text):
-        return Text.assemble(mark, " ", query, "  ", told)
-    row = Table.grid(padding=(0, 1))
-    row.add_row(mark, query, told)
-    return row
+class _Running:
+    """A line with a mark that turns; each time it is drawn the mark is a little further."""
+
+    def __init__(self, line: Text) -> None:
+        self._line = line
+        self._spinner = Spinner("dots")
+
+    def __rich__(self) -> Text:
+        return Text.assemble(str(self._spinner.render(monotonic())), " ", self._line)
 
 
 def _query(node: Node, asked: str = "") -> Text:
@@ -190,7 +193,9 @@ def _indented(piece: RenderableType) -> RenderableType:
 
 def _claim(text: str, cites: tuple[int, ...]) -> RenderableType:
     marks = " ".join(f"[{number}]" for number in cites)
-    return Text.assemble("• ", _clean(text), (f" {marks}" if marks and marks not in text else "", "cyan"))
+    return Text.assemble(
+        "• ", _clean(text), (f" {marks}" if marks else " no passage cited", "cyan" if marks else "yellow")
+    )
 
 
 def _passage_line(passage: Passage) -> Text:

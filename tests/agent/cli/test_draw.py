@@ -1,0 +1,135 @@
+import io
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from agent.cli.draw import TraceView
+from agent.cli.report import cited_passages, closing_line, ending
+from agent.evidence import Passage
+from agent.plan import Filter, Node, Plan
+from agent.trace import (
+    Answered,
+    Claim,
+    Delta,
+    Event,
+    Evidenced,
+    Gathered,
+    Merged,
+    Planned,
+    PlanRejected,
+    Searched,
+    Skipped,
+    Step,
+    Stopped,
+    Trace,
+    Usage,
+)
+
+
+def passage(number: int, title: str, text: str = "") -> Passage:
+    return Passage(id=title, source="web", title=title, text=text or title, number=number)
+
+
+def trace_of(*steps: Step) -> Trace:
+    return Trace(id="t", question="q", protocol="cairn", policy="p", steps=list(steps))
+
+
+def written(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def drawn(events: Sequence[Event]) -> str:
+    """What stands on the page of a plain console afterwards."""
+    console = Console(file=io.StringIO(), width=100)
+    with TraceView(console) as view:
+        for event in events:
+            view.show(event)
+    return written(console)
+
+
+def moving(events: Sequence[Event]) -> str:
+    """What a terminal draws anew while these are the latest events."""
+    console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
+    view = TraceView(console)
+    for event in events:
+        view.show(event)
+    console.print(view.open_part())
+    return written(console)
+
+
+PLAN = Plan(
+    nodes=(
+        Node(id="A", query="premiere", source="news", filters=(Filter(name="after", value="2026-01-01"),)),
+        Node(id="C", query="birthplace of #A", source="kg", parents=("A",)),
+    )
+)
+
+
+def test_a_running_plan_shows_who_runs_and_who_waits():
+    told = moving([Planned(round=1, plan=PLAN)])
+    assert "A: premiere (news, after 2026-01-01)" in told
+    assert "waits for A" in told
+
+
+def test_a_plan_that_has_run_shows_how_each_node_ended():
+    told = drawn(
+        [
+            Planned(round=1, plan=PLAN),
+            Searched(round=1, node="A", source="news", query="premiere", passages=(), took=0.012, note="no dates here"),
+            Skipped(round=1, node="C", why="nothing to ask"),
+            Gathered(round=1, passages=(), dropped=2),
+        ]
+    )
+    assert "✓ A: premiere (news, after 2026-01-01)  nothing found · 12 ms · no dates here" in told
+    assert "- C: birthplace of #A (kg)  skipped: nothing to ask" in told
+    assert "2 more not shown" in told
+
+
+def test_a_rejected_plan_says_why():
+    assert "The plan was rejected: edge" in drawn([PlanRejected(round=1, text="…", why="edge 'A -> B' names 'B'")])
+
+
+def test_open_text_is_drawn_in_a_terminal_only():
+    events = [Delta(role="thought", text="half a "), Delta(role="thought", text="thought")]
+    assert "half a thought" in moving(events)
+    assert drawn(events) == ""
+
+
+def test_text_from_elsewhere_cannot_steer_the_terminal_or_the_markup():
+    evil = "\x1b]0;owned\x07\x1b[2J [bold]x[/bold] \u202egnol\u200b :smile:"
+    told = drawn([Gathered(round=1, passages=(passage(1, "t", evil),)), Answered(text=evil)])
+    assert not set("\x1b\x07\u202e\u200b") & set(told)
+    assert "[bold]x[/bold]" in told
+    assert ":smile:" in told
+
+
+def test_the_evidence_decides_what_is_cited():
+    first, second = passage(1, "one"), passage(2, "two")
+    steps = (Gathered(round=1, passages=(first, second)), Merged(text="See [1]."))
+    assert cited_passages(trace_of(*steps)) == [first]
+    evidence = Evidenced(text="…", claims=(Claim(text="c", cites=(2, 9)), Claim(text="d", cites=(2,))))
+    assert cited_passages(trace_of(*steps, evidence)) == [second]
+
+
+def test_numbers_that_start_anew_each_round_mean_the_passage_of_their_round():
+    old, new = passage(1, "old"), passage(1, "new")
+    steps = (
+        Gathered(round=1, passages=(old,)),
+        Merged(text="[1]"),
+        Gathered(round=2, passages=(new,)),
+        Merged(text="[1]"),
+    )
+    assert cited_passages(trace_of(*steps)) == [old, new]
+
+
+def test_the_closing_line_counts_in_words():
+    trace = trace_of(Stopped(reason="answered"))
+    trace.usage = Usage(rounds=1, searches=2, policy_tokens=1234)
+    assert closing_line(trace) == "answered · 1 round · 2 searches · 1,234 tokens · 0.00 s"
+
+
+def test_how_it_ended_is_said_in_words():
+    assert ending(trace_of(Stopped(reason="forced", budget="seconds"))) == "answered because its time was over"
+    assert ending(trace_of(Stopped(reason="engine", detail="gone"))) == "no answer: the engine failed (gone)"
+    assert ending(trace_of()) == "not finished"

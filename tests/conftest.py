@@ -1,0 +1,79 @@
+"""What the tests share: sources in memory, and a whole rollout of a script in one call. Nothing here touches a network."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agent.budgets import Budgets
+from agent.errors import SourceError
+from agent.evidence import Passage
+from agent.plan import Filter
+from agent.policies.scripted import Script, ScriptedPolicy
+from agent.protocols import protocol_named
+from agent.rollout import Agent
+from agent.sources.base import Source
+from agent.trace import Trace
+
+PLAN_TURN = (
+    "<think>Two things.</think>\n<search>\nA: who wrote Dune (web)\nB: when was Dune published (news)\n</search>"
+)
+ANSWER_TURN = (
+    "<merge>Frank Herbert wrote it [1].</merge>\n<evidence>\n- Frank Herbert wrote Dune. [1]\n</evidence>\n"
+    "<answer>Frank Herbert</answer>"
+)
+
+
+@dataclass(frozen=True)
+class Echo:
+    """A source that answers every query at once, with one passage about it."""
+
+    name: str = "web"
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        return [Passage(id=f"{self.name}:{query}", source=self.name, title=query, text=f"All about {query}.", rank=1)]
+
+
+class Broken:
+    """A source that fails."""
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        raise SourceError("no route", kind="upstream")
+
+
+class Hanging:
+    """A source that never answers; `asked` is set when somebody waits for it."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        self.asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets this event")
+
+
+def make_agent(
+    turns: Script,
+    *,
+    protocol: str = "cairn",
+    sources: Mapping[str, Source] | None = None,
+    budgets: Budgets | None = None,
+) -> Agent:
+    """An agent that says `turns`; its sources echo unless told otherwise."""
+    return Agent(
+        policy=ScriptedPolicy(turns),
+        protocol=protocol_named(protocol),
+        sources=sources or {name: Echo(name) for name in ("web", "news", "all")},
+        budgets=budgets or Budgets(),
+    )
+
+
+def answer(turns: Script, *, question: str = "Who wrote Dune?", agent: Agent | None = None) -> Trace:
+    """One whole rollout, bounded in time: a hang is a failure, not a wait."""
+    asked = agent or make_agent(turns)
+
+    async def run() -> Trace:
+        async with asyncio.timeout(10):
+            return await asked.run(asked.new_trace(question))
+
+    return asyncio.run(run())
