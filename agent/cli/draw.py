@@ -158,7 +158,7 @@ class TraceView:
                 some = f"{len(ended.passages)} found" if ended.passages else "nothing found"
                 note = f" · {_clean(ended.note)}" if ended.note else ""
                 mark = Text("✓", style="green")
-                told = Text(f"{some} · {ended.took * 1000:.0f} ms{note}", style="green" if ended.passages else "yellow")
+                told = Text(f"{some} · {_span(ended.took)}{note}", style="green" if ended.passages else "yellow")
             case SearchFailed():
                 mark, told = Text("✗", style="red"), Text(f"{ended.error}: {_clean(ended.why)}", style="red")
             case Skipped():
@@ -175,6 +175,10 @@ class _Running:
 
     def __rich__(self) -> Text:
         return Text.assemble(str(self._spinner.render(monotonic())), " ", self._line)
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.{0 if seconds >= 0.01 else 1}f} ms"
 
 
 def _query(node: Node, asked: str = "") -> Text:
