@@ -70,6 +70,8 @@ def build_policy(settings: CairnSettings) -> "Policy":
             "the policy 'openai' needs an endpoint and a model, "
             "for example: --base-url http://127.0.0.1:11434/v1 --model qwen3:8b"
         )
+    from agent.policies.openai_chat import ChatPolicy
+
     return ChatPolicy(base_url=settings.base_url, model=settings.model, api_key=settings.api_key.get_secret_value())
 
 

@@ -85,7 +85,8 @@ def _root(
 
 def _own_commands() -> list[Callable[[typer.Typer], None]]:
     """The commands of this package: each module beside this one that can `register`."""
-    modules = [import_module(f"{__name__}.{info.name}") for info in iter_modules(__path__)]
+    names = [info.name for info in iter_modules(__path__) if not info.name.startswith("_")]
+    modules = [import_module(f"{__name__}.{name}") for name in names]
     return [module.register for module in modules if hasattr(module, "register")]
 
 
