@@ -5,7 +5,10 @@ contexts share a call; the others take turns. See docs/log.md for the figures.
 """
 
 import asyncio
+import atexit
 import threading
+import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -42,7 +45,8 @@ class Request:
     max_tokens: int
     loop: asyncio.AbstractEventLoop
     _sampled: deque[Sampled] = field(default_factory=deque[Sampled])
-    _count: int = 0
+    count: int = 0
+    """Tokens sampled so far."""
     _news: asyncio.Event = field(default_factory=asyncio.Event)
     _told: bool = False
     _finished: bool = False
@@ -78,8 +82,8 @@ class Request:
         if self.over:
             return True
         self._sampled.append((token, logprob))
-        self._count += 1
-        self._finished = token in self.ends or self._count >= self.max_tokens
+        self.count += 1
+        self._finished = token in self.ends or self.count >= self.max_tokens
         self._tell()
         return self._finished
 
@@ -98,6 +102,16 @@ class Request:
             self.loop.call_soon_threadsafe(self._news.set)
         except RuntimeError:  # the loop was closed: nobody reads any more
             self._cancelled = True
+
+
+@dataclass(frozen=True)
+class EngineUse:
+    """What the engine has done since it was loaded."""
+
+    tokens: int = 0
+    """Sampled, also those that nobody wanted any more."""
+    seconds: float = 0.0
+    """Of work, added up over the threads."""
 
 
 class Engine:
@@ -124,13 +138,15 @@ class Engine:
         self._generator = self._load(workers)
         self._waiting: deque[Request] = deque()
         self._changed = threading.Condition()
-        self._closed = False
+        self._closed = threading.Event()
+        self._use = EngineUse()
         self._seeding = threading.Lock()
         self._threads = [
             threading.Thread(target=self._work, name=f"cairn-engine-{n}", daemon=True) for n in range(workers)
         ]
         for thread in self._threads:
             thread.start()
+        _ENGINES.add(self)
 
     def submit(self, request: Request) -> None:
         """Put a request into the queue.
@@ -139,19 +155,26 @@ class Engine:
             PolicyError: the engine was closed.
         """
         with self._changed:
-            if self._closed:
+            if self._closed.is_set():
                 raise PolicyError("the embedded policy was closed")
             self._waiting.append(request)
             self._changed.notify()
 
-    def close(self) -> None:
-        """End every request at its next token, and the threads. It may be called twice."""
+    @property
+    def use(self) -> EngineUse:
+        return self._use
+
+    def stop(self) -> None:
+        """End every request at its next token, and then the threads. It waits for nothing."""
         with self._changed:
-            self._closed = True
+            self._closed.set()
             self._changed.notify_all()
+
+    def close(self) -> None:
+        """Stop, and wait for the threads. It may be called twice."""
+        self.stop()
         for thread in self._threads:
-            if thread is not threading.current_thread():
-                thread.join()
+            thread.join()
 
     def _load(self, workers: int) -> Any:
         try:
@@ -170,19 +193,26 @@ class Engine:
     def _work(self) -> None:
         while group := self._next_group():
             why = "the embedded policy was closed"
+            started = time.perf_counter()
             try:
                 self._run(group)
             except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to who waits, and the thread goes on
                 why = f"the embedded engine failed: {error}"
             for request in group:
                 request.finish(why)
+            self._count(group, time.perf_counter() - started)
         for request in self._drain():
             request.finish("the embedded policy was closed")
+
+    def _count(self, group: list[Request], seconds: float) -> None:
+        with self._changed:
+            tokens = self._use.tokens + sum(request.count for request in group)
+            self._use = EngineUse(tokens, self._use.seconds + seconds)
 
     def _next_group(self) -> list[Request]:
         """Wait for requests that go well together, oldest first; none says that the engine was closed."""
         with self._changed:
-            while not self._closed:
+            while not self._closed.is_set():
                 self._waiting = deque(request for request in self._waiting if not request.over)
                 if self._waiting:
                     group = choose_group(self._waiting)
@@ -215,25 +245,31 @@ class Engine:
                 seeding()
 
     def _generate(self, generator: Any, group: list[Request], *, on_first: "_Once | None") -> None:
-        sampling = group[0].sampling
+        sampling, prompts = group[0].sampling, [request.prompt for request in group]
+        live, closed = list(group), self._closed
 
         def on_token(step: Any) -> bool:
             if on_first is not None:
                 on_first()
-            return group[int(step.batch_id)].put(step.token_id, step.log_prob) or self._closed
+            return live[int(step.batch_id)].put(step.token_id, step.log_prob) or closed.is_set()
 
-        generator.generate_batch(
-            [[self._tokens[number] for number in request.prompt] for request in group],
-            max_length=max(request.max_tokens for request in group),
-            end_token=[self._tokens[self._eos]],
-            beam_size=1,
-            sampling_topk=1 if sampling.temperature == 0 else sampling.top_k,
-            sampling_topp=1.0 if sampling.temperature == 0 else sampling.top_p,
-            sampling_temperature=sampling.temperature or 1.0,
-            include_prompt_in_result=False,
-            return_scores=True,
-            callback=on_token,
-        )
+        try:
+            generator.generate_batch(
+                [[self._tokens[number] for number in prompt] for prompt in prompts],
+                max_length=max(request.max_tokens for request in group),
+                end_token=[self._tokens[self._eos]],
+                beam_size=1,
+                sampling_topk=1 if sampling.temperature == 0 else sampling.top_k,
+                sampling_topp=1.0 if sampling.temperature == 0 else sampling.top_p,
+                sampling_temperature=sampling.temperature or 1.0,
+                include_prompt_in_result=False,
+                return_scores=True,
+                callback=on_token,
+            )
+        finally:
+            # CTranslate2's thread lets go of the callback some time later. It must not be the last to hold a request,
+            # or through it an engine: an engine that ends in its own thread ends the process.
+            live.clear()
 
 
 class _Once:
@@ -247,6 +283,15 @@ class _Once:
         if not self._done:
             self._done = True
             self._call()
+
+
+def _close_all() -> None:
+    for engine in list(_ENGINES):
+        engine.close()
+
+
+_ENGINES: Final[weakref.WeakSet[Engine]] = weakref.WeakSet()
+atexit.register(_close_all)  # a thread that samples while the interpreter ends would end the process
 
 
 def choose_group(waiting: Sequence[Request]) -> list[Request]:

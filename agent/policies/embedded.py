@@ -8,9 +8,9 @@ from pathlib import Path
 
 from agent.errors import ContextFull
 from agent.policies.base import Chunk, Sampling
-from agent.policies.batching import Engine, Request
+from agent.policies.batching import Engine, EngineUse, Request
 from agent.policies.checkpoint import Checkpoint, open_checkpoint
-from agent.policies.tokens import Codec, split_tags
+from agent.policies.tokens import Codec, split_tags, whole
 from agent.protocols.base import TextProtocol
 from agent.trace import Author, Segment
 
@@ -24,7 +24,7 @@ class EmbeddedPolicy:
     def __init__(self, checkpoint: Checkpoint, engine: Engine) -> None:
         self.checkpoint = checkpoint
         self._engine = engine
-        weakref.finalize(self, engine.close)
+        weakref.finalize(self, engine.stop)
 
     @classmethod
     def load(cls, folder: Path, *, workers: int | None = None, compute_type: str = "default") -> "EmbeddedPolicy":
@@ -55,6 +55,11 @@ class EmbeddedPolicy:
     @property
     def context_tokens(self) -> int:
         return self.checkpoint.manifest.context_tokens
+
+    @property
+    def use(self) -> EngineUse:
+        """What the engine has done so far."""
+        return self._engine.use
 
     def open(
         self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = ()
@@ -93,7 +98,7 @@ class EmbeddedContext:
         ]
         before, hole, after = protocol.prompt.partition("{question}")
         pieces = split_tags(before, self._all_marks)
-        pieces += [(question if hole else "", False), *split_tags(after, self._all_marks)]
+        pieces += [(whole(question) if hole else "", False), *split_tags(after, self._all_marks)]
         self._add("".join(piece for piece, _ in pieces), self._codec.encode_pieces(pieces), by="prompt")
 
     @property
@@ -114,7 +119,7 @@ class EmbeddedContext:
             ContextFull: there is no room for it; nothing was appended.
         """
         tags = {"environment": self._environment_marks, "loop": self._all_marks}.get(by, [])
-        return self._add(text, self._codec.encode(text, tags=tags), by=by)
+        return self._add(whole(text), self._codec.encode(text, tags=tags), by=by)
 
     async def generate(self, sampling: Sampling, *, stop: Sequence[str], max_tokens: int) -> AsyncGenerator[Chunk]:
         """Continue the context; see `agent.policies.base.Context`. The end of the context ends it as `max_tokens` does.
@@ -136,8 +141,9 @@ class EmbeddedContext:
         try:
             while not turn.stopped and (sampled := await request.take()):
                 yield turn.feed(sampled)
-            if rest := turn.end():
-                yield Chunk(rest)
+            cut = len(turn.ids) == room and not turn.stopped and turn.ids[-1] not in request.ends
+            if (rest := turn.end()) or cut:
+                yield Chunk(rest, cut=cut)
         finally:
             request.cancel()
             if turn.ids:

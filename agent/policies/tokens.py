@@ -29,13 +29,13 @@ class Codec:
                 "truncation": None,
                 "padding": None,
             }
-            self._full = Tokenizer.from_str(text)
+            full = Tokenizer.from_str(text)
             self._plain = Tokenizer.from_str(json.dumps(plain))
         except Exception as error:  # tokenizers raises nothing narrower
             raise ValueError(f"it cannot be read: {error}") from error
         if not _is_byte_level(fields):
             raise ValueError("it is no byte-level tokenizer")
-        self._ids: dict[str, int] = self._full.get_vocab(with_added_tokens=True)
+        self._ids: dict[str, int] = full.get_vocab(with_added_tokens=True)
         if eos not in self._ids:
             raise ValueError(f"it has no token {eos}")
         self.eos = self._ids[eos]
@@ -79,7 +79,7 @@ class Codec:
         return TextStream(self._bytes)
 
     def _encode_plain(self, text: str) -> list[int]:
-        return self._plain.encode(text, add_special_tokens=False).ids if text else []
+        return self._plain.encode(whole(text), add_special_tokens=False).ids if text else []
 
 
 class TextStream:
@@ -95,6 +95,11 @@ class TextStream:
     def end(self) -> str:
         """What is left when nothing more comes: the mark for a character that never became whole, or nothing."""
         return self._decoder.decode(b"", final=True)
+
+
+def whole(text: str) -> str:
+    """The text with a mark for each half of a surrogate pair that stands alone: it is no character and has no bytes."""
+    return _LONE.sub("\ufffd", text)
 
 
 def split_tags(text: str, tags: Iterable[str]) -> list[tuple[str, bool]]:
@@ -121,6 +126,7 @@ def _alphabet() -> dict[str, int]:
     return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(hidden)}
 
 
+_LONE = re.compile("[\ud800-\udfff]")
 _BYTE = _alphabet()
 
 

@@ -1,0 +1,36 @@
+"""What the tests of the embedded engine share: a tiny checkpoint with random weights, and one turn of it."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agent.policies.base import Chunk, Context, Sampling
+from agent.policies.embedded import EmbeddedPolicy
+
+ENGINE = Path(__file__).parents[2] / "fixtures" / "engine"
+T = TypeVar("T")
+
+
+def run(coroutine: Coroutine[Any, Any, T], *, seconds: float = 30) -> T:
+    async def bounded() -> T:
+        async with asyncio.timeout(seconds):
+            return await coroutine
+
+    return asyncio.run(bounded())
+
+
+@asynccontextmanager
+async def engine(*, workers: int = 2, compute_type: str = "default") -> AsyncGenerator[EmbeddedPolicy]:
+    policy = EmbeddedPolicy.load(ENGINE, workers=workers, compute_type=compute_type)
+    try:
+        yield policy
+    finally:
+        await policy.aclose()
+
+
+async def turn(
+    context: Context, *, sampling: Sampling | None = None, stop: Sequence[str] = (), max_tokens: int = 40
+) -> list[Chunk]:
+    return [chunk async for chunk in context.generate(sampling or Sampling(), stop=stop, max_tokens=max_tokens)]

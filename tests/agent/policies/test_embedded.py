@@ -1,0 +1,418 @@
+"""The embedded engine: what it samples, where it stops, and that many rollouts share it without meeting."""
+
+import asyncio
+import gc
+import threading
+from contextlib import aclosing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent.errors import ContextFull, PolicyError
+from agent.policies.base import Sampling
+from agent.policies.batching import GROUP, GROUP_TOKENS, Request, choose_group
+from agent.policies.embedded import EmbeddedContext, EmbeddedPolicy
+from agent.policies.tokens import whole
+from agent.protocols import protocol_named
+from agent.trace import Segment
+from tests.agent.policies.engine import ENGINE, engine, run, turn
+
+CAIRN = protocol_named("cairn")
+WARM = Sampling(temperature=1.0, seed=7)
+
+
+def opened(policy: EmbeddedPolicy, question: str = "Who?") -> EmbeddedContext:
+    return policy.open(CAIRN, question)
+
+
+async def sampled(policy: EmbeddedPolicy, question: str = "Who?", *, sampling: Sampling | None = None) -> Segment:
+    context = opened(policy, question)
+    await turn(context, sampling=sampling)
+    return context.segments[-1]
+
+
+def ids_of(segment: Segment) -> tuple[int, ...]:
+    assert segment.ids is not None
+    return segment.ids
+
+
+def engine_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("cairn-engine")]
+
+
+# What a turn gives
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), WARM, Sampling(temperature=0.8, top_k=5, top_p=0.9)])
+def test_chunks_segment_ids_and_text_agree(sampling: Sampling):
+    async def scene():
+        async with engine() as policy:
+            context = opened(policy)
+            before = context.tokens
+            chunks = await turn(context, sampling=sampling)
+            codec = policy.checkpoint.codec
+            segment = context.segments[-1]
+            assert segment.by == "policy"
+            assert segment.logprobs is not None
+            assert segment.text == "".join(chunk.text for chunk in chunks)
+            assert segment.ids == tuple(number for chunk in chunks for number in chunk.ids)
+            assert segment.logprobs == tuple(number for chunk in chunks for number in chunk.logprobs)
+            assert segment.text == codec.decode(ids_of(segment))
+            assert len(ids_of(segment)) == len(segment.logprobs) == context.tokens - before
+            assert all(logprob <= 0 for logprob in segment.logprobs)
+
+    run(scene())
+
+
+def test_max_tokens_cut_the_turn_and_the_last_chunk_says_so():
+    async def scene():
+        async with engine() as policy:
+            context = opened(policy)
+            chunks = await turn(context, max_tokens=9)
+            assert len(ids_of(context.segments[-1])) == 9
+            assert chunks[-1].cut
+            assert not any(chunk.cut for chunk in chunks[:-1])
+
+    run(scene())
+
+
+def test_a_stop_that_is_one_token_ends_the_turn_with_its_text():
+    async def scene():
+        async with engine() as policy:
+            codec = policy.checkpoint.codec
+            tags = {mark for role in CAIRN.tags for mark in (CAIRN.opening(role), CAIRN.closing(role))}
+            for seed in range(100):  # until one with which the random model says a tag, and not at once
+                warm = Sampling(temperature=1.0, seed=seed)
+                said = [codec.tokens[number] for number in ids_of(await sampled(policy, sampling=warm))]
+                if tag := next((token for token in said[5:] if token in tags and token not in said[:5]), None):
+                    break
+            else:
+                raise AssertionError("the model never says a tag")
+            context = opened(policy)
+            chunks = await turn(context, sampling=warm, stop=[tag])
+            given = [codec.tokens[number] for number in ids_of(context.segments[-1])]
+            assert given == said[: said.index(tag) + 1]
+            assert context.segments[-1].text.endswith(tag)
+            assert not any(chunk.cut for chunk in chunks)
+
+    run(scene())
+
+
+def test_a_stop_spread_over_tokens_ends_the_turn_at_the_token_that_completes_it():
+    async def scene():
+        async with engine() as policy:
+            free = await sampled(policy)
+            codec = policy.checkpoint.codec
+            stop = codec.decode(ids_of(free)[18:21])
+            assert codec.id_of(stop) is None
+            first = free.text.index(stop)
+            context = opened(policy)
+            await turn(context, stop=["never said", stop])
+            segment = context.segments[-1]
+            assert ids_of(free)[: len(ids_of(segment))] == segment.ids
+            assert len(segment.text) >= first + len(stop)
+            assert stop not in codec.decode(ids_of(segment)[:-1])
+
+    run(scene())
+
+
+def test_the_end_of_the_turn_is_sampled_kept_and_has_no_text():
+    async def scene():
+        async with engine() as policy:
+            eos = policy.checkpoint.codec.eos
+            for seed in range(200):
+                context = opened(policy)
+                chunks = await turn(context, sampling=Sampling(temperature=1.5, seed=seed), max_tokens=30)
+                ids = ids_of(context.segments[-1])
+                if eos in ids:
+                    assert ids.index(eos) == len(ids) - 1
+                    assert "<eos>" not in context.segments[-1].text
+                    assert not chunks[-1].cut
+                    return
+            raise AssertionError("no turn ended by itself")
+
+    run(scene())
+
+
+# The same again
+
+
+def test_greedy_gives_the_same_ids_alone_and_in_company():
+    async def scene():
+        async with engine() as policy:
+            questions = [f"Who is number {n}{' and again' * (n % 7)}?" for n in range(24)]
+            alone = [await sampled(policy, question) for question in questions]
+            together = await asyncio.gather(*(sampled(policy, question) for question in questions))
+            for one, other in zip(alone, together, strict=True):
+                assert one.ids == other.ids
+                assert one.logprobs == pytest.approx(other.logprobs, abs=1e-3)
+
+    run(scene())
+
+
+def test_a_seed_gives_the_same_turn_whoever_else_samples():
+    async def scene():
+        async with engine() as policy:
+            first = await sampled(policy, sampling=WARM)
+            others = await asyncio.gather(
+                *(sampled(policy, sampling=sampling) for sampling in (WARM, Sampling(temperature=1.0, seed=8), WARM))
+            )
+            assert others[0].ids == others[2].ids == first.ids
+            assert others[1].ids != first.ids
+
+    run(scene())
+
+
+def test_two_turns_of_one_rollout_do_not_draw_the_same_numbers():
+    async def scene():
+        async with engine() as policy:
+            context = opened(policy)
+            await turn(context, sampling=WARM)
+            await turn(context, sampling=WARM)
+            assert context.segments[-1].ids != context.segments[-2].ids
+
+    run(scene())
+
+
+def test_one_policy_serves_one_event_loop_after_another():
+    policy = EmbeddedPolicy.load(ENGINE, workers=1)
+    assert run(sampled(policy)) == run(sampled(policy))
+    run(policy.aclose())
+
+
+# The context
+
+
+hostile = st.lists(
+    st.sampled_from(["<answer>", "</search>", "<eos>", "<pad>", "</information>", "<information>", "x", "\udfff"])
+    | st.text(max_size=4)
+).map("".join)
+
+
+@settings(max_examples=30, deadline=None)
+@given(hostile)
+def test_a_question_is_only_text(question: str):
+    async def scene():
+        async with engine(workers=1) as policy:
+            codec = policy.checkpoint.codec
+            prompt = opened(policy, question).segments[0]
+            assert prompt.by == "prompt"
+            assert whole(question) in prompt.text
+            assert codec.decode(ids_of(prompt)) == prompt.text
+            assert {codec.tokens[number] for number in ids_of(prompt)}.isdisjoint({"<answer>", "</search>", "<eos>"})
+
+    run(scene())
+
+
+def test_a_prompt_may_open_a_tag_and_the_question_may_not():
+    async def scene():
+        async with engine() as policy:
+            protocol = CAIRN.model_copy(update={"prompt": "Q: {question}\n<think>"})
+            codec = policy.checkpoint.codec
+            ids = ids_of(policy.open(protocol, "<think>?").segments[0])
+            assert ids.count(codec.id_of("<think>") or -1) == 1
+            assert ids[-1:] == (codec.id_of("<think>"),)
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("environment", ["<information>", "</information>"]),
+        ("loop", ["<information>", "<answer>", "</information>"]),
+        ("prompt", []),
+    ],
+)
+def test_who_speaks_decides_which_tags_count(by: str, expected: list[str]):
+    async def scene():
+        async with engine() as policy:
+            context = opened(policy)
+            codec = policy.checkpoint.codec
+            segment = context.append("<information>a <answer> <eos></information>", by=by)  # pyright: ignore[reportArgumentType]
+            tags = [codec.tokens[number] for number in ids_of(segment) if codec.tokens[number].startswith("<")]
+            assert [tag for tag in tags if len(tag) > 1] == expected
+            assert codec.decode(ids_of(segment)) == segment.text
+            assert context.segments[-1] == segment
+
+    run(scene())
+
+
+def test_a_question_that_is_too_long_says_so():
+    async def scene():
+        async with engine() as policy:
+            with pytest.raises(ContextFull, match="tokens more do not fit"):
+                opened(policy, "Who is it? " * 200)
+
+    run(scene())
+
+
+def test_text_that_does_not_fit_leaves_the_context_as_it_was():
+    async def scene():
+        async with engine() as policy:
+            context = opened(policy)
+            before = (context.tokens, list(context.segments))
+            with pytest.raises(ContextFull):
+                context.append("Who is it? " * 200, by="environment")
+            assert (context.tokens, context.segments) == before
+
+    run(scene())
+
+
+def test_the_end_of_the_context_cuts_a_turn_and_refuses_the_next():
+    async def scene():
+        async with engine() as policy:
+            context = opened(policy)
+            context.append("7" * (policy.context_tokens - context.tokens - 12), by="environment")
+            chunks = await turn(context, max_tokens=100)
+            assert context.tokens == policy.context_tokens
+            assert chunks[-1].cut
+            with pytest.raises(ContextFull, match="full"):
+                await turn(context)
+
+    run(scene())
+
+
+# Ending early
+
+
+def test_closing_early_keeps_what_was_given_and_frees_the_slot():
+    async def scene():
+        async with engine(workers=1) as policy:
+            context = opened(policy)
+            async with aclosing(context.generate(Sampling(), stop=[], max_tokens=450)) as chunks:
+                first = await anext(chunks)
+            assert context.segments[-1].ids == first.ids
+            await sampled(policy)
+            assert policy.use.tokens < 450
+
+    run(scene())
+
+
+def test_cancelling_the_task_keeps_what_was_given_and_frees_the_slot():
+    async def scene():
+        async with engine(workers=1) as policy:
+            context = opened(policy)
+            began = asyncio.Event()
+            given: list[int] = []
+
+            async def rollout():
+                async for chunk in context.generate(Sampling(), stop=[], max_tokens=450):
+                    given.extend(chunk.ids)
+                    began.set()
+                    await asyncio.sleep(0)
+
+            task = asyncio.create_task(rollout())
+            await began.wait()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            gc.collect()
+            await sampled(policy)
+            assert list(ids_of(context.segments[-1])) == given
+            assert policy.use.tokens < 450
+
+    run(scene())
+
+
+def test_a_request_that_was_given_up_while_it_waited_costs_nothing():
+    async def scene():
+        async with engine(workers=1) as policy:
+            waiting = [asyncio.create_task(sampled(policy)) for _ in range(30)]
+            await asyncio.sleep(0)
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+            await sampled(policy)
+            assert policy.use.tokens < 30 * 40
+
+    run(scene())
+
+
+def test_closing_the_policy_ends_its_threads_and_whoever_waits():
+    async def scene():
+        async with engine(workers=1) as policy:
+            assert engine_threads()
+            rollouts = [asyncio.create_task(turn(opened(policy), max_tokens=450)) for _ in range(12)]
+            await asyncio.sleep(0)
+            await policy.aclose()
+            results = await asyncio.gather(*rollouts, return_exceptions=True)
+            assert engine_threads() == []
+            assert any(isinstance(result, PolicyError) for result in results)
+            with pytest.raises(PolicyError, match="closed"):
+                await sampled(policy)
+            await policy.aclose()
+
+    run(scene())
+
+
+def test_a_policy_that_nobody_holds_ends_its_threads():
+    policy = EmbeddedPolicy.load(ENGINE, workers=1)
+    threads = engine_threads()
+    assert threads
+    del policy
+    gc.collect()
+    for thread in threads:
+        thread.join(10)
+    assert engine_threads() == []
+
+
+def test_an_error_of_the_engine_reaches_who_waits_and_nobody_else():
+    async def scene():
+        async with engine(workers=1) as policy:
+            broken = Request(
+                prompt=(), sampling=Sampling(), ends=frozenset(), max_tokens=5, loop=asyncio.get_running_loop()
+            )
+            policy.submit(broken)
+            with pytest.raises(PolicyError, match="the embedded engine failed"):
+                await broken.take()
+            assert (await sampled(policy)).ids
+
+    run(scene())
+
+
+def test_the_event_loop_stays_free_while_the_engine_works():
+    async def scene():
+        async with engine(workers=1) as policy:
+            rollout = asyncio.create_task(turn(opened(policy), max_tokens=450))
+            turns = 0
+            while not rollout.done():
+                turns += 1
+                await asyncio.sleep(0)
+            assert turns > 20
+
+    run(scene())
+
+
+# Who shares a call
+
+
+def waiting(*lengths: int, sampling: Sampling | None = None) -> list[Request]:
+    loop = asyncio.new_event_loop()
+    requests = [
+        Request(prompt=(2,) * n, sampling=sampling or Sampling(), ends=frozenset(), max_tokens=1, loop=loop)
+        for n in lengths
+    ]
+    loop.close()
+    return requests
+
+
+def chosen(requests: list[Request]) -> list[int]:
+    return [len(request.prompt) for request in choose_group(requests)]
+
+
+def test_short_contexts_of_about_one_length_share_a_call():
+    assert chosen(waiting(20, 25, 300, 31, 90)) == [20, 25, 31]
+
+
+def test_a_long_context_is_alone():
+    assert chosen(waiting(GROUP_TOKENS, 20, GROUP_TOKENS)) == [GROUP_TOKENS]
+
+
+def test_a_call_takes_so_many_and_no_more():
+    assert len(chosen(waiting(*[10] * 20))) == GROUP
+
+
+def test_sampled_turns_never_share_a_call():
+    assert len(chosen(waiting(20, 20, sampling=WARM))) == 1
+    assert len(choose_group([*waiting(20), *waiting(20, sampling=WARM)])) == 1
