@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agent.policies.base import Chunk, Context, Sampling
-from agent.policies.embedded import EmbeddedPolicy
+from agent.policies.embedded import EmbeddedContext, EmbeddedPolicy
+from agent.protocols import protocol_named
+from agent.trace import Segment
 
 ENGINE = Path(__file__).parents[2] / "fixtures" / "engine"
+CAIRN = protocol_named("cairn")
+WARM = Sampling(temperature=1.0, seed=7)
 T = TypeVar("T")
 
 
@@ -34,3 +38,18 @@ async def turn(
     context: Context, *, sampling: Sampling | None = None, stop: Sequence[str] = (), max_tokens: int = 40
 ) -> list[Chunk]:
     return [chunk async for chunk in context.generate(sampling or Sampling(), stop=stop, max_tokens=max_tokens)]
+
+
+def opened(policy: EmbeddedPolicy, question: str = "Who?") -> EmbeddedContext:
+    return policy.open(CAIRN, question)
+
+
+async def sampled(policy: EmbeddedPolicy, question: str = "Who?", *, sampling: Sampling | None = None) -> Segment:
+    context = opened(policy, question)
+    await turn(context, sampling=sampling)
+    return context.segments[-1]
+
+
+def ids_of(segment: Segment) -> tuple[int, ...]:
+    assert segment.ids is not None
+    return segment.ids

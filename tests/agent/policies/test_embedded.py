@@ -1,45 +1,16 @@
 """The embedded engine: what it samples, where it stops, and that many rollouts share it without meeting."""
 
 import asyncio
-import gc
-import threading
-from contextlib import aclosing
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.errors import ContextFull, PolicyError
+from agent.errors import ContextFull
 from agent.policies.base import Sampling
-from agent.policies.batching import GROUP, GROUP_TOKENS, Request, choose_group
-from agent.policies.embedded import EmbeddedContext, EmbeddedPolicy
+from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.tokens import whole
-from agent.protocols import protocol_named
-from agent.trace import Segment
-from tests.agent.policies.engine import ENGINE, engine, run, turn
-
-CAIRN = protocol_named("cairn")
-WARM = Sampling(temperature=1.0, seed=7)
-
-
-def opened(policy: EmbeddedPolicy, question: str = "Who?") -> EmbeddedContext:
-    return policy.open(CAIRN, question)
-
-
-async def sampled(policy: EmbeddedPolicy, question: str = "Who?", *, sampling: Sampling | None = None) -> Segment:
-    context = opened(policy, question)
-    await turn(context, sampling=sampling)
-    return context.segments[-1]
-
-
-def ids_of(segment: Segment) -> tuple[int, ...]:
-    assert segment.ids is not None
-    return segment.ids
-
-
-def engine_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name.startswith("cairn-engine")]
-
+from tests.agent.policies.engine import CAIRN, ENGINE, WARM, engine, ids_of, opened, run, sampled, turn
 
 # What a turn gives
 
@@ -272,147 +243,3 @@ def test_the_end_of_the_context_cuts_a_turn_and_refuses_the_next():
                 await turn(context)
 
     run(scene())
-
-
-# Ending early
-
-
-def test_closing_early_keeps_what_was_given_and_frees_the_slot():
-    async def scene():
-        async with engine(workers=1) as policy:
-            context = opened(policy)
-            async with aclosing(context.generate(Sampling(), stop=[], max_tokens=450)) as chunks:
-                first = await anext(chunks)
-            assert context.segments[-1].ids == first.ids
-            await sampled(policy)
-            assert policy.use.tokens < 450
-
-    run(scene())
-
-
-def test_cancelling_the_task_keeps_what_was_given_and_frees_the_slot():
-    async def scene():
-        async with engine(workers=1) as policy:
-            context = opened(policy)
-            began = asyncio.Event()
-            given: list[int] = []
-
-            async def rollout():
-                async for chunk in context.generate(Sampling(), stop=[], max_tokens=450):
-                    given.extend(chunk.ids)
-                    began.set()
-                    await asyncio.sleep(0)
-
-            task = asyncio.create_task(rollout())
-            await began.wait()
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            gc.collect()
-            await sampled(policy)
-            assert list(ids_of(context.segments[-1])) == given
-            assert policy.use.tokens < 450
-
-    run(scene())
-
-
-def test_a_request_that_was_given_up_while_it_waited_costs_nothing():
-    async def scene():
-        async with engine(workers=1) as policy:
-            waiting = [asyncio.create_task(sampled(policy)) for _ in range(30)]
-            await asyncio.sleep(0)
-            for task in waiting:
-                task.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
-            await sampled(policy)
-            assert policy.use.tokens < 30 * 40
-
-    run(scene())
-
-
-def test_closing_the_policy_ends_its_threads_and_whoever_waits():
-    async def scene():
-        async with engine(workers=1) as policy:
-            assert engine_threads()
-            rollouts = [asyncio.create_task(turn(opened(policy), max_tokens=450)) for _ in range(12)]
-            await asyncio.sleep(0)
-            await policy.aclose()
-            results = await asyncio.gather(*rollouts, return_exceptions=True)
-            assert engine_threads() == []
-            assert any(isinstance(result, PolicyError) for result in results)
-            with pytest.raises(PolicyError, match="closed"):
-                await sampled(policy)
-            await policy.aclose()
-
-    run(scene())
-
-
-def test_a_policy_that_nobody_holds_ends_its_threads():
-    policy = EmbeddedPolicy.load(ENGINE, workers=1)
-    threads = engine_threads()
-    assert threads
-    del policy
-    gc.collect()
-    for thread in threads:
-        thread.join(10)
-    assert engine_threads() == []
-
-
-def test_an_error_of_the_engine_reaches_who_waits_and_nobody_else():
-    async def scene():
-        async with engine(workers=1) as policy:
-            broken = Request(
-                prompt=(), sampling=Sampling(), ends=frozenset(), max_tokens=5, loop=asyncio.get_running_loop()
-            )
-            policy.submit(broken)
-            with pytest.raises(PolicyError, match="the embedded engine failed"):
-                await broken.take()
-            assert (await sampled(policy)).ids
-
-    run(scene())
-
-
-def test_the_event_loop_stays_free_while_the_engine_works():
-    async def scene():
-        async with engine(workers=1) as policy:
-            rollout = asyncio.create_task(turn(opened(policy), max_tokens=450))
-            turns = 0
-            while not rollout.done():
-                turns += 1
-                await asyncio.sleep(0)
-            assert turns > 20
-
-    run(scene())
-
-
-# Who shares a call
-
-
-def waiting(*lengths: int, sampling: Sampling | None = None) -> list[Request]:
-    loop = asyncio.new_event_loop()
-    requests = [
-        Request(prompt=(2,) * n, sampling=sampling or Sampling(), ends=frozenset(), max_tokens=1, loop=loop)
-        for n in lengths
-    ]
-    loop.close()
-    return requests
-
-
-def chosen(requests: list[Request]) -> list[int]:
-    return [len(request.prompt) for request in choose_group(requests)]
-
-
-def test_short_contexts_of_about_one_length_share_a_call():
-    assert chosen(waiting(20, 25, 300, 31, 90)) == [20, 25, 31]
-
-
-def test_a_long_context_is_alone():
-    assert chosen(waiting(GROUP_TOKENS, 20, GROUP_TOKENS)) == [GROUP_TOKENS]
-
-
-def test_a_call_takes_so_many_and_no_more():
-    assert len(chosen(waiting(*[10] * 20))) == GROUP
-
-
-def test_sampled_turns_never_share_a_call():
-    assert len(chosen(waiting(20, 20, sampling=WARM))) == 1
-    assert len(choose_group([*waiting(20), *waiting(20, sampling=WARM)])) == 1
