@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
+from typing import Any
 
 import pytest
 import typer
@@ -114,9 +116,22 @@ def test_a_plug_in_that_cannot_be_loaded_costs_its_own_commands_only(
     assert "is no index" in capsys.readouterr().err
 
 
+def every_command(command: Any, path: str = "cairn") -> Iterator[tuple[str, Any]]:
+    below = getattr(command, "commands", {})
+    for name, sub in below.items():
+        yield from every_command(sub, f"{path} {name}")
+    if not below:
+        yield path, command
+
+
 def test_every_command_teaches():
-    names = {command.name for command in make_app().registered_commands}
-    assert "ask" in names
+    commands = dict(every_command(typer.main.get_command(make_app())))
+    assert {"cairn ask", "cairn serve", "cairn eval", "cairn index build", "cairn train sft"} <= set(commands)
+    for path, command in commands.items():
+        taught = f"{command.help or ''}{command.epilog or ''}"
+        assert path in taught, f"{path} shows no example of itself"
+        for parameter in command.params:
+            assert parameter.help, f"{path} does not say what {parameter.name} is"
 
 
 def test_help_loads_no_model_no_web_and_no_arrays():
