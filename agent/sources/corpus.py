@@ -5,9 +5,9 @@ import hashlib
 import mmap
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, Literal, Protocol, Self
+from typing import Final, Literal, Self
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -54,10 +54,8 @@ class _Version(BaseModel):
     version: int
 
 
-class Progress(Protocol):
-    """Is told how far the building came; `done` of `total` are bytes of input."""
-
-    def __call__(self, stage: Literal["reading", "writing"], done: int, total: int) -> None: ...
+Progress = Callable[[Literal["reading", "writing"], int, int], None]
+"""Is told how far the building came: the stage, and how many bytes of input are done, of how many."""
 
 
 def _silent(stage: Literal["reading", "writing"], done: int, total: int) -> None:

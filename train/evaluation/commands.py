@@ -24,7 +24,19 @@ if TYPE_CHECKING:
     from train.evaluation.report import Figures
     from train.evaluation.session import Evaluation
 
-Baseline = Literal["closed-book", "first-passage"]
+QuestionsOption = Annotated[
+    Path | None, typer.Option("--questions", metavar="FILE", help="Questions as JSON lines, not the world's own.")
+]
+BaselineOption = Annotated[
+    Literal["closed-book", "first-passage"] | None,
+    typer.Option("--baseline", help="Instead: answer without searching, or read the first passage perfectly."),
+]
+LimitOption = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first N questions.")]
+ConcurrencyOption = Annotated[int, typer.Option("--concurrency", min=1, metavar="N", help="Rollouts at the same time.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="For sampling; greedy decoding does not use it.")]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="DIR", help="Keep traces, results and report; go on with an older run.")
+]
 
 _EXAMPLES = """
 [bold]Examples[/bold]
@@ -45,9 +57,7 @@ def register(app: typer.Typer) -> None:
 
 def evaluate_command(
     *,
-    questions: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Questions as JSON lines; without it, the world's own.")
-    ] = None,
+    questions: QuestionsOption = None,
     corpus: CorpusOption = None,
     world: WorldOption = None,
     protocol: ProtocolOption = None,
@@ -56,16 +66,11 @@ def evaluate_command(
     model: ModelOption = None,
     checkpoint: CheckpointOption = None,
     sources: SourcesOption = None,
-    baseline: Annotated[
-        Baseline | None,
-        typer.Option(help="Instead of the agent: answer without searching, or read the first passage perfectly."),
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N questions.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, metavar="N", help="Rollouts at the same time.")] = 16,
-    seed: Annotated[int, typer.Option(help="For sampling; greedy decoding does not use it.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep traces, results and the report; go on with an older run.")
-    ] = None,
+    baseline: BaselineOption = None,
+    limit: LimitOption = None,
+    concurrency: ConcurrencyOption = 16,
+    seed: SeedOption = 0,
+    out: OutOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -78,7 +83,6 @@ def evaluate_command(
     where an interrupted run stopped.
     """
     from agent.settings import load_settings
-    from train.evaluation.report import table
     from train.evaluation.session import Evaluation
 
     settings = load_settings(
@@ -101,10 +105,16 @@ def evaluate_command(
         if out:
             note(f"what was scored is kept in {out}; the same command goes on")
         raise
+    _tell(figures, evaluation.title, as_json=as_json)
+
+
+def _tell(figures: "Figures", title: str, *, as_json: bool) -> None:
+    from train.evaluation.report import table
+
     if as_json:
         print_json(figures)
     else:
-        output().print(table(figures, evaluation.title))
+        output().print(table(figures, title))
     if figures["infrastructure"]:
         note(f"{figures['infrastructure']} rollouts failed for reasons outside of the policy; they are not scored")
     if not figures["n"]:

@@ -1,0 +1,265 @@
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agent.errors import CorpusError
+from agent.evidence import Passage
+from agent.plan import Filter
+from agent.sources import corpus
+from agent.sources.corpus import CARD, Card, CorpusSource, build_index, cached_index, read_card
+from agent.sources.documents import Document
+
+DOCUMENTS: list[dict[str, str]] = [
+    {
+        "id": "f",
+        "title": "Aurora Falls",
+        "text": "A film by Lina Orr.",
+        "url": "https://www.film.org/a",
+        "date": "2025",
+    },
+    {"id": "n1", "title": "News", "text": "The film premieres.", "url": "https://news.example/1", "date": "2026-03-02"},
+    {
+        "id": "n2",
+        "title": "News",
+        "text": "The film was delayed.",
+        "url": "https://news.example/2",
+        "date": "2026-04-01",
+    },
+    {"id": "u", "title": "", "text": "Nobody knows when this film was made: the film."},
+]
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    return write(tmp_path / "documents.jsonl", DOCUMENTS)
+
+
+def write(path: Path, documents: list[dict[str, str]]) -> Path:
+    path.write_text("".join(json.dumps(document) + "\n" for document in documents), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def source(documents: Path, tmp_path: Path) -> CorpusSource:
+    build_index([documents], tmp_path / "index")
+    return CorpusSource.open(tmp_path / "index")
+
+
+def search(source: CorpusSource, query: str, *filters: Filter, limit: int = 10) -> list[Passage]:
+    async def run() -> list[Passage]:
+        async with asyncio.timeout(10):
+            return await source.search(query, limit=limit, filters=filters)
+
+    return asyncio.run(run())
+
+
+def ids(passages: list[Passage]) -> list[str]:
+    return [passage.id for passage in passages]
+
+
+def test_a_passage_is_the_document_with_its_rank_and_score(source: CorpusSource):
+    first, *rest = search(source, "Who made Aurora Falls?")
+    assert first == Passage(
+        id="f",
+        source="corpus",
+        title="Aurora Falls",
+        text="A film by Lina Orr.",
+        url="https://www.film.org/a",
+        date="2025",
+        score=first.score,
+        rank=1,
+    )
+    assert [p.rank for p in rest] == list(range(2, len(rest) + 2))
+    assert all(p.score < first.score for p in rest)
+
+
+def test_the_title_counts_more_than_the_text(tmp_path: Path):
+    path = write(
+        tmp_path / "d.jsonl",
+        [{"id": "text", "title": "Birds", "text": "falcon"}, {"id": "title", "title": "Falcon", "text": "birds"}],
+    )
+    build_index([path], tmp_path / "index")
+    assert ids(CorpusSource(tmp_path / "index").find("falcon", limit=2)) == ["title", "text"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "left"),
+    [
+        (Filter(name="after", value="2026-03-02"), {"n1", "n2", "u"}),
+        (Filter(name="after", value="2026-03-03"), {"n2", "u"}),
+        (Filter(name="before", value="2026-03-02"), {"f", "n1", "u"}),
+        (Filter(name="before", value="2026"), {"f", "n1", "n2", "u"}),
+        (Filter(name="site", value="film.org"), {"f"}),
+        (Filter(name="site", value="www.news.example"), {"n1", "n2"}),
+        (Filter(name="site", value="ilm.org"), set[str]()),
+        (Filter(name="lang", value="de"), {"f", "n1", "n2", "u"}),
+    ],
+)
+def test_filters_are_honoured_where_a_document_says_what_they_ask(
+    source: CorpusSource, condition: Filter, left: set[str]
+):
+    found = search(source, "film", condition)
+    assert set(ids(found)) == left
+    assert [p.rank for p in found] == list(range(1, len(found) + 1))
+
+
+def test_a_filter_does_not_cost_places_in_the_list(source: CorpusSource):
+    only = Filter(name="site", value="news.example")
+    assert ids(search(source, "film aurora lina", only, limit=2)) == ["n1", "n2"]
+
+
+def test_a_site_filter_hides_nothing_where_no_document_has_an_address(tmp_path: Path):
+    build_index([write(tmp_path / "d.jsonl", [{"id": "a", "text": "film"}])], tmp_path / "index")
+    assert ids(search(CorpusSource(tmp_path / "index"), "film", Filter(name="site", value="x.org"))) == ["a"]
+
+
+def test_a_large_index_gives_the_same_from_a_thread(source: CorpusSource, monkeypatch: pytest.MonkeyPatch):
+    here = search(source, "film")
+    monkeypatch.setattr(corpus, "THREAD_ROWS", 1)
+    assert search(source, "film") == here
+
+
+def test_the_card_tells_what_is_in_the_index(documents: Path, tmp_path: Path):
+    card = build_index([documents], tmp_path / "index")
+    assert card == read_card(tmp_path / "index")
+    assert (card.documents, card.dated, card.with_url) == (4, 3, 3)
+
+
+def test_the_same_documents_give_the_same_index(documents: Path, tmp_path: Path):
+    for name in ("one", "two"):
+        build_index([documents], tmp_path / name)
+    one, two = ({p.name: p.read_bytes() for p in (tmp_path / n).rglob("*") if p.is_file()} for n in ("one", "two"))
+    assert one == two
+
+
+def test_progress_comes_to_its_end(documents: Path, tmp_path: Path):
+    told: list[tuple[str, int, int]] = []
+
+    def tell(stage: str, done: int, total: int) -> None:
+        told.append((stage, done, total))
+
+    build_index([documents], tmp_path / "index", progress=tell)
+    size = documents.stat().st_size
+    assert told[-2:] == [("reading", size, size), ("writing", size, size)]
+
+
+def test_building_again_replaces_the_index(source: CorpusSource, tmp_path: Path):
+    build_index([write(tmp_path / "new.jsonl", [{"id": "x", "text": "a falcon"}])], tmp_path / "index")
+    assert ids(CorpusSource(tmp_path / "index").find("falcon film", limit=5)) == ["x"]
+    assert source.find("film", limit=1), "who holds the old one open goes on with it"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["documents.jsonl", "index", "new.jsonl"]
+
+
+def test_a_failure_on_the_way_leaves_what_was_there(source: CorpusSource, tmp_path: Path):
+    bad = write(tmp_path / "bad.jsonl", [{"id": "x", "text": "fine"}, {"id": "y"}])
+    with pytest.raises(CorpusError, match=r"line 2"):
+        build_index([bad], tmp_path / "index")
+    assert len(CorpusSource(tmp_path / "index").find("film", limit=9)) == 4
+    with pytest.raises(CorpusError):
+        build_index([bad], tmp_path / "new")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.jsonl", "documents.jsonl", "index"]
+
+
+def test_a_kill_in_the_middle_leaves_no_index_that_opens(
+    documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Whatever is written when the process dies, the folder itself is not there yet."""
+    seen: list[bool] = []
+
+    class Killed(BaseException):
+        """Nobody catches this."""
+
+    def die(stage: str, done: int, total: int) -> None:
+        if stage == "writing":
+            seen.append((tmp_path / "index").exists())
+            raise Killed
+
+    with pytest.raises(Killed):
+        build_index([documents], tmp_path / "index", progress=die)
+    assert seen == [False]
+    with pytest.raises(CorpusError):
+        read_card(tmp_path / "index")
+
+
+def test_other_things_are_never_overwritten(documents: Path, tmp_path: Path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "diary.txt").write_text("dear", encoding="utf-8")
+    with pytest.raises(CorpusError, match="something else"):
+        build_index([documents], tmp_path / "mine")
+    with pytest.raises(CorpusError, match="is a file"):
+        build_index([documents], documents)
+    assert [p.name for p in (tmp_path / "mine").iterdir()] == ["diary.txt"]
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def shorten(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-2])
+
+
+def other_version(path: Path) -> None:
+    path.write_text('{"version": 99}', encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("file", "harm", "why"),
+    [
+        (CARD, remove, "no index: it has no index.json"),
+        (CARD, shorten, "index.json cannot be read"),
+        (CARD, other_version, "has the version 99"),
+        ("documents.jsonl", remove, "documents.jsonl is missing"),
+        ("offsets.npy", shorten, "offsets.npy is missing or has another size"),
+        ("bm25/data.csc.index.npy", shorten, "data.csc.index.npy is missing or has another size"),
+    ],
+)
+def test_a_folder_that_is_no_index_is_a_sentence_with_the_mend(
+    source: CorpusSource, tmp_path: Path, file: str, harm: Callable[[Path], None], why: str
+):
+    harm(tmp_path / "index" / file)
+    with pytest.raises(CorpusError) as caught:
+        CorpusSource(tmp_path / "index")
+    assert why in str(caught.value)
+    assert "build it with: cairn index build CORPUS --out" in str(caught.value)
+
+
+def test_a_missing_path_is_a_sentence(tmp_path: Path):
+    with pytest.raises(CorpusError, match="there is no index folder"):
+        CorpusSource(tmp_path / "gone")
+    with pytest.raises(CorpusError, match="there is no file or folder"):
+        CorpusSource.open(tmp_path / "gone", cache=tmp_path)
+
+
+def test_documents_open_through_the_cache_and_are_indexed_once(
+    documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    built: list[Path] = []
+
+    def build(paths: list[Path], out: Path) -> Card:
+        built.append(out)
+        return build_index(paths, out)
+
+    monkeypatch.setattr(corpus, "build_index", build)
+    for _ in range(2):
+        assert ids(CorpusSource.open(documents, cache=tmp_path / "cache").find("aurora", limit=1)) == ["f"]
+    assert len(built) == 1
+    write(documents, DOCUMENTS[1:])
+    assert ids(CorpusSource.open(documents, cache=tmp_path / "cache").find("aurora", limit=1)) == []
+    assert cached_index([documents], cache=tmp_path / "cache") == built[-1]
+    assert len(built) == 2
+
+
+def test_what_is_stored_is_what_was_read(source: CorpusSource):
+    stored = {p.id: p for p in source.find("film", limit=10)}
+    for document in (Document.model_validate(d) for d in DOCUMENTS):
+        passage = stored[document.id]
+        assert (passage.title, passage.text, passage.url, passage.date) == (
+            document.title,
+            document.text,
+            document.url,
+            document.date,
+        )
