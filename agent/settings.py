@@ -77,7 +77,7 @@ class CairnSettings(BaseSettings):
     """What clients of the server must send as their bearer token; empty: nothing."""
     insecure: bool = False
     """Serve other machines although there is no `server_key`."""
-    max_question_chars: int = Field(default=20_000, ge=1)
+    max_question_chars: int = Field(default=20_000, ge=1, le=20_000)
     max_body_bytes: int = Field(default=4 * 1024 * 1024, ge=1)
 
     debug: bool = False

@@ -1,4 +1,4 @@
-"""What happened in one rollout. The server, the UI, the rewards, the trainer and the evaluation read this, nothing else.
+"""What happened in one rollout. The server, the UI, the rewards, the trainer and the evaluation read only this.
 
 A `Segment` is a piece of the context with its author. A `Step` is a closed, typed fact that points at its segments.
 A `Delta` is text on its way: it is streamed, never stored.
@@ -163,7 +163,7 @@ Step = Annotated[
 
 
 class Delta(Frozen):
-    """Text on its way. `role` is the block's role: thought (also untagged text), search, merge, evidence, answer, …"""
+    """Text on its way. `role` is the role of its block: thought (also untagged text), search, merge, and so on."""
 
     kind: Literal["delta"] = "delta"
     role: str
