@@ -77,7 +77,7 @@ class TraceView:
         self._delta = None
         self._over = isinstance(event, Stopped)
         closed = list(self._closed(event))
-        self._redraw()
+        self._redraw(at_once=True)
         for piece in closed:
             self._print(piece)
 
@@ -89,9 +89,10 @@ class TraceView:
                 self._print(_indented(_source_line(passage)))
         self._print(Text(closing_line(trace), style="dim"))
 
-    def _redraw(self) -> None:
+    def _redraw(self, *, at_once: bool = False) -> None:
+        """Draw the open part anew: at the next tick, or at once where lines are about to be printed above it."""
         if self._live:
-            self._live.update(self.open_part())
+            self._live.update(self.open_part(), refresh=at_once)
 
     def _print(self, piece: RenderableType) -> None:
         self._console.print(piece, soft_wrap=not self._terminal)
