@@ -37,6 +37,8 @@ class Data(_Part):
     worlds_per_pool: int
     max_tokens: int
     """Longer trajectories are left out."""
+    tokenizer_worlds: int = 40
+    """Worlds whose trajectories the tokenizer is made from."""
 
 
 class Optimizer(_Part):

@@ -22,10 +22,11 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from agent.errors import SetupError
 from agent.protocols import protocol_named
-from agent.world.world import make_world
+from agent.world import make_world
+from train.pieces import trajectory
 from train.recipe import SftRecipe
 from train.tokenizer import EOS, PAD, token_id, train_tokenizer
-from train.trajectories import Example, pool_batches, to_example, trajectory
+from train.trajectories import Example, pool_batches, to_example
 
 Tell = Callable[["Progress"], None]
 
@@ -248,8 +249,8 @@ class SftRun:
 
 
 def _tokenizer_texts(recipe: SftRecipe) -> Iterator[str]:
-    """Trajectories of forty worlds of their own, in every protocol."""
-    for seed in range(40):
+    """Trajectories of a few worlds, in every protocol."""
+    for seed in range(recipe.data.tokenizer_worlds):
         world = make_world(seed, split=recipe.data.split, people=recipe.data.people, questions=60)
         for number, question in enumerate(world.questions):
             protocol = protocol_named(recipe.protocols[number % len(recipe.protocols)])

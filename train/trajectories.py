@@ -1,4 +1,4 @@
-"""Oracle trajectories as tokens: the context that the loop would make, with a weight for each token."""
+"""Oracle trajectories as tokens, with a weight for each, in batches."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -6,22 +6,11 @@ from dataclasses import dataclass
 
 from tokenizers import Tokenizer
 
-from agent.evidence import Passage, gather
-from agent.protocols import TextProtocol, protocol_named
-from agent.trace import Author
-from agent.world.questions import Question
-from agent.world.world import World, make_world
-from train.oracle import Oracle
+from agent.protocols import protocol_named
+from agent.world import make_world
+from train.pieces import Piece, trajectory
 from train.recipe import SftRecipe, Weights
 from train.tokenizer import EOS, encode_all, token_id
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A segment of a context before it is tokens."""
-
-    by: Author
-    text: str
 
 
 @dataclass(frozen=True)
@@ -32,32 +21,6 @@ class Example:
     weights: tuple[float, ...]
     policy: tuple[bool, ...]
     """Whether the policy writes the token."""
-
-
-def trajectory(world: World, question: Question, protocol: TextProtocol) -> list[Piece]:
-    """What the loop makes of a question when the policy is the oracle; a test holds it against the loop itself."""
-    oracle = Oracle(question, protocol)
-    pieces = [Piece("prompt", protocol.prompt.replace("{question}", question.question))]
-    shown: list[Passage] = []
-    for number in range(oracle.turns):
-        pieces.append(Piece("policy", oracle.turn(number, shown)))
-        if number < len(question.plan):
-            fresh = _search(world, oracle, number, shown)
-            shown.extend(fresh)
-            pieces.append(Piece("environment", protocol.wrap([protocol.show(passage) for passage in fresh])))
-    return pieces
-
-
-def _search(world: World, oracle: Oracle, number: int, shown: Sequence[Passage]) -> tuple[Passage, ...]:
-    protocol = oracle.protocol
-    found: list[list[Passage]] = []
-    for place, (query, source) in enumerate(oracle.queries(number)):
-        node = chr(ord("A") + place)
-        hits = world.find(source, query, limit=protocol.passages)
-        found.append([hit.model_copy(update={"node": node}) for hit in hits])
-    if protocol.numbering == "round":
-        return gather(found, budget=protocol.budget_chars)
-    return gather(found, budget=protocol.budget_chars, seen=shown, first_number=len(shown) + 1)
 
 
 def to_example(pieces: Sequence[Piece], tokenizer: Tokenizer, weights: Weights) -> Example:

@@ -1,0 +1,5 @@
+"""`python -m agent.cli` is the `cairn` command."""
+
+from agent.cli import main
+
+main()

@@ -1,0 +1,173 @@
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agent.errors import SetupError  # noqa: E402 - only where torch is
+from train.recipe import SftRecipe, read_recipe  # noqa: E402
+from train.sft import Progress, SftRun  # noqa: E402
+
+pytestmark = pytest.mark.train
+
+RECIPE = """
+kind = "sft"
+name = "test"
+protocols = ["cairn", "multisearch"]
+seed = 1
+[model]
+width = 32
+layers = 1
+heads = 2
+kv_heads = 1
+head_dim = 32
+inner = 64
+vocabulary = 700
+context = 2048
+[data]
+people = 40
+questions_per_world = 12
+worlds_per_pool = 1
+max_tokens = 2000
+tokenizer_worlds = 1
+[optimizer]
+tokens = {tokens}
+batch_tokens = 3000
+muon_lr = 3e-3
+adamw_lr = 3e-3
+final_lr = 0.1
+warmup_steps = 2
+weight_decay = 0.01
+clip = 1.0
+bf16 = false
+[weights]
+policy = 1.0
+answer = 2.0
+environment = 0.1
+[[curriculum]]
+until = 0.5
+mix = {{ chain1 = 1.0 }}
+[[curriculum]]
+until = 1.0
+mix = {{ chain1 = 0.5, comparison = 0.5 }}
+[report]
+every_steps = 1
+evaluate_every_steps = 100
+dev_questions = 12
+save_every_steps = 2
+"""
+
+
+def write_recipe(folder: Path, *, tokens: int = 24_000) -> Path:
+    path = folder / "recipe.toml"
+    path.write_text(RECIPE.format(tokens=tokens), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> SftRecipe:
+    return read_recipe(write_recipe(tmp_path_factory.mktemp("recipe")))
+
+
+@pytest.fixture(scope="module")
+def unbroken(recipe: SftRecipe, tmp_path_factory: pytest.TempPathFactory) -> SftRun:
+    torch.set_num_threads(1)
+    run = SftRun(recipe, tmp_path_factory.mktemp("unbroken"))
+    assert run.run(lambda _: None)
+    return run
+
+
+def same_weights(one: SftRun, two: SftRun) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one.model.parameters(), two.model.parameters(), strict=True))
+
+
+def test_a_run_that_was_stopped_and_resumed_ends_in_the_same_weights(
+    recipe: SftRecipe, unbroken: SftRun, tmp_path: Path
+) -> None:
+    def stop_at_the_third_step(progress: Progress) -> None:
+        if progress.step == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    first = SftRun(recipe, tmp_path)
+    assert not first.run(stop_at_the_third_step)
+    assert first.place.step == 3
+    second = SftRun(recipe, tmp_path)
+    second.resume()
+    assert second.place == first.place
+    assert second.run(lambda _: None)
+    assert second.place.tokens == unbroken.place.tokens
+    assert same_weights(second, unbroken)
+
+
+def test_training_moves_the_weights_and_lowers_the_loss(unbroken: SftRun) -> None:
+    log = [json.loads(line) for line in (unbroken.out / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert log[-1]["policy_loss"] < log[0]["policy_loss"] - 0.2
+    assert 0 <= log[-1]["dev_trajectories_right"] <= 1
+
+
+def test_the_hub_form_loads_where_it_was_saved(unbroken: SftRun) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    hub = unbroken.save_hub()
+    model = AutoModelForCausalLM.from_pretrained(hub, dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(hub)
+    assert tokenizer.encode("<answer>Trieste</answer>")[0] == unbroken.tokenizer.token_to_id("<answer>")
+    ids = torch.tensor([unbroken.tokenizer.encode("Question: where?").ids])
+    assert torch.allclose(model(ids).logits, unbroken.model(ids).logits, atol=1e-5)
+
+
+def test_another_recipe_cannot_resume_a_run(unbroken: SftRun, tmp_path: Path) -> None:
+    other = read_recipe(write_recipe(tmp_path, tokens=99_000))
+    with pytest.raises(SetupError, match="another recipe"):
+        SftRun(other, unbroken.out).resume()
+
+
+def test_a_damaged_state_is_a_sentence(recipe: SftRecipe, tmp_path: Path) -> None:
+    run = SftRun(recipe, tmp_path)
+    (tmp_path / "state.pt").write_bytes(b"PK\x03\x04 nothing of use")
+    with pytest.raises(SetupError, match="is damaged"):
+        run.resume()
+
+
+def test_nothing_to_resume_is_a_sentence(recipe: SftRecipe, tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="start without --resume"):
+        SftRun(recipe, tmp_path).resume()
+
+
+def test_a_recipe_with_an_unknown_key_is_refused_by_name(tmp_path: Path) -> None:
+    path = write_recipe(tmp_path)
+    path.write_text("learning_rat = 1\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(SetupError, match="learning_rat"):
+        read_recipe(path)
+
+
+def test_ctrl_c_in_the_command_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path, tokens=5_000_000)
+    command = [
+        sys.executable,
+        "-m",
+        "agent.cli",
+        "train",
+        "sft",
+        "--recipe",
+        str(recipe),
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        log = tmp_path / "run" / "log.jsonl"
+        while not log.exists():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                assert process.wait(0.2) is None, "it ended by itself"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "--resume goes on" in said
+    assert (tmp_path / "run" / "state.pt").exists()

@@ -1,0 +1,57 @@
+"""What the policy is trained on is what the loop makes: same text, same order, same authors."""
+
+import asyncio
+from functools import cache
+
+import pytest
+
+from agent import Agent
+from agent.policies.scripted import ScriptedPolicy
+from agent.protocols import protocol_named
+from agent.trace import Trace
+from agent.world import Question, World, make_world
+from train.pieces import Piece, trajectory
+
+
+@cache
+def world() -> World:
+    return make_world(11, split="dev", questions=100)
+
+
+def rollout(world: World, pieces: list[Piece], question: Question, protocol: str) -> Trace:
+    """The real loop over the real sources, with the oracle's turns as the policy."""
+    turns = [piece.text for piece in pieces if piece.by == "policy"]
+    agent = Agent(ScriptedPolicy(turns), protocol_named(protocol), world.sources())
+
+    async def run() -> Trace:
+        async with asyncio.timeout(20):
+            return await agent.run(agent.new_trace(question.question))
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("protocol", ["cairn", "multisearch"])
+def test_an_oracle_trajectory_is_the_context_that_the_loop_makes(protocol: str) -> None:
+    for question in world().questions:
+        pieces = trajectory(world(), question, protocol_named(protocol))
+        trace = rollout(world(), pieces, question, protocol)
+        assert [Piece(s.by, s.text) for s in trace.segments] == pieces
+
+
+@pytest.mark.parametrize("protocol", ["cairn", "multisearch"])
+def test_the_oracle_answers_every_question_and_is_well_formed(protocol: str) -> None:
+    for question in world().questions[:40]:
+        pieces = trajectory(world(), question, protocol_named(protocol))
+        trace = rollout(world(), pieces, question, protocol)
+        assert trace.answer in question.answers
+        assert trace.stopped is not None
+        assert trace.stopped.reason == "answered"
+        assert not [step for step in trace.steps if step.kind in ("plan_rejected", "search_failed")]
+
+
+def test_the_oracle_cites_the_passage_that_states_the_claim() -> None:
+    for question in world().questions[:40]:
+        trace = rollout(world(), trajectory(world(), question, protocol_named("cairn")), question, "cairn")
+        evidenced = next(step for step in trace.steps if step.kind == "evidenced")
+        cited = {trace.passages[number - 1].id for claim in evidenced.claims for number in claim.cites}
+        assert cited == set(question.supporting)
