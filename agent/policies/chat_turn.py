@@ -1,0 +1,81 @@
+"""One turn of a chat model, read from the pieces that a server sends: thought, text, and where the text stops."""
+
+from collections.abc import Sequence
+
+from agent.parse import TagReader
+from agent.protocols.base import TextProtocol
+
+
+class ChatTurn:
+    """Puts a turn together. `text` is what the loop reads, `content` is what the server is told in the next turn."""
+
+    def __init__(self, protocol: TextProtocol, stop: Sequence[str]) -> None:
+        self.text = ""
+        self.content = ""
+        self.reasoning = ""
+        self.stopped = False
+        """A stop text was said."""
+        self._protocol = protocol
+        self._stop = stop
+        self._reader = TagReader(protocol.policy_roles)
+        self._thinking = False
+        self._held = ""
+
+    def think(self, text: str) -> str:
+        """Take reasoning that the server sends apart from the text; gives it inside the protocol's tags of a thought.
+
+        A closing tag in it is changed: what is thought there never speaks for the text. Reasoning after the text has
+        begun is left out, and so is all of it where the protocol has no thoughts.
+        """
+        self.reasoning += text
+        if "thought" not in self._protocol.tags or self.content:
+            return ""
+        new = "" if self._thinking else self._protocol.opening("thought")
+        self._thinking = True
+        closing = self._protocol.closing("thought")
+        held = (self._held + text).replace(closing, f"({closing[1:-1]})")
+        keep = next((n for n in range(min(len(closing), len(held)), 0, -1) if closing.startswith(held[-n:])), 0)
+        self._held = held[len(held) - keep :]
+        return self._emit(new + held[: len(held) - keep])
+
+    def say(self, text: str) -> str:
+        """Take text; gives what of it counts, up to the end of the first stop text."""
+        if not text or self.stopped:
+            return ""
+        before = len(self.content)
+        said = self.content + text
+        from_ = max(0, before - max(map(len, self._stop), default=0))
+        ends = [at + len(mark) for mark in self._stop if (at := said.find(mark, from_)) >= 0]
+        if ends:
+            self.stopped = True
+            said = said[: min(ends)]
+        thought = self._end_thought()
+        self.content = said
+        for _ in self._reader.feed(said[before:]):
+            pass
+        return thought + self._emit(said[before:])
+
+    def end(self, *, natural: bool) -> str:
+        """The server has ended the turn; gives what it left out.
+
+        Args:
+            natural: by a stop text or of itself, not for want of tokens. Servers drop the stop text: where the block
+                that it closes is open, it is put back.
+        """
+        thought = self._end_thought()
+        role = self._reader.open_role
+        closing = self._protocol.closing(role) if role else ""
+        if natural and not self.stopped and closing in self._stop:
+            return thought + self.say(closing)
+        return thought
+
+    def _end_thought(self) -> str:
+        if not self._thinking:
+            return ""
+        self._thinking = False
+        held, self._held = self._held, ""
+        return self._emit(f"{held}{self._protocol.closing('thought')}\n")
+
+    def _emit(self, text: str) -> str:
+        self.text += text
+        return text
