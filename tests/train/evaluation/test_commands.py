@@ -1,0 +1,88 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from agent.cli import run
+from agent.errors import PolicyError
+from agent.policies.scripted import Script, ScriptedPolicy
+from agent.settings import CairnSettings
+
+QUESTION = {"id": "q", "question": "Who directed Aurora Falls?", "answers": ["Lina Orr"], "supporting": ["d"]}
+
+
+@pytest.fixture(autouse=True)
+def some_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("questions.jsonl").write_text(json.dumps(QUESTION), encoding="utf-8")
+    Path("documents.jsonl").write_text(json.dumps({"id": "d", "text": "Lina Orr directed Aurora Falls."}), "utf-8")
+    assert run(["index", "build", "documents.jsonl", "--out", "index"]) == 0
+
+
+def says(monkeypatch: pytest.MonkeyPatch, turns: Script) -> None:
+    """Let the command build this policy."""
+
+    def build(settings: CairnSettings) -> ScriptedPolicy:
+        return ScriptedPolicy(turns)
+
+    monkeypatch.setattr("agent.build.build_policy", build)
+
+
+SEARCH_AND_ANSWER = ["<search>\nA: Aurora Falls (web)\n</search>", "<answer>Lina Orr</answer>"]
+ARGUMENTS = ["eval", "--questions", "questions.jsonl", "--corpus", "index"]
+
+
+def test_json_is_one_object_with_the_figures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    says(monkeypatch, SEARCH_AND_ANSWER)
+    capsys.readouterr()
+    assert run([*ARGUMENTS, "--json"]) == 0
+    captured = capsys.readouterr()
+    figures = json.loads(captured.out)
+    assert not captured.err
+    assert (figures["n"], figures["em"], figures["f1"], figures["gold_found"]) == (1, 1.0, 1.0, 1.0)
+    assert {"by_type", "by_hops", "searches", "policy_tokens", "seconds_p50", "seconds_p95"} <= figures.keys()
+
+
+def test_a_person_gets_a_table_and_the_folder_its_files(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    says(monkeypatch, SEARCH_AND_ANSWER)
+    assert run([*ARGUMENTS, "--protocol", "cairn", "--out", "run", "--concurrency", "2"]) == 0
+    assert "questions.jsonl: cairn" in capsys.readouterr().out
+    there = {path.name for path in Path("run").iterdir()}
+    assert there == {"run.json", "results.jsonl", "traces.jsonl", "report.json", "report.md"}
+
+
+def test_failures_of_the_engine_are_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    says(monkeypatch, [PolicyError("no route to the model")])
+    assert run(ARGUMENTS) == 1
+    assert "the engine failed on the first 1 questions: no route to the model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "why"),
+    [
+        (["--questions", "gone.jsonl"], 1, "the questions gone.jsonl cannot be read"),
+        (["--corpus", "index"], 1, "name them with --questions FILE"),
+        (["--world", "nowhere"], 1, "nowhere is no world"),
+        (["--baseline", "guess"], 2, "closed-book"),
+        (["--limit", "0"], 2, "--limit"),
+    ],
+)
+def test_bad_input_is_a_sentence_and_a_status(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], status: int, why: str
+):
+    capsys.readouterr()
+    assert run(["eval", *arguments]) == status
+    captured = capsys.readouterr()
+    assert why in " ".join(captured.err.replace("│", " ").split())
+    assert not captured.out
+
+
+def test_ctrl_c_keeps_what_was_scored(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def interrupt(context: str) -> str:
+        raise KeyboardInterrupt
+
+    says(monkeypatch, interrupt)
+    assert run([*ARGUMENTS, "--out", "run"]) == 130
+    assert "the same command goes on" in capsys.readouterr().err

@@ -1,0 +1,182 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.errors import PolicyError, SetupError
+from agent.policies.scripted import Script, ScriptedPolicy
+from agent.settings import CairnSettings
+from agent.world import load_world
+from train.evaluation.session import Evaluation
+
+DOCUMENTS = [
+    {"id": "d1", "title": "Aurora Falls", "text": "Lina Orr directed Aurora Falls."},
+    {"id": "d2", "title": "Lina Orr", "text": "Lina Orr was born in Trieste."},
+]
+QUESTIONS = [
+    {"id": "q1", "question": "Who directed Aurora Falls?", "answers": ["Lina Orr"], "supporting": ["d1"], "hops": 1},
+    {"id": "q2", "question": "Where was Lina Orr born?", "answers": ["Trieste"], "supporting": ["d2"], "hops": 1},
+    {"id": "q3", "question": "Who is that?", "answers": ["Lina Orr"], "hops": 1},
+]
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+class Asked:
+    """A policy's script that searches its question, then answers "Lina Orr"; it keeps count of the answers."""
+
+    def __init__(self) -> None:
+        self.answers = 0
+
+    def __call__(self, context: str) -> str:
+        if "<information>" not in context:
+            return f"<search>\nA: {context.strip().splitlines()[-1].removeprefix('Question: ')} (web)\n</search>"
+        self.answers += 1
+        return "<answer>Lina Orr</answer>"
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    from agent.sources.corpus import build_index
+
+    build_index([write(tmp_path / "documents.jsonl", DOCUMENTS)], tmp_path / "index")
+    return tmp_path / "index"
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    return write(tmp_path / "questions.jsonl", QUESTIONS)
+
+
+def evaluation(index: Path, questions: Path, turns: Script, **options: Any) -> Evaluation:
+    return Evaluation(CairnSettings(corpus=index), questions, policy=ScriptedPolicy(turns), **options)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_real_questions_run_through_the_whole_agent(index: Path, questions: Path, tmp_path: Path):
+    figures = evaluation(index, questions, Asked(), out=tmp_path / "out").run()
+    assert (figures["n"], figures["em"], figures["searches"]) == (3, 0.6667, 1.0)
+    assert (figures["gold_n"], figures["gold_found"], figures["all_gold"]) == (2, 1.0, 1.0)
+    assert figures["settings"]["searched"].startswith("corpus ")
+    results, traces = lines(tmp_path / "out" / "results.jsonl"), lines(tmp_path / "out" / "traces.jsonl")
+    assert {r["trace"] for r in results} == {t["id"] for t in traces}
+    assert json.loads((tmp_path / "out" / "report.json").read_bytes()) == figures
+    assert "| EM | 0.667 |" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+
+
+def test_the_scope_of_the_embedded_policy_ends_no_evaluation(questions: Path):
+    settings = CairnSettings(world="test")
+    figures = Evaluation(settings, questions, policy=ScriptedPolicy(Asked())).run()
+    assert figures["searches"] == 1.0
+
+
+def test_progress_tells_the_em_so_far(index: Path, questions: Path):
+    told: list[tuple[int, int, float]] = []
+
+    def show(done: int, total: int, em: float) -> None:
+        told.append((done, total, em))
+
+    evaluation(index, questions, Asked(), concurrency=1).run(show)
+    assert told == [(0, 3, 0.0), (1, 3, 1.0), (2, 3, 0.5), (3, 3, 2 / 3)]
+
+
+def test_a_run_goes_on_with_what_is_missing(index: Path, questions: Path, tmp_path: Path):
+    first, second = Asked(), Asked()
+    evaluation(index, questions, first, out=tmp_path / "out", limit=2).run()
+    figures = evaluation(index, questions, second, out=tmp_path / "out").run()
+    assert (first.answers, second.answers) == (2, 1)
+    assert figures["n"] == 3
+    assert [r["id"] for r in lines(tmp_path / "out" / "results.jsonl")] == ["q1", "q2", "q3"]
+
+
+def test_a_line_that_a_kill_cut_off_is_asked_again(index: Path, questions: Path, tmp_path: Path):
+    evaluation(index, questions, Asked(), out=tmp_path / "out", concurrency=1).run()
+    results = tmp_path / "out" / "results.jsonl"
+    results.write_bytes(results.read_bytes()[:-30])
+    again = Asked()
+    assert evaluation(index, questions, again, out=tmp_path / "out").run()["n"] == 3
+    assert again.answers == 1
+    assert sorted(r["id"] for r in lines(results)) == ["q1", "q2", "q3"]
+
+
+def test_infrastructure_failures_are_counted_apart_and_asked_again(index: Path, questions: Path, tmp_path: Path):
+    def fails_once(context: str) -> str | Exception:
+        return PolicyError("gone") if "that?" in context else "<answer>Lina Orr</answer>"
+
+    figures = evaluation(index, questions, fails_once, out=tmp_path / "out").run()
+    assert (figures["asked"], figures["n"], figures["infrastructure"], figures["em"]) == (3, 2, 1, 0.5)
+    healed = Asked()
+    figures = evaluation(index, questions, healed, out=tmp_path / "out").run()
+    assert (figures["n"], figures["infrastructure"], healed.answers) == (3, 0, 1)
+
+
+def test_a_folder_of_another_run_is_refused(index: Path, questions: Path, tmp_path: Path):
+    evaluation(index, questions, Asked(), out=tmp_path / "out").run()
+    other = Evaluation(
+        CairnSettings(corpus=index, protocol="multisearch"),
+        questions,
+        policy=ScriptedPolicy(Asked()),
+        out=tmp_path / "out",
+    )
+    with pytest.raises(SetupError, match=r"a run with protocol = cairn 1, and this one has multisearch 1; choose"):
+        other.run()
+    write(questions, QUESTIONS[:2])
+    with pytest.raises(SetupError, match="questions_sha256"):
+        evaluation(index, questions, Asked(), out=tmp_path / "out").run()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "why"),
+    [("run.json", "[", "is damaged"), ("results.jsonl", "{}\n", "line 1 is no result")],
+)
+def test_a_damaged_folder_is_a_sentence(
+    index: Path, questions: Path, tmp_path: Path, file: str, content: str, why: str
+):
+    evaluation(index, questions, Asked(), out=tmp_path / "out").run()
+    (tmp_path / "out" / file).write_text(content, encoding="utf-8")
+    with pytest.raises(SetupError, match=why):
+        evaluation(index, questions, Asked(), out=tmp_path / "out").run()
+
+
+def test_the_closed_book_baseline_answers_without_a_search(index: Path, questions: Path):
+    def guess(context: str) -> str:
+        if context.endswith("<answer>"):
+            return "Lina Orr</answer>"
+        return "<search>\nA: x (web)\n</search>"
+
+    figures = evaluation(index, questions, guess, baseline="closed-book").run()
+    assert (figures["n"], figures["searches"], figures["forced"], figures["em"]) == (3, 0.0, 3, 0.6667)
+
+
+def test_the_first_passage_baseline_reads_one_passage_of_the_world():
+    figures = Evaluation(CairnSettings(world="test-v1"), baseline="first-passage").run()
+    assert (figures["n"], figures["searches"], figures["policy_tokens"]) == (500, 1.0, 0.0)
+    assert 0 < figures["em"] <= 0.35
+    assert 0 < figures["all_gold"] < figures["gold_found"] < 1
+
+
+def test_without_questions_the_worlds_own_are_asked():
+    asked = Evaluation(CairnSettings(world="test"), limit=7)
+    assert [q.id for q in asked.questions] == [q.id for q in load_world("test").questions[:7]]
+    assert all(q.answers and q.supporting and q.type and q.hops for q in asked.questions)
+
+
+def test_questions_that_do_not_fit_the_rest_are_said(index: Path, questions: Path):
+    with pytest.raises(SetupError, match="name them with --questions"):
+        Evaluation(CairnSettings(corpus=index))
+    with pytest.raises(SetupError, match="leave out --questions"):
+        Evaluation(CairnSettings(), questions, baseline="first-passage")
+
+
+def test_the_evaluation_imports_no_torch():
+    code = "import sys, train.evaluation.session, train.evaluation.commands; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
