@@ -62,7 +62,8 @@ class TagReader:
 
     def close(self) -> Iterator[Piece | Block]:
         """The stream has ended: give what was held back, then the block that nobody closed, if it says anything."""
-        yield from self._take(self._tail)
+        if self._role is None or not self._tail.startswith("</"):  # half a closing tag is not the block's text
+            yield from self._take(self._tail)
         self._tail = ""
         if self._text.strip() and (block := self._end_block()):
             yield block

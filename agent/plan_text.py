@@ -4,7 +4,7 @@ What can be read without doubt is read; the rest raises `PlanError` with one sen
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
@@ -18,7 +18,7 @@ _ARROW: Final = re.compile(r"\s*(?:[-—–=－＝]+[>＞]|[→⇒⟶➔➜])\s*
 _LABELLED: Final = re.compile(rf"(?P<id>{ID})\s*(?:：|:(?![\d/]))\s*(?P<rest>.*)")
 _BULLET: Final = re.compile(r"[-*•‣]\s+")
 _NUMBERED: Final = re.compile(r"(\d{1,2})[.)]\s+(?=\S)")
-_HEADER: Final = re.compile(r"(?:nodes|edges)\s*(?:[:：]\s*(?P<rest>.*))?", re.IGNORECASE)
+_HEADER: Final = re.compile(r"(?P<what>nodes|edges)\s*(?:[:：]\s*(?P<rest>.*))?", re.IGNORECASE)
 _SHORT_EDGE: Final = rf"#?{ID}\s*(?:[,，]\s*#?{ID}\s*)*(?:[-—–=－＝]+[>＞]|[→⇒⟶➔➜])"
 _INNER_HEADER: Final = re.compile(rf"(?<=[\s)）;；])(?=edges\s*[:：]\s*(?:$|none|{_SHORT_EDGE}))", re.IGNORECASE)
 _NEXT: Final = re.compile(rf"(?:(?<=[)）])\s*[,，;；.]?|[;；])\s*(?={ID}\s*[:：]\s|{_SHORT_EDGE})")
@@ -81,7 +81,7 @@ def _lines(text: str) -> Iterator[str]:
     """The lines that say something: without headers and list marks, with one query each."""
     lines = [line for raw in text.splitlines() for piece in _INNER_HEADER.split(raw) if (line := piece.strip())]
     lines = [_BULLET.sub("", line, count=1) if _BULLET.match(line) else line for line in lines]
-    lines = [body for line in lines if (body := _without_header(line))]
+    lines = list(_without_headers(lines))
     numbers = [match[1] if (match := _NUMBERED.match(line)) else "" for line in lines]
     if len(lines) > 1 and numbers == [str(n) for n in range(1, len(lines) + 1)]:
         lines = [_NUMBERED.sub("", line, count=1) for line in lines]  # a list; "1. FC Köln" alone is a query
@@ -92,14 +92,16 @@ def _lines(text: str) -> Iterator[str]:
         yield from parts
 
 
-def _without_header(line: str) -> str:
-    header = _HEADER.fullmatch(line)
-    if header is None:
-        return line
-    rest = (header["rest"] or "").strip()
-    if rest.casefold() in _NO_EDGES:
-        return ""
-    return rest if _LABELLED.match(rest) or _ARROW.search(rest) else line
+def _without_headers(lines: Iterable[str]) -> Iterator[str]:
+    among_edges = False
+    for line in lines:
+        header = _HEADER.fullmatch(line)
+        rest = (header["rest"] or "").strip() if header else line
+        if header:
+            among_edges = header["what"].casefold() == "edges"
+        if (header or among_edges) and rest.casefold() in _NO_EDGES:
+            continue
+        yield rest if _LABELLED.match(rest) or _ARROW.search(rest) else line
 
 
 def _edges(line: str) -> list[Edge]:

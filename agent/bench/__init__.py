@@ -1,0 +1,1 @@
+"""Benchmarks of the agent's own parts. `cairn bench` runs them."""

@@ -1,0 +1,85 @@
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.errors import SourceError
+from agent.evidence import Passage
+from agent.plan import Filter
+from agent.sources.base import Source, credits_of
+from agent.sources.fuse import FusedSource, fuse
+from tests.conftest import Broken, Echo, Hanging
+
+
+def found(*ids: str, source: str = "web") -> list[Passage]:
+    return [Passage(id=id, source=source, title="", text=id) for id in ids]
+
+
+def ids(passages: Sequence[Passage]) -> str:
+    return "".join(p.id for p in passages)
+
+
+def search(sources: dict[str, Source], *, limit: int = 3, seconds: float = 5) -> list[Passage]:
+    async def run() -> list[Passage]:
+        async with asyncio.timeout(5):
+            return await FusedSource(sources, seconds=seconds).search("q", limit=limit)
+
+    return asyncio.run(run())
+
+
+def test_what_two_sources_found_comes_before_what_one_found_first():
+    assert ids(fuse([found("a", "b"), found("c", "b")])) == "bac"
+
+
+def test_equal_ranks_keep_the_order_of_the_sources():
+    assert ids(fuse([found("a", "c"), found("b", "d")])) == "abcd"
+
+
+def test_scores_are_those_of_reciprocal_rank_fusion():
+    (first, second) = fuse([found("a", "b"), found("a")])
+    assert (first.score, first.rank) == (2 / 61, 1)
+    assert (second.score, second.rank) == (1 / 62, 2)
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdef"), unique=True), max_size=4))
+def test_every_passage_comes_once_and_scores_fall(lists: list[list[str]]):
+    fused = fuse([found(*names) for names in lists])
+    assert sorted(ids(fused)) == sorted({name for names in lists for name in names})
+    assert [p.score for p in fused] == sorted((p.score for p in fused), reverse=True)
+
+
+def test_a_passage_keeps_the_name_of_the_source_that_found_it():
+    assert [p.source for p in search({"web": Echo(), "news": Echo("news")})] == ["web", "news"]
+
+
+def test_a_source_that_fails_or_hangs_does_not_silence_the_others():
+    sources: dict[str, Source] = {"kg": Broken(), "news": Hanging(), "web": Echo()}
+    assert [p.source for p in search(sources, seconds=0.01)] == ["web"]
+
+
+def test_when_every_source_fails_all_reasons_are_told():
+    class Odd:
+        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+            raise KeyError("odd")
+
+    with pytest.raises(SourceError, match="kg: no route; web: KeyError: 'odd'") as caught:
+        search({"kg": Broken(), "web": Odd()})
+    assert caught.value.kind == "upstream"
+
+
+def test_no_more_than_the_limit_is_given():
+    assert len(search({"a": Echo("a"), "b": Echo("b"), "c": Echo("c")}, limit=2)) == 2
+
+
+def test_it_costs_what_its_sources_cost():
+    class Paid(Echo):
+        credits_per_search = 1.5
+
+    assert credits_of(FusedSource({"a": Paid(), "b": Paid(), "c": Echo()})) == 3.0
+
+
+def test_fusing_nothing_is_a_wrong_argument():
+    with pytest.raises(ValueError, match="no source"):
+        FusedSource({})
