@@ -65,8 +65,9 @@ def test_sources_that_are_named_are_the_only_ones_and_all_asks_no_other():
     everything = build_sources(CairnSettings())
     chosen = build_sources(CairnSettings(sources=("news", "kg")))
     assert set(chosen) == {"news", "kg", "all"}
-    query = "birthplace"
+    query = "list of people born in"
     allowed = {*ids_found(everything["news"], query), *ids_found(everything["kg"], query)}
+    assert not set(ids_found(everything["all"], query)) <= allowed
     assert set(ids_found(chosen["all"], query)) <= allowed
 
 

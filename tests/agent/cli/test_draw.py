@@ -112,6 +112,13 @@ def test_the_evidence_decides_what_is_cited():
     assert cited_passages(trace_of(*steps, evidence)) == [second]
 
 
+def test_numbers_that_go_on_through_the_rollout_mean_the_same_passage_to_its_end():
+    first, second = passage(1, "one"), passage(2, "two")
+    evidence = Evidenced(text="…", claims=(Claim(text="c", cites=(1, 2)),))
+    steps = (Gathered(round=1, passages=(first,)), Gathered(round=2, passages=(second,)), evidence)
+    assert cited_passages(trace_of(*steps)) == [first, second]
+
+
 def test_numbers_that_start_anew_each_round_mean_the_passage_of_their_round():
     old, new = passage(1, "old"), passage(1, "new")
     steps = (

@@ -96,6 +96,15 @@ def test_an_interrupt_ends_with_status_130():
     assert run(["interrupt"]) == 130
 
 
+def interrupted(app: typer.Typer) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_while_commands_are_found_ends_with_status_130(monkeypatch: pytest.MonkeyPatch):
+    plug_in(monkeypatch, EntryPoint("slow", f"{__name__}:interrupted", agent.cli.COMMANDS))
+    assert run(["--version"]) == 130
+
+
 @pytest.mark.usefixtures("with_broken_commands")
 def test_a_library_that_the_light_install_leaves_out_is_named_with_its_extra(capsys: pytest.CaptureFixture[str]):
     assert run(["torch"]) == 1
