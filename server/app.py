@@ -1,0 +1,108 @@
+"""The server as one ASGI app: its addresses and the page. It knows the agent, and nothing of how it was built."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import FileResponse, JSONResponse
+from fastapi.staticfiles import StaticFiles
+
+from agent import __version__
+from server import errors
+from server.asked import ChatRequest
+from server.chat import Service, open_turn, stream_turn, whole_turn
+from server.gate import Gate, Rules
+from server.stream import ClientGone, EventStream, unless_gone
+
+STATIC: Final = Path(__file__).parent / "static"
+_GONE: Final = 499
+_CREATED: Final = 1767225600
+"""2026-01-01: clients want a time, and a model that is a setting has none."""
+
+
+def create_app(service: Service, rules: Rules | None = None) -> Gate:
+    """Everything behind its gate.
+
+    Args:
+        service: what answers.
+        rules: who may ask; by default whoever reaches a loopback address.
+    """
+    app = FastAPI(title="Cairn", version=__version__, docs_url=None, redoc_url=None, lifespan=_lifespan(service))
+    errors.install(app)
+    _add_chat(app, service)
+    _add_models(app, service)
+    _add_health(app, service)
+    _add_page(app)
+    return Gate(app, rules or Rules())
+
+
+def _lifespan(service: Service) -> Any:
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        yield
+        await service.agent.policy.aclose()
+
+    return lifespan
+
+
+def _add_chat(app: FastAPI, service: Service) -> None:
+    @app.post("/v1/chat/completions", response_model=None)
+    async def chat(body: ChatRequest, request: Request) -> Response:
+        """Answer a question with citations, streamed or not, in OpenAI's format."""
+        turn = open_turn(service, body)
+        if body.stream:
+            return EventStream(lambda put: stream_turn(turn, put), heartbeat_seconds=service.heartbeat_seconds)
+        return JSONResponse(await unless_gone(request.receive, whole_turn(turn)))
+
+    async def on_gone(_: Request, _error: Exception) -> Response:
+        return Response(status_code=_GONE)
+
+    app.add_exception_handler(ClientGone, on_gone)
+
+
+def _add_models(app: FastAPI, service: Service) -> None:
+    def card(model: str) -> dict[str, Any]:
+        return {"id": model, "object": "model", "created": _CREATED, "owned_by": "cairn"}
+
+    @app.get("/v1/models")
+    async def models() -> dict[str, Any]:
+        """The model ids: policy and protocol. Never asks the engine."""
+        return {"object": "list", "data": [card(model) for model in service.models]}
+
+    @app.get("/v1/models/{model:path}")
+    async def model(model: str) -> dict[str, Any]:
+        """One of them."""
+        service.require(model)
+        return card(model)
+
+
+def _add_health(app: FastAPI, service: Service) -> None:
+    @app.head("/healthz", include_in_schema=False)
+    @app.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        """The process lives."""
+        return {"status": "ok"}
+
+    @app.get("/version")
+    async def version() -> dict[str, Any]:
+        """What runs here."""
+        agent = service.agent
+        return {
+            "name": "cairn-search",
+            "version": __version__,
+            "policy": agent.policy.name,
+            "protocol": agent.protocol.name,
+            "sources": list(agent.sources),
+            "notices": list(service.notices),
+        }
+
+
+def _add_page(app: FastAPI) -> None:
+    @app.head("/", include_in_schema=False)
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
+
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")

@@ -1,0 +1,151 @@
+"""What a client asks for: the request of `/v1/chat/completions`, read down to a question, earlier turns and limits."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from server.errors import bad_request
+
+AnswerStyle = Literal["short", "sentence", "with_evidence"]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+_REASONING: Final = re.compile(
+    r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)"
+    r"|<details type=\"reasoning\".*?(?:</details>|\Z)"
+    r"|\A(?:(?!<think>).)*?</think>",
+    re.DOTALL | re.IGNORECASE,
+)
+
+
+class _Incoming(BaseModel):
+    """Part of a request. Parameters that nobody declared are accepted and mean nothing."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class TextPart(_Incoming):
+    type: Literal["text", "input_text"]
+    text: str
+
+
+class OtherPart(_Incoming):
+    """A picture, a sound, a file, a refusal: nothing that a question can be read from."""
+
+    type: str
+
+
+class Message(_Incoming):
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[TextPart | OtherPart] | None = None
+
+    @property
+    def text(self) -> str:
+        """All text; half a surrogate pair, which JSON can hold and no tokenizer takes, becomes a question mark."""
+        if isinstance(self.content, str):
+            text = self.content
+        else:
+            text = "\n".join(part.text for part in self.content or () if isinstance(part, TextPart))
+        return text.encode("utf-8", "replace").decode("utf-8")
+
+    @property
+    def other_kind(self) -> str | None:
+        """The first kind of content that is not text."""
+        parts = self.content if isinstance(self.content, list) else []
+        return next((part.type for part in parts if isinstance(part, OtherPart)), None)
+
+
+class StreamOptions(_Incoming):
+    include_usage: bool = False
+
+
+class ChatRequest(_Incoming):
+    """The parameters that this server reads; all others of OpenAI's are taken and ignored."""
+
+    messages: list[Message]
+    model: str = "cairn"
+    stream: bool | None = False
+    stream_options: StreamOptions | None = None
+    n: int | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    reasoning_effort: Effort | None = None
+    answer_style: AnswerStyle | None = None
+    """Ours: `short`, `sentence` (with the claim behind it) or `with_evidence` (with all claims)."""
+
+    @property
+    def most_tokens(self) -> int | None:
+        return self.max_completion_tokens or self.max_tokens
+
+    @property
+    def include_usage(self) -> bool:
+        return self.stream_options is not None and self.stream_options.include_usage
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question with the turns before it."""
+
+    question: str
+    history: tuple[tuple[str, str], ...] = ()
+
+
+def read_question(request: ChatRequest, *, most_chars: int) -> Asked:
+    """Find the question and the earlier turns in the messages.
+
+    Raises:
+        ApiError: there is no question, or one that cannot be taken.
+    """
+    if request.n not in (None, 1):
+        raise bad_request(f"'n' is {request.n}, but one question gets one answer here: leave 'n' out.", param="n")
+    turns = list(_turns(request.messages))
+    if not turns or turns[-1][0] != "user":
+        raise bad_request("The last message must have the role 'user' and hold the question.", param="messages")
+    if kind := next((m.other_kind for m in request.messages if m.role == "user" and m.other_kind), None):
+        raise bad_request(f"The content holds a part of type {kind!r}; only text can be read here.", param="messages")
+    question = turns.pop()[1]
+    if not question:
+        raise bad_request("The question is empty; write it into the last message.", param="messages")
+    if len(question) > most_chars:
+        raise bad_request(
+            f"The question has {len(question):,} characters; at most {most_chars:,} are taken. "
+            "Long texts belong into an index (cairn index build), from which the agent finds what it needs.",
+            param="messages",
+            code="question_too_long",
+        )
+    return Asked(question=question, history=tuple(_pairs(turns, most_chars=most_chars)))
+
+
+def without_reasoning(text: str) -> str:
+    """An earlier answer as it was meant for the reader."""
+    return _REASONING.sub("", text).strip()
+
+
+def _turns(messages: Iterable[Message]) -> Iterable[tuple[str, str]]:
+    """What was said in turn: instructions and tools left out, neighbours of one role joined, reasoning stripped."""
+    said = [message for message in messages if message.role in ("user", "assistant")]
+    for role, group in groupby(said, key=lambda message: message.role):
+        texts = [without_reasoning(m.text) if role == "assistant" else m.text.strip() for m in group]
+        yield role, "\n\n".join(text for text in texts if text)
+
+
+def _pairs(turns: list[tuple[str, str]], *, most_chars: int) -> list[tuple[str, str]]:
+    """The latest (question, answer) pairs that fit into `most_chars`, oldest first."""
+    pairs = [
+        (question, answer)
+        for (asker, question), (answerer, answer) in pairwise(turns)
+        if (asker, answerer) == ("user", "assistant") and question and answer
+    ]
+    kept: list[tuple[str, str]] = []
+    for pair in reversed(pairs):
+        most_chars -= len(pair[0]) + len(pair[1])
+        if most_chars < 0:
+            break
+        kept.append(pair)
+    return kept[::-1]

@@ -1,0 +1,127 @@
+"""Citations of an answer: the passages in the order in which the answer cites them, and the marks `[1]` in its text.
+
+A rollout numbers passages as it shows them. A reader sees only the cited ones, so the answer numbers them anew from 1.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from agent.claims import read_claims
+from agent.evidence import Passage
+from agent.trace import Claim
+
+_MARK: Final = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]")
+_PENDING: Final = re.compile(r"(\[[\d,\s]*|\s+)$")
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?;])\s+(?!\[)|\n+")
+
+
+class Citations:
+    """Which passages the answer cites. `cited` is in order of first mention."""
+
+    def __init__(self) -> None:
+        self.cited: list[Passage] = []
+        self._shown: dict[int, Passage] = {}
+        self._all: list[Passage] = []
+
+    def show(self, passages: Iterable[Passage], *, anew: bool) -> None:
+        """Passages that the policy was shown; `anew` where their numbers start again each round."""
+        passages = tuple(passages)
+        self._all += [passage for passage in passages if passage not in self._all]
+        shown = {passage.number: passage for passage in passages}
+        self._shown = shown if anew else self._shown | shown
+
+    def place(self, number: int) -> int | None:
+        """The reader's number for the policy's one; None where no such passage was shown."""
+        passage = self._shown.get(number)
+        if passage is None:
+            return None
+        if passage not in self.cited:
+            self.cited.append(passage)
+        return self.cited.index(passage) + 1
+
+    def places(self, numbers: Iterable[int]) -> list[int]:
+        return list(dict.fromkeys(place for number in numbers if (place := self.place(number)) is not None))
+
+    def rewrite(self, text: str) -> str:
+        """Text with the reader's marks instead of the policy's. What cites nothing that was shown stays as it is."""
+
+        def mark(match: re.Match[str]) -> str:
+            places = self.places(int(number) for number in match[1].split(",") if len(number) < 9)
+            return marks(places) if places else match[0]
+
+        return _MARK.sub(mark, text)
+
+    def annotations(self, content: str) -> list[dict[str, Any]]:
+        """One `url_citation` for each cited passage: where its first mark stands, or else the whole answer."""
+        found: list[dict[str, Any]] = []
+        for place, passage in enumerate(self.cited, start=1):
+            at = content.find(f"[{place}]")
+            start, end = (at, at + len(f"[{place}]")) if at >= 0 else (0, len(content))
+            citation = {"url": link(passage), "title": passage.title, "start_index": start, "end_index": end}
+            found.append({"type": "url_citation", "url_citation": citation})
+        return found
+
+    @property
+    def urls(self) -> list[str]:
+        return [link(passage) for passage in self.cited]
+
+    @property
+    def search_results(self) -> list[dict[str, Any]]:
+        """Every passage that was shown, the cited ones first and in their order."""
+        rest = [passage for passage in self._all if passage not in self.cited]
+        return [
+            {
+                "title": passage.title,
+                "url": link(passage),
+                "date": passage.date or None,
+                "snippet": passage.text,
+                "source": passage.source,
+                "id": passage.id,
+                "cited": index < len(self.cited),
+            }
+            for index, passage in enumerate([*self.cited, *rest])
+        ]
+
+
+class AnswerText:
+    """The answer on its way: trimmed, with the reader's marks. However it is cut, what comes out is the same."""
+
+    def __init__(self, citations: Citations) -> None:
+        self._citations = citations
+        self._held = ""
+        self._told = ""
+
+    def feed(self, text: str) -> str:
+        """What can be shown now. The start of a mark and white space at the end are held back."""
+        self._held = self._held + text if self._told else (self._held + text).lstrip()
+        pending = _PENDING.search(self._held)
+        return self._tell(pending.start() if pending else len(self._held))
+
+    def finish(self, answer: str) -> str:
+        """The rest, when the whole answer is known."""
+        answer = answer.strip()
+        self._held = answer.removeprefix(self._told) if answer.startswith(self._told) else self._held.rstrip()
+        return self._tell(len(self._held))
+
+    def _tell(self, end: int) -> str:
+        ready, self._held = self._held[:end], self._held[end:]
+        self._told += ready
+        return self._citations.rewrite(ready)
+
+
+def marks(places: Sequence[int]) -> str:
+    """`[1] [2]`: with a space, since Markdown reads `[1][2]` as one link."""
+    return " ".join(f"[{place}]" for place in places)
+
+
+def link(passage: Passage) -> str:
+    """Where the passage stands; one without an address gets a name of its own."""
+    return passage.url or f"urn:cairn:{quote(passage.source, safe='')}:{quote(passage.id, safe='')}"
+
+
+def derived_claims(text: str) -> list[Claim]:
+    """The sentences of a merge block that cite something, for protocols without an evidence block."""
+    claims = read_claims("\n".join(_SENTENCE_END.split(text)))
+    return [claim for claim in claims if claim.cites]

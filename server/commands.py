@@ -1,0 +1,145 @@
+"""`cairn serve` and `cairn bench serve`. What they need is imported when they run: the command itself starts fast."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.markup import escape
+
+from agent.cli.bench import bench_app
+from agent.cli.console import messages, output, print_json
+from agent.cli.options import (
+    BaseUrlOption,
+    CheckpointOption,
+    ConfigOption,
+    CorpusOption,
+    JsonOption,
+    ModelOption,
+    PolicyOption,
+    ProtocolOption,
+    SourcesOption,
+    WorldOption,
+)
+
+if TYPE_CHECKING:
+    from agent.settings import CairnSettings
+
+REPORT: Final = Path("docs/bench/serve.md")
+_EXAMPLES = """
+[bold]Examples[/bold]
+
+cairn serve
+
+cairn serve --corpus ./reports --policy openai --base-url http://127.0.0.1:11434/v1 --model qwen3:8b
+
+CAIRN_SERVER_KEY=… cairn serve --host 0.0.0.0
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add `serve` to the root; `bench serve` stands in the benchmarks' own app."""
+    app.command("serve", epilog=_EXAMPLES)(serve)
+
+
+def serve(
+    *,
+    host: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one.  [default: 8000]")] = None,
+    policy: PolicyOption = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    checkpoint: CheckpointOption = None,
+    protocol: ProtocolOption = None,
+    sources: SourcesOption = None,
+    corpus: CorpusOption = None,
+    world: WorldOption = None,
+    insecure: Annotated[
+        bool | None, typer.Option("--insecure", help="Serve other machines although no key is set.")
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Serve the agent in OpenAI's format, and a page to ask it on.
+
+    POST /v1/chat/completions answers with reasoning, searches, citations and
+    usage, streamed or not; any OpenAI client can ask. Only this machine is
+    served, unless --host says otherwise; then a key is needed.
+    """
+    from agent.settings import load_settings
+    from server import launch
+
+    settings = load_settings(
+        config,
+        host=host,
+        port=port,
+        policy=policy,
+        model=model,
+        base_url=base_url,
+        checkpoint=checkpoint,
+        protocol=protocol,
+        sources=sources,
+        corpus=corpus,
+        world=world,
+        insecure=insecure,
+    )
+    launch.rules_of(settings)
+    with launch.bind(settings.host, settings.port) as listener:
+        app = launch.make_app(settings)
+        _greet(settings, launch.address_of(listener))
+        launch.run(app, listener)
+
+
+def _greet(settings: "CairnSettings", address: str) -> None:
+    from agent.build import notices
+
+    writes = settings.model if settings.policy == "openai" else "the shipped checkpoint"
+    searches = f"the documents in {settings.corpus}" if settings.corpus else "the little world"
+    key = '-H "Authorization: Bearer $CAIRN_SERVER_KEY" ' if settings.server_key.get_secret_value() else ""
+    body = shlex.quote('{"model": "cairn", "stream": true, "messages": [{"role": "user", "content": "your question"}]}')
+    say = messages().print
+    say(f"[bold]Cairn[/] answers at [bold]{escape(address)}[/]  (Ctrl-C stops it)")
+    say(f"  {escape(writes)} writes, {escape(searches)} answers the searches")
+    for notice in notices(settings):
+        say(f"  [yellow]{escape(notice)}[/]")
+    say(f"\n  curl -N {address}/v1/chat/completions {key}\\")
+    say(f"    -H 'Content-Type: application/json' -d {escape(body)}\n")
+
+
+@bench_app.command("serve")
+def bench_serve(
+    *,
+    streams: Annotated[int, typer.Option(min=1, help="How many are open at the same time.")] = 64,
+    questions: Annotated[int, typer.Option(min=1, help="How many are asked in all.")] = 512,
+    policy: PolicyOption = None,
+    checkpoint: CheckpointOption = None,
+    world: WorldOption = None,
+    write: Annotated[bool, typer.Option("--write", help=f"Write the table to {REPORT}, too.")] = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Start a server and ask it with many streams at once: how fast, nothing lost, and whose time it is.
+
+    Client and server share this machine's cores. The questions are those of
+    the little world.
+
+    Example: cairn bench serve --streams 64 --questions 512
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from agent.settings import load_settings
+    from server.bench import measure, report, table
+
+    settings = load_settings(config, policy=policy, checkpoint=checkpoint, world=world, host="127.0.0.1", port=0)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=messages(), transient=True) as bar:
+        task = bar.add_task("answers", total=questions)
+        figures = measure(settings, streams=streams, questions=questions, progress=lambda: bar.advance(task))
+    if write:
+        REPORT.parent.mkdir(parents=True, exist_ok=True)
+        REPORT.write_text(report(figures), encoding="utf-8")
+    if as_json:
+        print_json(figures.as_dict())
+    else:
+        output().print(table(figures))
+    if figures.lost:
+        raise typer.Exit(1)

@@ -1,0 +1,115 @@
+"""Errors as OpenAI clients read them: `{"error": {message, type, param, code}}`; each sentence names the mend."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final, cast
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+logger = logging.getLogger(__name__)
+
+_TYPES: Final = {
+    HTTPStatus.UNAUTHORIZED: "authentication_error",
+    HTTPStatus.FORBIDDEN: "permission_error",
+    HTTPStatus.BAD_GATEWAY: "engine_error",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "server_error",
+}
+_EXAMPLE: Final = '"messages": [{"role": "user", "content": "your question"}]'
+
+
+class ApiError(HTTPException):
+    """What went wrong with one request, in a sentence for the person at the other end."""
+
+    def __init__(
+        self,
+        status: HTTPStatus,
+        message: str,
+        *,
+        code: str,
+        param: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, detail=message, headers=headers)
+        self.body: dict[str, Any] = {
+            "error": {
+                "message": message,
+                "type": _TYPES.get(status, "invalid_request_error"),
+                "param": param,
+                "code": code,
+            }
+        }
+
+    def response(self) -> JSONResponse:
+        return JSONResponse(self.body, status_code=self.status_code, headers=self.headers)
+
+
+def bad_request(message: str, *, param: str | None = None, code: str = "invalid_value") -> ApiError:
+    return ApiError(HTTPStatus.BAD_REQUEST, message, param=param, code=code)
+
+
+def internal_error() -> ApiError:
+    return ApiError(
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        "The server failed in a way that it did not expect; its log tells more under this response's x-request-id.",
+        code="internal_error",
+    )
+
+
+def install(app: FastAPI) -> None:
+    """Make every error that leaves `app` an OpenAI error object."""
+
+    async def on_http(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, HTTPException)
+        return (error if isinstance(error, ApiError) else _of_routing(request, error)).response()
+
+    async def on_body(_: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)
+        return _of_body(cast(Sequence[Mapping[str, Any]], error.errors())[0]).response()
+
+    async def on_any(_: Request, _error: Exception) -> JSONResponse:
+        return internal_error().response()
+
+    app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(RequestValidationError, on_body)
+    app.add_exception_handler(Exception, on_any)
+
+
+def _of_routing(request: Request, error: HTTPException) -> ApiError:
+    """An error of the framework itself: no such path, wrong method, a body that cannot be read."""
+    where = f"{request.method} {request.url.path}"
+    match error.status_code:
+        case HTTPStatus.NOT_FOUND:
+            message = f"There is nothing at {where}; questions go to POST /v1/chat/completions."
+            return ApiError(HTTPStatus.NOT_FOUND, message, code="unknown_url")
+        case HTTPStatus.METHOD_NOT_ALLOWED:
+            allowed = (error.headers or {}).get("Allow", "another method")
+            message = f"{where} is not possible; this address takes {allowed}."
+            return ApiError(
+                HTTPStatus.METHOD_NOT_ALLOWED, message, code="method_not_allowed", headers=dict(error.headers or {})
+            )
+        case _:
+            message = f"The body cannot be read ({error.detail}); send a JSON object that holds {_EXAMPLE}."
+            return ApiError(HTTPStatus(error.status_code), message, code="invalid_body")
+
+
+def _of_body(detail: Mapping[str, Any]) -> ApiError:
+    """The first thing that is wrong with a body, as a sentence."""
+    path = ".".join(str(part) for part in detail["loc"][1:])
+    match detail["type"]:
+        case "json_invalid":
+            why = detail.get("ctx", {}).get("error", "no JSON")
+            message = f"The body is no valid JSON ({why} at character {path}); mend it there."
+            return bad_request(message, code="invalid_json")
+        case "missing" if path:
+            message = f"{path!r} is missing; a request holds at least {_EXAMPLE}."
+            return bad_request(message, param=path, code="missing_required_parameter")
+        case _ if not path:
+            message = f"The body must be a JSON object, sent as Content-Type: application/json, with {_EXAMPLE}."
+            return bad_request(message, code="invalid_body")
+        case _:
+            why = str(detail["msg"]).removeprefix("Value error, ")
+            return bad_request(f"{path!r} cannot be used: {why}.", param=path)

@@ -1,0 +1,122 @@
+"""From settings to a server that runs: what answers, who may ask, the socket and the process's end."""
+
+import asyncio
+import socket
+from ipaddress import ip_address
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from agent.build import build_agent, notices
+from agent.errors import SetupError
+from agent.protocols import protocol_named, protocol_names
+from agent.settings import CairnSettings
+from server.app import create_app
+from server.chat import Service
+from server.gate import LOOPBACK, Gate, Rules
+
+GRACE_SECONDS = 3
+"""How long answers on their way may take when the server is told to stop."""
+
+
+def make_app(settings: CairnSettings) -> Gate:
+    """Load the policy and the sources, and make the app.
+
+    Raises:
+        SetupError: a setting that cannot be used, or an address that must not be served without a key.
+    """
+    return create_app(make_service(settings), rules_of(settings))
+
+
+def make_service(settings: CairnSettings) -> Service:
+    """Load the policy and the sources."""
+    return Service(
+        agent=build_agent(settings),
+        protocols={name: protocol_named(name) for name in protocol_names()},
+        question_chars=settings.max_question_chars,
+        notices=tuple(notices(settings)),
+    )
+
+
+def rules_of(settings: CairnSettings) -> Rules:
+    """Who may ask.
+
+    Raises:
+        SetupError: other machines could ask without a key.
+    """
+    local = is_loopback(settings.host)
+    if not local and not settings.server_key.get_secret_value() and not settings.insecure:
+        raise SetupError(
+            f"on {settings.host} other machines can ask; set a key for them (CAIRN_SERVER_KEY=…), "
+            "or allow everybody with --insecure"
+        )
+    hosts = LOOPBACK | {settings.host.lower()} if local else None
+    return Rules(key=settings.server_key, hosts=hosts, body_bytes=settings.max_body_bytes)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Take the port before anything is loaded; 0 takes a free one.
+
+    Raises:
+        SetupError: it is taken, not allowed, or the host is none of this machine's.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise SetupError(f"the host {host!r} is not known; try --host 127.0.0.1") from error
+    listener = socket.socket(family, kind, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+        listener.listen(2048)
+    except PermissionError as error:
+        listener.close()
+        raise SetupError(f"port {port} needs more rights; choose one above 1023 with --port") from error
+    except OSError as error:
+        listener.close()
+        raise SetupError(
+            f"port {port} on {host} cannot be taken ({error.strerror}); stop the program that holds it, "
+            "or choose another with --port (0 takes a free one)"
+        ) from error
+    return listener
+
+
+def address_of(listener: socket.socket) -> str:
+    """The URL under which a browser on this machine finds it."""
+    host, port = listener.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def make_server(app: ASGIApp) -> uvicorn.Server:
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        ws="none",
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    return uvicorn.Server(config)
+
+
+def run(app: ASGIApp, listener: socket.socket) -> None:
+    """Serve until the process is told to stop.
+
+    Raises:
+        KeyboardInterrupt: it was Ctrl-C.
+    """
+    asyncio.run(make_server(app).serve(sockets=[listener]))

@@ -1,0 +1,119 @@
+"""A real server on a free port in the test's own event loop, and sources and policies that let tests see what happens."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+
+from agent.evidence import Passage
+from agent.plan import Filter
+from agent.policies.base import Chunk, Sampling
+from agent.policies.scripted import Script, ScriptedContext, ScriptedPolicy
+from agent.protocols import TextProtocol, protocol_named, protocol_names
+from agent.rollout import Agent
+from server.app import create_app
+from server.chat import Service
+from server.gate import Rules
+from server.launch import address_of, bind, make_server
+
+QUESTION = [{"role": "user", "content": "Where was the director of Aurora Falls born?"}]
+SEARCH = "<think>I need the director.</think>\n<search>\nA: director of Aurora Falls (web)\nB: Lina Orr (kg)\n</search>"
+ANSWER = (
+    "<merge>Lina Orr directed it [1] and comes from Trieste [2].</merge>\n<evidence>\n"
+    "- Lina Orr was born in Trieste. [2]\n- Lina Orr directed Aurora Falls. [1][2]\n</evidence>\n<answer> Trieste </answer>"
+)
+MULTISEARCH = (
+    "<think>The director.</think>\n<search>director of Aurora Falls, Lina Orr</search>",
+    "<merge>Lina Orr was born in Trieste [2]. She directed Aurora Falls [1].</merge>\n<answer>Trieste</answer>",
+)
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """One passage for every query."""
+
+    name: str
+    url: str = ""
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        text = f'About <b>{query}</b> "quoted" — naïve.'
+        return [Passage(id=f"{self.name}:{query}", source=self.name, title=query.title(), text=text, url=self.url)]
+
+
+@dataclass
+class Hanging:
+    """A source that never answers, and tells when it is asked and when it is let go."""
+
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    let_go: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        self.asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.let_go.set()
+        raise AssertionError("nobody sets this event")
+
+
+@dataclass(frozen=True)
+class HangingPolicy(ScriptedPolicy):
+    """Says its first word, and then nothing; tells when it is let go."""
+
+    turns: Script = ()
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    let_go: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def open(
+        self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = ()
+    ) -> "HangingContext":
+        return HangingContext(self, question)
+
+
+class HangingContext(ScriptedContext):
+    def __init__(self, policy: HangingPolicy, prompt: str) -> None:
+        super().__init__(policy, prompt)
+        self._hanging = policy
+
+    async def generate(self, sampling: Sampling, *, stop: Sequence[str], max_tokens: int) -> AsyncGenerator[Chunk]:
+        yield Chunk("<think>Well", ids=(1,), logprobs=(0.0,))
+        self._hanging.asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._hanging.let_go.set()
+
+
+def make_service(turns: Script = (SEARCH, ANSWER), *, agent: Agent | None = None, **changes: Any) -> Service:
+    """A service of a scripted policy, with a page on the web and a triple."""
+    sources = {
+        "web": Shelf("web", url="https://example.org/falls"),
+        "kg": Shelf("kg"),
+        "all": Shelf("all", url="https://example.org/all"),
+    }
+    made = agent or Agent(policy=ScriptedPolicy(turns), protocol=protocol_named("cairn"), sources=sources)
+    protocols = {name: protocol_named(name) for name in protocol_names()}
+    return Service(agent=made, protocols=protocols, **changes)
+
+
+@asynccontextmanager
+async def serving(service: Service, rules: Rules | None = None) -> AsyncGenerator[str]:
+    """Its address, while it runs."""
+    listener = bind("127.0.0.1", 0)
+    server = make_server(create_app(service, rules))
+    async with asyncio.timeout(30):
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            yield address_of(listener)
+        finally:
+            server.should_exit = True
+            await task
+
+
+def in_memory(service: Service, rules: Rules | None = None) -> httpx2.AsyncClient:
+    """A client that reaches the app without a socket. It cannot see disconnects and heartbeats; `serving` can."""
+    transport = httpx2.ASGITransport(app=create_app(service, rules), raise_app_exceptions=False)
+    return httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1")

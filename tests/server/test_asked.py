@@ -1,0 +1,82 @@
+"""From messages to a question and earlier turns."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.budgets import Budgets
+from agent.protocols import protocol_named
+from server.asked import Asked, ChatRequest, read_question, without_reasoning
+from server.chat import budgets_for
+from server.errors import ApiError
+
+
+def read(*messages: tuple[str, Any]) -> Asked:
+    request = ChatRequest.model_validate({"messages": [{"role": role, "content": text} for role, text in messages]})
+    return read_question(request, most_chars=1000)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("<think>a\nb</think>\nTrieste", "Trieste"),
+        ("<thinking>a</thinking>Trieste <think>b</think>.", "Trieste ."),
+        ("never opened</think>Trieste", "Trieste"),
+        ("Trieste<think>never closed", "Trieste"),
+        ('<details type="reasoning" done="true">a</details>Trieste', "Trieste"),
+        ("a < b and b > c", "a < b and b > c"),
+    ],
+)
+def test_reasoning_is_stripped_from_an_earlier_answer(said: str, meant: str) -> None:
+    assert without_reasoning(said) == meant
+
+
+def test_turns_are_paired_and_what_has_no_answer_is_left_out() -> None:
+    asked = read(
+        ("system", "s"), ("assistant", "Hello!"), ("user", "q1"), ("assistant", "a1"), ("tool", "t"), ("user", "q2"),
+        ("assistant", None), ("user", "q3"),
+    )  # fmt: skip
+    assert asked == Asked(question="q3", history=(("q1", "a1"),))
+
+
+def test_neighbours_of_one_role_are_one_turn() -> None:
+    assert read(("user", "context"), ("user", [{"type": "text", "text": "question"}])).question == "context\n\nquestion"
+
+
+def test_old_turns_that_do_not_fit_are_forgotten_first() -> None:
+    asked = read(("user", "q1"), ("assistant", "a" * 900), ("user", "q2"), ("assistant", "b" * 900), ("user", "q"))
+    assert [question for question, _ in asked.history] == ["q2"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["system", "user", "assistant", "tool"]), st.text(max_size=5)), max_size=8))
+def test_any_messages_are_a_question_or_a_refusal(messages: list[tuple[str, str]]) -> None:
+    try:
+        asked = read(*messages)
+    except ApiError as error:
+        assert error.status_code == 400  # noqa: PT017 - both outcomes are right
+    else:
+        assert asked.question.strip()
+        assert all(question and answer for question, answer in asked.history)
+
+
+@pytest.mark.parametrize(("effort", "rounds", "tokens"), [("low", 2, 2048), (None, 4, 4096), ("high", 8, 8192)])
+def test_effort_scales_the_budgets(effort: str | None, rounds: int, tokens: int) -> None:
+    request = ChatRequest.model_validate({"messages": [], "reasoning_effort": effort})
+    made = budgets_for(request, Budgets(), protocol_named("cairn"))
+    assert (made.rounds, made.policy_tokens) == (rounds, tokens)
+
+
+def test_a_request_can_lower_the_tokens_and_never_raise_them() -> None:
+    protocol = protocol_named("cairn")
+    little = ChatRequest.model_validate({"messages": [], "max_completion_tokens": 10})
+    made = budgets_for(little, Budgets(), protocol)
+    assert (made.policy_tokens, made.answer_tokens) == (10, 10)
+    much = ChatRequest.model_validate({"messages": [], "max_tokens": 10**9})
+    assert budgets_for(much, Budgets(), protocol).policy_tokens == Budgets().policy_tokens
+
+
+def test_no_rounds_stay_no_rounds() -> None:
+    request = ChatRequest.model_validate({"messages": [], "reasoning_effort": "low"})
+    assert budgets_for(request, Budgets(rounds=0), protocol_named("cairn")).rounds == 0

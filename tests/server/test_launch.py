@@ -1,0 +1,76 @@
+"""Starting: the socket, who may ask, the command in a process of its own."""
+
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+from pydantic import SecretStr
+
+from agent.errors import SetupError
+from agent.settings import CairnSettings
+from server.gate import LOOPBACK
+from server.launch import address_of, bind, is_loopback, rules_of
+
+
+def test_a_port_in_use_is_a_sentence_with_the_mend() -> None:
+    with bind("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SetupError, match=f"port {port} on 127.0.0.1 cannot be taken .* --port"):
+            bind("127.0.0.1", port)
+
+
+def test_a_host_that_is_none_of_ours_is_a_sentence() -> None:
+    with pytest.raises(SetupError, match="--host"):
+        bind("no such host", 0)
+
+
+def test_the_address_is_one_that_a_browser_can_open() -> None:
+    with bind("0.0.0.0", 0) as listener:
+        assert address_of(listener) == f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+def test_the_new_protocol_is_served_too() -> None:
+    try:
+        listener = bind("::1", 0)
+    except SetupError:
+        pytest.skip("this machine has no IPv6 loopback")
+    with listener:
+        assert address_of(listener).startswith("http://[::1]:")
+
+
+def test_other_machines_are_served_with_a_key_or_when_told_so() -> None:
+    with pytest.raises(SetupError, match=r"CAIRN_SERVER_KEY.*--insecure"):
+        rules_of(CairnSettings(host="0.0.0.0"))
+    assert rules_of(CairnSettings(host="0.0.0.0", insecure=True)).hosts is None
+    keyed = rules_of(CairnSettings(host="0.0.0.0", server_key=SecretStr("k")))
+    assert keyed.key == SecretStr("k")
+    assert rules_of(CairnSettings()).hosts == LOOPBACK
+
+
+def test_loopback_is_known_in_all_its_spellings() -> None:
+    assert [h for h in ("127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost") if not is_loopback(h)] == []
+    assert [h for h in ("0.0.0.0", "::", "10.0.0.1", "example.org", "") if is_loopback(h)] == []
+
+
+def test_the_command_serves_a_corpus_until_ctrl_c(tmp_path: object) -> None:
+    code = (
+        "import sys\n"
+        "from agent.cli import run\n"
+        "from agent.policies.scripted import ScriptedPolicy\n"
+        "import agent.build\n"
+        "agent.build.build_policy = lambda settings: ScriptedPolicy(('<answer>Yes</answer>',))\n"
+        "sys.exit(run(['serve', '--port', '0']))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        first = server.stderr.readline()
+        assert "answers at http://127.0.0.1:" in first
+        banner = [server.stderr.readline() for _ in range(5)]
+        assert any("curl -N http://127.0.0.1:" in line for line in banner)
+        server.send_signal(signal.SIGINT)
+        rest = server.stderr.read()
+        assert server.wait(timeout=20) == 130
+    assert "Traceback" not in rest

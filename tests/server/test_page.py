@@ -1,0 +1,45 @@
+"""The page and the small addresses."""
+
+import asyncio
+import re
+
+import httpx2
+
+from agent import __version__
+from server.app import STATIC
+from tests.server.live import in_memory, make_service
+
+
+def get(path: str) -> httpx2.Response:
+    async def run() -> httpx2.Response:
+        async with asyncio.timeout(10), in_memory(make_service(notices=("Only a script.",))) as client:
+            return await client.get(path)
+
+    return asyncio.run(run())
+
+
+def test_the_page_asks_for_nothing_outside_and_holds_no_inline_code() -> None:
+    page = get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    named = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+    assert named
+    for path in named:
+        assert path.startswith("/static/")
+        assert get(path).status_code == 200
+    assert not re.search(r"<style|style=|\son\w+=|<script[^>]*>[^<]", page.text)
+
+
+def test_the_script_writes_text_and_never_markup() -> None:
+    script = (STATIC / "page.js").read_text(encoding="utf-8")
+    for danger in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "http://", "https://"):
+        assert danger not in script
+
+
+def test_the_version_tells_what_runs_and_what_to_know() -> None:
+    told = get("/version").json()
+    assert (told["version"], told["policy"], told["protocol"]) == (__version__, "scripted", "cairn")
+    assert told["notices"] == ["Only a script."]
+
+
+def test_the_schema_names_the_addresses() -> None:
+    assert "/v1/chat/completions" in get("/openapi.json").json()["paths"]
