@@ -73,9 +73,12 @@ def test_real_questions_run_through_the_whole_agent(index: Path, questions: Path
     assert "| EM | 0.667 |" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
 
 
-def test_the_scope_of_the_embedded_policy_ends_no_evaluation(questions: Path):
-    settings = CairnSettings(world="test")
-    figures = Evaluation(settings, questions, policy=ScriptedPolicy(Asked())).run()
+def test_the_scope_of_the_embedded_policy_ends_no_evaluation(questions: Path, monkeypatch: pytest.MonkeyPatch):
+    def build(settings: CairnSettings) -> ScriptedPolicy:
+        return ScriptedPolicy(Asked())
+
+    monkeypatch.setattr("agent.build.build_policy", build)
+    figures = Evaluation(CairnSettings(policy="embedded", world="test"), questions).run()
     assert figures["searches"] == 1.0
 
 
