@@ -29,7 +29,7 @@ def sentence(error: Exception, *, base_url: str, model: str, begun: bool, second
     match error:
         case openai.APITimeoutError():
             return PolicyError(
-                f"{at} was silent for {seconds:g} seconds; it may still be loading {model}, or be overloaded: try again,"
+                f"{at} was silent for {seconds:g} seconds; it may still be loading {model}, or overloaded: try again,"
                 " or ask for a smaller model"
             )
         case openai.APIConnectionError():

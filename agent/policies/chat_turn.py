@@ -28,13 +28,13 @@ class ChatTurn:
         begun is left out, and so is all of it where the protocol has no thoughts.
         """
         self.reasoning += text
-        if "thought" not in self._protocol.tags or self.content:
+        if not text or "thought" not in self._protocol.tags or self.content:
             return ""
         new = "" if self._thinking else self._protocol.opening("thought")
         self._thinking = True
         closing = self._protocol.closing("thought")
         held = (self._held + text).replace(closing, f"({closing[1:-1]})")
-        keep = next((n for n in range(min(len(closing), len(held)), 0, -1) if closing.startswith(held[-n:])), 0)
+        keep = _begun(closing, held)
         self._held = held[len(held) - keep :]
         return self._emit(new + held[: len(held) - keep])
 
@@ -59,14 +59,14 @@ class ChatTurn:
         """The server has ended the turn; gives what it left out.
 
         Args:
-            natural: by a stop text or of itself, not for want of tokens. Servers drop the stop text: where the block
-                that it closes is open, it is put back.
+            natural: by a stop text or of itself, not for want of tokens. Servers drop the stop text, or what they have
+                not sent of it: where the block that it closes is open, it is put back.
         """
         thought = self._end_thought()
         role = self._reader.open_role
         closing = self._protocol.closing(role) if role else ""
         if natural and not self.stopped and closing in self._stop:
-            return thought + self.say(closing)
+            return thought + self.say(closing[_begun(closing, self.content) :])
         return thought
 
     def _end_thought(self) -> str:
@@ -79,3 +79,8 @@ class ChatTurn:
     def _emit(self, text: str) -> str:
         self.text += text
         return text
+
+
+def _begun(mark: str, text: str) -> int:
+    """How many characters of `mark` the text ends with."""
+    return next((n for n in range(min(len(mark), len(text)), 0, -1) if text.endswith(mark[:n])), 0)
