@@ -41,9 +41,9 @@ format: $(DEV)/.installed  ## Put the code into its form.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(DEV)/.installed  ## Run the benchmarks and print their tables.
-	$(BIN)/cairn bench executor
-	$(BIN)/cairn bench serve
+bench: $(DEV)/.installed  ## Run the benchmarks, print their tables and keep them in docs/bench.
+	$(BIN)/cairn bench executor --write
+	$(BIN)/cairn bench serve --write
 
 picture: $(DEV)/.installed  ## Draw docs/trace.svg anew from a real rollout.
 	$(BIN)/python docs/make_trace_svg.py docs/trace.svg
