@@ -95,7 +95,6 @@ class Tape:
     def close(self, block: Block) -> None:
         """Record a block that ends no turn."""
         self._recorder.block(block, segments=self.block_segments)
-        self._block_from = self._at
 
     def drain(self) -> Block | None:
         """Tell of what was held back, and record the block that nobody closed; gives that block."""
