@@ -8,6 +8,7 @@ import typer
 
 from agent.cli.console import messages, note, output
 from agent.errors import SetupError
+from train import commands_checkpoint
 
 if TYPE_CHECKING:
     from train.sft import Progress, SftRun
@@ -112,4 +113,5 @@ def card(
 def register(app: typer.Typer) -> None:
     """Add `train` and `checkpoint`."""
     app.add_typer(train_app, name="train")
+    commands_checkpoint.register(checkpoint_app)
     app.add_typer(checkpoint_app, name="checkpoint")

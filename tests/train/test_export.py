@@ -1,0 +1,118 @@
+"""The exported form says what the trained model says, token by token."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.cli import run as cairn
+from agent.errors import CheckpointError
+from agent.policies.base import Sampling
+from agent.policies.checkpoint import MANIFEST, NEEDED, open_checkpoint
+from agent.policies.embedded import EmbeddedPolicy
+from agent.protocols import protocol_named
+from agent.trace import Segment
+from tests.agent.policies.engine import ENGINE, run, turn
+
+torch: Any = pytest.importorskip("torch")
+pytestmark = pytest.mark.train
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from tests.fixtures.make_engine import make_hub
+
+    return make_hub(tmp_path_factory.mktemp("run") / "hub", seed=1)
+
+
+def test_an_export_is_a_checkpoint_with_the_hash_of_each_file(hub: Path, tmp_path: Path):
+    from train.export import export_checkpoint
+
+    made = export_checkpoint(hub, tmp_path / "ct2", name="small", protocols=["multisearch"])
+    assert made.manifest.name == "small"
+    assert made.manifest.protocols == ("multisearch",)
+    assert made.manifest.context_tokens == 512
+    assert made.manifest.eos == "<eos>"
+    assert sorted(made.manifest.files) == sorted(NEEDED)
+    assert open_checkpoint(tmp_path / "ct2").manifest == made.manifest
+    assert (tmp_path / "ct2" / "tokenizer.json").read_bytes() == (hub / "tokenizer.json").read_bytes()
+
+
+def test_without_a_name_the_folder_gives_it(hub: Path, tmp_path: Path):
+    from train.export import export_checkpoint
+
+    assert export_checkpoint(hub, tmp_path).manifest.name == hub.parent.name
+
+
+def test_in_float32_ids_and_log_probabilities_are_the_trainers(hub: Path, tmp_path: Path):
+    from train.export import export_checkpoint
+
+    export_checkpoint(hub, tmp_path, "float32")
+
+    async def scene() -> list[Segment]:
+        policy = EmbeddedPolicy.load(tmp_path, workers=1, compute_type="float32")
+        context = policy.open(protocol_named("cairn"), "Who wrote Dune?")
+        await turn(context, sampling=Sampling(temperature=1.0, seed=3), max_tokens=30)
+        context.append("\n<information>\n[1] x\n</information>\n", by="environment")
+        await turn(context, max_tokens=30)
+        await policy.aclose()
+        return context.segments
+
+    segments = run(scene())
+    ids = [number for segment in segments for number in segment.ids or ()]
+    expected = log_probabilities(hub, ids)
+    at = 0
+    for segment in segments:
+        length = len(segment.ids or ())
+        if segment.by == "policy":
+            assert segment.logprobs == pytest.approx(expected[at - 1 : at - 1 + length], abs=1e-3)
+        at += length
+
+
+def log_probabilities(hub: Path, ids: list[int]) -> list[float]:
+    """Of each id but the first, after those before it."""
+    transformers: Any = pytest.importorskip("transformers")
+    model = transformers.AutoModelForCausalLM.from_pretrained(hub)
+    with torch.no_grad():
+        logits = model(torch.tensor([ids])).logits[0, :-1]
+    return torch.log_softmax(logits, -1).gather(1, torch.tensor(ids[1:])[:, None])[:, 0].tolist()
+
+
+def test_a_folder_that_is_no_checkpoint_is_told(tmp_path: Path):
+    from train.export import export_checkpoint
+
+    with pytest.raises(CheckpointError, match=r"config\.json cannot be read"):
+        export_checkpoint(tmp_path, tmp_path / "ct2")
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors"])
+def test_a_checkpoint_without_one_of_its_files_is_told(hub: Path, tmp_path: Path, name: str):
+    from train.export import export_checkpoint
+
+    broken = Path(shutil.copytree(hub, tmp_path / "hub"))
+    (broken / name).unlink()
+    old = Path(shutil.copytree(ENGINE, tmp_path / "ct2"))
+    with pytest.raises(CheckpointError):
+        export_checkpoint(broken, old)
+
+
+def test_an_architecture_that_cannot_be_converted_is_told(hub: Path, tmp_path: Path):
+    from train.export import export_checkpoint
+
+    strange = Path(shutil.copytree(hub, tmp_path / "hub"))
+    config = json.loads((strange / "config.json").read_text(encoding="utf-8"))
+    config |= {"architectures": ["NobodyForCausalLM"], "model_type": "nobody"}
+    (strange / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(CheckpointError, match="cannot be converted"):
+        export_checkpoint(strange, tmp_path / "ct2")
+    assert not (tmp_path / "ct2" / MANIFEST).exists()
+
+
+def test_the_command_exports_and_says_where(hub: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert cairn(["checkpoint", "export", str(hub), "--out", str(tmp_path / "ct2"), "--name", "tiny"]) == 0
+    assert "exported" in capsys.readouterr().out
+    assert open_checkpoint(tmp_path / "ct2").manifest.name == "tiny"
+    assert cairn(["checkpoint", "export", str(tmp_path), "--out", str(tmp_path / "other")]) == 1
+    assert "cannot be read" in capsys.readouterr().err
