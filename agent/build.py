@@ -70,9 +70,14 @@ def build_policy(settings: CairnSettings) -> "Policy":
             "the policy 'openai' needs an endpoint and a model, "
             "for example: --base-url http://127.0.0.1:11434/v1 --model qwen3:8b"
         )
-    from agent.policies.openai_chat import ChatPolicy
+    from agent.policies.openai_chat import SOURCES, ChatPolicy
 
-    return ChatPolicy(base_url=settings.base_url, model=settings.model, api_key=settings.api_key.get_secret_value())
+    return ChatPolicy(
+        base_url=settings.base_url,
+        model=settings.model,
+        api_key=settings.api_key.get_secret_value(),
+        sources=settings.sources or (("corpus",) if settings.corpus else SOURCES),
+    )
 
 
 def newest_checkpoint(folder: Path = CHECKPOINTS) -> Path:

@@ -15,7 +15,8 @@ from agent.trace import Author, Segment
 
 CHARS_A_TOKEN: Final = 4
 """For the estimate where the server does not tell."""
-SOURCES: Final = ("web", "news", "arxiv", "kg", "all")
+SOURCES: Final = ("web", "news", "arxiv", "kg")
+"""What the little world has."""
 
 
 class ChatPolicy:
