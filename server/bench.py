@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 START_SECONDS: Final = 60.0
 ANSWER_SECONDS: Final = 600.0
+STOP_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,12 @@ def measure(settings: CairnSettings, *, streams: int, questions: int, progress: 
             raise SetupError(f"the server did not start within {START_SECONDS:.0f} s")
         address = ours.recv()
         if isinstance(address, Exception):
+            child.join(STOP_SECONDS)
             raise SetupError(str(address)) from address
         started = time.perf_counter() - began
-        return asyncio.run(_load(address, ours, asked, streams=streams, started=started, progress=progress))
+        figures = asyncio.run(_load(address, ours, asked, streams=streams, started=started, progress=progress))
+        child.join(STOP_SECONDS)
+        return figures
     finally:
         child.terminate()
         child.join()

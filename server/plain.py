@@ -1,9 +1,11 @@
 """`cairn-chat`: the policy answers by itself, without searching. Chat clients use it for titles and tags."""
 
+from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from agent.errors import PolicyError
+from agent.parse import Block, Piece, TagReader
 from agent.policies.base import Policy, Sampling
 from agent.protocols import TextProtocol
 from agent.recorder import Emit, Recorder
@@ -11,12 +13,12 @@ from agent.trace import Stopped, Trace
 
 
 def plain_protocol(system: str) -> TextProtocol:
-    """No tags and no rounds: the question goes in, and what comes out is the answer."""
+    """No rounds, and only the tag of reasoning: what comes out beside it is the answer."""
     return TextProtocol(
         name="chat",
         prompt="{question}",
         instructions=system or "You are a helpful assistant. Answer briefly.",
-        tags={},
+        tags={"reflect": "think"},
         plan="queries",
         max_rounds=0,
         stops=(),
@@ -47,16 +49,25 @@ class PlainChat:
         context = self.policy.open(self.protocol, trace.question, history=trace.history)
         before = context.tokens
         recorder.count(prompt_tokens=before)
-        texts: list[str] = []
+        reader = TagReader(self.protocol.policy_roles)
+        answer = ""
         cut = False
+
+        def tell(parts: Iterable[Piece | Block]) -> str:
+            """Tell of new text; gives what of it belongs to the answer."""
+            pieces = [part for part in parts if isinstance(part, Piece)]
+            for piece in pieces:
+                recorder.delta("answer" if piece.role == "thought" else piece.role, piece.text)
+            return "".join(piece.text for piece in pieces if piece.role == "thought")
+
         async with aclosing(context.generate(self.sampling, stop=(), max_tokens=self.most_tokens)) as chunks:
             async for chunk in chunks:
                 recorder.first_token()
-                recorder.delta("answer", chunk.text)
-                texts.append(chunk.text)
+                answer += tell(reader.feed(chunk.text))
                 cut = cut or chunk.cut
+        answer += tell(reader.close())
         recorder.context(context.segments)
         sampled = context.tokens - before
         recorder.count(policy_tokens=sampled, answer_tokens=sampled)
-        recorder.answer("".join(texts).strip(), segments=(len(context.segments) - 1,))
+        recorder.answer(answer.strip(), segments=(len(context.segments) - 1,))
         return Stopped(reason="forced", budget="policy_tokens") if cut else Stopped(reason="answered")

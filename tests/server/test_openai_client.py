@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from openai.types.chat import ChatCompletionChunk
 from pydantic import SecretStr
 
 from agent.errors import PolicyError
+from agent.policies.scripted import ScriptedPolicy
 from server.chat import Service
 from server.gate import Rules
 from tests.server.live import ANSWER, MULTISEARCH, QUESTION, SEARCH, make_service, serving
@@ -23,21 +25,21 @@ def ask(work: Ask, service: Service | None = None, *, rules: Rules | None = None
             serving(service or make_service(), rules) as address,
             AsyncOpenAI(base_url=f"{address}/v1", api_key=key, max_retries=0) as client,
         ):
-            result: Any = await work(client)
-        return result
+            return await work(client)
 
     return asyncio.run(run())
 
 
 async def chunks(client: AsyncOpenAI, **parameters: Any) -> list[ChatCompletionChunk]:
     asked: dict[str, Any] = {"model": "cairn", "messages": QUESTION, "stream_options": {"include_usage": True}}
-    stream = await client.chat.completions.create(stream=True, **(asked | parameters))
+    stream: Any = await client.chat.completions.create(stream=True, **(asked | parameters))
     return [chunk async for chunk in stream]
 
 
 async def whole(client: AsyncOpenAI, **parameters: Any) -> Any:
     asked: dict[str, Any] = {"model": "cairn", "messages": QUESTION}
-    return await client.chat.completions.create(**(asked | parameters))
+    completions: Any = client.chat.completions
+    return await completions.create(**(asked | parameters))
 
 
 def deltas(got: list[ChatCompletionChunk], name: str) -> list[Any]:
@@ -237,17 +239,13 @@ def test_what_cannot_be_answered_is_refused_with_the_mend(parameters: dict[str, 
 
 
 def test_chat_answers_without_searching_where_the_policy_can() -> None:
-    from dataclasses import replace
-
-    from agent.policies.scripted import ScriptedPolicy
-
     service = make_service()
-    chatty = ScriptedPolicy(("A title",), instructed=True)
+    chatty = ScriptedPolicy(("<think>Easy.</think>\nA <b>title",), instructed=True)
     service = replace(service, agent=replace(service.agent, policy=chatty))
     got = ask(lambda client: whole(client, model="cairn-chat"), service)
-    assert got.choices[0].message.content == "A title"
+    assert got.choices[0].message.content == "A <b>title"
     assert got.usage.num_search_queries == 0
-    assert (got.choices[0].message.reasoning_content, got.citations) == ("", [])
+    assert (got.choices[0].message.reasoning_content, got.citations) == ("Easy.", [])
 
 
 def test_many_streams_at_once_lose_nothing() -> None:
