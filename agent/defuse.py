@@ -44,7 +44,7 @@ _ENTITIES: Final = {
 }  # fmt: skip
 
 _JOINERS: Final = "\u200c\u200d"
-"""They belong to Persian, Indic scripts and emoji; beside an ASCII character they only hide something."""
+"""They belong to Persian, Indic scripts and emoji; elsewhere they only hide something."""
 _HIDDEN: Final = (
     "\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f"  # controls, but tab and line breaks
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u200e\u200f"  # fillers, direction, zero width
@@ -160,5 +160,11 @@ def _fold(character: str) -> str:
 
 def _is_hidden(text: str, at: int) -> bool:
     if text[at] in _JOINERS:
-        return text[at - 1 : at].isascii() or text[at + 1 : at + 2].isascii()
+        return not (at and at + 1 < len(text) and _joins(text[at - 1]) and _joins(text[at + 1]))
     return _HIDDEN_CHARACTER.match(text[at]) is not None
+
+
+def _joins(character: str) -> bool:
+    """Whether a joiner beside this character says something: it is of a script with joiners, or of an emoji."""
+    joining = unicodedata.category(character) in ("Lo", "Mn", "Mc", "So", "Sk")
+    return joining and character not in _LOOKALIKES and not _HIDDEN_CHARACTER.match(character)
