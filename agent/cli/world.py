@@ -29,9 +29,9 @@ def build(
     Example: cairn world build --seed 7 --out my-world --size 200 --questions 100
     """
     from agent.world import build_world
-    from agent.world.names import SPLITS
+    from agent.world.names import SPLITS, split_named
 
-    chosen = {str(known): known for known in SPLITS}.get(split)
+    chosen = split_named(split)
     if chosen is None:
         raise typer.BadParameter(f"{split!r} is no split; there are {', '.join(SPLITS)}", param_hint="--split")
     try:

@@ -2,7 +2,7 @@
 
 from agent.world.pages import Document
 from agent.world.questions import Lookup, Question
-from agent.world.store import build_world, load_world, frozen_lists
+from agent.world.store import build_world, frozen_lists, load_world
 from agent.world.world import WORLD_SOURCES, World, make_world
 
 __all__ = [
@@ -12,7 +12,7 @@ __all__ = [
     "Question",
     "World",
     "build_world",
+    "frozen_lists",
     "load_world",
     "make_world",
-    "frozen_lists",
 ]
