@@ -1,10 +1,10 @@
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -115,8 +115,8 @@ def test_the_hub_form_loads_where_it_was_saved(unbroken: SftRun) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     hub = unbroken.save_hub()
-    model = AutoModelForCausalLM.from_pretrained(hub, dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(hub)
+    model = cast(Any, AutoModelForCausalLM).from_pretrained(hub, dtype=torch.float32)
+    tokenizer = cast(Any, AutoTokenizer).from_pretrained(hub)
     assert tokenizer.encode("<answer>Trieste</answer>")[0] == unbroken.tokenizer.token_to_id("<answer>")
     ids = torch.tensor([unbroken.tokenizer.encode("Question: where?").ids])
     assert torch.allclose(model(ids).logits, unbroken.model(ids).logits, atol=1e-5)
@@ -159,9 +159,10 @@ def test_ctrl_c_in_the_command_saves_and_says_how_to_go_on(tmp_path: Path) -> No
         str(recipe),
         "--out",
         str(tmp_path / "run"),
+        "--threads",
+        "1",
     ]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         log = tmp_path / "run" / "log.jsonl"
         while not log.exists():
             with contextlib.suppress(subprocess.TimeoutExpired):
