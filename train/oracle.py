@@ -76,6 +76,9 @@ class Oracle:
 
     def _merge(self, number: int, shown: Sequence[Passage]) -> str:
         question, lookups = self.question, self.question.plan[number]
+        if question.type == "intersection":
+            lists = " and ".join(f"the {lookup.query} [{_cited(lookup, shown)}]" for lookup in lookups)
+            return f"Both among {lists}: {question.answers[-1]}. Nothing is missing."
         said = [f"{_said(lookup)} [{_cited(lookup, shown)}]." for lookup in lookups]
         if number + 1 < len(question.plan):
             return " ".join([*said, f"Missing: {self._later(number).removeprefix('then ')}."])
@@ -87,13 +90,14 @@ class Oracle:
             one, two = (lookup.values[0] for lookup in lookups)
             order = "before" if int(one) < int(two) else "after"
             return [f"{one} is {order} {two}, so the {question.asks} one is {question.answers[-1]}."]
-        if question.type == "intersection":
-            return [f"In both: {question.answers[-1]}."]
         return []
 
     def _evidence(self, shown: Sequence[Passage]) -> str:
         lookups = [lookup for lookups in self.question.plan for lookup in lookups]
-        return "\n" + "".join(f"- {_said(lookup)}. [{_cited(lookup, shown)}]\n" for lookup in lookups)
+        return "\n" + "".join(f"- {self._claim(lookup)}. [{_cited(lookup, shown)}]\n" for lookup in lookups)
+
+    def _claim(self, lookup: Lookup) -> str:
+        return f"{self.question.answers[-1]} is among the {lookup.query}" if lookup.is_list else _said(lookup)
 
 
 def _wanted(lookups: Sequence[Lookup]) -> str:
@@ -107,8 +111,6 @@ def _nouns(lookups: Sequence[Lookup]) -> str:
 
 
 def _said(lookup: Lookup) -> str:
-    if lookup.is_list:
-        return f"The {lookup.query}: {', '.join(lookup.values)}"
     return f"The {lookup.query} is {lookup.values[0]}"
 
 
