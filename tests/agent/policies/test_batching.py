@@ -80,6 +80,7 @@ def test_closing_the_policy_ends_its_threads_and_whoever_waits():
             rollouts = [asyncio.create_task(turn(opened(policy), max_tokens=450)) for _ in range(12)]
             await asyncio.sleep(0)
             await policy.aclose()
+            assert policy.use.tokens < 450
             results = await asyncio.gather(*rollouts, return_exceptions=True)
             assert engine_threads() == []
             assert any(isinstance(result, PolicyError) for result in results)

@@ -79,7 +79,7 @@ def test_a_stop_spread_over_tokens_ends_the_turn_at_the_token_that_completes_it(
             assert codec.id_of(stop) is None
             first = free.text.index(stop)
             context = opened(policy)
-            await turn(context, stop=["never said", stop])
+            await turn(context, stop=["?!", stop])
             segment = context.segments[-1]
             assert ids_of(free)[: len(ids_of(segment))] == segment.ids
             assert len(segment.text) >= first + len(stop)
@@ -131,17 +131,6 @@ def test_a_seed_gives_the_same_turn_whoever_else_samples():
             )
             assert others[0].ids == others[2].ids == first.ids
             assert others[1].ids != first.ids
-
-    run(scene())
-
-
-def test_two_turns_of_one_rollout_do_not_draw_the_same_numbers():
-    async def scene():
-        async with engine() as policy:
-            context = opened(policy)
-            await turn(context, sampling=WARM)
-            await turn(context, sampling=WARM)
-            assert context.segments[-1].ids != context.segments[-2].ids
 
     run(scene())
 
