@@ -13,8 +13,9 @@ from agent import __version__
 from server import errors
 from server.asked import ChatRequest
 from server.chat import Service, open_turn, stream_turn, whole_turn
+from server.frames import error_frame
 from server.gate import Gate, Rules
-from server.stream import ClientGone, EventStream, unless_gone
+from server.stream import ClientGone, EventStream, ServerStops
 
 STATIC: Final = Path(__file__).parent / "static"
 _GONE: Final = 499
@@ -53,13 +54,18 @@ def _add_chat(app: FastAPI, service: Service) -> None:
         """Answer a question with citations, streamed or not, in OpenAI's format."""
         turn = open_turn(service, body)
         if body.stream:
-            return EventStream(lambda put: stream_turn(turn, put), heartbeat_seconds=service.heartbeat_seconds)
-        return JSONResponse(await unless_gone(request.receive, whole_turn(turn)))
-
-    async def on_gone(_: Request, _error: Exception) -> Response:
-        return Response(status_code=_GONE)
-
-    app.add_exception_handler(ClientGone, on_gone)
+            return EventStream(
+                lambda put: stream_turn(turn, put),
+                runs=service.runs,
+                last_words=error_frame(errors.server_stops().body),
+                heartbeat_seconds=service.heartbeat_seconds,
+            )
+        try:
+            return JSONResponse(await service.runs.unless_gone(request.receive, whole_turn(turn)))
+        except ClientGone:
+            return Response(status_code=_GONE)
+        except ServerStops:
+            raise errors.server_stops() from None
 
 
 def _add_models(app: FastAPI, service: Service) -> None:

@@ -230,7 +230,7 @@ def _serve(dumped: dict[str, Any], pipe: Connection) -> None:
     try:
         settings = CairnSettings(**dumped)
         listener = launch.bind(settings.host, settings.port)
-        server = launch.make_server(launch.make_app(settings))
+        server = launch.make_server(launch.make_service(settings), launch.rules_of(settings))
     except SetupError as error:
         pipe.send(SetupError(str(error)))
         return

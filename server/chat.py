@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from server.errors import ApiError, bad_request, internal_error
 from server.frames import Frames, completion, error_frame
 from server.plain import PlainChat, plain_protocol
 from server.reply import Reasoning, Reply
-from server.stream import Put
+from server.stream import Put, Runs
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +36,7 @@ class Service:
     answer_style: AnswerStyle = "short"
     question_chars: int = 20_000
     heartbeat_seconds: float = 10.0
+    runs: Runs = field(default_factory=Runs)
     notices: tuple[str, ...] = ()
     """What a person should know before believing an answer."""
 

@@ -82,11 +82,11 @@ def serve(
         world=world,
         insecure=insecure,
     )
-    launch.rules_of(settings)
+    rules = launch.rules_of(settings)
     with launch.bind(settings.host, settings.port) as listener:
-        app = launch.make_app(settings)
+        server = launch.make_server(launch.make_service(settings), rules)
         _greet(settings, launch.address_of(listener))
-        launch.run(app, listener)
+        launch.run(server, listener)
 
 
 def _greet(settings: "CairnSettings", address: str) -> None:

@@ -59,6 +59,12 @@ def internal_error() -> ApiError:
     )
 
 
+def server_stops() -> ApiError:
+    return ApiError(
+        HTTPStatus.SERVICE_UNAVAILABLE, "The server was stopped; ask again when it runs.", code="server_stops"
+    )
+
+
 def install(app: FastAPI) -> None:
     """Make every error that leaves `app` an OpenAI error object."""
 

@@ -3,9 +3,9 @@
 import asyncio
 import socket
 from ipaddress import ip_address
+from types import FrameType
 
 import uvicorn
-from starlette.types import ASGIApp
 
 from agent.build import build_agent, notices
 from agent.errors import SetupError
@@ -13,19 +13,11 @@ from agent.protocols import protocol_named, protocol_names
 from agent.settings import CairnSettings
 from server.app import create_app
 from server.chat import Service
-from server.gate import LOOPBACK, Gate, Rules
+from server.gate import LOOPBACK, Rules
+from server.stream import Runs
 
 GRACE_SECONDS = 3
 """How long answers on their way may take when the server is told to stop."""
-
-
-def make_app(settings: CairnSettings) -> Gate:
-    """Load the policy and the sources, and make the app.
-
-    Raises:
-        SetupError: a setting that cannot be used, or an address that must not be served without a key.
-    """
-    return create_app(make_service(settings), rules_of(settings))
 
 
 def make_service(settings: CairnSettings) -> Service:
@@ -99,24 +91,47 @@ def address_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def make_server(app: ASGIApp) -> uvicorn.Server:
+class Server(uvicorn.Server):
+    """A server that gives the answers on their way some time when it is told to stop, and none when told twice."""
+
+    def __init__(self, config: uvicorn.Config, runs: Runs) -> None:
+        super().__init__(config)
+        self._runs = runs
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        patience = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._runs.end)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            patience.cancel()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal came: the first one stops, the second one stops at once."""
+        if self.should_exit:
+            self._runs.end()
+        else:
+            super().handle_exit(sig, frame)
+
+
+def make_server(service: Service, rules: Rules | None = None) -> Server:
+    """The app on uvicorn, which writes no log of its own but of what breaks."""
     config = uvicorn.Config(
-        app,
+        create_app(service, rules),
         log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,
         ws="none",
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_graceful_shutdown=2 * GRACE_SECONDS,
     )
-    return uvicorn.Server(config)
+    return Server(config, service.runs)
 
 
-def run(app: ASGIApp, listener: socket.socket) -> None:
+def run(server: Server, listener: socket.socket) -> None:
     """Serve until the process is told to stop.
 
     Raises:
         KeyboardInterrupt: it was Ctrl-C.
     """
-    asyncio.run(make_server(app).serve(sockets=[listener]))
+    asyncio.run(server.serve(sockets=[listener]))

@@ -1,4 +1,4 @@
-"""Work that ends when its client leaves, and a response that streams it as server-sent events with heartbeats."""
+"""Work that ends when its client leaves or the server stops, and a response that streams it with heartbeats."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -22,23 +22,43 @@ class ClientGone(Exception):
     """Nobody is left to read the answer."""
 
 
-async def unless_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
-    """Do `work` while the client is there; the request's body must have been read.
+class ServerStops(Exception):
+    """The server ended the work."""
 
-    Raises:
-        ClientGone: the client left; the work was cancelled and has ended.
-    """
-    task = asyncio.create_task(work)
-    listener = asyncio.create_task(_gone(receive))
-    try:
-        await asyncio.wait({task, listener}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise ClientGone
-        return task.result()
-    finally:
-        for one in (task, listener):
-            one.cancel()
-        await asyncio.gather(task, listener, return_exceptions=True)
+
+class Runs:
+    """All work that is on its way for some client."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def end(self) -> None:
+        """End all of it; to be called in its event loop."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def unless_gone(self, receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+        """Do `work` while the client is there; the request's body must have been read.
+
+        Raises:
+            ClientGone: the client left; the work was cancelled and has ended.
+            ServerStops: `end` was called; the work has ended.
+        """
+        task = asyncio.create_task(work)
+        listener = asyncio.create_task(_gone(receive))
+        self._tasks.add(task)
+        try:
+            await asyncio.wait({task, listener}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise ClientGone
+            if task.cancelled():
+                raise ServerStops
+            return task.result()
+        finally:
+            self._tasks.discard(task)
+            for one in (task, listener):
+                one.cancel()
+            await asyncio.gather(task, listener, return_exceptions=True)
 
 
 async def _gone(receive: Receive) -> None:
@@ -49,10 +69,22 @@ async def _gone(receive: Receive) -> None:
 class EventStream(Response):
     """Streams what `produce` puts. Frames that come faster than the socket takes them leave together."""
 
-    def __init__(self, produce: Callable[[Put], Awaitable[None]], *, heartbeat_seconds: float) -> None:
+    def __init__(
+        self, produce: Callable[[Put], Awaitable[None]], *, runs: Runs, last_words: bytes, heartbeat_seconds: float
+    ) -> None:
+        """Prepare a stream.
+
+        Args:
+            produce: puts frames; its end is the end of the stream.
+            runs: where a server that stops finds the work.
+            last_words: the frame that ends the stream when the server stops.
+            heartbeat_seconds: of silence before a comment is sent.
+        """
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
         self._produce = produce
+        self._runs = runs
+        self._last_words = last_words
         self._heartbeat_seconds = heartbeat_seconds
         self._frames: list[bytes] = []
         self._wake = asyncio.Event()
@@ -61,9 +93,12 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         try:
-            await unless_gone(receive, self._stream(send))
+            await self._runs.unless_gone(receive, self._stream(send))
         except ClientGone:
             return
+        except ServerStops:
+            await send({"type": "http.response.body", "body": self._last_words, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _stream(self, send: Send) -> None:
         async with asyncio.TaskGroup() as group:
@@ -88,4 +123,3 @@ class EventStream(Response):
             body, self._frames = b"".join(self._frames), []
             if body:
                 await send({"type": "http.response.body", "body": body, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})

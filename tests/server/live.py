@@ -103,7 +103,7 @@ def make_service(turns: Script = (SEARCH, ANSWER), *, agent: Agent | None = None
 async def serving(service: Service, rules: Rules | None = None) -> AsyncGenerator[str]:
     """Its address, while it runs."""
     listener = bind("127.0.0.1", 0)
-    server = make_server(create_app(service, rules))
+    server = make_server(service, rules)
     async with asyncio.timeout(30):
         task = asyncio.create_task(server.serve(sockets=[listener]))
         try:

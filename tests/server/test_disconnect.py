@@ -44,6 +44,25 @@ def test_a_client_that_leaves_cancels_the_rollout(
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_server_that_stops_says_so_to_whoever_waits(*, stream: bool) -> None:
+    async def run() -> httpx2.Response:
+        service, hanging = with_hanging_source()
+        async with serving(service) as address, httpx2.AsyncClient(base_url=address, trust_env=False) as client:
+            body = {"messages": QUESTION, "stream": stream}
+            asking = asyncio.create_task(client.post("/v1/chat/completions", json=body, timeout=None))
+            await hanging.asked.wait()
+            service.runs.end()
+            response = await asking
+            assert hanging.let_go.is_set()
+            return response
+
+    response = asyncio.run(run())
+    last = response.text.strip().split("\n\n")[-1].removeprefix("data: ")
+    assert json.loads(last)["error"]["code"] == "server_stops"
+    assert response.status_code == (200 if stream else 503)
+
+
 def test_silence_is_filled_with_comments_and_the_role_comes_at_once() -> None:
     async def run() -> list[str]:
         service, _ = with_hanging_source()
