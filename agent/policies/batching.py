@@ -175,6 +175,7 @@ class Engine:
         self.stop()
         for thread in self._threads:
             thread.join()
+        self._generator = None  # CTranslate2's own threads end here, not at some moment of the interpreter's end
 
     def _load(self, workers: int) -> Any:
         try:
