@@ -11,7 +11,9 @@ from train.recipe import SftRecipe
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-def write_card(run: Path, recipe: SftRecipe, results: Mapping[str, Mapping[str, Any]], out: Path) -> Path:
+def write_card(
+    run: Path, recipe: SftRecipe, results: Mapping[str, Mapping[str, Any]], out: Path, *, note: str = ""
+) -> Path:
     """Write README.md into `out`.
 
     Args:
@@ -19,6 +21,7 @@ def write_card(run: Path, recipe: SftRecipe, results: Mapping[str, Mapping[str, 
         recipe: what it was trained by.
         results: name of an evaluation (for example "test-v1, cairn") → the object that `cairn eval --json` printed.
         out: the checkpoint's folder.
+        note: where the run departed from its recipe, for example.
 
     Raises:
         CheckpointError: the run has no log.
@@ -27,7 +30,9 @@ def write_card(run: Path, recipe: SftRecipe, results: Mapping[str, Mapping[str, 
     if not path.exists():
         raise CheckpointError(f"{run} has no log.jsonl: is it the folder of a training run?")
     log = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    text = "\n\n".join([_what(recipe), _how(recipe, log[-1]), _curves(log), _scores(results)])
+    text = "\n\n".join(
+        [_what(recipe), _how(recipe, log[-1]), *([note] if note else []), _curves(log), _scores(results)]
+    )
     card = out / "README.md"
     card.write_text(text + "\n", encoding="utf-8")
     return card

@@ -92,6 +92,7 @@ def card(
     result: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE, where FILE holds what `cairn eval --json` printed.")
     ] = None,
+    remark: Annotated[str, typer.Option("--note", help="What else a reader must know, as a paragraph.")] = "",
 ) -> None:
     """Write a checkpoint's card: recipe, seeds, tokens, time, curves, results.
 
@@ -107,7 +108,7 @@ def card(
             results[name] = json.loads(Path(file).read_text(encoding="utf-8"))
         except (OSError, json.JSONDecodeError) as error:
             raise SetupError(f"--result {named!r} cannot be read ({error}): write NAME=FILE") from error
-    output().print(f"written: {write_card(run, read_recipe(recipe), results, out)}")
+    output().print(f"written: {write_card(run, read_recipe(recipe), results, out, note=remark)}")
 
 
 def register(app: typer.Typer) -> None:

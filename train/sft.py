@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -137,9 +138,12 @@ class SftRun:
         os.replace(self.out / "state.pt.new", self.out / "state.pt")
 
     def save_hub(self) -> Path:
-        """Write the model in the hub's form."""
+        """Write the model in the hub's form, in the precision that it computed in."""
         hub = self.out / "hub"
-        self.model.save_pretrained(hub)
+        dtype = torch.bfloat16 if self.recipe.optimizer.bf16 else torch.float32
+        shipped = deepcopy(self.model)
+        cast(torch.nn.Module, shipped).to(dtype)
+        shipped.save_pretrained(hub)
         self.tokenizer.save(str(hub / "tokenizer.json"))
         config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": EOS, "pad_token": PAD}
         (hub / "tokenizer_config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")

@@ -1,0 +1,43 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from agent.cli import run
+
+
+def test_build_then_validate_a_small_world(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = str(tmp_path / "w")
+    assert run(["world", "build", "--seed", "7", "--out", folder, "--questions", "100", "--json"]) == 0
+    card = json.loads(capfd.readouterr().out)
+    assert card["questions"] == 100
+    status = run(["world", "validate", folder, "--json"])
+    told = json.loads(capfd.readouterr().out)
+    assert status == (0 if told["holds"] else 1)
+    sound = {check["name"]: check["holds"] for check in told["checks"]}
+    assert sound["answered by its gold passages"]
+    assert sound["not answered without one of them"]
+
+
+def test_the_frozen_list_is_valid(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["world", "validate", "test-v1"]) == 0
+    assert "does not hold" not in capfd.readouterr().out
+
+
+def test_an_unknown_split_is_a_usage_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["world", "build", "--seed", "1", "--out", str(tmp_path / "w"), "--split", "exam"]) == 2
+    assert "train, dev, test" in capfd.readouterr().err.replace("\n", " ")
+
+
+def test_a_world_without_questions_is_a_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = str(tmp_path / "w")
+    assert run(["world", "build", "--seed", "1", "--out", folder, "--size", "40", "--questions", "0"]) == 0
+    assert run(["world", "validate", folder]) == 1
+    assert "build it with --questions" in capfd.readouterr().err.replace("\n", " ")
+
+
+def test_too_many_questions_for_a_small_world_is_a_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert (
+        run(["world", "build", "--seed", "1", "--out", str(tmp_path / "w"), "--size", "30", "--questions", "9000"]) == 1
+    )
+    assert "fewer --questions" in capfd.readouterr().err.replace("\n", " ")

@@ -1,0 +1,39 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from agent.errors import CheckpointError
+from train.card import write_card
+from train.recipe import read_recipe
+
+RECIPE = Path(__file__).parents[2] / "train" / "recipes" / "tiny_sft.toml"
+
+
+def a_run(folder: Path) -> Path:
+    entries = [
+        {"step": 50, "tokens": 300_000, "seconds": 60.0, "policy_loss": 2.5},
+        {"step": 500, "tokens": 3_000_000, "seconds": 600.0, "policy_loss": 0.25, "dev_tokens_right": 0.9,
+         "dev_trajectories_right": 0.03},
+        {"step": 4500, "tokens": 26_000_000, "seconds": 5400.0, "policy_loss": 0.004, "dev_tokens_right": 0.998,
+         "dev_trajectories_right": 0.81},
+    ]  # fmt: skip
+    (folder / "log.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
+    return folder
+
+
+def test_a_card_tells_recipe_seed_tokens_time_curves_and_results(tmp_path: Path) -> None:
+    result = {"test-v1, cairn": {"n": 500, "em": 0.936, "f1": 0.94, "searches": 2.4, "policy_tokens": 190.0}}
+    card = write_card(a_run(tmp_path), read_recipe(RECIPE), result, tmp_path, note="One thing to know.")
+    text = card.read_text(encoding="utf-8")
+    assert "seed 1" in text
+    assert "26,000,000 tokens" in text
+    assert "90 minutes" in text
+    assert "▁▇" in text
+    assert "| test-v1, cairn | 500 | 0.936 | 0.940 | 2.40 | 190 |" in text
+    assert "One thing to know." in text
+
+
+def test_a_folder_without_a_log_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"no log\.jsonl"):
+        write_card(tmp_path, read_recipe(RECIPE), {}, tmp_path)
