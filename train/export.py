@@ -11,6 +11,8 @@ from agent.errors import CheckpointError
 from agent.policies.checkpoint import MANIFEST, Checkpoint, open_checkpoint, write_manifest
 
 Quantization = Literal["int8", "float32"]
+_STORED = {"int8": "int8_float32", "float32": "float32"}
+"""What is not quantized is kept in float32: few CPUs compute in the bfloat16 that a checkpoint may be saved in."""
 DEFAULT_PROTOCOLS = ("cairn", "multisearch")
 
 
@@ -63,7 +65,7 @@ def _convert(hub_dir: Path, out_dir: Path, quantization: Quantization) -> None:
     logging.disable_progress_bar()
     try:
         converter = converters.TransformersConverter(str(hub_dir))
-        converter.convert(str(out_dir), quantization=None if quantization == "float32" else quantization, force=True)
+        converter.convert(str(out_dir), quantization=_STORED[quantization], force=True)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise CheckpointError(f"{hub_dir} cannot be converted: {error}") from error
     finally:
