@@ -12,9 +12,9 @@ from agent.trace import Evidenced, Trace
 from agent.world import Question, load_world
 
 
-def rollouts(questions: Sequence[str], **settings: object) -> list[Trace]:
+def rollouts(questions: Sequence[str], *, world: str = "test", protocol: str = "cairn") -> list[Trace]:
     async def run() -> list[Trace]:
-        agent = build_agent(load_settings(**settings))
+        agent = build_agent(load_settings(world=world, protocol=protocol))
         try:
             async with asyncio.timeout(100):
                 return await asyncio.gather(*(agent.run(agent.new_trace(question)) for question in questions))
