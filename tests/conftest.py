@@ -1,6 +1,7 @@
 """What the tests share: sources in memory, and a whole rollout of a script in one call. Nothing here touches a network."""
 
 import asyncio
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,10 @@ from agent.trace import Trace
 settings.register_profile("cairn", deadline=None)
 """A machine that is busy with something else makes no property wrong; pytest-timeout still bounds every test."""
 settings.load_profile("cairn")
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and the commands that they start inherit it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PLAN_TURN = (
     "<think>Two things.</think>\n<search>\nA: who wrote Dune (web)\nB: when was Dune published (news)\n</search>"
