@@ -85,7 +85,7 @@ def serve(
     rules = launch.rules_of(settings)
     with launch.bind(settings.host, settings.port) as listener:
         server = launch.make_server(launch.make_service(settings), rules)
-        _greet(settings, launch.address_of(listener))
+        server.greet = lambda: _greet(settings, launch.address_of(listener))
         launch.run(server, listener)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from ipaddress import ip_address
 from types import FrameType
 
@@ -97,6 +98,13 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, runs: Runs) -> None:
         super().__init__(config)
         self._runs = runs
+        self.greet: Callable[[], None] = lambda: None
+        """Called once it answers; from then on Ctrl-C ends it gracefully."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self.greet()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         patience = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._runs.end)
