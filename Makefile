@@ -59,5 +59,5 @@ $(LIGHT)/.installed: pyproject.toml
 $(DEV)/.installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(DEV)
 	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet -e '.[train,dev]'
+	$(BIN)/python -m pip install --quiet -e '.[train,dense,redis,dev]'
 	touch $@

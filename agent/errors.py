@@ -13,9 +13,21 @@
 Wrong arguments raise `ValueError`. A broken invariant is an `assert`.
 """
 
+from dataclasses import dataclass
 from typing import Literal
 
 SourceErrorKind = Literal["auth", "quota", "rate", "bad_query", "upstream", "timeout", "parse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How one back end failed on the way to an answer, or to none."""
+
+    backend: str
+    kind: SourceErrorKind
+    why: str
+    took: float = 0.0
+    """Seconds."""
 
 
 class AgentError(Exception):
@@ -33,12 +45,22 @@ class PlanError(AgentError):
 class SourceError(AgentError):
     """One source could not answer one query.
 
-    `kind` is one of auth, quota, rate, bad_query, upstream, timeout, parse.
+    `kind` is one of auth, quota, rate, bad_query, upstream, timeout, parse. `retry_after` is how many seconds the
+    other side asked to be left alone; `failures` are those of the back ends that were tried, in their order.
     """
 
-    def __init__(self, why: str, *, kind: SourceErrorKind = "upstream") -> None:
+    def __init__(
+        self,
+        why: str,
+        *,
+        kind: SourceErrorKind = "upstream",
+        retry_after: float | None = None,
+        failures: tuple[Failure, ...] = (),
+    ) -> None:
         super().__init__(why)
         self.kind: SourceErrorKind = kind
+        self.retry_after = retry_after
+        self.failures = failures
 
 
 class PolicyError(AgentError):

@@ -27,7 +27,11 @@ _REFERENCE: Final = re.compile(rf"(?<![\w#&])#({ID})(?!\w)")
 
 
 class Filter(Frozen):
-    """A condition on what a node may find: after|before a date, site a host, lang a code."""
+    """A condition on what a node may find.
+
+    after|before a date (2026, 2026-01 or 2026-01-31), site|not a host, recent day|week|month|year, lang a code of two
+    letters, kind general|news|science|finance.
+    """
 
     name: str
     value: str

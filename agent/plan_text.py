@@ -25,9 +25,13 @@ _NEXT: Final = re.compile(rf"(?:(?<=[)）])\s*[,，;；.]?|[;；])\s*(?={ID}\s*[
 _NO_EDGES: Final = {"", "none", "(none)", "-", "n/a", "no edges"}
 _WORD: Final = re.compile(r"[^\W\d_][\w-]*")
 _DATE: Final = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
-_FILTER: Final = re.compile(r"(after|before|site|lang)\s*[:= ]\s*(\S+)", re.IGNORECASE)
+_FILTER: Final = re.compile(  # a bracket such as "(not Paris)" or "(kind of)" belongs to the query
+    r"(after|before|site|lang|not(?=[\s:=]+\S+\.\w)|recent(?=[\s:=]+(?:day|week|month|year)$)"
+    r"|kind(?=[\s:=]+(?:general|news|science|finance)$))\s*[:= ]\s*(\S+)",
+    re.IGNORECASE,
+)
 _THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_FILTERS: Final = "after DATE, before DATE, site HOST, lang CODE"
+_FILTERS: Final = "after DATE, before DATE, site HOST, not HOST, recent day|week|month|year, lang CODE, kind NAME"
 _QUOTES: Final = {'"': '"', "“": "”", "＂": "＂"}
 _PAIRS: Final = {")": "(", "）": "（"}
 
@@ -193,7 +197,7 @@ def _filter(text: str, line: str) -> tuple[str, str]:
     name, value = match[1].lower(), match[2]
     if name in ("after", "before") and not _is_date(value):
         raise PlanError(f"line {line!r}: {value!r} is no date; write it as 2026-01-31")
-    return name, value.lower() if name in ("site", "lang") else value
+    return name, value if name in ("after", "before") else value.lower()
 
 
 def _is_date(text: str) -> bool:

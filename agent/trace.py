@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agent.errors import Failure
 from agent.evidence import Frozen, Passage
 from agent.plan import Plan
 
@@ -15,6 +16,7 @@ TRACE_VERSION: Final = 1
 
 Author = Literal["prompt", "policy", "environment", "loop"]
 StopReason = Literal["answered", "forced", "bad_format", "cancelled", "engine", "interrupted"]
+Cached = Literal["", "fresh", "stale"]
 BudgetName = Literal["rounds", "searches", "passages", "policy_tokens", "context", "seconds", "credits", "user"]
 
 
@@ -75,6 +77,14 @@ class Searched(_Step):
     """Seconds that the source needed."""
     note: str = ""
     """For example a filter that the source cannot honour."""
+    backend: str = ""
+    """Which of the source's back ends answered; empty where it has only itself."""
+    cached: Cached = ""
+    """`fresh` or `stale` where the answer was found before; stale means that asking again failed."""
+    credits: float = 0.0
+    usd: float = 0.0
+    failures: tuple[Failure, ...] = ()
+    """What failed before another back end, another try or the cache gave this answer."""
 
 
 class SearchFailed(_Step):
@@ -87,6 +97,8 @@ class SearchFailed(_Step):
     error: str = "upstream"
     """The `SourceError.kind`."""
     took: float = 0.0
+    failures: tuple[Failure, ...] = ()
+    """Each back end and each try that failed, in their order."""
 
 
 class Skipped(_Step):
@@ -193,6 +205,8 @@ class Usage(Frozen):
     searches: int = 0
     passages: int = 0
     credits: float = 0.0
+    usd: float = 0.0
+    """What the paid searches cost, by the prices in the settings."""
 
 
 class Timings(Frozen):

@@ -1,19 +1,20 @@
 """What a source is, and the one boundary where whatever goes wrong in one becomes `SourceError`."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
-from agent.errors import SourceError
+from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
+from agent.trace import Cached
 
 
 class Source(Protocol):
     """Web, news, arXiv, a corpus, a knowledge graph: all answer a query with passages, best first."""
 
     async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        """Give at most `limit` passages.
+        """Give at most `limit` passages: a plain list, or `Hits` where there is more to say.
 
         Raises:
             SourceError: the source failed; `kind` says how.
@@ -21,22 +22,82 @@ class Source(Protocol):
         ...
 
 
+class Hits(list[Passage]):
+    """Passages, best first, with how they were come by. A source that has nothing to add gives a plain list."""
+
+    def __init__(
+        self,
+        passages: Iterable[Passage] = (),
+        *,
+        backend: str = "",
+        notes: tuple[str, ...] = (),
+        cached: Cached = "",
+        credits: float = 0.0,
+        usd: float = 0.0,
+        failures: tuple[Failure, ...] = (),
+    ) -> None:
+        """Keep passages.
+
+        Args:
+            passages: best first.
+            backend: which back end answered.
+            notes: sentences for the trace, for example of a filter that could not be honoured.
+            cached: whether this was found before: "" (no), "fresh", or "stale" where asking again failed.
+            credits: what this one search cost, in the back end's own unit.
+            usd: the same in money.
+            failures: what failed before this answer came.
+        """
+        super().__init__(passages)
+        self.backend = backend
+        self.notes = notes
+        self.cached: Cached = cached
+        self.credits = credits
+        self.usd = usd
+        self.failures = failures
+
+    def but(self, passages: Iterable[Passage]) -> "Hits":
+        """Other passages that were come by in the same way."""
+        return Hits(
+            passages,
+            backend=self.backend,
+            notes=self.notes,
+            cached=self.cached,
+            credits=self.credits,
+            usd=self.usd,
+            failures=self.failures,
+        )
+
+
 @runtime_checkable
 class Paid(Protocol):
     """A source whose searches cost something."""
 
     @property
-    def credits_per_search(self) -> float: ...
+    def credits_per_search(self) -> float:
+        """The most that one search may cost."""
+        ...
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """A source that holds connections, files or processes."""
+
+    async def aclose(self) -> None: ...
 
 
 def credits_of(source: Source) -> float:
-    """What one search of a source costs; 0 for a source that says nothing about it."""
+    """What one search of a source may cost; 0 for a source that says nothing about it."""
     return source.credits_per_search if isinstance(source, Paid) else 0.0
 
 
-async def ask(
-    source: Source, query: str, *, limit: int, seconds: float, filters: Sequence[Filter] = ()
-) -> list[Passage]:
+async def close_sources(sources: Iterable[Source]) -> None:
+    """Close whatever the sources hold, each one once."""
+    for source in {id(source): source for source in sources}.values():
+        if isinstance(source, Closable):
+            await source.aclose()
+
+
+async def ask(source: Source, query: str, *, limit: int, seconds: float, filters: Sequence[Filter] = ()) -> Hits:
     """Ask one source, for at most `seconds`.
 
     Raises:
@@ -46,7 +107,7 @@ async def ask(
     try:
         async with scope:
             found = await source.search(query, limit=limit, filters=filters)
-            return list(found[:limit])
+            return found.but(found[:limit]) if isinstance(found, Hits) else _counted(source, found[:limit])
     except SourceError:
         raise
     except TimeoutError as error:
@@ -59,3 +120,8 @@ async def ask(
         raise SourceError("the source gave up on itself") from error
     except Exception as error:  # third-party code raises anything
         raise SourceError(f"{type(error).__name__}: {error}") from error
+
+
+def _counted(source: Source, passages: Iterable[Passage]) -> Hits:
+    """A plain list says nothing of its cost: it is what the source asks for one search."""
+    return Hits(passages, credits=credits_of(source))

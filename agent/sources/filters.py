@@ -1,0 +1,71 @@
+"""Filters as a back end's query wants them, and a sentence for each one that it cannot honour."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Final
+
+from agent.plan import Filter
+
+DAYS: Final = {"day": 1, "week": 7, "month": 30, "year": 365}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """All filters of one query. Dates are whole: `after` is the first day that counts, `before` the last one."""
+
+    after: date | None = None
+    before: date | None = None
+    sites: tuple[str, ...] = ()
+    not_sites: tuple[str, ...] = ()
+    recent: str = ""
+    """day, week, month or year; empty: any time."""
+    lang: str = ""
+    """A code of two letters."""
+    kind: str = ""
+    """general, news, science or finance."""
+
+    def since(self, today: date) -> date | None:
+        """The first day that counts, of `after` and `recent` the later one."""
+        recent = today - timedelta(days=DAYS[self.recent]) if self.recent else None
+        return max((day for day in (self.after, recent) if day is not None), default=None)
+
+
+def read_filters(filters: Iterable[Filter]) -> Wanted:
+    """Read a node's filters; of two of the same name the last one counts, sites add up."""
+    wanted: dict[str, str] = {}
+    sites: dict[str, list[str]] = {"site": [], "not": []}
+    for condition in filters:
+        if condition.name in sites:
+            sites[condition.name].append(condition.value.lower().removeprefix("www."))
+        else:
+            wanted[condition.name] = condition.value
+    return Wanted(
+        after=_first_day(wanted["after"]) if "after" in wanted else None,
+        before=_last_day(wanted["before"]) if "before" in wanted else None,
+        sites=tuple(sites["site"]),
+        not_sites=tuple(sites["not"]),
+        recent=wanted.get("recent", ""),
+        lang=wanted.get("lang", "")[:2],
+        kind=wanted.get("kind", ""),
+    )
+
+
+def unhonoured(filters: Iterable[Filter], *, honours: Collection[str], by: str) -> tuple[str, ...]:
+    """One sentence for each filter that the back end `by` does not know."""
+    return tuple(f"{by} cannot filter by '{f.name} {f.value}'" for f in filters if f.name not in honours)
+
+
+def _first_day(text: str) -> date:
+    return date.fromisoformat(f"{text}-01-01"[:10])
+
+
+def _last_day(text: str) -> date:
+    """2026 ends on its 31 December, 2026-02 on its last day."""
+    first = _first_day(text)
+    if len(text) == len("2026"):
+        return date(first.year, 12, 31)
+    if len(text) == len("2026-02"):
+        following = date(first.year + first.month // 12, first.month % 12 + 1, 1)
+        return following - timedelta(days=1)
+    return first

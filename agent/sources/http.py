@@ -1,0 +1,186 @@
+"""One JSON or feed API over HTTP: bounded answers, and whatever goes wrong as a `SourceError` with its kind.
+
+For endpoints that the operator set. Pages from the open web are fetched by `agent.sources.pages`, behind its guard.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+import httpx2
+
+from agent import __version__
+from agent.errors import SourceError, SourceErrorKind
+
+MAX_BYTES: Final = 8 * 1024 * 1024
+"""Of one answer, decoded: a search answer has some hundred kB, a gzip bomb has no end."""
+USER_AGENT: Final = f"cairn-search/{__version__} (https://pypi.org/project/cairn-search/) httpx2/{httpx2.__version__}"
+KINDS: Final[Mapping[int, SourceErrorKind]] = {
+    400: "bad_query",
+    401: "auth",
+    402: "quota",
+    403: "auth",
+    404: "bad_query",
+    408: "timeout",
+    422: "bad_query",
+    429: "rate",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A whole answer, decoded."""
+
+    status: int
+    headers: httpx2.Headers
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode("utf-8", errors="replace")
+
+
+def make_client() -> httpx2.AsyncClient:
+    """The client for every operator-set endpoint: it follows no redirect and takes no proxy from the environment.
+
+    Time is bounded around each try by whoever asks (`Limits.timeout_seconds`); the client's own bound is the last one.
+    """
+    return httpx2.AsyncClient(
+        headers={"user-agent": USER_AGENT},
+        timeout=httpx2.Timeout(60.0, connect=10.0),
+        follow_redirects=False,
+        trust_env=False,
+    )
+
+
+class Api:
+    """The endpoints under one base URL."""
+
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        *,
+        name: str,
+        base: str,
+        headers: Mapping[str, str] | None = None,
+        kinds: Mapping[int, SourceErrorKind] | None = None,
+    ) -> None:
+        """Describe an API.
+
+        Args:
+            client: shared by all; who made it closes it.
+            name: of the back end, for sentences.
+            base: URL, with or without a path, for example https://api.search.brave.com.
+            headers: sent with each request; keys belong here, never into a URL.
+            kinds: what a status means here, on top of `KINDS`; other 5xx are `upstream`.
+        """
+        self._client = client
+        self.name = name
+        self.base = base.rstrip("/")
+        self._headers = dict(headers or {})
+        self._kinds = {**KINDS, **(kinds or {})}
+
+    async def get(self, path: str, **params: object) -> Any:
+        """GET as JSON; parameters that are None are left out."""
+        return self.parse(self.checked(await self.send("GET", path, params=params)))
+
+    async def post(self, path: str, body: Mapping[str, object]) -> Any:
+        """POST JSON, get JSON; members that are None are left out."""
+        return self.parse(self.checked(await self.send("POST", path, body=body)))
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, object] | None = None,
+        body: Mapping[str, object] | None = None,
+        form: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send one request and read its answer, whatever its status.
+
+        Raises:
+            SourceError: no answer came, or one that is too long.
+        """
+        request = self._client.build_request(
+            method,
+            self.base + path,
+            params={k: str(v) for k, v in (params or {}).items() if v is not None} or None,
+            json=None if body is None else {k: v for k, v in body.items() if v is not None},
+            data=form,
+            headers={**self._headers, **(headers or {})},
+        )
+        try:
+            response = await self._client.send(request, stream=True)
+            try:
+                return Answer(response.status_code, response.headers, await self._read(response))
+            finally:
+                await response.aclose()
+        except httpx2.TimeoutException as error:
+            raise SourceError(f"{self.name} did not answer in time ({type(error).__name__})", kind="timeout") from error
+        except httpx2.DecodingError as error:
+            raise SourceError(f"{self.name} sent what cannot be decoded: {error}", kind="parse") from error
+        except httpx2.TransportError as error:
+            why = f"{self.name} cannot be reached or hung up ({type(error).__name__})"
+            raise SourceError(why, kind="upstream") from error
+
+    async def _read(self, response: httpx2.Response) -> bytes:
+        body = bytearray()
+        async for chunk in response.aiter_bytes():
+            body += chunk
+            if len(body) > MAX_BYTES:
+                raise SourceError(f"{self.name} sent more than {MAX_BYTES >> 20} MB", kind="parse")
+        return bytes(body)
+
+    def checked(self, answer: Answer) -> Answer:
+        """Give the answer back if its status is 200.
+
+        Raises:
+            SourceError: any other status, with its kind and Retry-After.
+        """
+        if answer.status == 200:
+            return answer
+        kind = self._kinds.get(answer.status, "upstream")
+        why = f"{self.name} answered {answer.status}: {sentence_of(answer)}"
+        raise SourceError(why, kind=kind, retry_after=retry_after(answer.headers))
+
+    def parse(self, answer: Answer) -> Any:
+        """Read JSON.
+
+        Raises:
+            SourceError: it is none.
+        """
+        try:
+            return json.loads(answer.body)
+        except (ValueError, RecursionError) as error:
+            raise SourceError(f"{self.name} sent no JSON: {answer.text[:80]!r}", kind="parse") from error
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, of a Retry-After in seconds or as a date; None where there is none that can be read."""
+    value = headers.get("retry-after", "").strip()
+    if not value:
+        return None
+    if value.replace(".", "", 1).isdigit() and value.isascii():
+        return float(value)
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+
+
+def sentence_of(answer: Answer) -> str:
+    """What an error's body says, shortened: the first of its members that usually hold the sentence."""
+    try:
+        found: Any = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        found = answer.text
+    for name in ("detail", "error", "errors", "message", "info"):
+        if isinstance(found, dict) and found.get(name):  # pyright: ignore[reportUnknownMemberType]
+            found = found[name]  # pyright: ignore[reportUnknownVariableType]
+    return " ".join(str(found).split())[:160] or "no reason given"  # pyright: ignore[reportUnknownArgumentType]
