@@ -81,7 +81,7 @@ class Api:
         self.name = name
         self.base = base.rstrip("/")
         self._headers = dict(headers or {})
-        self._kinds = {**KINDS, **(kinds or {})}
+        self._kinds: dict[int, SourceErrorKind] = {**KINDS, **(kinds or {})}
 
     async def get(self, path: str, **params: object) -> Any:
         """GET as JSON; parameters that are None are left out."""
