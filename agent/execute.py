@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from agent.errors import SourceError
 from agent.evidence import Passage
 from agent.plan import Filter, Node, Plan
-from agent.sources.base import Source, ask
+from agent.sources.base import Hits, Source, ask
 from agent.trace import Searched, SearchFailed
 
 Found = dict[str, list[Passage]]
@@ -62,7 +62,7 @@ class _Execution:
         for node in plan.nodes:
             for parent in node.parents:
                 self._children[parent].append(node)
-        self._calls: dict[_Call, asyncio.Future[list[Passage]]] = {}
+        self._calls: dict[_Call, asyncio.Future[Hits]] = {}
         self._found: Found = {}
 
     async def run(self) -> Found:
@@ -77,7 +77,7 @@ class _Execution:
         clock = asyncio.get_running_loop().time
         started = clock()
         try:
-            passages = await self._ask_once(node)
+            hits = await self._ask_once(node)
         except SourceError as error:
             step = SearchFailed(
                 round=self._round,
@@ -87,9 +87,10 @@ class _Execution:
                 why=str(error),
                 error=error.kind,
                 took=clock() - started,
+                failures=error.failures,
             )
         else:
-            self._found[node.id] = passages = [_found_by(node, n, p) for n, p in enumerate(passages, start=1)]
+            self._found[node.id] = passages = [_found_by(node, n, p) for n, p in enumerate(hits, start=1)]
             step = Searched(
                 round=self._round,
                 node=node.id,
@@ -97,6 +98,12 @@ class _Execution:
                 query=node.query,
                 passages=tuple(passages),
                 took=clock() - started,
+                note="; ".join(hits.notes),
+                backend=hits.backend,
+                cached=hits.cached,
+                credits=hits.credits,
+                usd=hits.usd,
+                failures=hits.failures,
             )
         self._emit(step)
         for child in self._children[node.id]:
@@ -104,22 +111,23 @@ class _Execution:
             if not self._waits_for[child.id]:
                 group.create_task(self._node(child, group))
 
-    async def _ask_once(self, node: Node) -> list[Passage]:
-        """Ask, unless an equal query was asked or is on its way: then share what it gives."""
+    async def _ask_once(self, node: Node) -> Hits:
+        """Ask, unless an equal query was asked or is on its way: then share what it gives, which is paid once."""
         call = (node.source, node.query, node.filters)
         if shared := self._calls.get(call):
-            return await asyncio.shield(shared)
+            hits = await asyncio.shield(shared)
+            return Hits(hits, backend=hits.backend, notes=hits.notes, cached=hits.cached)
         self._calls[call] = asyncio.get_running_loop().create_future()
         try:
-            passages = await ask(
+            hits = await ask(
                 self._sources[node.source], node.query, limit=self._limit, seconds=self._seconds, filters=node.filters
             )
         except SourceError as error:
             self._calls[call].set_exception(error)
             self._calls[call].exception()  # it was seen: nobody need share a failure
             raise
-        self._calls[call].set_result(passages)
-        return passages
+        self._calls[call].set_result(hits)
+        return hits
 
 
 def _found_by(node: Node, rank: int, passage: Passage) -> Passage:

@@ -172,7 +172,7 @@ class Loop:
             self._recorder.step(Skipped(round=number, node=node.id, why=why), segments=self._tape.block_segments)
         if not kept:
             raise _Ended(budget)
-        self._recorder.count(searches=len(kept), credits=self._budgets.credits - self._trace.usage.credits - credits)
+        self._recorder.count(searches=len(kept))
         return Plan(nodes=tuple(kept.values()))
 
     async def _execute(self, plan: Plan, number: int) -> tuple[Found, list[SearchFailed], _Ended | None]:
@@ -188,6 +188,7 @@ class Loop:
             self._recorder.step(step, segments=self._tape.block_segments)
             if isinstance(step, Searched):
                 found[step.node] = list(step.passages)
+                self._recorder.count(credits=step.credits, usd=step.usd)
             else:
                 self._trace.infrastructure = True
                 failed.append(step)

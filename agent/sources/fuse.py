@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from agent.errors import SourceError
+from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
-from agent.sources.base import Source, ask, credits_of
+from agent.sources.base import Hits, Source, ask, close_sources, credits_of
+from agent.trace import Cached
 
 RANK_CONSTANT: Final = 60
 
@@ -26,8 +27,8 @@ class FusedSource:
     def credits_per_search(self) -> float:
         return sum(credits_of(source) for source in self._sources.values())
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        """Give the best `limit` passages of all sources.
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+        """Give the best `limit` passages of all sources; the failures of some are told with what the others found.
 
         Raises:
             SourceError: every source failed.
@@ -37,20 +38,46 @@ class FusedSource:
                 group.create_task(self._ask(source, query, limit=limit, filters=filters))
                 for source in self._sources.values()
             ]
-        answers = [task.result() for task in asked]
-        failures = [answer for answer in answers if isinstance(answer, SourceError)]
-        if len(failures) == len(answers):
-            named = zip(self._sources, failures, strict=True)
-            raise SourceError("; ".join(f"{name}: {error}" for name, error in named), kind=failures[0].kind)
-        return fuse([answer for answer in answers if not isinstance(answer, SourceError)])[:limit]
+        answers = dict(zip(self._sources, (task.result() for task in asked), strict=True))
+        failed = {name: answer for name, answer in answers.items() if isinstance(answer, SourceError)}
+        found = {name: answer for name, answer in answers.items() if isinstance(answer, Hits)}
+        failures = tuple(failure for name in answers for failure in _failures(name, answers[name]))
+        if not found:
+            why = "; ".join(f"{name}: {error}" for name, error in failed.items())
+            raise SourceError(why, kind=next(iter(failed.values())).kind, failures=failures)
+        return Hits(
+            fuse(list(found.values()))[:limit],
+            backend="+".join(found),
+            notes=tuple(dict.fromkeys(note for hits in found.values() for note in hits.notes)),
+            cached=_cached(list(found.values())),
+            credits=sum(hits.credits for hits in found.values()),
+            usd=sum(hits.usd for hits in found.values()),
+            failures=failures,
+        )
 
-    async def _ask(
-        self, source: Source, query: str, *, limit: int, filters: Sequence[Filter]
-    ) -> list[Passage] | SourceError:
+    async def aclose(self) -> None:
+        await close_sources(self._sources.values())
+
+    async def _ask(self, source: Source, query: str, *, limit: int, filters: Sequence[Filter]) -> Hits | SourceError:
         try:
             return await ask(source, query, limit=limit, seconds=self._seconds, filters=filters)
         except SourceError as error:
             return error
+
+
+def _failures(name: str, answer: Hits | SourceError) -> tuple[Failure, ...]:
+    """What failed in one source: its back ends, or itself where it has none."""
+    if isinstance(answer, SourceError) and not answer.failures:
+        return (Failure(backend=name, kind=answer.kind, why=str(answer)),)
+    return answer.failures
+
+
+def _cached(answers: Sequence[Hits]) -> Cached:
+    """Stale where anything is; fresh where nothing was asked anew."""
+    states = {hits.cached for hits in answers}
+    if "stale" in states:
+        return "stale"
+    return "fresh" if states == {"fresh"} else ""
 
 
 def fuse(answers: Sequence[Sequence[Passage]]) -> list[Passage]:

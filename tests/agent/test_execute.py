@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import SourceError
+from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.execute import Found, execute
 from agent.plan import Filter, Plan, parse_plan
 from agent.protocols import protocol_named
+from agent.sources.base import Hits, Source
 from agent.trace import Searched, SearchFailed
 
 Step = Searched | SearchFailed
@@ -36,7 +37,7 @@ def parsed(text: str) -> Plan:
     return parse_plan(text, protocol=protocol_named("cairn"), sources=["web"])
 
 
-async def run(plan: str, source: Acting, steps: list[Step], *, seconds: float = 5) -> Found:
+async def run(plan: str, source: Source, steps: list[Step], *, seconds: float = 5) -> Found:
     async with asyncio.timeout(5):  # a hang is a failure, not a wait
         return await execute(parsed(plan), {"web": source}, round=1, limit=2, seconds=seconds, emit=steps.append)
 
@@ -213,3 +214,33 @@ def test_searches_stop_when_the_run_is_cancelled():
         assert (sorted(cancelled), steps, running.cancelled()) == (["x", "y"], [], True)
 
     asyncio.run(main())
+
+
+def test_what_a_source_says_of_its_answer_stands_in_the_step_and_a_shared_answer_is_paid_once():
+    class Telling:
+        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+            await asyncio.sleep(0)
+            failure = Failure(backend="tavily", kind="rate", why="too many")
+            passage = Passage(id="p", source="web", title="t", text="x")
+            return Hits([passage], backend="brave", notes=("n",), credits=2, usd=0.01, failures=(failure,))
+
+    steps: list[Step] = []
+    asyncio.run(run("A: same\nB: same", Telling(), steps))
+    first, second = (step for step in steps if isinstance(step, Searched))
+    assert (first.backend, first.note, first.credits, first.usd) == ("brave", "n", 2, 0.01)
+    assert [failure.backend for failure in first.failures] == ["tavily"]
+    assert (second.backend, second.credits, second.usd, second.failures) == ("brave", 0, 0, ())
+
+
+def test_every_back_end_that_failed_is_named_in_the_failed_step():
+    failures = (Failure(backend="a", kind="timeout", why="slow"), Failure(backend="b", kind="auth", why="no key"))
+
+    class Failing:
+        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+            raise SourceError("both failed", kind="auth", failures=failures)
+
+    steps: list[Step] = []
+    asyncio.run(run("A: q", Failing(), steps))
+    (step,) = steps
+    assert isinstance(step, SearchFailed)
+    assert step.failures == failures

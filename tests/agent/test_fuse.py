@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from agent.errors import SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
-from agent.sources.base import Source, credits_of
+from agent.sources.base import Hits, Source, credits_of
 from agent.sources.fuse import FusedSource, fuse
 from tests.conftest import Broken, Echo, Hanging
 
@@ -67,6 +67,13 @@ def test_when_every_source_fails_all_reasons_are_told():
     with pytest.raises(SourceError, match="kg: no route; web: KeyError: 'odd'") as caught:
         search({"kg": Broken(), "web": Odd()})
     assert caught.value.kind == "upstream"
+
+
+def test_what_failed_is_told_with_what_the_others_found():
+    found = search({"kg": Broken(), "web": Echo()})
+    assert isinstance(found, Hits)
+    assert [(failure.backend, failure.why) for failure in found.failures] == [("kg", "no route")]
+    assert found.backend == "web"
 
 
 def test_no_more_than_the_limit_is_given():

@@ -46,6 +46,8 @@ def queries(text: str) -> list[str]:
         ("B: foo (2024)", [("B", "foo (2024)", "all")]),
         ("A: x (the 2025 film)", [("A", "x (the 2025 film)", "all")]),
         ("A: x (Paris, France)", [("A", "x (Paris, France)", "all")]),
+        ("A: president (not Lincoln)", [("A", "president (not Lincoln)", "all")]),
+        ("A: what is it (kind of)", [("A", "what is it (kind of)", "all")]),
         ("A: GDP (PPP) (News)", [("A", "GDP (PPP)", "news")]),
         ("A: ratio 3:1 in x: y (News)", [("A", "ratio 3:1 in x: y", "news")]),
         ("A：foo（News）", [("A", "foo", "news")]),
@@ -223,3 +225,17 @@ def test_a_protocol_says_how_many_queries_there_may_be():
 def test_another_separator_can_be_chosen():
     protocol = MULTISEARCH.model_copy(update={"separator": "##"})
     assert [n.query for n in parse_plan("a, b ## c", protocol=protocol, sources=SOURCES).nodes] == ["a, b", "c"]
+
+
+def test_every_filter_is_read_with_its_value():
+    text = "A: x (web, after 2026, before 2026-03, site A.org, not b.example.com, recent Week, lang de, kind Science)"
+    (node,) = plan(text).nodes
+    assert [(f.name, f.value) for f in node.filters] == [
+        ("after", "2026"),
+        ("before", "2026-03"),
+        ("site", "a.org"),
+        ("not", "b.example.com"),
+        ("recent", "week"),
+        ("lang", "de"),
+        ("kind", "science"),
+    ]
