@@ -18,14 +18,10 @@ from pydantic_settings import (
 )
 
 from agent.errors import SetupError
+from agent.settings_live import LiveSettings, split
 
 PREFIX: Final = "CAIRN_"
 CONFIG_FILE: Final = Path("cairn.toml")
-
-
-def _split(value: object) -> object:
-    """`web,news` as a flag or in the environment is the list ["web", "news"] of a file."""
-    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
 
 class BudgetSettings(BaseModel):
@@ -40,9 +36,10 @@ class BudgetSettings(BaseModel):
     context_tokens: int | None = Field(default=None, ge=1)
     seconds: float | None = Field(default=None, gt=0)
     search_seconds: float | None = Field(default=None, gt=0)
+    credits: float | None = Field(default=None, ge=0)
 
 
-class CairnSettings(BaseSettings):
+class CairnSettings(LiveSettings):
     """All settings of the agent and of its server. A key that nobody declared is refused."""
 
     model_config = SettingsConfigDict(
@@ -63,10 +60,10 @@ class CairnSettings(BaseSettings):
     """Name of a built-in protocol, or the path of a protocol file."""
     temperature: float = Field(default=0.0, ge=0, le=2)
 
-    sources: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ()
+    sources: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)] = ()
     """Names of the sources that a plan may ask; empty: all that there are."""
     corpus: Path | None = None
-    """Your documents, or an index of them; it answers under every source's name."""
+    """Your documents, or an index of them; without live sources it answers under every source's name."""
     world: str = "test"
     """The little world that answers where there is no corpus: test, test-v1, dev, or a folder."""
     budgets: BudgetSettings = BudgetSettings()
@@ -144,10 +141,15 @@ def _names() -> list[str]:
     return [name for name in CairnSettings.model_fields if name != "budgets"] + nested
 
 
+_BY_NAME: Final = ("LIMITS", "PRICES", "PLUGINS")
+"""Settings that hold one entry a back end or plug-in: what follows their name is free."""
+
+
 def _refuse_unknown_environment(environment: Mapping[str, str]) -> None:
     known = {PREFIX + name.upper().replace(".", "__") for name in _names()} | {f"{PREFIX}BUDGETS"}
     for name in environment:
-        if name.upper().startswith(PREFIX) and name.upper() not in known:
+        free = name.upper().startswith(tuple(f"{PREFIX}{table}__" for table in _BY_NAME))
+        if name.upper().startswith(PREFIX) and name.upper() not in known and not free:
             raise SetupError(f"the environment variable {name} is no setting{_nearest(name.upper(), known)}")
 
 

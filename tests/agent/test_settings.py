@@ -113,3 +113,28 @@ def test_the_environment_can_ask_for_tracebacks(monkeypatch: pytest.MonkeyPatch,
 def test_settings_do_not_change():
     with pytest.raises(ValueError, match="frozen"):
         CairnSettings().port = 1
+
+
+def test_a_key_makes_the_sources_live_and_is_never_printed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CAIRN_TAVILY_KEY", "tvly-very-secret")
+    settings = load_settings()
+    assert settings.is_live
+    assert settings.usable == ("tavily",)
+    assert "very-secret" not in repr(settings)
+    assert not load_settings(live=False).is_live
+
+
+def test_limits_and_prices_are_set_by_the_back_ends_name(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CAIRN_LIMITS__BRAVE__REQUESTS", "2")
+    monkeypatch.setenv("CAIRN_PRICES", '{"tavily": 0.005}')
+    settings = load_settings()
+    assert settings.limits["brave"].requests == 2
+    assert settings.prices == {"tavily": 0.005}
+
+
+def test_limits_of_a_back_end_that_does_not_exist_are_refused_with_the_names_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("CAIRN_LIMITS__BRAVO__REQUESTS", "2")
+    with pytest.raises(SetupError, match="no back end 'bravo'; there are: tavily"):
+        load_settings()

@@ -1,0 +1,108 @@
+"""The settings of live sources: keys, addresses, order, prices and limits. `agent.settings` reads them with its own."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode
+
+WEB_BACKENDS: Final = ("tavily", "serper", "searxng", "brave")
+NEWS_BACKENDS: Final = ("gnews", "serper", "tavily", "searxng", "brave")
+
+BACKENDS: Final = ("tavily", "serper", "searxng", "brave", "gnews", "arxiv", "wiki", "wikidata")
+"""Every back end that prices and limits may be set for."""
+
+WebBackend = Literal["tavily", "serper", "searxng", "brave"]
+NewsBackend = Literal["gnews", "serper", "tavily", "searxng", "brave"]
+
+
+def split(value: object) -> object:
+    """`web,news` as a flag or in the environment is the list ["web", "news"] of a file."""
+    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+
+class LimitSettings(BaseModel):
+    """How hard one back end may be asked. What is left out keeps the connector's own careful default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    concurrency: int | None = Field(default=None, ge=1)
+    requests: float | None = Field(default=None, gt=0)
+    per_seconds: float | None = Field(default=None, gt=0)
+    timeout_seconds: float | None = Field(default=None, gt=0)
+    tries: int | None = Field(default=None, ge=1, le=10)
+    wait_seconds: float | None = Field(default=None, ge=0)
+    longest_wait_seconds: float | None = Field(default=None, ge=0)
+    breaker_failures: int | None = Field(default=None, ge=1)
+    breaker_seconds: float | None = Field(default=None, gt=0)
+    keep_seconds: float | None = Field(default=None, ge=0)
+    stale_seconds: float | None = Field(default=None, ge=0)
+
+
+class LiveSettings(BaseSettings):
+    """What the live sources need. A key is a secret: it is never printed, logged or put into a URL."""
+
+    live: bool | None = None
+    """Search the live web, news, arXiv, Wikipedia and Wikidata. Left out: where a key or `searxng_url` is set."""
+    web: Annotated[tuple[WebBackend, ...], NoDecode, BeforeValidator(split)] = WEB_BACKENDS
+    """Order in which the web's back ends are asked; those without a key or URL are left out."""
+    news: Annotated[tuple[NewsBackend, ...], NoDecode, BeforeValidator(split)] = NEWS_BACKENDS
+    """The same for news."""
+    news_enough: int = Field(default=3, ge=1)
+    """With fewer passages than these from one back end of news, the next one is asked too."""
+    tavily_key: SecretStr = SecretStr("")
+    serper_key: SecretStr = SecretStr("")
+    brave_key: SecretStr = SecretStr("")
+    gnews_key: SecretStr = SecretStr("")
+    searxng_url: str = ""
+    """Of your own SearXNG instance, with `json` among its `search.formats`."""
+    tavily_url: str = "https://api.tavily.com"
+    serper_url: str = "https://google.serper.dev"
+    brave_url: str = "https://api.search.brave.com"
+    gnews_url: str = "https://gnews.io"
+    arxiv_url: str = "https://export.arxiv.org"
+    wiki_url: str = "https://{lang}.wikipedia.org"
+    wikidata_url: str = "https://www.wikidata.org"
+    sparql_url: str = "https://query.wikidata.org"
+    prices: Mapping[str, float] = Field(default_factory=dict[str, float])
+    """US dollars for one credit of a back end, by its name, where your plan differs from the usual price."""
+    limits: Mapping[str, LimitSettings] = Field(default_factory=dict[str, LimitSettings])
+    """Limits of a back end, by its name."""
+
+    cache: str = "~/.cache/cairn/searches"
+    """Folder of the query cache, or a redis:// URL; empty: no cache."""
+    pages: int = Field(default=0, ge=0, le=10)
+    """Fetch the pages of so many first hits of web and news, and show the part that fits the query."""
+
+    kg: Path | None = None
+    """A graph file of `cairn kg build`; left out, live searches ask Wikidata."""
+    kg_filter: bool = False
+    """Let the policy's model keep at most 5 of the triples that a search found."""
+    retrieval: Literal["auto", "bm25", "dense", "hybrid"] = "auto"
+    """How a corpus is searched: auto is hybrid where its index has a dense part, BM25 where not."""
+    rerank: str = ""
+    """Name or folder of a cross-encoder that orders the corpus's best passages anew."""
+    plugins: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict[str, Mapping[str, Any]])
+    """Options of sources that other packages bring, by the source's name."""
+
+    @field_validator("prices", "limits")
+    @classmethod
+    def _of_back_ends(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        for name in given:
+            if name not in BACKENDS:
+                raise ValueError(f"there is no back end {name!r}; there are: {', '.join(BACKENDS)}")
+        return given
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the sources are the live ones."""
+        return bool(self.usable) if self.live is None else self.live
+
+    @property
+    def usable(self) -> tuple[str, ...]:
+        """The back ends of web and news that have their key or URL."""
+        needs: dict[str, str] = {
+            name: getattr(self, f"{name}_key").get_secret_value() for name in ("tavily", "serper", "brave", "gnews")
+        } | {"searxng": self.searxng_url}
+        return tuple(name for name, has in needs.items() if has)
