@@ -1,7 +1,11 @@
-"""The server as one ASGI app: its addresses and the page. It knows the agent, and nothing of how it was built."""
+"""The server as one ASGI app: its addresses and the page. It knows the agent, and nothing of how it was built.
+
+`create_app` is the whole server, `create_retrieval_app` only its sources.
+"""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,11 +14,14 @@ from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 
 from agent import __version__
+from agent.errors import SourceError
+from agent.sources.base import close_sources
 from server import errors
 from server.asked import ChatRequest
 from server.chat import Service, open_turn, stream_turn, whole_turn
 from server.frames import error_frame
 from server.gate import Gate, Rules
+from server.retrieve import Retriever, RetrieveRequest
 from server.stream import ClientGone, EventStream, ServerStops
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -30,22 +37,45 @@ def create_app(service: Service, rules: Rules | None = None) -> Gate:
         service: what answers.
         rules: who may ask; by default whoever reaches a loopback address.
     """
-    app = FastAPI(title="Cairn", version=__version__, docs_url=None, redoc_url=None, lifespan=_lifespan(service))
+    agent = service.agent
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        yield
+        await agent.policy.aclose()
+        await close_sources(agent.sources.values())
+
+    app = FastAPI(title="Cairn", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     errors.install(app)
     _add_chat(app, service)
     _add_models(app, service)
-    _add_health(app, service)
+    _add_retrieval(app, Retriever(agent.sources, runs=service.runs))
+    _add_health(app)
+    _add_version(
+        app,
+        policy=agent.policy.name,
+        protocol=agent.protocol.name,
+        sources=list(agent.sources),
+        notices=list(service.notices),
+    )
     _add_page(app)
     return Gate(app, rules or Rules())
 
 
-def _lifespan(service: Service) -> Any:
+def create_retrieval_app(retriever: Retriever, rules: Rules | None = None) -> Gate:
+    """Only `/retrieve` and the health addresses, behind the same gate. There is no policy."""
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         yield
-        await service.agent.policy.aclose()
+        await close_sources(retriever.sources.values())
 
-    return lifespan
+    app = FastAPI(title="Cairn", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    errors.install(app, instead=errors.ONLY_RETRIEVAL)
+    _add_retrieval(app, retriever)
+    _add_health(app)
+    _add_version(app, sources=list(retriever.sources), default_source=retriever.default)
+    return Gate(app, rules or Rules())
 
 
 def _add_chat(app: FastAPI, service: Service) -> None:
@@ -84,25 +114,43 @@ def _add_models(app: FastAPI, service: Service) -> None:
         return card(model)
 
 
-def _add_health(app: FastAPI, service: Service) -> None:
+def _add_retrieval(app: FastAPI, retriever: Retriever) -> None:
+    @app.post("/retrieve", response_model=None)
+    async def retrieve(body: RetrieveRequest, request: Request) -> Response:
+        """Documents for many queries at once, in Search-R1's shape."""
+        try:
+            found = await retriever.runs.unless_gone(request.receive, retriever.answer(body))
+        except ClientGone:
+            return Response(status_code=_GONE)
+        except ServerStops:
+            raise errors.server_stops() from None
+        return Response(found, media_type="application/json")
+
+    @app.head("/readyz", include_in_schema=False)
+    @app.get("/readyz")
+    async def readyz() -> JSONResponse:
+        """Whether searches are answered."""
+        try:
+            await retriever.probe()
+        except SourceError as error:
+            why = {"status": "not ready", "source": retriever.default, "kind": error.kind, "why": str(error)}
+            return JSONResponse(why, status_code=HTTPStatus.SERVICE_UNAVAILABLE)
+        return JSONResponse({"status": "ready", "source": retriever.default})
+
+
+def _add_health(app: FastAPI) -> None:
     @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
         """The process lives."""
         return {"status": "ok"}
 
+
+def _add_version(app: FastAPI, **facts: Any) -> None:
     @app.get("/version")
     async def version() -> dict[str, Any]:
         """What runs here."""
-        agent = service.agent
-        return {
-            "name": "cairn-search",
-            "version": __version__,
-            "policy": agent.policy.name,
-            "protocol": agent.protocol.name,
-            "sources": list(agent.sources),
-            "notices": list(service.notices),
-        }
+        return {"name": "cairn-search", "version": __version__, **facts}
 
 
 def _add_page(app: FastAPI) -> None:

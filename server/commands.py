@@ -34,6 +34,8 @@ cairn serve
 cairn serve --corpus ./reports --policy openai --base-url http://127.0.0.1:11434/v1 --model qwen3:8b
 
 CAIRN_SERVER_KEY=… cairn serve --host 0.0.0.0
+
+cairn serve --retrieval-only --corpus ./my-index --port 8001
 """
 
 
@@ -57,13 +59,18 @@ def serve(
     insecure: Annotated[
         bool | None, typer.Option("--insecure", help="Serve other machines although no key is set.")
     ] = None,
+    retrieval_only: Annotated[
+        bool, typer.Option("--retrieval-only", help="Serve POST /retrieve alone; no policy is loaded.")
+    ] = False,
     config: ConfigOption = None,
 ) -> None:
     """Serve the agent in OpenAI's format, and a page to ask it on.
 
     POST /v1/chat/completions answers with reasoning, searches, citations and
-    usage, streamed or not; any OpenAI client can ask. Only this machine is
-    served, unless --host says otherwise; then a key is needed.
+    usage, streamed or not; any OpenAI client can ask. POST /retrieve gives
+    documents for many queries at once, as Search-R1's trainers ask for them.
+    Only this machine is served, unless --host says otherwise; then a key is
+    needed.
     """
     from agent.settings import load_settings
     from server import launch
@@ -84,8 +91,10 @@ def serve(
     )
     rules = launch.rules_of(settings)
     with launch.bind(settings.host, settings.port) as listener:
-        server = launch.make_server(launch.make_service(settings), rules)
-        server.greet = lambda: _greet(settings, launch.address_of(listener))
+        made = launch.make_retriever(settings) if retrieval_only else launch.make_service(settings)
+        server = launch.make_server(made, rules)
+        greet = _greet_retrieval if retrieval_only else _greet
+        server.greet = lambda: greet(settings, launch.address_of(listener))
         launch.run(server, listener)
 
 
@@ -93,16 +102,32 @@ def _greet(settings: "CairnSettings", address: str) -> None:
     from agent.build import notices
 
     writes = settings.model if settings.policy == "openai" else "the shipped checkpoint"
-    searches = f"the documents in {settings.corpus}" if settings.corpus else "the little world"
-    key = '-H "Authorization: Bearer $CAIRN_SERVER_KEY" ' if settings.server_key.get_secret_value() else ""
+    searches = _what_searches(settings)
     body = shlex.quote('{"model": "cairn", "stream": true, "messages": [{"role": "user", "content": "your question"}]}')
     say = messages().print
     say(f"[bold]Cairn[/] answers at [bold]{escape(address)}[/]  (Ctrl-C stops it)")
     say(f"  {escape(writes)} writes, {escape(searches)} answers the searches")
     for notice in notices(settings):
         say(f"  [yellow]{escape(notice)}[/]")
-    say(f"\n  curl -N {address}/v1/chat/completions {key}\\")
-    say(f"    -H 'Content-Type: application/json' -d {escape(body)}\n")
+    _say_curl(settings, f"-N {address}/v1/chat/completions", body)
+
+
+def _greet_retrieval(settings: "CairnSettings", address: str) -> None:
+    body = shlex.quote('{"queries": ["your query"], "topk": 3, "return_scores": true}')
+    say = messages().print
+    say(f"[bold]Cairn[/] retrieves at [bold]{escape(address)}/retrieve[/]  (Ctrl-C stops it)")
+    say(f"  {escape(_what_searches(settings))} answers; there is no policy")
+    _say_curl(settings, f"{address}/retrieve", body)
+
+
+def _what_searches(settings: "CairnSettings") -> str:
+    return f"the documents in {settings.corpus}" if settings.corpus else "the little world"
+
+
+def _say_curl(settings: "CairnSettings", address: str, body: str) -> None:
+    key = '-H "Authorization: Bearer $CAIRN_SERVER_KEY" ' if settings.server_key.get_secret_value() else ""
+    messages().print(f"\n  curl {address} {key}\\")
+    messages().print(f"    -H 'Content-Type: application/json' -d {escape(body)}\n")
 
 
 @bench_app.command("serve")

@@ -18,7 +18,12 @@ _TYPES: Final = {
     HTTPStatus.BAD_GATEWAY: "engine_error",
     HTTPStatus.INTERNAL_SERVER_ERROR: "server_error",
 }
+_EXAMPLES: Final = {"/retrieve": '"queries": ["your query"]'}
 _EXAMPLE: Final = '"messages": [{"role": "user", "content": "your question"}]'
+_QUESTIONS: Final = "questions go to POST /v1/chat/completions"
+ONLY_RETRIEVAL: Final = (
+    "this server was started with --retrieval-only and answers POST /retrieve; start it without, to ask questions"
+)
 
 
 class ApiError(HTTPException):
@@ -65,16 +70,17 @@ def server_stops() -> ApiError:
     )
 
 
-def install(app: FastAPI) -> None:
-    """Make every error that leaves `app` an OpenAI error object."""
+def install(app: FastAPI, *, instead: str = _QUESTIONS) -> None:
+    """Make every error that leaves `app` an OpenAI error object; `instead` is said where an address does not exist."""
 
     async def on_http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
-        return (error if isinstance(error, ApiError) else _of_routing(request, error)).response()
+        return (error if isinstance(error, ApiError) else _of_routing(request, error, instead)).response()
 
-    async def on_body(_: Request, error: Exception) -> JSONResponse:
+    async def on_body(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)
-        return _of_body(cast(Sequence[Mapping[str, Any]], error.errors())[0]).response()
+        details = cast(Sequence[Mapping[str, Any]], error.errors())
+        return _of_body(details[0], example=_example(request)).response()
 
     async def on_any(_: Request, _error: Exception) -> JSONResponse:
         return internal_error().response()
@@ -84,12 +90,16 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, on_any)
 
 
-def _of_routing(request: Request, error: HTTPException) -> ApiError:
+def _example(request: Request) -> str:
+    return _EXAMPLES.get(request.url.path, _EXAMPLE)
+
+
+def _of_routing(request: Request, error: HTTPException, instead: str) -> ApiError:
     """An error of the framework itself: no such path, wrong method, a body that cannot be read."""
     where = f"{request.method} {request.url.path}"
     match error.status_code:
         case HTTPStatus.NOT_FOUND:
-            message = f"There is nothing at {where}; questions go to POST /v1/chat/completions."
+            message = f"There is nothing at {where}; {instead}."
             return ApiError(HTTPStatus.NOT_FOUND, message, code="unknown_url")
         case HTTPStatus.METHOD_NOT_ALLOWED:
             allowed = (error.headers or {}).get("Allow", "another method")
@@ -98,11 +108,11 @@ def _of_routing(request: Request, error: HTTPException) -> ApiError:
                 HTTPStatus.METHOD_NOT_ALLOWED, message, code="method_not_allowed", headers=dict(error.headers or {})
             )
         case _:
-            message = f"The body cannot be read ({error.detail}); send a JSON object that holds {_EXAMPLE}."
+            message = f"The body cannot be read ({error.detail}); send a JSON object that holds {_example(request)}."
             return ApiError(HTTPStatus(error.status_code), message, code="invalid_body")
 
 
-def _of_body(detail: Mapping[str, Any]) -> ApiError:
+def _of_body(detail: Mapping[str, Any], *, example: str) -> ApiError:
     """The first thing that is wrong with a body, as a sentence."""
     path = ".".join(str(part) for part in detail["loc"][1:])
     match detail["type"]:
@@ -111,10 +121,10 @@ def _of_body(detail: Mapping[str, Any]) -> ApiError:
             message = f"The body is no valid JSON ({why} at character {path}); mend it there."
             return bad_request(message, code="invalid_json")
         case "missing" if path:
-            message = f"{path!r} is missing; a request holds at least {_EXAMPLE}."
+            message = f"{path!r} is missing; a request holds at least {example}."
             return bad_request(message, param=path, code="missing_required_parameter")
         case _ if not path:
-            message = f"The body must be a JSON object, sent as Content-Type: application/json, with {_EXAMPLE}."
+            message = f"The body must be a JSON object, sent as Content-Type: application/json, with {example}."
             return bad_request(message, code="invalid_body")
         case _:
             why = str(detail["msg"]).removeprefix("Value error, ")

@@ -25,7 +25,7 @@ SECURITY_HEADERS: Final = {
     "cross-origin-resource-policy": "same-origin",
 }
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-GUARDED: Final = "/v1"
+GUARDED: Final = ("/v1", "/retrieve")
 _REQUEST_ID: Final = re.compile(r"[\w.:-]{1,128}")
 _DRAINED_BYTES: Final = 32 * 1024 * 1024
 
@@ -89,7 +89,7 @@ class Gate:
                 "Pages of other origins may not ask this server; call it from a program or from its own page.",
                 code="origin_not_allowed",
             )
-        guarded = path == GUARDED or path.startswith(f"{GUARDED}/")
+        guarded = any(path == prefix or path.startswith(f"{prefix}/") for prefix in GUARDED)
         if guarded and self._key and not _bears(headers.get("authorization", ""), self._key):
             return ApiError(
                 HTTPStatus.UNAUTHORIZED,

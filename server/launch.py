@@ -8,13 +8,14 @@ from types import FrameType
 
 import uvicorn
 
-from agent.build import build_agent, notices
+from agent.build import build_agent, build_sources, notices
 from agent.errors import SetupError
 from agent.protocols import protocol_named, protocol_names
 from agent.settings import CairnSettings
-from server.app import create_app
+from server.app import create_app, create_retrieval_app
 from server.chat import Service
-from server.gate import LOOPBACK, Rules
+from server.gate import LOOPBACK, Gate, Rules
+from server.retrieve import Retriever
 from server.stream import Runs
 
 GRACE_SECONDS = 3
@@ -29,6 +30,11 @@ def make_service(settings: CairnSettings) -> Service:
         question_chars=settings.max_question_chars,
         notices=tuple(notices(settings)),
     )
+
+
+def make_retriever(settings: CairnSettings) -> Retriever:
+    """Open the sources, and nothing else."""
+    return Retriever(build_sources(settings))
 
 
 def rules_of(settings: CairnSettings) -> Rules:
@@ -121,10 +127,16 @@ class Server(uvicorn.Server):
             super().handle_exit(sig, frame)
 
 
-def make_server(service: Service, rules: Rules | None = None) -> Server:
-    """The app on uvicorn, which writes no log of its own but of what breaks."""
+def make_server(service: Service | Retriever, rules: Rules | None = None) -> Server:
+    """The app on uvicorn: the whole one of a service, or that of the sources alone."""
+    app = create_app(service, rules) if isinstance(service, Service) else create_retrieval_app(service, rules)
+    return _on_uvicorn(app, service.runs)
+
+
+def _on_uvicorn(app: Gate, runs: Runs) -> Server:
+    """A server that writes no log of its own but of what breaks."""
     config = uvicorn.Config(
-        create_app(service, rules),
+        app,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -133,7 +145,7 @@ def make_server(service: Service, rules: Rules | None = None) -> Server:
         timeout_keep_alive=30,
         timeout_graceful_shutdown=2 * GRACE_SECONDS,
     )
-    return Server(config, service.runs)
+    return Server(config, runs)
 
 
 def run(server: Server, listener: socket.socket) -> None:

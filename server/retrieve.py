@@ -1,0 +1,232 @@
+"""`POST /retrieve` in the shape of Search-R1's retrieval server: its trainers and their forks can use it as it is.
+
+Many queries in, for each one a list of documents. Requests share the slots in which searches run, so that the encoder
+of a dense index has many queries to encode at once, whoever asked them. Too much is refused at once and never queued.
+It knows sources, and nothing of policies.
+"""
+
+import asyncio
+import json
+import math
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from time import monotonic
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agent.errors import SourceError, SourceErrorKind
+from agent.evidence import Passage
+from agent.sources.base import Hits, Source, ask, credits_of
+from server.errors import ApiError, bad_request
+from server.stream import Runs
+
+TOPK: Final = 3
+"""What Search-R1's own server gives where a request does not say."""
+_STATUS: Final[Mapping[SourceErrorKind, HTTPStatus]] = {
+    "auth": HTTPStatus.BAD_GATEWAY,
+    "quota": HTTPStatus.TOO_MANY_REQUESTS,
+    "rate": HTTPStatus.TOO_MANY_REQUESTS,
+    "bad_query": HTTPStatus.BAD_REQUEST,
+    "upstream": HTTPStatus.BAD_GATEWAY,
+    "timeout": HTTPStatus.GATEWAY_TIMEOUT,
+    "parse": HTTPStatus.BAD_GATEWAY,
+}
+_PROBED_SECONDS: Final = 2.0
+"""For so long the answer to a probe holds: whoever asks for readiness all the time costs nothing."""
+
+
+class RetrieveRequest(BaseModel):
+    """What a client sends; members that nobody declared are accepted and mean nothing."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    queries: list[str]
+    topk: int | None = Field(default=None, ge=0)
+    """Documents for each query; left out or 0: `TOPK`."""
+    return_scores: bool = False
+    source: str | None = None
+    """Ours: which source answers. Left out, it is the corpus, or `all` where there is none."""
+    partial: bool = False
+    """Ours: a query that fails has no documents and stands in `errors`, instead of failing the request."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much may be asked, and how much is done at once."""
+
+    queries: int = 4096
+    """Of one request: a whole training batch, several rollouts for each question."""
+    topk: int = 100
+    query_chars: int = 2000
+    """The rest of a longer query is not read; encoders stop far earlier."""
+    waiting: int = 8192
+    """Queries of all requests that run or wait; a request that is alone is always taken."""
+    at_once: int = 256
+    """Searches that run at the same time …"""
+    at_once_each: int = 64
+    """… and of one request, so that a large one leaves room to small ones."""
+    seconds: float = 30.0
+    """One search, from when it runs."""
+
+
+@dataclass
+class Retriever:
+    """Sources behind `/retrieve`."""
+
+    sources: Mapping[str, Source]
+    bounds: Bounds = field(default_factory=Bounds)
+    runs: Runs = field(default_factory=Runs)
+    _taken: int = field(default=0, init=False)
+    _ready: tuple[float, SourceError | None] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._slots = asyncio.Semaphore(self.bounds.at_once)
+
+    @property
+    def default(self) -> str:
+        """The source that answers where a request names none."""
+        return next((name for name in ("corpus", "all") if name in self.sources), next(iter(self.sources)))
+
+    async def answer(self, request: RetrieveRequest) -> bytes:
+        """The body of the response.
+
+        Raises:
+            ApiError: the request cannot be taken, there is too much to do, or a source failed.
+        """
+        source = self._source(request.source)
+        topk = request.topk or TOPK
+        self._check(request, topk)
+        queries = [_clean(query, most_chars=self.bounds.query_chars) for query in request.queries]
+        unique = [query for query in dict.fromkeys(queries) if query]
+        with self._admitted(len(unique)):
+            found = await self._search(source, unique, limit=topk, partial=request.partial)
+        return _body(queries, found, scores=request.return_scores, partial=request.partial)
+
+    async def probe(self) -> None:
+        """Ask the default source for one passage. One that costs credits is not asked.
+
+        Raises:
+            SourceError: it does not answer.
+        """
+        source = self.sources[self.default]
+        if credits_of(source):
+            return
+        if self._ready is None or monotonic() - self._ready[0] > _PROBED_SECONDS:
+            failure: SourceError | None = None
+            try:
+                await ask(source, "ready", limit=1, seconds=self.bounds.seconds)
+            except SourceError as error:
+                failure = error
+            self._ready = monotonic(), failure
+        if self._ready[1] is not None:
+            raise self._ready[1]
+
+    def _source(self, name: str | None) -> Source:
+        found = self.sources.get(name or self.default)
+        if found is None:
+            there = ", ".join(self.sources)
+            raise bad_request(f"There is no source {name!r} here; there are: {there}.", param="source")
+        return found
+
+    def _check(self, request: RetrieveRequest, topk: int) -> None:
+        if len(request.queries) > self.bounds.queries:
+            raise bad_request(
+                f"{len(request.queries):,} queries are too many; send at most {self.bounds.queries:,} in one request.",
+                param="queries",
+                code="too_many_queries",
+            )
+        if topk > self.bounds.topk:
+            raise bad_request(f"'topk' is {topk}; at most {self.bounds.topk} documents are given.", param="topk")
+
+    @contextmanager
+    def _admitted(self, count: int) -> Generator[None]:
+        if self._taken and self._taken + count > self.bounds.waiting:
+            raise ApiError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"{self._taken:,} queries are on their way and {self.bounds.waiting:,} may be; ask again in a second.",
+                code="server_busy",
+                headers={"retry-after": "1"},
+            )
+        self._taken += count
+        try:
+            yield
+        finally:
+            self._taken -= count
+
+    async def _search(
+        self, source: Source, queries: Sequence[str], *, limit: int, partial: bool
+    ) -> dict[str, Hits | SourceError]:
+        left = iter(queries)
+        found: dict[str, Hits | SourceError] = {}
+
+        async def work() -> None:
+            for query in left:
+                async with self._slots:
+                    try:
+                        found[query] = await ask(source, query, limit=limit, seconds=self.bounds.seconds)
+                    except SourceError as error:
+                        if not partial:
+                            raise api_error(error, query=query) from error
+                        found[query] = error
+                await asyncio.sleep(0)  # a source that never waits must not keep the others from their turn
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(len(queries), self.bounds.at_once_each)):
+                    group.create_task(work())
+        except* ApiError as errors:
+            first = errors.exceptions[0]
+        else:
+            return found
+        raise first
+
+
+def api_error(error: SourceError, *, query: str) -> ApiError:
+    """A source's failure as the client reads it, with the kind of the failure in `code` and `kind`."""
+    shown = query if len(query) <= 80 else f"{query[:79]}…"
+    wait = None if error.retry_after is None else {"retry-after": str(max(1, math.ceil(error.retry_after)))}
+    answer = ApiError(
+        _STATUS[error.kind], f"The search for {shown!r} failed: {error}", code=f"source_{error.kind}", headers=wait
+    )
+    answer.body["error"] |= {"type": "source_error", "kind": error.kind}
+    return answer
+
+
+def _clean(query: str, *, most_chars: int) -> str:
+    """Half a surrogate pair, which JSON can hold and no tokenizer takes, becomes a question mark."""
+    return query.strip()[:most_chars].encode("utf-8", "replace").decode("utf-8")
+
+
+def _body(queries: Iterable[str], found: Mapping[str, Hits | SourceError], *, scores: bool, partial: bool) -> bytes:
+    """One list for each query, equal ones written once; a query without words finds nothing."""
+    lists = {query: "[]" if isinstance(hits, SourceError) else _list(hits, scores) for query, hits in found.items()}
+    body = f'{{"result":[{",".join(lists.get(query, "[]") for query in queries)}]'
+    if partial:
+        errors = [
+            {"query": place, "kind": failure.kind, "message": str(failure)}
+            for place, query in enumerate(queries)
+            if isinstance(failure := found.get(query), SourceError)
+        ]
+        body += f',"errors":{_json(errors)}'
+    return f"{body}}}".encode("utf-8", "replace")
+
+
+def _list(hits: Sequence[Passage], scores: bool) -> str:
+    if scores:
+        return _json([{"document": document(passage), "score": passage.score} for passage in hits])
+    return _json([document(passage) for passage in hits])
+
+
+def document(passage: Passage) -> dict[str, str]:
+    """A passage as Search-R1 writes it: `contents` is the title in quotes, a line break, and the text."""
+    title = " ".join(passage.title.split())
+    made = {"id": passage.id, "contents": f'"{title}"\n{passage.text}'}
+    more = {"url": passage.url, "date": passage.date}
+    return made | {name: value for name, value in more.items() if value}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
