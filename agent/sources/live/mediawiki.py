@@ -1,0 +1,238 @@
+"""Wikipedia through MediaWiki's API: one request gives the pages found, their introductions and what matched.
+
+A wiki of one's own with CirrusSearch or plain search and TextExtracts answers in the same way.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from html import unescape
+from typing import Any, Final, cast
+from urllib.parse import quote
+
+import httpx2
+
+from agent.errors import SourceError, SourceErrorKind
+from agent.evidence import Passage
+from agent.plan import Filter
+from agent.sources.base import Hits
+from agent.sources.filters import read_filters, unhonoured
+from agent.sources.http import Answer, Api, retry_after
+from agent.sources.limits import Limits
+from agent.sources.live.queries import cut, is_question, telling
+
+BASE: Final = "https://{lang}.wikipedia.org"
+LIMITS: Final = Limits(concurrency=3, requests=5.0, per_seconds=1.0, timeout_seconds=10.0)
+"""Wikimedia wants at most three requests at once from whoever is not logged in."""
+HONOURS: Final = frozenset({"lang"})
+MAX_QUERY: Final = 300
+MAX_PAGES: Final = 20
+"""So many extracts come in one answer."""
+MAX_EXTRACT: Final = 1500
+"""Characters of one introduction."""
+
+_LANG: Final = re.compile(r"[a-z]{2,3}")
+_TAG: Final = re.compile(r"<[^<>]*>")
+_SENTENCE_END: Final = re.compile(r"[.!?。][\"'”’)]*(?=\s|$)")
+_KINDS: Final[Mapping[str, SourceErrorKind]] = {
+    "maxlag": "rate",
+    "ratelimited": "rate",
+    "actionthrottledtext": "rate",
+    "cirrussearch-too-busy-error": "rate",
+    "readapidenied": "auth",
+    "permissiondenied": "auth",
+    "blocked": "auth",
+    "autoblocked": "auth",
+    "mwoauth-invalid-authorization": "auth",
+}
+_OURS: Final = (
+    "bad",
+    "invalid",
+    "missing",
+    "no",
+    "toomany",
+    "toolong",
+    "unknown",
+    "unrecognized",
+    "search-",
+    "srsearch-",
+)
+"""How the codes of errors begin that another try will meet again."""
+
+
+class MediaWikiSource:
+    """Pages of a wiki, by full-text search."""
+
+    name: Final = "mediawiki"
+    HONOURS = HONOURS
+
+    def __init__(
+        self, client: httpx2.AsyncClient, *, base: str = BASE, lang: str = "en", limits: Limits = LIMITS
+    ) -> None:
+        """Ask the wiki under `base`.
+
+        Args:
+            client: shared; who made it closes it.
+            base: without /w/api.php; `{lang}` in it stands for the language.
+            lang: where no filter asks for another.
+            limits: for whoever guards this source.
+        """
+        self._client = client
+        self._base = base
+        self._lang = lang
+        self.limits = limits
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+        """Give the introductions of at most `limit` pages, each with the piece of the page that matched.
+
+        Raises:
+            SourceError: with its kind.
+        """
+        honours = HONOURS if "{lang}" in self._base else frozenset[str]()
+        notes = unhonoured(filters, honours=honours, by=self.name)
+        lang = read_filters(filters).lang.lower() or self._lang
+        if not _LANG.fullmatch(lang):
+            notes += (f"{self.name} knows no language '{lang}' and searched in '{self._lang}'",)
+            lang = self._lang
+        wanted = search_text(query)
+        if limit < 1 or not wanted:
+            return Hits(backend=self.name, notes=notes)
+        api = Api(self._client, name=self.name, base=self._base.replace("{lang}", lang))
+        data = _checked(api, await api.send("GET", "/w/api.php", params=_params(wanted, limit=limit)), lang=lang)
+        passages = read_pages(data, base=api.base, lang=lang)[:limit]
+        return Hits(passages, backend=self.name, notes=notes if passages else notes + _suggestion(data))
+
+
+def search_text(query: str) -> str:
+    """A query as the search engine wants it: every word must match there, so a question keeps its telling words only.
+
+    Search words stay as they are, operators included.
+    """
+    text = " ".join(query.split())
+    if is_question(text):
+        found = telling(text)
+        text = " ".join([*(f'"{phrase}"' for phrase in found.phrases), *found.words])
+    return cut(text, MAX_QUERY)
+
+
+def _params(wanted: str, *, limit: int) -> dict[str, object]:
+    """The generator brings introductions, the list what matched: extracts alone would hide why a page was found."""
+    pages = min(limit, MAX_PAGES)
+    return {
+        "action": "query",
+        "format": "json",
+        "formatversion": 2,
+        "generator": "search",
+        "gsrsearch": wanted,
+        "gsrlimit": pages,
+        "list": "search",
+        "srsearch": wanted,
+        "srlimit": pages,
+        "srprop": "snippet|timestamp",
+        "srinfo": "suggestion",
+        "prop": "extracts|info|pageprops",
+        "exintro": 1,
+        "explaintext": 1,
+        "exlimit": "max",
+        "inprop": "url",
+        "ppprop": "wikibase_item|disambiguation",
+        "redirects": 1,
+        "maxlag": 5,
+    }
+
+
+def _checked(api: Api, answer: Answer, *, lang: str) -> dict[str, Any]:
+    """The answer's object.
+
+    Raises:
+        SourceError: it is an error, with whatever status, or no object.
+    """
+    if answer.status in (301, 302, 307, 308, 404):
+        raise SourceError(f"there is no wiki for '{lang}' at {api.base}", kind="bad_query")
+    data = api.parse(api.checked(answer))
+    if not isinstance(data, dict):
+        raise SourceError(f"{api.name} sent no object: {answer.text[:80]!r}", kind="parse")
+    found = cast(dict[str, Any], data)
+    if "error" in found:
+        raise _error(found["error"], answer)
+    return found
+
+
+def _error(error: Any, answer: Answer) -> SourceError:
+    told = cast(dict[str, Any], error) if isinstance(error, dict) else {}
+    code = str(told.get("code", ""))
+    kind = _KINDS.get(code) or ("bad_query" if code.startswith(_OURS) else "upstream")
+    why = " ".join(str(told.get("info") or error).split())[:160]
+    return SourceError(f"mediawiki says {code}: {why}", kind=kind, retry_after=retry_after(answer.headers))
+
+
+def read_pages(data: Mapping[str, Any], *, base: str, lang: str) -> list[Passage]:
+    """The passages of one answer: in the order of the search, pages that only list meanings of a name last.
+
+    Raises:
+        SourceError: the answer has another shape.
+    """
+    try:
+        query: dict[str, Any] = data.get("query", {})
+        hits: list[dict[str, Any]] = query.get("search", [])
+        listed = {hit["title"]: (place, hit) for place, hit in enumerate(hits, start=1)}
+        found: list[dict[str, Any]] = query.get("pages", [])
+        pages = [page for page in found if not page.get("missing") and not page.get("invalid")]
+        there = {page["title"] for page in pages}
+        pages += [{"title": title} for title in listed if title not in there]
+        pages.sort(key=lambda page: _place(page, listed))
+        passages = [_passage(page, listed.get(page["title"], (0, {}))[1], base=base, lang=lang) for page in pages]
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise SourceError(f"mediawiki sent an unknown shape ({type(error).__name__}: {error})", kind="parse") from error
+    return [p.model_copy(update={"rank": rank, "score": 1 / rank}) for rank, p in enumerate(_with_text(passages), 1)]
+
+
+def _place(page: Mapping[str, Any], listed: Mapping[str, tuple[int, Any]]) -> tuple[bool, int]:
+    """The generator gives pages by id; `index` holds their order."""
+    index = page.get("index") or listed.get(page["title"], (len(listed) + MAX_PAGES, None))[0]
+    return "disambiguation" in page.get("pageprops", {}), int(index)
+
+
+def _passage(page: Mapping[str, Any], hit: Mapping[str, Any], *, base: str, lang: str) -> Passage:
+    title: str = page["title"]
+    number = page.get("pageid") or hit.get("pageid")
+    extract = _shortened(" ".join(str(page.get("extract") or "").split()))
+    return Passage(
+        id=f"wiki:{lang}:{number or title}",
+        source="wiki",
+        title=title,
+        text=_joined(extract, _plain(str(hit.get("snippet") or ""))),
+        url=page.get("fullurl") or f"{base}/wiki/{quote(title.replace(' ', '_'), safe='/:(),')}",
+        date=str(hit.get("timestamp") or "")[:10],
+    )
+
+
+def _with_text(passages: Iterable[Passage]) -> list[Passage]:
+    """A page of which nothing is known but its title says so by its title."""
+    return [passage if passage.text else passage.model_copy(update={"text": passage.title}) for passage in passages]
+
+
+def _plain(snippet: str) -> str:
+    """A snippet without its marks."""
+    return " ".join(unescape(_TAG.sub("", snippet)).split())
+
+
+def _joined(extract: str, snippet: str) -> str:
+    """The introduction, and what matched where the introduction does not say it already."""
+    if not snippet or snippet in extract:
+        return extract
+    return f"{extract} … {snippet}" if extract else snippet
+
+
+def _shortened(text: str) -> str:
+    """At most `MAX_EXTRACT` characters, whole sentences where that is possible."""
+    if len(text) <= MAX_EXTRACT:
+        return text
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, 0, MAX_EXTRACT)]
+    return text[: ends[-1]] if ends and ends[-1] > MAX_EXTRACT // 2 else cut(text, MAX_EXTRACT - 1) + "…"
+
+
+def _suggestion(data: Mapping[str, Any]) -> tuple[str, ...]:
+    query = data.get("query")
+    info: Any = cast(dict[str, Any], query).get("searchinfo") if isinstance(query, dict) else None
+    meant: Any = cast(dict[str, Any], info).get("suggestion") if isinstance(info, dict) else None
+    return (f"mediawiki asks whether '{meant}' was meant",) if meant else ()
