@@ -1,0 +1,262 @@
+"""The dense part of an index folder: one vector a passage, a nearest-neighbour index of them, and a card.
+
+It knows passages by row number only; whoever keeps the passages gives their texts in that order.
+"""
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from agent.errors import CorpusError
+from agent.evidence import Frozen
+from agent.sources.ann import Ann, Kind, Shape, kind_for, recall, shape_for, tuned
+from agent.sources.encoder import Encoder
+from agent.sources.vectors import KEYS, VECTORS, VectorLog, exact_vectors, key_of, row_keys
+
+DENSE: Final = "dense"
+"""Name of the folder inside an index folder."""
+CARD: Final = "card.json"
+CHUNK: Final = 512
+"""Passages between two saves of what was calculated."""
+PROBES: Final = 200
+"""Queries that the recall is measured with."""
+PROBE_WORDS: Final = 12
+
+
+class DenseCard(Frozen):
+    """What the dense part says of itself."""
+
+    version: int = 1
+    model: str
+    """Its name or folder, as it was given."""
+    fingerprint: str
+    """Of the model's weights: another model of the same name is refused."""
+    query_prefix: str
+    passage_prefix: str
+    dtype: str
+    dim: int
+    passages: int
+    index: Shape
+    recall_10: float
+    """Of the index against flat search, on beginnings of passages asked as queries."""
+    probes: int
+    """How many of those."""
+    encoded: int
+    """Passages whose vector was calculated by this build; the others had one."""
+    seconds: float
+    bytes: int
+
+
+class QueryEncoder(Protocol):
+    """What a search needs of an encoder."""
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    def encode_queries(self, queries: Sequence[str]) -> NDArray[np.float32]: ...
+
+
+Progress = Callable[[int, int], None]
+"""Is told how many passages have their vector, of how many."""
+
+
+def passage_text(title: str, text: str) -> str:
+    """What is encoded of a passage."""
+    return f"{title}\n{text}" if title else text
+
+
+def build_dense(
+    passages: Iterable[tuple[str, str]],
+    folder: Path,
+    *,
+    count: int,
+    encoder: Encoder,
+    kind: Kind | None = None,
+    effort: int | None = None,
+    older: Path | None = None,
+    log: Path | None = None,
+    progress: Progress = lambda done, total: None,
+) -> DenseCard:
+    """Write the dense part of an index into `folder`; whoever calls makes that atomic.
+
+    Args:
+        passages: title and text of each row, in order; read once.
+        folder: where to write; made if it is not there.
+        count: how many passages there are.
+        encoder: what makes the vectors.
+        kind: of the index; None: what fits the size.
+        effort: of a search (`ef` or `nprobe`); None: doubled from a usual one until the recall is good.
+        older: the dense part of an older index: passages that it knows keep their vector.
+        log: a folder beside the index for vectors on their way: a build that follows a killed one finds them there.
+            Remove it with `discard` when the index is in its place. None: beside `folder`, removed at the end.
+        progress: is told how far it came.
+
+    Raises:
+        CorpusError: there are more or fewer passages than `count`.
+        SetupError: this kind of index needs more passages.
+    """
+    started = perf_counter()
+    shape = shape_for(kind or kind_for(count), count, encoder.dim, effort=effort)
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = log or folder.with_name(f".{folder.name}.vectors")
+    known = _Known(older, encoder)
+    probes: list[str] = []
+    with VectorLog(kept, model=encoder.fingerprint + _tag(encoder), dim=encoder.dim) as new:
+        before = len(new)
+        vectors = _write_vectors(passages, folder, count, encoder, known, new, probes, progress)
+        encoded = len(new) - before
+    if log is None:
+        discard(kept)
+    ann = Ann.build(vectors, shape)
+    queries = encoder.encode_queries(probes)
+    ann, found = (ann, recall(ann, queries)) if effort else tuned(ann, queries)
+    ann.save(folder)
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    card = DenseCard(
+        model=encoder.name,
+        fingerprint=encoder.fingerprint,
+        query_prefix=encoder.query_prefix,
+        passage_prefix=encoder.passage_prefix,
+        dtype=encoder.dtype,
+        dim=encoder.dim,
+        passages=count,
+        index=ann.shape,
+        recall_10=round(found, 4),
+        probes=len(probes),
+        encoded=encoded,
+        seconds=round(perf_counter() - started, 3),
+        bytes=size,
+    )
+    (folder / CARD).write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    return card
+
+
+def discard(log: Path) -> None:
+    """Remove the log of a build whose index is in its place."""
+    shutil.rmtree(log, ignore_errors=True)
+
+
+def _tag(encoder: Encoder) -> str:
+    """A prefix changes every vector."""
+    return key_of(encoder.passage_prefix).hex()[:8] if encoder.passage_prefix else ""
+
+
+class _Known:
+    """The vectors of an older index, where they were made in the same way."""
+
+    def __init__(self, older: Path | None, encoder: Encoder) -> None:
+        self._rows: dict[bytes, int] = {}
+        if older is None or not (older / CARD).is_file():
+            return
+        try:
+            card = read_dense_card(older)
+            keys, self._vectors = row_keys(older), exact_vectors(older)
+        except CorpusError:
+            return  # a damaged index has nothing to give; it is about to be replaced
+        same = (card.fingerprint, card.passage_prefix) == (encoder.fingerprint, encoder.passage_prefix)
+        if same and self._vectors.shape == (len(keys), encoder.dim):
+            self._rows = {key: row for row, key in enumerate(keys)}
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._rows
+
+    def get(self, key: bytes) -> NDArray[np.float32]:
+        return self._vectors[self._rows[key]]
+
+
+def _write_vectors(
+    passages: Iterable[tuple[str, str]],
+    folder: Path,
+    count: int,
+    encoder: Encoder,
+    known: _Known,
+    new: VectorLog,
+    probes: list[str],
+    progress: Progress,
+) -> NDArray[np.float32]:
+    """Write vectors and keys by row; calculate what neither the older index nor the log has."""
+    vectors = np.lib.format.open_memmap(folder / VECTORS, mode="w+", dtype=np.float32, shape=(count, encoder.dim))
+    keys = np.zeros((count, 16), np.uint8)
+    every = max(1, count // PROBES)
+    row = 0
+    for chunk in _chunks(passages):
+        if row + len(chunk) > count:
+            raise CorpusError(f"there are more than the {count} passages that were announced")
+        texts = {key_of(whole): whole for whole in (passage_text(*passage) for passage in chunk)}
+        missing = [key for key in texts if key not in known and key not in new]
+        if missing:
+            new.add(missing, encoder.encode_passages([texts[key] for key in missing]))
+        for title, text in chunk:
+            key = key_of(passage_text(title, text))
+            vectors[row] = known.get(key) if key in known else new.get(key)
+            keys[row] = np.frombuffer(key, np.uint8)
+            if row % every == 0 and len(probes) < PROBES:
+                probes.append(" ".join(text.split()[:PROBE_WORDS]) or title)
+            row += 1
+        progress(row, count)
+    if row != count:
+        raise CorpusError(f"there are {row} passages, and {count} were announced")
+    vectors.flush()
+    np.save(folder / KEYS, keys)
+    return exact_vectors(folder)
+
+
+def _chunks(passages: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    waiting = iter(passages)
+    while chunk := list(islice(waiting, CHUNK)):
+        yield chunk
+
+
+def read_dense_card(folder: Path) -> DenseCard:
+    """Read the card of a dense part.
+
+    Raises:
+        CorpusError: it is missing or damaged.
+    """
+    try:
+        return DenseCard.model_validate_json((folder / CARD).read_bytes())
+    except (OSError, ValidationError) as error:
+        raise CorpusError(f"{folder} holds no readable dense index; build it again with --dense MODEL") from error
+
+
+class DenseIndex:
+    """Vectors by row, open for searching. A search may run in any thread."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the dense part of an index.
+
+        Raises:
+            CorpusError: it is missing or damaged.
+        """
+        self.folder = folder
+        self.card = read_dense_card(folder)
+        self._ann = Ann.open(folder, self.card.index)
+        if self._ann.vectors.shape != (self.card.passages, self.card.dim):
+            raise CorpusError(f"the dense index in {folder} is damaged: its parts do not fit; build it again")
+
+    def refuse_other(self, encoder: QueryEncoder) -> None:
+        """Say so where queries would be encoded by another model than the passages were.
+
+        Raises:
+            CorpusError: they would.
+        """
+        if encoder.fingerprint != self.card.fingerprint:
+            raise CorpusError(
+                f"the dense index in {self.folder} was built with the model {self.card.model}, which is not the one "
+                "that is to encode the queries; name that model, or build the index again"
+            )
+
+    def search(self, queries: NDArray[np.float32], limit: int) -> list[list[tuple[int, float]]]:
+        """Rows and cosines of each query, best first, at most `limit` of them."""
+        scores, rows = self._ann.search(queries, limit)
+        return [
+            [(row, score) for row, score in zip(near, by, strict=True) if row >= 0]
+            for near, by in zip(rows.tolist(), scores.tolist(), strict=True)
+        ]
