@@ -18,6 +18,8 @@ from agent.errors import SourceError, SourceErrorKind
 MAX_BYTES: Final = 8 * 1024 * 1024
 """Of one answer, decoded: a search answer has some hundred kB, a gzip bomb has no end."""
 USER_AGENT: Final = f"cairn-search/{__version__} (https://pypi.org/project/cairn-search/) httpx2/{httpx2.__version__}"
+SHORTEST_SECRET: Final = 8
+"""Anything shorter is no key, and may well be a part of what an answer says."""
 KINDS: Final[Mapping[int, SourceErrorKind]] = {
     400: "bad_query",
     401: "auth",
@@ -67,6 +69,7 @@ class Api:
         base: str,
         headers: Mapping[str, str] | None = None,
         kinds: Mapping[int, SourceErrorKind] | None = None,
+        secret: str = "",
     ) -> None:
         """Describe an API.
 
@@ -76,12 +79,14 @@ class Api:
             base: URL, with or without a path, for example https://api.search.brave.com.
             headers: sent with each request; keys belong here, never into a URL.
             kinds: what a status means here, on top of `KINDS`; other 5xx are `upstream`.
+            secret: the key, if there is one; where an answer repeats it, it is taken out.
         """
         self._client = client
         self.name = name
         self.base = base.rstrip("/")
         self._headers = dict(headers or {})
         self._kinds: dict[int, SourceErrorKind] = {**KINDS, **(kinds or {})}
+        self._secret = secret.encode() if len(secret) >= SHORTEST_SECRET else b""
 
     async def get(self, path: str, **params: object) -> Any:
         """GET as JSON; parameters that are None are left out."""
@@ -106,14 +111,23 @@ class Api:
         Raises:
             SourceError: no answer came, or one that is too long.
         """
-        request = self._client.build_request(
-            method,
-            self.base + path,
-            params={k: str(v) for k, v in (params or {}).items() if v is not None} or None,
-            json=None if body is None else {k: v for k, v in body.items() if v is not None},
-            data=form,
-            headers={**self._headers, **(headers or {})},
+        return await self.exchange(
+            self._client.build_request(
+                method,
+                self.base + path,
+                params={k: str(v) for k, v in (params or {}).items() if v is not None} or None,
+                json=None if body is None else {k: v for k, v in body.items() if v is not None},
+                data=form,
+                headers={**self._headers, **(headers or {})},
+            )
         )
+
+    async def exchange(self, request: httpx2.Request) -> Answer:
+        """Send a request that somebody else built, for example a vendor's own library.
+
+        Raises:
+            SourceError: no answer came, or one that is too long.
+        """
         try:
             response = await self._client.send(request, stream=True)
             try:
@@ -134,7 +148,7 @@ class Api:
             body += chunk
             if len(body) > MAX_BYTES:
                 raise SourceError(f"{self.name} sent more than {MAX_BYTES >> 20} MB", kind="parse")
-        return bytes(body)
+        return bytes(body).replace(self._secret, b"***") if self._secret else bytes(body)
 
     def checked(self, answer: Answer) -> Answer:
         """Give the answer back if its status is 200.
