@@ -18,6 +18,7 @@ from server.app import create_app
 from server.chat import Service
 from server.gate import Rules
 from server.launch import address_of, bind, make_server
+from server.retrieve import Retriever
 
 QUESTION = [{"role": "user", "content": "Where was the director of Aurora Falls born?"}]
 SEARCH = "<think>I need the director.</think>\n<search>\nA: director of Aurora Falls (web)\nB: Lina Orr (kg)\n</search>"
@@ -100,7 +101,7 @@ def make_service(turns: Script = (SEARCH, ANSWER), *, agent: Agent | None = None
 
 
 @asynccontextmanager
-async def serving(service: Service, rules: Rules | None = None) -> AsyncGenerator[str]:
+async def serving(service: Service | Retriever, rules: Rules | None = None) -> AsyncGenerator[str]:
     """Its address, while it runs."""
     listener = bind("127.0.0.1", 0)
     server = make_server(service, rules)
