@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -34,6 +34,7 @@ _STATUS: Final[Mapping[SourceErrorKind, HTTPStatus]] = {
     "timeout": HTTPStatus.GATEWAY_TIMEOUT,
     "parse": HTTPStatus.BAD_GATEWAY,
 }
+_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _PROBED_SECONDS: Final = 2.0
 """For so long the answer to a probe holds: whoever asks for readiness all the time costs nothing."""
 
@@ -226,7 +227,3 @@ def document(passage: Passage) -> dict[str, str]:
     made = {"id": passage.id, "contents": f'"{title}"\n{passage.text}'}
     more = {"url": passage.url, "date": passage.date}
     return made | {name: value for name, value in more.items() if value}
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
