@@ -89,7 +89,7 @@ class _Scorer:
 
     def score(self, group: Sequence[Triple], relation: tuple[frozenset[str], frozenset[str]]) -> float:
         """How well a group fits; the same for groups that fit equally well."""
-        asked = self._asked_beside(group[0].known)
+        asked = self._asked_beside(group[0].mention or group[0].known)
         own, other = relation
         same = sum(self._rarity(self._in[word]) for word in own & asked)
         kin = sum(self._rarity(self._kin_in[meaning]) for meaning in meanings(own - asked) & meanings(asked - own))

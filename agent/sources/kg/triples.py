@@ -23,6 +23,8 @@ class Triple:
     """Which end the question names; the other one is news."""
     weight: float = 1.0
     """How sure it is that the question means this entity, from 0 to 1."""
+    mention: str = ""
+    """The question's words that name it, where they are not its name."""
 
     @property
     def known(self) -> str:

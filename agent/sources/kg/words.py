@@ -151,3 +151,8 @@ def estimate_tokens(text: str) -> int:
 
 def _cost(piece: str) -> int:
     return 1 + (len(piece) - 1) // 7 if piece.isascii() else len(piece)
+
+
+def is_relation_word(stemmed: str) -> bool:
+    """Whether a stem asks for a kind of relation."""
+    return stemmed in _kin()

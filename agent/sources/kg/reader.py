@@ -1,0 +1,235 @@
+"""Triples and names out of files: tab, bar or JSON lines, plain, gzipped or inside a tar; streamed, bad lines counted.
+
+Wikidata5M's files are read as they are downloaded. Nothing here writes.
+"""
+
+import gzip
+import hashlib
+import json
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from io import BufferedIOBase, RawIOBase
+from pathlib import Path
+from typing import IO, Final, NamedTuple, cast
+
+from agent.errors import SetupError
+
+LINE_BYTES: Final = 1_000_000
+"""A longer line is a bad one: no list of names is so long, and memory stays bounded."""
+_UNREADABLE: Final = (OSError, EOFError, tarfile.TarError, zlib.error)
+_LABELS: Final = (("head", "h", "subject"), ("relation", "r", "predicate"), ("tail", "t", "object"))
+_IDS: Final = (("head_id", "h_id"), ("tail_id", "t_id"))
+_ALIASES: Final = (("head_aliases", "h_aliases"), ("tail_aliases", "t_aliases"))
+
+
+class RawTriple(NamedTuple):
+    """A line of triples. A key is an identifier as Q42, with names of its own, or the name itself."""
+
+    head: str
+    relation: str
+    tail: str
+    head_names: tuple[str, ...] = ()
+    tail_names: tuple[str, ...] = ()
+
+
+class RawNames(NamedTuple):
+    """A line of names: an entity's or a relation's key, and what it is called."""
+
+    key: str
+    names: tuple[str, ...]
+
+
+@dataclass
+class Tally:
+    """How the reading goes."""
+
+    read: int = 0
+    """Good lines."""
+    bad: int = 0
+    first_bad: str = ""
+    """Where the first bad line is, and what is wrong with it."""
+    bytes: int = 0
+    """Of the files as they lie on the disk."""
+    tick: Callable[[], None] = field(default=lambda: None)
+    """Is called now and then."""
+
+    def reject(self, where: str, why: str) -> None:
+        self.bad += 1
+        self.first_bad = self.first_bad or f"{where}: {why}"
+
+
+class _Bad(Exception):
+    """A line that cannot be read; the text says why."""
+
+
+def read_triples(path: Path, tally: Tally) -> Iterator[RawTriple]:
+    """Read every good triple of a file; of a tar, those of all its text files.
+
+    Raises:
+        SetupError: the file cannot be read.
+    """
+    for where, line in _lines(path, tally, member=lambda name: True):
+        try:
+            triple = _triple(_text(line))
+        except _Bad as error:
+            tally.reject(where(), str(error))
+            continue
+        if triple is not None:
+            tally.read += 1
+            yield triple
+
+
+def read_names(path: Path, tally: Tally, *, part: str) -> Iterator[RawNames]:
+    """Read `key<TAB>name<TAB>name…`; of a tar, those files whose name holds `part` (entity or relation).
+
+    Raises:
+        SetupError: the file cannot be read.
+    """
+    for where, line in _lines(path, tally, member=lambda name: part in name):
+        try:
+            key, *names = (" ".join(cell.split()) for cell in _text(line).split("\t"))
+            if not key and not names:
+                continue
+            if not key or not any(names):
+                raise _Bad("needs a key and a name, with a tab between them")
+        except _Bad as error:
+            tally.reject(where(), str(error))
+            continue
+        tally.read += 1
+        yield RawNames(key, tuple(dict.fromkeys(name for name in names if name)))
+
+
+def has_member(path: Path, part: str) -> bool:
+    """Whether a tar holds a file whose name has `part` in it; False for what is no tar."""
+    if not _is_tar(path):
+        return False
+    try:
+        with tarfile.open(path) as tar:
+            return any(part in Path(member.name).name for member in tar)
+    except _UNREADABLE as error:
+        raise _unreadable(path, error) from error
+
+
+def digest(path: Path) -> str:
+    """sha256 of a file.
+
+    Raises:
+        SetupError: the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _text(line: bytes) -> str:
+    if len(line) >= LINE_BYTES:
+        raise _Bad(f"is longer than {LINE_BYTES:,} bytes")
+    try:
+        text = line.decode("utf-8").strip("\r\n\ufeff")
+    except UnicodeDecodeError:
+        raise _Bad("is no UTF-8 text") from None
+    if "\0" in text:
+        raise _Bad("holds a zero byte")
+    return text
+
+
+def _triple(text: str) -> RawTriple | None:
+    """Read one line; None where it is empty."""
+    if not text.strip():
+        return None
+    if text.startswith("{") and text.rstrip().endswith("}") and "\t" not in text:
+        return _from_json(text)
+    cells = [" ".join(cell.split()) for cell in text.split("\t" if "\t" in text else "|")]
+    if len(cells) != 3:
+        raise _Bad(f"has {len(cells)} columns instead of 3 (head, relation, tail)")
+    if not all(cells):
+        raise _Bad("has an empty column")
+    head, relation, tail = cells
+    return RawTriple(head, relation, tail)
+
+
+def _from_json(text: str) -> RawTriple:
+    try:
+        row = cast("dict[str, object]", json.loads(text))
+    except (ValueError, RecursionError):
+        raise _Bad("is no JSON object") from None
+    head, relation, tail = (_cell(row, names) for names in _LABELS)
+    if not (head and relation and tail):
+        raise _Bad("needs head, relation and tail (or h, r, t)")
+    head_id, tail_id = (_cell(row, names) for names in _IDS)
+    heads, tails = (_others(row, names) for names in _ALIASES)
+    return RawTriple(
+        head_id or head,
+        relation,
+        tail_id or tail,
+        (head, *heads) if head_id or heads else (),
+        (tail, *tails) if tail_id or tails else (),
+    )
+
+
+def _cell(row: dict[str, object], names: tuple[str, ...]) -> str:
+    value = next((row[name] for name in names if row.get(name) is not None), "")
+    return " ".join(str(value).split()) if isinstance(value, str | int | float) else ""
+
+
+def _others(row: dict[str, object], names: tuple[str, ...]) -> tuple[str, ...]:
+    value = next((row[name] for name in names if row.get(name) is not None), ())
+    cells = cast("list[object]", value) if isinstance(value, list) else []
+    return tuple(" ".join(cell.split()) for cell in cells if isinstance(cell, str) and cell.strip())
+
+
+def _lines(path: Path, tally: Tally, *, member: Callable[[str], bool]) -> Iterator[tuple[Callable[[], str], bytes]]:
+    """Every line, with a function that names its place."""
+    before = tally.bytes
+    try:
+        with path.open("rb") as file:
+            for name, stream in _streams(path, file, member=member):
+                number = 0
+                while line := stream.readline(LINE_BYTES):
+                    number += 1
+                    if len(line) == LINE_BYTES:
+                        _skip_rest(stream)
+                    if number % 10_000 == 0:
+                        tally.bytes = before + file.tell()
+                        tally.tick()
+                    yield (lambda name=name, number=number: f"{name}, line {number:,}"), line
+    except _UNREADABLE as error:
+        raise _unreadable(path, error) from error
+    tally.bytes = before + path.stat().st_size
+    tally.tick()
+
+
+def _skip_rest(stream: IO[bytes]) -> None:
+    while (piece := stream.readline(LINE_BYTES)) and not piece.endswith(b"\n"):
+        pass
+
+
+def _streams(path: Path, file: IO[bytes], *, member: Callable[[str], bool]) -> Iterator[tuple[str, IO[bytes]]]:
+    """The text files in a file, with their names."""
+    if _is_tar(path):
+        with tarfile.open(fileobj=file, mode="r|*") as tar:
+            for entry in tar:
+                name = Path(entry.name).name
+                if entry.isfile() and not name.startswith(".") and member(name):
+                    stream = tar.extractfile(entry)
+                    assert stream is not None, "a regular file of a tar can be read"
+                    yield f"{path}:{name}", stream
+    elif path.suffix == ".gz":
+        with gzip.open(cast("BufferedIOBase | RawIOBase", file)) as stream:
+            yield str(path), cast("IO[bytes]", stream)
+    else:
+        yield str(path), file
+
+
+def _is_tar(path: Path) -> bool:
+    name = path.name.lower()
+    return name.endswith((".tar", ".tgz", ".tar.gz"))
+
+
+def _unreadable(path: Path, error: Exception) -> SetupError:
+    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or "it ends too early"
+    return SetupError(f"{path} cannot be read: {why}")

@@ -1,0 +1,155 @@
+"""The knowledge graph as a source: the entities that a question names, one hop out and in, ranked and packed.
+
+SQLite is asked in a few threads with a connection each; the event loop never waits for it.
+"""
+
+import asyncio
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, Self
+
+from agent.errors import SourceError
+from agent.plan import Filter
+from agent.sources.base import Hits
+from agent.sources.filters import unhonoured
+from agent.sources.kg.build import Card
+from agent.sources.kg.mentions import Mention, find_mentions
+from agent.sources.kg.rank import LIMIT, TOKENS, rank_triples
+from agent.sources.kg.store import Edge, Graph
+from agent.sources.kg.triples import End, Triple, to_passages
+
+BACKEND: Final = "graph"
+HONOURS: Final[frozenset[str]] = frozenset()
+WHOLE: Final = 400
+"""An entity with fewer edges on one side is read as a whole; of a larger one the relations are chosen first."""
+HUB_RELATIONS: Final = 16
+THREADS: Final = 2
+
+
+class KgSource:
+    """Triples about the entities that a query names. Safe to share between tasks, and between processes by fork."""
+
+    name = "kg"
+
+    def __init__(self, path: Path, card: Card, *, triples: int = LIMIT, tokens: int = TOKENS, threads: int = THREADS):
+        """Take a file that `open` has checked.
+
+        Args:
+            path: of the graph file.
+            card: what it says of itself.
+            triples: how many are given for one query at most.
+            tokens: how long their passages may be together, by estimate.
+            threads: how many queries are answered at the same time.
+        """
+        self.path = path
+        self.card = card
+        self._triples = triples
+        self._tokens = tokens
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._process = os.getpid()
+        self._free: list[Graph] = []
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open a graph file.
+
+        Raises:
+            SetupError: there is none, or it cannot be used.
+        """
+        graph = Graph.open(path)
+        try:
+            return cls(path, graph.card)
+        finally:
+            graph.close()
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+        """Give at most `limit` passages, each with the triples of one entity and one relation.
+
+        Raises:
+            SourceError: the file can no longer be read.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            ranked = await loop.run_in_executor(self._executor(), self.find, query)
+        except OSError as error:
+            raise SourceError(f"the graph {self.path} cannot be read: {error}") from error
+        notes = unhonoured(filters, honours=HONOURS, by="the knowledge graph")
+        return Hits(to_passages(ranked, limit=limit, source=self.name), backend=BACKEND, notes=notes)
+
+    def find(self, query: str) -> list[Triple]:
+        """Give the triples that fit a query, best first. Blocks for some milliseconds; any thread may call it."""
+        graph = self._borrow()
+        try:
+            mentions = find_mentions(query, graph)
+            found = [triple for mention in mentions for triple in _one_hop(graph, mention, query)]
+            aliases = {relation.label: relation.aliases for relation in graph.relations.values() if relation.aliases}
+            return rank_triples(query, found, limit=self._triples, tokens=self._tokens, aliases=aliases)
+        finally:
+            with self._lock:
+                self._free.append(graph)
+
+    async def aclose(self) -> None:
+        """Let the threads end and close the file."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await asyncio.get_running_loop().run_in_executor(None, pool.shutdown)
+        with self._lock:
+            while self._free:
+                self._free.pop().close()
+
+    def _executor(self) -> ThreadPoolExecutor:
+        self._notice_fork()
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="cairn-kg")
+        return self._pool
+
+    def _borrow(self) -> Graph:
+        self._notice_fork()
+        with self._lock:
+            if self._free:
+                return self._free.pop()
+        return Graph.open(self.path)
+
+    def _notice_fork(self) -> None:
+        """A child of a fork has its parent's connections, which it must not use, and none of its threads."""
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self._lock = threading.Lock()
+            self._pool = None
+            self._free = []
+
+
+def _one_hop(graph: Graph, mention: Mention, query: str) -> list[Triple]:
+    """The triples around a mention; of an entity with very many, those of the relations that fit the query."""
+    ends: tuple[End, End] = ("head", "tail")
+    return [_triple(graph, mention, end, edge) for end in ends for edge in _edges(graph, mention, end, query)]
+
+
+def _edges(graph: Graph, mention: Mention, end: End, query: str) -> list[Edge]:
+    entity = mention.entity.id
+    edges = graph.edges(entity, end, limit=WHOLE)
+    if len(edges) < WHOLE:
+        return edges
+    named = [graph.relations[number] for number in graph.relations_of(entity, end)]
+    aliases = {relation.label: relation.aliases for relation in named}
+    numbers = {relation.label: relation.id for relation in named}
+    shells = [Triple(mention.entity.label, label, "", mention=mention.text) for label in numbers]
+    best = rank_triples(query, shells, limit=HUB_RELATIONS, tokens=1_000_000, aliases=aliases)
+    return graph.edges_by(entity, end, [numbers[shell.relation] for shell in best], limit=LIMIT)
+
+
+def _triple(graph: Graph, mention: Mention, end: End, edge: Edge) -> Triple:
+    entity = mention.entity
+    known, news = (entity.label, _id(entity.key, entity.label)), (edge.label, _id(edge.key, edge.label))
+    head, tail = (known, news) if end == "head" else (news, known)
+    relation = graph.relations[edge.relation].label
+    return Triple(head[0], relation, tail[0], head[1], tail[1], end, mention.weight, mention.text)
+
+
+def _id(key: str, label: str) -> str:
+    return key if key != label else ""

@@ -1,0 +1,120 @@
+"""Names that are spelled nearly so: which names share the most triples of bytes, as sorted lists of name numbers.
+
+The lists are written in parts while names come in, so memory stays bounded however many names there are.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+PART_BITS: Final = 16
+"""A list's row number is its gram, shifted by so much, and the part."""
+BUFFER_BYTES: Final = 4_000_000
+"""So many bytes of names are sorted at once."""
+POSTINGS: Final = 60_000
+"""So many entries are read for one query: those of its rarest grams."""
+CANDIDATES: Final = 192
+"""So many names are then compared letter by letter."""
+_END: Final = 0x0A
+
+Ids = NDArray[np.uint32]
+Grams = NDArray[np.uint64]
+
+
+def grams_of(folded: str) -> list[int]:
+    """The distinct grams of a name: three bytes each, with its start and its end marked."""
+    data = b"\n" + folded.encode("utf-8", "replace") + b"\n"
+    return sorted({data[i] << 16 | data[i + 1] << 8 | data[i + 2] for i in range(len(data) - 2)})
+
+
+class SpellingWriter:
+    """Takes names in the order of their numbers, and writes the lists."""
+
+    def __init__(self, connection: sqlite3.Connection, *, buffer: int = BUFFER_BYTES) -> None:
+        self._connection = connection
+        self._buffer = buffer
+        self._part = 0
+        self._names: list[bytes] = []
+        self._ids: list[int] = []
+        self._bytes = 0
+        connection.execute("CREATE TABLE spelling (id INTEGER PRIMARY KEY, names BLOB NOT NULL)")
+
+    def add(self, number: int, folded: str) -> None:
+        name = folded.encode("utf-8", "replace")
+        self._names.append(name)
+        self._ids.append(number)
+        self._bytes += len(name) + 1
+        if self._bytes >= self._buffer:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was taken since the last time."""
+        if not self._names:
+            return
+        pairs = _pairs(self._names, self._ids)
+        assert self._part < 1 << PART_BITS, "the parts have a number of their own"
+        self._connection.executemany("INSERT INTO spelling VALUES (?, ?)", _rows(pairs, self._part))
+        self._part += 1
+        self._names, self._ids, self._bytes = [], [], 0
+
+
+def _pairs(names: Iterable[bytes], ids: list[int]) -> Grams:
+    """Sorted and distinct: gram << 32 | number of the name."""
+    data = np.frombuffer(b"\n" + b"\n".join(names) + b"\n", dtype=np.uint8)
+    grams = data[:-2].astype(np.uint64) << np.uint64(16)
+    grams |= data[1:-1].astype(np.uint64) << np.uint64(8)
+    grams |= data[2:].astype(np.uint64)
+    ends = np.cumsum(data == _END)[:-2] - 1  # a gram that starts at a mark belongs to the name behind it
+    grams <<= np.uint64(32)
+    grams |= np.asarray(ids, dtype=np.uint64)[ends]
+    return np.unique(grams[data[1:-1] != _END])
+
+
+def _rows(pairs: Grams, part: int) -> Iterator[tuple[int, bytes]]:
+    grams = (pairs >> np.uint64(32)).astype(np.int64)
+    ids = (pairs & np.uint64(0xFFFFFFFF)).astype("<u4")
+    starts = np.flatnonzero(np.diff(grams, prepend=-1))
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(ids)], strict=True):
+        yield int(grams[start]) << PART_BITS | part, ids[start:end].tobytes()
+
+
+def alike(connection: sqlite3.Connection, folded: str, *, postings: int = POSTINGS, most: int = CANDIDATES) -> Ids:
+    """Numbers of the names that share the most grams with `folded`, best first; ties go to the lower number."""
+    lists = _rarest(connection, grams_of(folded), postings=postings)
+    if not lists:
+        return np.empty(0, dtype=np.uint32)
+    together = np.sort(np.concatenate(lists))
+    starts = np.flatnonzero(np.diff(together, prepend=together[0] ^ np.uint32(1)))
+    shared = np.diff(starts, append=len(together))
+    if len(starts) > most:
+        least = np.partition(shared, len(shared) - most)[len(shared) - most]
+        keep = shared >= least
+        starts, shared = starts[keep], shared[keep]
+    order = np.argsort(-shared, kind="stable")[:most]
+    return together[starts[order]]
+
+
+def _rarest(connection: sqlite3.Connection, grams: list[int], *, postings: int) -> list[Ids]:
+    """The lists of the rarest grams, as many as may be read; at least the rarest one, cut."""
+    sizes: list[tuple[int, list[int]]] = []
+    for gram in grams:
+        rows = connection.execute(
+            "SELECT id, length(names) FROM spelling WHERE id BETWEEN ? AND ?",
+            (gram << PART_BITS, (gram + 1 << PART_BITS) - 1),
+        ).fetchall()
+        if rows:
+            sizes.append((sum(size for _, size in rows) // 4, [row for row, _ in rows]))
+    sizes.sort()
+    lists: list[Ids] = []
+    left = postings
+    for size, rows in sizes:
+        if size > left and lists:
+            break
+        for row in rows:
+            (names,) = connection.execute("SELECT names FROM spelling WHERE id = ?", (row,)).fetchone()
+            lists.append(np.frombuffer(names, dtype="<u4")[: max(left, 0)])
+        left -= size
+    return lists

@@ -1,0 +1,247 @@
+"""A graph file, opened for reading: names exactly, by prefix, by words and with typos; one hop out and in.
+
+One connection for one thread; `source` shares a file between tasks. Every answer reads a bounded number of rows,
+however often a name or an entity occurs.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, NamedTuple, Self
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from agent.errors import SetupError
+from agent.sources.kg.build import APPLICATION_ID, FORMAT, Card
+from agent.sources.kg.triples import End
+from agent.sources.kg.words import fold, split
+
+CACHE_KIB: Final = 8 * 1024
+"""Of one connection. The file is not mapped: what the system caches of it is not this process's memory."""
+SCAN: Final = 256
+"""Rows that a prefix or words may read; of these the best are given."""
+LIKENESS: Final = 0.7
+"""A name that is less alike is another name, not a typo: one edit in four letters is 0.75."""
+RELATIONS: Final = 256
+"""Distinct relations of one entity that are looked at."""
+
+How = Literal["exact", "prefix", "words", "typo"]
+_EDGES: Final = {"head": ("edge_out", "head", "tail"), "tail": ("edge_in", "tail", "head")}
+_NAMES: Final = TypeAdapter(tuple[str, ...])
+
+
+class Entity(NamedTuple):
+    """One entity; the more it is named, the lower its number."""
+
+    id: int
+    key: str
+    """An identifier as Q42, or the label itself."""
+    label: str
+    degree: int
+    """How many lines of triples name it."""
+
+
+class Match(NamedTuple):
+    """An entity that a text may mean."""
+
+    entity: Entity
+    name: str
+    """The folded name that was found."""
+    how: How
+    score: float
+    """How alike text and name are, from 0 to 1."""
+
+
+class Relation(NamedTuple):
+    """A relation, with its other names."""
+
+    id: int
+    key: str
+    label: str
+    aliases: tuple[str, ...]
+
+
+class Edge(NamedTuple):
+    """One hop: the relation's number, and the entity at the other end."""
+
+    relation: int
+    id: int
+    key: str
+    label: str
+
+
+class _Version(BaseModel):
+    """What a card of any version has."""
+
+    version: int
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A graph file for one thread at a time."""
+
+    path: Path
+    card: Card
+    relations: dict[int, Relation]
+    _db: sqlite3.Connection
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open a graph file.
+
+        Raises:
+            SetupError: there is none, or it is none, or one of another version.
+        """
+        if not path.is_file():
+            raise SetupError(f"there is no graph at {path}: build one with cairn kg build TRIPLES --out {path}")
+        # Immutable: the file is replaced, never changed, so no lock is taken and it may lie on a read-only disk.
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+        try:
+            if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+                raise SetupError(f"{path} is no graph: build one with cairn kg build TRIPLES --out FILE")
+            db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+            return cls(path, _card(db, path), _relations(db), db)
+        except (sqlite3.Error, ValidationError, TypeError) as error:
+            db.close()
+            raise SetupError(f"the graph {path} cannot be read: {error}; build it again") from error
+        except SetupError:
+            db.close()
+            raise
+
+    def close(self) -> None:
+        self._db.close()
+
+    def exact(self, name: str, *, limit: int = 16) -> list[Match]:
+        """Entities that are called so but for case and accents, the often named ones first."""
+        folded = fold(name)
+        rows = self._db.execute("SELECT entity FROM name WHERE folded = ? ORDER BY entity LIMIT ?", (folded, limit))
+        found = [Match(self.entity(entity), folded, "exact", 1.0) for (entity,) in rows.fetchall()]
+        return found or self._by_key(name)
+
+    def prefix(self, start: str, *, limit: int = 16) -> list[Match]:
+        """Entities with a name that starts so, the often named ones first."""
+        folded = fold(start)
+        if not folded:
+            return []
+        rows = self._db.execute(
+            "SELECT folded, entity FROM name WHERE folded >= ? AND folded < ? ORDER BY folded, entity LIMIT ?",
+            (folded, folded + "\U0010ffff", SCAN),
+        ).fetchall()
+        best = _distinct(sorted(rows, key=lambda row: row[1]), limit)
+        return [Match(self.entity(entity), name, "prefix", len(folded) / len(name)) for name, entity in best]
+
+    def words(self, text: str, *, limit: int = 16) -> list[Match]:
+        """Entities with a name that holds every word, those with the fewest other words first."""
+        words = sorted(set(split(text)))
+        if not words:
+            return []
+        rows = self._db.execute(
+            "SELECT name.folded, name.entity FROM word CROSS JOIN name ON name.id = word.rowid "
+            "WHERE word MATCH ? ORDER BY word.rowid LIMIT ?",
+            (" AND ".join(f'"{word}"' for word in words), SCAN),
+        ).fetchall()
+        best = _distinct(sorted(rows, key=lambda row: (len(row[0].split()), row[1])), limit)
+        share = [(name, entity, min(len(words) / len(name.split()), 1.0)) for name, entity in best]
+        return [Match(self.entity(entity), name, "words", score) for name, entity, score in share]
+
+    def typo(self, text: str, *, limit: int = 16, likeness: float = LIKENESS) -> list[Match]:
+        """Entities with a name that is spelled nearly so, the most alike first."""
+        from rapidfuzz.distance import OSA
+
+        from agent.sources.kg.spelling import alike
+
+        folded = fold(text)
+        numbers = alike(self._db, folded).tolist()
+        if not folded or not numbers:
+            return []
+        rows = self._db.execute(
+            f"SELECT folded, entity FROM name WHERE id IN ({','.join('?' * len(numbers))})", numbers
+        ).fetchall()
+        scored = [(OSA.normalized_similarity(folded, name), name, entity) for name, entity in rows]
+        scored = sorted((row for row in scored if row[0] >= likeness), key=lambda row: (-row[0], row[2]))
+        likeness_of = {(name, entity): score for score, name, entity in scored}
+        best = _distinct([(name, entity) for _, name, entity in scored], limit)
+        return [Match(self.entity(entity), name, "typo", likeness_of[name, entity]) for name, entity in best]
+
+    def lookup(self, text: str, *, limit: int = 16) -> list[Match]:
+        """Entities that a text may mean: exact names, then beginnings, then words; typos where nothing else fits."""
+        found: dict[int, Match] = {}
+        for way in (self.exact, self.prefix, self.words, self.typo):
+            if way == self.typo and found:
+                break
+            for match in way(text, limit=limit):
+                found.setdefault(match.entity.id, match)
+            if len(found) >= limit:
+                break
+        return list(found.values())[:limit]
+
+    def entity(self, number: int) -> Entity:
+        row = self._db.execute(
+            "SELECT id, key, coalesce(label, key), degree FROM entity WHERE id = ?", (number,)
+        ).fetchone()
+        return Entity(*row)
+
+    def _by_key(self, key: str) -> list[Match]:
+        rows = self._db.execute(
+            "SELECT id, key, label, degree FROM entity WHERE key = ? AND label IS NOT NULL LIMIT 1", (key.strip(),)
+        )
+        return [Match(Entity(*row), row[1], "exact", 1.0) for row in rows.fetchall()]
+
+    def edges(self, entity: int, end: End, *, limit: int = 100) -> list[Edge]:
+        """One hop from an entity that stands at `end`: triples in the order of relations, often named ends first."""
+        table, here, there = _EDGES[end]
+        rows = self._db.execute(
+            f"SELECT edge.relation, entity.id, entity.key, coalesce(entity.label, entity.key) FROM {table} AS edge "
+            f"CROSS JOIN entity ON entity.id = edge.{there} WHERE edge.{here} = ? "
+            f"ORDER BY edge.relation, edge.{there} LIMIT ?",
+            (entity, limit),
+        )
+        return [Edge(*row) for row in rows.fetchall()]
+
+    def edges_by(self, entity: int, end: End, relations: Sequence[int], *, limit: int = 100) -> list[Edge]:
+        """The same along some relations only, with at most `limit` of each."""
+        table, here, there = _EDGES[end]
+        sql = (
+            f"SELECT edge.relation, entity.id, entity.key, coalesce(entity.label, entity.key) FROM {table} AS edge "
+            f"CROSS JOIN entity ON entity.id = edge.{there} WHERE edge.{here} = ? AND edge.relation = ? "
+            f"ORDER BY edge.{there} LIMIT ?"
+        )
+        rows = (self._db.execute(sql, (entity, relation, limit)).fetchall() for relation in relations)
+        return [Edge(*row) for found in rows for row in found]
+
+    def relations_of(self, entity: int, end: End) -> list[int]:
+        """Which relations an entity has at `end`; skips from one to the next, however many edges there are."""
+        table, here, _ = _EDGES[end]
+        step = f"SELECT min(relation) FROM {table} WHERE {here} = :entity"
+        rows = self._db.execute(
+            f"WITH RECURSIVE found (relation) AS ({step} UNION ALL "
+            f"SELECT ({step} AND relation > found.relation) FROM found WHERE found.relation IS NOT NULL LIMIT :most) "
+            "SELECT relation FROM found WHERE relation IS NOT NULL",
+            {"entity": entity, "most": RELATIONS},
+        )
+        return [relation for (relation,) in rows.fetchall()]
+
+
+def _distinct(rows: Sequence[tuple[str, int]], limit: int) -> list[tuple[str, int]]:
+    """The first name of each entity, for at most `limit` entities."""
+    best: dict[int, str] = {}
+    for name, entity in rows:
+        if entity not in best:
+            if len(best) == limit:
+                break
+            best[entity] = name
+    return [(name, entity) for entity, name in best.items()]
+
+
+def _card(db: sqlite3.Connection, path: Path) -> Card:
+    (text,) = db.execute("SELECT text FROM card").fetchone()
+    version = _Version.model_validate_json(text).version
+    if version != FORMAT:
+        raise SetupError(f"the graph {path} has version {version}, this Cairn reads {FORMAT}: build it again")
+    return Card.model_validate_json(text)
+
+
+def _relations(db: sqlite3.Connection) -> dict[int, Relation]:
+    rows = db.execute("SELECT id, key, label, aliases FROM relation").fetchall()
+    return {number: Relation(number, key, label, _NAMES.validate_json(aliases)) for number, key, label, aliases in rows}
