@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
+from agent.sources.deadline import within
 from agent.trace import Cached
 
 
@@ -105,9 +106,10 @@ async def ask(source: Source, query: str, *, limit: int, seconds: float, filters
     """
     scope = asyncio.timeout(seconds)
     try:
-        async with scope:
-            found = await source.search(query, limit=limit, filters=filters)
-            return found.but(found[:limit]) if isinstance(found, Hits) else _counted(source, found[:limit])
+        with within(seconds):
+            async with scope:
+                found = await source.search(query, limit=limit, filters=filters)
+        return found.but(found[:limit]) if isinstance(found, Hits) else _counted(source, found[:limit])
     except SourceError:
         raise
     except TimeoutError as error:

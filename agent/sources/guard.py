@@ -1,0 +1,150 @@
+"""One back end, asked with care: in its turn, for a bounded time, again where that may help, and not while it is down.
+
+Whatever it fails with is told: a `Failure` for every try, beside the answer or in the error.
+
+What an error means for the breaker:
+
+* an answer, `bad_query` and `parse`: the back end is alive; the row of failures ends
+* `rate`, `upstream`, `timeout`: one more in the row. A try that the caller's time cut short counts as `timeout` only
+  if it had a quarter of its own time
+* `quota`: opens at once, until the Retry-After or for an hour; `auth`: opens at once, for ten minutes
+* the caller left: nothing
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterable, Sequence
+from typing import Final
+
+import stamina
+
+from agent.errors import Failure, SourceError
+from agent.plan import Filter
+from agent.sources.base import Closable, Hits, Source, ask, credits_of
+from agent.sources.breaker import Turn
+from agent.sources.deadline import time_left
+from agent.sources.gate import Gate, NotAsked
+from agent.sources.limits import Limits
+
+AGAIN: Final = frozenset({"rate", "upstream", "timeout"})
+"""Kinds of failure after which a try may help."""
+QUOTA_SECONDS: Final = 3600.0
+AUTH_SECONDS: Final = 600.0
+FAIR_SHARE: Final = 0.25
+"""Of the time of one try: a back end that had less was not slow."""
+
+# Retries are told in the trace; without any handler Python would also write each one to stderr.
+logging.getLogger("stamina").addHandler(logging.NullHandler())
+
+
+class Guarded:
+    """A back end behind its gate."""
+
+    def __init__(self, source: Source, *, name: str, limits: Limits, gate: Gate | None = None) -> None:
+        """Guard `source`.
+
+        Args:
+            source: makes exactly one attempt a call.
+            name: of the back end, for failures.
+            limits: how hard it may be asked.
+            gate: shared with everybody else who asks the same back end; its own where left out.
+        """
+        self.name = name
+        self.limits = limits
+        self.gate = gate or Gate(name, limits)
+        self._source = source
+        self._open = True
+
+    @property
+    def credits_per_search(self) -> float:
+        """Of one answer: a try that failed is taken to cost nothing."""
+        return credits_of(self._source)
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+        """Ask, and ask again where that may help, as long as the caller's time allows.
+
+        Raises:
+            SourceError: of the last try; `failures` has one entry for each try.
+        """
+        failures: list[Failure] = []
+        clock = asyncio.get_running_loop().time
+        async for attempt in self._attempts():
+            with attempt:
+                started = clock()
+                try:
+                    hits = await self._try(query, limit=limit, filters=filters)
+                except SourceError as error:
+                    took = clock() - started
+                    failures += error.failures or [Failure(self.name, error.kind, str(error), took)]
+                    told = NotAsked if isinstance(error, NotAsked) else SourceError
+                    raise told(
+                        str(error), kind=error.kind, retry_after=error.retry_after, failures=tuple(failures)
+                    ) from error
+                hits.failures = (*failures, *hits.failures)
+                hits.backend = hits.backend or self.name
+                return hits
+        raise AssertionError("the last attempt returns or raises")
+
+    def _attempts(self) -> AsyncIterable[stamina.Attempt]:
+        tried = 0
+
+        def worth_another(error: Exception) -> bool | float:
+            """Whether to try again; where a Retry-After asks for more than the usual wait, after that."""
+            nonlocal tried
+            tried += 1
+            if not isinstance(error, SourceError) or isinstance(error, NotAsked) or error.kind not in AGAIN:
+                return False
+            if self.gate.is_shut:
+                return False
+            usual = self.limits.wait_seconds * 2 ** (tried - 1)
+            pause = max(usual, error.retry_after or 0.0)
+            if pause > self.limits.longest_wait_seconds or pause >= time_left():
+                return False
+            return pause if pause > usual else True
+
+        return stamina.retry_context(
+            on=worth_another,
+            attempts=self.limits.tries,
+            timeout=None,
+            wait_initial=self.limits.wait_seconds,
+            wait_max=self.limits.longest_wait_seconds,
+            wait_jitter=self.limits.wait_seconds,
+        )
+
+    async def _try(self, query: str, *, limit: int, filters: Sequence[Filter]) -> Hits:
+        async with self.gate.turn() as turn:
+            seconds = min(self.limits.timeout_seconds, time_left())
+            try:
+                hits = await ask(self._source, query, limit=limit, seconds=seconds, filters=filters)
+            except SourceError as error:
+                self._judge(error, turn, seconds=seconds)
+                raise
+            except BaseException:  # the caller left
+                self.gate.breaker.left(turn)
+                raise
+            self.gate.breaker.answered(turn)
+            return hits
+
+    def _judge(self, error: SourceError, turn: Turn, *, seconds: float) -> None:
+        """Tell the gate what this failure means."""
+        now = asyncio.get_running_loop().time()
+        breaker = self.gate.breaker
+        match error.kind:
+            case "bad_query" | "parse":
+                breaker.answered(turn)
+            case "quota" | "auth":
+                self.gate.remember(error)
+                usual = QUOTA_SECONDS if error.kind == "quota" else AUTH_SECONDS
+                breaker.open(turn, now, seconds=usual if error.retry_after is None else error.retry_after)
+            case "timeout" if seconds < self.limits.timeout_seconds * FAIR_SHARE:
+                breaker.left(turn)
+            case "rate" | "upstream" | "timeout":
+                self.gate.remember(error)
+                if error.retry_after:
+                    self.gate.pause(error.retry_after)
+                breaker.failed(turn, now)
+
+    async def aclose(self) -> None:
+        if self._open and isinstance(self._source, Closable):
+            self._open = False
+            await self._source.aclose()

@@ -1,0 +1,50 @@
+"""Resilience, once, around every source: one constructor that puts guard, fallback and cache around its back ends."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from agent.sources.base import Source
+from agent.sources.cached import Cached
+from agent.sources.fallback import Fallback
+from agent.sources.gate import Gates
+from agent.sources.guard import Guarded
+from agent.sources.limits import Limits
+from agent.sources.store import Store
+
+
+class Backend(Source, Protocol):
+    """A connector: it makes exactly one attempt a call, and says how hard it may be asked."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def limits(self) -> Limits: ...
+
+
+def resilient(
+    name: str,
+    backends: Sequence[Backend],
+    *,
+    store: Store | None,
+    enough: int = 1,
+    limits: Mapping[str, Limits] | None = None,
+    gates: Gates | None = None,
+) -> Cached:
+    """Make one source of its back ends; closing it closes them and the store.
+
+    Args:
+        name: of the source; its answers are kept under it, for the shortest time that one of its back ends says.
+        backends: in the order in which they are asked.
+        store: where answers are kept; None: nowhere.
+        enough: with fewer passages than these from one back end, the next one is asked too.
+        limits: in place of what a back end says of itself, by its name.
+        gates: shared with all other sources, so that a back end that several of them ask is asked no harder.
+    """
+    gates = Gates() if gates is None else gates
+    guarded: list[Guarded] = []
+    for backend in backends:
+        wanted = limits.get(backend.name, backend.limits) if limits else backend.limits
+        gate = gates.of(backend.name, wanted)
+        guarded.append(Guarded(backend, name=backend.name, limits=wanted, gate=gate))
+    shortest = min(guarded, key=lambda guard: guard.limits.keep_seconds).limits
+    return Cached(Fallback(name, guarded, enough=enough), name=name, store=store, limits=shortest)

@@ -1,0 +1,135 @@
+"""Where answers are kept between searches: a folder (SQLite), Redis by its URL, or memory. It only knows bytes.
+
+A store that is broken (full disk, damaged file, Redis gone) holds nothing and takes nothing, is said once in the log,
+and is left alone for a while: a search never fails because of it, and never waits for it longer than a moment.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+from agent.sources.deadline import time_left
+
+if TYPE_CHECKING:
+    from cashews import Cache
+
+MAX_BYTES: Final = 256 << 20
+"""Of a folder; the entries that were kept first are dropped first. Redis has its own bound (`maxmemory`)."""
+MAX_ENTRIES: Final = 10_000
+"""In memory."""
+SECONDS: Final = 0.5
+"""One look-up or one entry."""
+REST_SECONDS: Final = 30.0
+"""A store that failed is left alone for so long."""
+MEMORY: Final = "memory:"
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
+
+
+class Store:
+    """Bytes by key, for a time. It is opened at its first use, and no input or output runs on the event loop."""
+
+    def __init__(self, where: str, *, max_bytes: int = MAX_BYTES) -> None:
+        """Keep entries at `where`; see `open_store`."""
+        self._where = where
+        self._max_bytes = max_bytes
+        self._cache: Cache | None = None
+        self._opening = threading.Lock()
+        self._rest_until = 0.0
+        self._said = False
+        self._closed = False
+
+    async def get(self, key: str) -> bytes | None:
+        """What is kept under a key; None where nothing is, or where the store is broken."""
+
+        async def get(cache: "Cache") -> bytes | None:
+            found: object = await cache.get(key)
+            return found if isinstance(found, bytes) else None
+
+        return await self._careful(get)
+
+    async def put(self, key: str, value: bytes, *, seconds: float) -> None:
+        """Keep `value` for so long, unless the store is broken."""
+
+        async def put(cache: "Cache") -> None:
+            await cache.set(key, value, expire=seconds)
+
+        await self._careful(put)
+
+    async def aclose(self) -> None:
+        """Let go of files and connections; from now on the store is empty."""
+        self._closed = True
+        cache, self._cache = self._cache, None
+        if cache is not None:
+            try:
+                await cache.close()
+            except Exception as error:  # noqa: BLE001  # cashews raises what its back end raises
+                self._broke(error)
+
+    async def _careful(self, use: "Callable[[Cache], Awaitable[_T]]") -> _T | None:
+        now = asyncio.get_running_loop().time()
+        left = time_left()
+        if self._closed or now < self._rest_until or not left:
+            return None
+        scope = asyncio.timeout(min(SECONDS, left))
+        try:
+            async with scope:
+                return await use(self._cache or await self._open())
+        except Exception as error:  # noqa: BLE001  # cashews raises what its back end raises
+            if not scope.expired() or left >= SECONDS:
+                self._rest_until = now + REST_SECONDS
+                self._broke(error)
+            return None
+
+    def _broke(self, error: Exception) -> None:
+        if not self._said:
+            self._said = True
+            why = str(error.__cause__ or error) or f"no answer in {SECONDS:g} s"
+            _log.warning("the query cache %s cannot be used (%s); searches go on without it", self._shown, why)
+
+    @property
+    def _shown(self) -> str:
+        """Without a password."""
+        if "://" not in self._where:
+            return self._where
+        parts = urlsplit(self._where)
+        return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+
+    async def _open(self) -> "Cache":
+        return self._opened() if self._where == MEMORY else await asyncio.to_thread(self._opened)
+
+    def _opened(self) -> "Cache":
+        """The cache; a folder is made, and nothing that it holds is ever unpickled."""
+        from cashews import Cache
+
+        with self._opening:
+            if self._cache is None:
+                cache = Cache()
+                plain: dict[str, Any] = {"pickle_type": "null", "check_repr": False}
+                if self._where == MEMORY:
+                    cache.setup("mem://", size=MAX_ENTRIES, check_interval=0, **plain)
+                elif "://" in self._where:
+                    cache.setup(self._where, suppress=False, socket_connect_timeout=SECONDS, **plain)
+                else:
+                    folder = Path(self._where).expanduser()
+                    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    cache.setup("disk://", directory=str(folder), size_limit=self._max_bytes, timeout=SECONDS, **plain)
+                self._cache = cache
+            return self._cache
+
+
+def open_store(where: str | Path, *, max_bytes: int = MAX_BYTES) -> Store:
+    """A store in a folder, at a redis:// or rediss:// URL, or `memory:`. Nothing is opened before its first use.
+
+    Raises:
+        ValueError: a URL of another kind.
+    """
+    text = str(where)
+    if "://" in text and not text.startswith(("redis://", "rediss://")):
+        raise ValueError(f"{text!r} is no place for the query cache; give a folder, a redis:// URL, or memory:")
+    return Store(text, max_bytes=max_bytes)
