@@ -241,6 +241,21 @@ class DenseIndex:
         if self._ann.vectors.shape != (self.card.passages, self.card.dim):
             raise CorpusError(f"the dense index in {folder} is damaged: its parts do not fit; build it again")
 
+    def encoder(self, model: str | Path | None = None, *, device: str | None = None) -> Encoder:
+        """Load what encodes queries for this index, with the prefix that it was built for.
+
+        Raises:
+            SetupError: the model cannot be loaded; CorpusError where it is another one.
+        """
+        encoder = Encoder.load(
+            model or self.card.model,
+            device=device,
+            query_prefix=self.card.query_prefix,
+            passage_prefix=self.card.passage_prefix,
+        )
+        self.refuse_other(encoder)
+        return encoder
+
     def refuse_other(self, encoder: QueryEncoder) -> None:
         """Say so where queries would be encoded by another model than the passages were.
 

@@ -5,7 +5,7 @@ torch is imported when a model is loaded; it comes with the extra `dense`.
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -76,11 +76,17 @@ class Encoder:
         Raises:
             SetupError: the extra `dense` is not installed, or the model cannot be loaded.
         """
-        torch = need("torch")
-        need("sentence_transformers")
+        torch, sentence_transformers = need("torch"), need("sentence_transformers")
         name = str(model)
-        half = _fast_in_half(torch, device) if half is None else half
-        loaded = _load(name, device, torch.bfloat16 if half else torch.float32)
+        half = fast_in_half(torch, device) if half is None else half
+        dtype = torch.bfloat16 if half else torch.float32
+
+        def load(*, local: bool) -> Any:
+            return sentence_transformers.SentenceTransformer(
+                resolve(name), device=device, model_kwargs={"dtype": dtype}, local_files_only=local
+            )
+
+        loaded = loading(name, load)
         wants_query, wants_passage = prefixes(name, loaded.prompts)
         return cls(
             loaded,
@@ -151,19 +157,16 @@ def prefixes(name: str, prompts: Mapping[str, str]) -> tuple[str, str]:
     return "", ""
 
 
-def _load(name: str, device: str | None, dtype: Any) -> Any:
-    """Load a model from its folder or the local cache; only one that is in neither is looked for in the network."""
-    folder = resolve(name)
-    there = Path(folder).is_dir()
+def loading(name: str, load: Callable[..., Any], *, kind: str = "sentence-transformers") -> Any:
+    """Load a model from its folder or the local cache; only one that is in neither is looked for in the network.
+
+    Raises:
+        SetupError: it cannot be loaded.
+    """
+    there = Path(resolve(name)).is_dir()
     if not there and (name.startswith((".", "/", "~")) or name.count("/") > 1):
         raise SetupError(f"there is no model folder {name}")
-    sentence_transformers, logs = need("sentence_transformers"), need("transformers.utils.logging")
-
-    def load(*, local: bool) -> Any:
-        return sentence_transformers.SentenceTransformer(
-            folder, device=device, model_kwargs={"dtype": dtype}, local_files_only=local
-        )
-
+    logs = need("transformers.utils.logging")
     shows_bars: bool = logs.is_progress_bar_enabled()
     logs.disable_progress_bar()  # of a tenth of a second; a download has its own
     try:
@@ -177,14 +180,14 @@ def _load(name: str, device: str | None, dtype: Any) -> Any:
         why = str(error).strip().splitlines()
         raise SetupError(
             f"the model {name} cannot be loaded ({why[0] if why else type(error).__name__}); "
-            "name a folder with a sentence-transformers model, or a model on the Hugging Face hub"
+            f"name a folder with a {kind} model, or a model on the Hugging Face hub"
         ) from error
     finally:
         if shows_bars:
             logs.enable_progress_bar()
 
 
-def _fast_in_half(torch: Any, device: str | None) -> bool:
+def fast_in_half(torch: Any, device: str | None) -> bool:
     """Whether the processor calculates in bfloat16 itself; where it does not, it would be slower than float32."""
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     if device.startswith("cuda"):

@@ -1,0 +1,127 @@
+"""Requests that wait at the same time, done in one call by one worker thread: for any number of event loops.
+
+No timer holds anything back: while one call runs, the next one's requests gather.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Final, Generic, TypeVar
+
+from agent.errors import SourceError
+
+Asked = TypeVar("Asked")
+Found = TypeVar("Found")
+
+TOGETHER: Final = 64
+"""Requests of one call at most."""
+WAITING: Final = 1024
+"""Requests that may wait; who comes then is turned away at once instead of waiting for long."""
+
+
+class MicroBatcher(Generic[Asked, Found]):
+    """One function on lists, offered to many who each have one thing to ask."""
+
+    def __init__(
+        self,
+        work: Callable[[Sequence[Asked]], Sequence[Found]],
+        *,
+        name: str,
+        together: int = TOGETHER,
+        waiting: int = WAITING,
+    ) -> None:
+        """Offer `work`.
+
+        Args:
+            work: gives one result for each request, in their order; it runs in one thread, one call at a time.
+            name: for the thread and in errors.
+            together: requests of one call at most.
+            waiting: requests that may wait.
+        """
+        self._work = work
+        self._name = name
+        self._together = together
+        self._most = waiting
+        self._queue: deque[tuple[Asked, Future[Found]]] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self.calls = 0
+        """How often `work` was called."""
+
+    @property
+    def waiting(self) -> int:
+        return len(self._queue)
+
+    async def ask(self, asked: Asked) -> Found:
+        """Have one request done together with those that wait beside it. Who is cancelled takes its request away.
+
+        Raises:
+            SourceError: too many wait, or this was closed.
+            Exception: what `work` raised for this request; its neighbours are not touched by it.
+        """
+        return await asyncio.wrap_future(self.submit(asked))
+
+    async def aclose(self) -> None:
+        """Turn away who waits, and end the thread when its call is done."""
+        with self._changed:
+            self._closed = True
+            left = list(self._queue)
+            self._queue.clear()
+            self._changed.notify()
+        for _, future in left:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(SourceError(f"{self._name} is closed"))
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+
+    def submit(self, asked: Asked) -> "Future[Found]":
+        """The same as a future, for who does something else meanwhile; whoever leaves it cancels it.
+
+        Raises:
+            SourceError: too many wait, or this was closed.
+        """
+        future: Future[Found] = Future()
+        with self._changed:
+            if self._closed:
+                raise SourceError(f"{self._name} is closed")
+            if len(self._queue) >= self._most:
+                why = f"{self._name} is busy: {self._most} queries wait already; ask again in a moment"
+                raise SourceError(why, kind="rate", retry_after=1.0)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=f"cairn-{self._name}", daemon=True)
+                self._thread.start()
+            self._queue.append((asked, future))
+            self._changed.notify()
+        return future
+
+    def _run(self) -> None:
+        while batch := self._take():
+            wanted = [(asked, future) for asked, future in batch if future.set_running_or_notify_cancel()]
+            if wanted:
+                self._do(wanted)
+
+    def _take(self) -> list[tuple[Asked, "Future[Found]"]]:
+        """What waits, as much as fits into one call; nothing when this was closed."""
+        with self._changed:
+            while not self._queue and not self._closed:
+                self._changed.wait()
+            return [self._queue.popleft() for _ in range(min(len(self._queue), self._together))]
+
+    def _do(self, batch: "list[tuple[Asked, Future[Found]]]") -> None:
+        """Do all at once; where that fails, each by itself, so that a bad request fails alone."""
+        self.calls += 1
+        try:
+            found = self._work([asked for asked, _ in batch])
+            assert len(found) == len(batch), "one result for each request"
+        except Exception as error:  # noqa: BLE001 - whatever it is belongs to who asked, not to this thread
+            if len(batch) == 1:
+                batch[0][1].set_exception(error)
+                return
+            for one in batch:
+                self._do([one])
+            return
+        for (_, future), result in zip(batch, found, strict=True):
+            future.set_result(result)
