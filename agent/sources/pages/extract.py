@@ -1,0 +1,173 @@
+"""Text out of one page's bytes: HTML, PDF or plain. Slow, hungry and fed by strangers: runs in worker processes only.
+
+trafilatura finds the text of an article best; resiliparse is several times as fast and stands in where trafilatura
+finds nothing, where the page is too long for it, or where it did not end in time.
+"""
+
+import re
+import time
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from typing import Any, Final, Literal, cast
+
+Kind = Literal["html", "pdf", "text"]
+How = Literal["whole", "fast"]
+
+MAX_HTML_CHARS: Final = 2_000_000
+"""A longer page is cut, and read the fast way."""
+MAX_TEXT_CHARS: Final = 400_000
+LEAST_CHARS: Final = 200
+"""An article that is shorter may be a mistake: the fast extractor is asked too, and the longer text counts."""
+
+_BOMS: Final = (
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe\x00\x00", "utf-32"),
+    (b"\x00\x00\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+_NOT_ASCII_BASED: Final = ("utf-16", "utf-32", "iso-2022", "hz")
+"""Their bytes may look like UTF-8 and mean something else: what the server declares counts."""
+_META_CHARSET: Final = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
+_HTML_LANG: Final = re.compile(r"<html\b[^>]{0,500}?\blang\s*=\s*[\"']?([a-zA-Z]{2,3})\b", re.IGNORECASE)
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff\ufffe\uffff\ud800-\udfff]")
+_BLANK_LINES: Final = re.compile(r"\s*\n\s*\n\s*")
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_DATE_META: Final = "meta[property='article:published_time'], meta[itemprop='datePublished'], meta[name='date']"
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """What a page says. Fields that it does not tell are empty."""
+
+    text: str
+    title: str = ""
+    date: str = ""
+    """ISO, a day."""
+    language: str = ""
+    """As ISO 639 has it: "en"."""
+    how: str = ""
+    """Which extractor found it."""
+
+
+def extract(
+    body: bytes, *, kind: Kind, charset: str = "", url: str = "", how: How = "whole", seconds: float
+) -> Extracted:
+    """Find the text of a page.
+
+    Args:
+        body: what the server sent, decoded from its transfer coding.
+        kind: what it is.
+        charset: what the server declared, if anything.
+        url: of the page; a date may stand in it.
+        how: `fast` leaves trafilatura out.
+        seconds: a PDF is read page by page for at most so long; HTML has no such bound, whence the process.
+    """
+    if kind == "pdf":
+        return _tidy(_from_pdf(body, seconds))
+    text = decode(body, charset)
+    if kind == "text":
+        return _tidy(Extracted(text, how="plain"))
+    fast = how == "fast" or len(text) > MAX_HTML_CHARS
+    text = text[:MAX_HTML_CHARS]
+    found = Extracted("") if fast else _by_trafilatura(text, url)
+    if len(found.text) < LEAST_CHARS:
+        other = _by_resiliparse(text)
+        if len(other.text) > len(found.text):
+            found = Extracted(other.text, found.title or other.title, found.date or other.date, how=other.how)
+    language = _HTML_LANG.search(text[:20_000])
+    return _tidy(Extracted(**{**asdict(found), "language": language[1].lower() if language else ""}))
+
+
+def decode(body: bytes, declared: str = "") -> str:
+    """Turn bytes into text: byte order mark, valid UTF-8, what server and page declare, a guess: in this order.
+
+    UTF-8 comes before what is declared: hardly any other text is valid UTF-8, and servers declare what they like.
+    """
+    from resiliparse.parse.encoding import (  # pyright: ignore[reportMissingModuleSource]
+        bytes_to_str,
+        detect_encoding,
+        map_encoding_to_html5,
+    )
+
+    declared = declared.strip("\"' \t").lower()
+    for mark, name in _BOMS:
+        if body.startswith(mark):
+            return body.decode(name, errors="replace")
+    if declared.startswith(_NOT_ASCII_BASED):
+        try:
+            return body.decode(declared)
+        except (LookupError, ValueError):
+            declared = ""
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start >= len(body) - 3:  # a long page that was cut inside a character
+            return body[: error.start].decode("utf-8")
+    meta = _META_CHARSET.search(body[:4096])
+    for name in (declared, meta[1].decode("ascii", "replace") if meta else ""):
+        known = map_encoding_to_html5(name, fallback_utf8=False) if name else None
+        if known and known != "utf-8":
+            try:
+                return body.decode(known)
+            except (LookupError, ValueError):
+                continue
+    return bytes_to_str(body, detect_encoding(body) or "utf-8", errors="replace")
+
+
+def _by_trafilatura(html: str, url: str) -> Extracted:
+    from trafilatura.core import bare_extraction
+
+    found = cast(
+        Any,
+        bare_extraction(
+            html,
+            url=url or None,
+            include_comments=False,
+            with_metadata=True,
+            date_extraction_params={"extensive_search": False, "original_date": True},
+        ),
+    )
+    if found is None:
+        return Extracted("")
+    return Extracted(found.text or "", found.title or "", found.date or "", how="trafilatura")
+
+
+def _by_resiliparse(html: str) -> Extracted:
+    from resiliparse.extract.html2text import extract_plain_text  # pyright: ignore[reportMissingModuleSource]
+    from resiliparse.parse.html import HTMLTree
+
+    tree = HTMLTree.parse(html)
+    date = ""
+    if tree.head and (meta := tree.head.query_selector(_DATE_META)):
+        date = meta.getattr("content", "") or ""
+    text = extract_plain_text(tree, main_content=True, alt_texts=False)
+    return Extracted(text, tree.title or "", date, how="resiliparse")
+
+
+def _from_pdf(body: bytes, seconds: float) -> Extracted:
+    from pypdf import PdfReader
+    from pypdf.errors import PyPdfError
+
+    end = time.monotonic() + seconds
+    parts: list[str] = []
+    title = ""
+    try:
+        reader = PdfReader(BytesIO(body))
+        title = str(reader.metadata.title or "") if reader.metadata else ""
+        for page in reader.pages:
+            parts.append(page.extract_text())
+            if time.monotonic() > end or sum(map(len, parts)) > MAX_TEXT_CHARS:
+                break
+    except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OSError):
+        pass  # what was read before the damage still counts
+    return Extracted("\n\n".join(parts), title, how="pypdf")
+
+
+def _tidy(found: Extracted) -> Extracted:
+    """Take out what is no text, and bound each field."""
+    text = _CONTROL.sub("", found.text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = _BLANK_LINES.sub("\n\n", text).strip()[:MAX_TEXT_CHARS]
+    title = " ".join(_CONTROL.sub("", found.title).split())[:300]
+    date = _DATE.match(found.date)
+    return Extracted(text, title, date[0] if date else "", found.language, found.how)

@@ -1,0 +1,124 @@
+"""The part of a page that fits a query: one run of its sentences, found by BM25 over words and stems. Pure.
+
+The page is its own collection: a sentence is a document for the rarity of words, a run of sentences is one for the
+score. Words that stand in every sentence, as a page's subject does, thus count little.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Final
+
+from agent.sources.bm25 import K1, B, query_stems, stem, words
+
+PART_CHARS: Final = 1_500
+SENTENCE_CHARS: Final = 400
+"""A longer stretch without an end is cut between words."""
+
+_SENTENCE: Final = re.compile(r"[^\n]*?(?:[.!?。！？][\"'”’»)\]]*(?=\s)|[。！？]|(?=\n)|\Z)|\n")
+_LONG: Final = re.compile(rf"\S[\s\S]{{0,{SENTENCE_CHARS - 1}}}(?=\s|\Z)|\S{{1,{SENTENCE_CHARS}}}")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A run of whole sentences: `page[start:end]` is the text."""
+
+    start: int
+    end: int
+    text: str
+    score: float
+    """0 where no word of the query stands in the page: then this is how the page begins."""
+
+
+def best_part(page: str, query: str, *, chars: int = PART_CHARS) -> Part:
+    """Find the run of sentences, at most `chars` long, that fits the query best; of equal ones, the first.
+
+    A single sentence that is longer than `chars` is cut at its end.
+    """
+    spans = list(sentences(page))
+    if not spans:
+        return Part(0, 0, "", 0.0)
+    wanted = list(dict.fromkeys(query_stems(query)))
+    counts, lengths = _count(page, spans, wanted)
+    score, first, last = max(_windows(spans, counts, lengths, chars), key=lambda window: window[0])
+    if score:
+        held = [at for at in range(first, last + 1) if any(row[at + 1] > row[at] for row in counts)]
+        first, last = _grow(page, spans, held[0], held[-1], chars)
+    else:
+        first, last = _grow(page, spans, 0, 0, chars)
+    start = spans[first][0]
+    end = min(spans[last][1], start + chars)
+    return Part(start, end, page[start:end], score)
+
+
+def sentences(page: str) -> Iterator[tuple[int, int]]:
+    """Give where each sentence begins and ends, without the space around it; a line ends a sentence."""
+    for match in _SENTENCE.finditer(page):
+        text = match[0]
+        start = match.start() + len(text) - len(text.lstrip())
+        end = start + len(text.strip())
+        if end - start <= SENTENCE_CHARS:
+            if end > start:
+                yield start, end
+        else:
+            yield from (piece.span() for piece in _LONG.finditer(page, start, end))
+
+
+def _count(page: str, spans: Sequence[tuple[int, int]], wanted: Sequence[str]) -> tuple[list[list[int]], list[int]]:
+    """Count, for each wanted stem and for all words, how many stand before each sentence."""
+    places = {term: at for at, term in enumerate(wanted)}
+    rows = [[0] * len(spans) for _ in wanted]
+    lengths: list[int] = []
+    for at, (start, end) in enumerate(spans):
+        found = words(page[start:end])
+        lengths.append(len(found))
+        for word in found:
+            place = places.get(stem(word))
+            if place is not None:
+                rows[place][at] += 1
+    return [list(accumulate(row, initial=0)) for row in rows], list(accumulate(lengths, initial=0))
+
+
+def _windows(
+    spans: Sequence[tuple[int, int]], counts: Sequence[Sequence[int]], lengths: Sequence[int], chars: int
+) -> Iterator[tuple[float, int, int]]:
+    """Score, from each sentence on, the run that is as long as it may be: (score, first, last)."""
+    rarity = [_rarity(row, len(spans)) for row in counts]
+    reaches: list[int] = []
+    last = 0
+    for first in range(len(spans)):
+        last = max(first, last)
+        while last + 1 < len(spans) and spans[last + 1][1] - spans[first][0] <= chars:
+            last += 1
+        reaches.append(last)
+    sizes = [lengths[last + 1] - lengths[first] for first, last in enumerate(reaches)]
+    mean = max(1.0, sum(sizes) / len(sizes))
+    for first, last in enumerate(reaches):
+        norm = K1 * (1 - B + B * sizes[first] / mean)
+        score = 0.0
+        for row, rare in zip(counts, rarity, strict=True):
+            count = row[last + 1] - row[first]
+            score += rare * count * (K1 + 1) / (count + norm)
+        yield score, first, last
+
+
+def _rarity(row: Sequence[int], total: int) -> float:
+    held = sum(1 for before, after in pairwise(row) if after > before)
+    return math.log(1 + (total - held + 0.5) / (held + 0.5))
+
+
+def _grow(page: str, spans: Sequence[tuple[int, int]], first: int, last: int, chars: int) -> tuple[int, int]:
+    """Give the sentences that matter their neighbours: their paragraph's beginning, what follows, what is before."""
+
+    def fits(first: int, last: int) -> bool:
+        return first >= 0 and last < len(spans) and spans[last][1] - spans[first][0] <= chars
+
+    while fits(first - 1, last) and "\n" not in page[spans[first - 1][1] : spans[first][0]]:
+        first -= 1
+    while fits(first, last + 1):
+        last += 1
+    while fits(first - 1, last):
+        first -= 1
+    return first, last

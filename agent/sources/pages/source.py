@@ -1,0 +1,101 @@
+"""`WithPages`: a source whose best hits are read in full, so that the part that fits the query becomes the passage.
+
+Only URLs that the source itself gave are fetched. A page that cannot be had costs nothing but a note.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from agent.evidence import Passage
+from agent.plan import Filter
+from agent.sources.base import Closable, Hits, Source, credits_of
+from agent.sources.pages.errors import PageError
+from agent.sources.pages.fetch import Fetcher, Page
+from agent.sources.pages.part import PART_CHARS, best_part
+
+LEAST_CHARS: Final = 80
+"""A part that is shorter says less than a snippet."""
+
+
+class WithPages:
+    """A source that reads what it finds."""
+
+    def __init__(
+        self, source: Source, fetcher: Fetcher, *, pages: int = 3, seconds: float = 8.0, chars: int = PART_CHARS
+    ) -> None:
+        """Wrap a source.
+
+        Args:
+            source: asked first.
+            fetcher: shared by all sources that read pages; closed with each of them, which does no harm.
+            pages: how many of the best hits are read.
+            seconds: for one whole search, the source's own time included; what is not read by then stays a snippet.
+            chars: of the part of a page that becomes the passage.
+        """
+        self._source = source
+        self._fetcher = fetcher
+        self._pages = pages
+        self._seconds = seconds
+        self._chars = chars
+
+    @property
+    def credits_per_search(self) -> float:
+        """What the source asks for; reading pages costs nothing."""
+        return credits_of(self._source)
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+        """Search, then read the best hits, all at the same time.
+
+        Raises:
+            SourceError: the source failed. A page that fails does not raise.
+        """
+        end = asyncio.get_running_loop().time() + self._seconds
+        found = await self._source.search(query, limit=limit, filters=filters)
+        hits = found if isinstance(found, Hits) else Hits(found, credits=self.credits_per_search)
+        wanted = _wanted(hits, self._pages)
+        async with asyncio.TaskGroup() as group:
+            tasks = {at: group.create_task(self._read(hits[at], query, end)) for at in wanted}
+        passages = list(hits)
+        notes: list[str] = []
+        for at, task in tasks.items():
+            passages[at], note = task.result()
+            if note:
+                notes.append(f"hit {at + 1} stayed a snippet: {note}")
+        read = hits.but(passages)
+        read.notes = (*hits.notes, *notes)
+        return read
+
+    async def _read(self, hit: Passage, query: str, end: float) -> tuple[Passage, str]:
+        """Give the hit with a better text, or the hit as it is and the reason."""
+        try:
+            async with asyncio.timeout_at(end):
+                page = await self._fetcher.page(hit.url)
+                part = await asyncio.to_thread(best_part, page.text, query, chars=self._chars)
+        except PageError as error:
+            return hit, str(error)
+        except TimeoutError:
+            return hit, "its page was not there in time"
+        if len(part.text) < min(LEAST_CHARS, len(hit.text)):
+            return hit, "its page holds hardly any text"
+        return _improved(hit, page, part.text), ""
+
+    async def aclose(self) -> None:
+        """Close the source and the fetcher."""
+        if isinstance(self._source, Closable):
+            await self._source.aclose()
+        await self._fetcher.aclose()
+
+
+def _wanted(hits: Sequence[Passage], pages: int) -> list[int]:
+    """Give the places of the first hits with a URL of their own."""
+    first: dict[str, int] = {}
+    for at, hit in enumerate(hits):
+        if hit.url:
+            first.setdefault(hit.url, at)
+    return list(first.values())[:pages]
+
+
+def _improved(hit: Passage, page: Page, text: str) -> Passage:
+    """Put a page's text into a hit; what the source said of title and date counts more than what the page says."""
+    return hit.model_copy(update={"text": text, "title": hit.title or page.title, "date": hit.date or page.date})
