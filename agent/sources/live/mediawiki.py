@@ -11,13 +11,14 @@ from urllib.parse import quote
 
 import httpx2
 
-from agent.errors import SourceError, SourceErrorKind
+from agent.errors import SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Hits
 from agent.sources.filters import read_filters, unhonoured
-from agent.sources.http import Answer, Api, retry_after
+from agent.sources.http import Api
 from agent.sources.limits import Limits
+from agent.sources.live.action_api import read_object
 from agent.sources.live.queries import cut, is_question, telling
 
 BASE: Final = "https://{lang}.wikipedia.org"
@@ -31,32 +32,9 @@ MAX_EXTRACT: Final = 1500
 """Characters of one introduction."""
 
 _LANG: Final = re.compile(r"[a-z]{2,3}")
+_NO_WIKI: Final = (301, 302, 307, 308, 404)
 _TAG: Final = re.compile(r"<[^<>]*>")
 _SENTENCE_END: Final = re.compile(r"[.!?。][\"'”’)]*(?=\s|$)")
-_KINDS: Final[Mapping[str, SourceErrorKind]] = {
-    "maxlag": "rate",
-    "ratelimited": "rate",
-    "actionthrottledtext": "rate",
-    "cirrussearch-too-busy-error": "rate",
-    "readapidenied": "auth",
-    "permissiondenied": "auth",
-    "blocked": "auth",
-    "autoblocked": "auth",
-    "mwoauth-invalid-authorization": "auth",
-}
-_OURS: Final = (
-    "bad",
-    "invalid",
-    "missing",
-    "no",
-    "toomany",
-    "toolong",
-    "unknown",
-    "unrecognized",
-    "search-",
-    "srsearch-",
-)
-"""How the codes of errors begin that another try will meet again."""
 
 
 class MediaWikiSource:
@@ -97,7 +75,10 @@ class MediaWikiSource:
         if limit < 1 or not wanted:
             return Hits(backend=self.name, notes=notes)
         api = Api(self._client, name=self.name, base=self._base.replace("{lang}", lang))
-        data = _checked(api, await api.send("GET", "/w/api.php", params=_params(wanted, limit=limit)), lang=lang)
+        answer = await api.send("GET", "/w/api.php", params=_params(wanted, limit=limit))
+        if answer.status in _NO_WIKI:
+            raise SourceError(f"there is no wiki for '{lang}' at {api.base}", kind="bad_query")
+        data = read_object(api, answer)
         passages = read_pages(data, base=api.base, lang=lang)[:limit]
         return Hits(passages, backend=self.name, notes=notes if passages else notes + _suggestion(data))
 
@@ -140,31 +121,6 @@ def _params(wanted: str, *, limit: int) -> dict[str, object]:
     }
 
 
-def _checked(api: Api, answer: Answer, *, lang: str) -> dict[str, Any]:
-    """The answer's object.
-
-    Raises:
-        SourceError: it is an error, with whatever status, or no object.
-    """
-    if answer.status in (301, 302, 307, 308, 404):
-        raise SourceError(f"there is no wiki for '{lang}' at {api.base}", kind="bad_query")
-    data = api.parse(api.checked(answer))
-    if not isinstance(data, dict):
-        raise SourceError(f"{api.name} sent no object: {answer.text[:80]!r}", kind="parse")
-    found = cast(dict[str, Any], data)
-    if "error" in found:
-        raise _error(found["error"], answer)
-    return found
-
-
-def _error(error: Any, answer: Answer) -> SourceError:
-    told = cast(dict[str, Any], error) if isinstance(error, dict) else {}
-    code = str(told.get("code", ""))
-    kind = _KINDS.get(code) or ("bad_query" if code.startswith(_OURS) else "upstream")
-    why = " ".join(str(told.get("info") or error).split())[:160]
-    return SourceError(f"mediawiki says {code}: {why}", kind=kind, retry_after=retry_after(answer.headers))
-
-
 def read_pages(data: Mapping[str, Any], *, base: str, lang: str) -> list[Passage]:
     """The passages of one answer: in the order of the search, pages that only list meanings of a name last.
 
@@ -188,8 +144,8 @@ def read_pages(data: Mapping[str, Any], *, base: str, lang: str) -> list[Passage
 
 def _place(page: Mapping[str, Any], listed: Mapping[str, tuple[int, Any]]) -> tuple[bool, int]:
     """The generator gives pages by id; `index` holds their order."""
-    index = page.get("index") or listed.get(page["title"], (len(listed) + MAX_PAGES, None))[0]
-    return "disambiguation" in page.get("pageprops", {}), int(index)
+    index: int = page.get("index") or listed.get(page["title"], (len(listed) + MAX_PAGES, None))[0]
+    return "disambiguation" in (page.get("pageprops") or ()), index
 
 
 def _passage(page: Mapping[str, Any], hit: Mapping[str, Any], *, base: str, lang: str) -> Passage:

@@ -1,0 +1,160 @@
+"""A Wikibase over HTTP: items by name, their statements, and the names of ids. At most three requests at once."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar, cast
+
+import httpx2
+
+from agent.errors import SourceError
+from agent.sources.http import Answer, Api
+from agent.sources.live.action_api import read_object
+from agent.sources.live.wikibase import Statement, entity_id, read_claims, read_statements
+
+AT_ONCE: Final = 3
+BATCH: Final = 50
+"""Ids in one request, for whoever is not logged in."""
+REMEMBERED: Final = 20_000
+_REST: Final = "/w/rest.php/wikibase/v1/entities/items"
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Found:
+    """One item that a look-up by name gave."""
+
+    id: str
+    label: str
+    description: str
+    matched: str
+    """The label or alias that fits the name."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """What an id is called."""
+
+    label: str
+    aliases: tuple[str, ...] = ()
+
+
+class WikibaseApi:
+    """Wikidata or a Wikibase of one's own."""
+
+    def __init__(self, client: httpx2.AsyncClient, *, base: str, name: str) -> None:
+        self._api = Api(client, name=name, base=base)
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._known: OrderedDict[tuple[str, str], Names] = OrderedDict()
+
+    @property
+    def base(self) -> str:
+        return self._api.base
+
+    async def find(self, name: str, *, lang: str, limit: int = 5) -> list[Found]:
+        """Items whose label or alias begins with `name`, the best known first."""
+        data = await self._action(
+            action="wbsearchentities", search=name, language=lang, uselang=lang, type="item", limit=limit
+        )
+        try:
+            return [_found(raw) for raw in data["search"]]
+        except (AttributeError, KeyError, TypeError) as error:
+            raise self._unknown(error) from error
+
+    async def statements(self, item: str) -> list[Statement]:
+        """What REST says of an item; an item that was merged is followed once."""
+        answer = await self._send(f"{_REST}/{item}/statements")
+        if answer.status == 308 and (target := _redirected(answer)):
+            answer = await self._send(f"{_REST}/{target}/statements")
+        data = self._api.parse(self._api.checked(answer))
+        try:
+            return read_statements(data)
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._unknown(error) from error
+
+    async def claims(self, items: Sequence[str]) -> dict[str, list[Statement]]:
+        """The same by the action API: one request for up to 50 items; one that is not there has no statements."""
+        data = await self._action(action="wbgetentities", ids="|".join(items[:BATCH]), props="claims")
+        try:
+            entities: dict[str, Any] = data["entities"]
+            return {item: read_claims(entities.get(item, {})) for item in items}
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._unknown(error) from error
+
+    async def names(self, ids: Iterable[str], *, lang: str, aliases: bool = False) -> dict[str, Names]:
+        """The names of ids, in the language or one that stands in for it; asked once, then remembered.
+
+        An id that has no name is left out.
+        """
+        wanted = list(dict.fromkeys(ids))
+        missing = [name for name in wanted if (lang, name) not in self._known]
+        batches = [missing[at : at + BATCH] for at in range(0, len(missing), BATCH)]
+        for found in await together(self._fetch_names(batch, lang=lang, aliases=aliases) for batch in batches):
+            self._known.update(found)
+        known = {name: self._known[lang, name] for name in wanted if (lang, name) in self._known}
+        for name in known:
+            self._known.move_to_end((lang, name))
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        return {name: names for name, names in known.items() if names.label}
+
+    async def _fetch_names(self, ids: Sequence[str], *, lang: str, aliases: bool) -> dict[tuple[str, str], Names]:
+        props = "labels|aliases" if aliases else "labels"
+        data = await self._action(
+            action="wbgetentities", ids="|".join(ids), props=props, languages=lang, languagefallback=1
+        )
+        try:
+            entities: dict[str, Any] = data["entities"]
+            return {(lang, name): _names(entities.get(name, {}), lang=lang) for name in ids}
+        except (AttributeError, KeyError, TypeError) as error:
+            raise self._unknown(error) from error
+
+    async def _action(self, **params: object) -> dict[str, Any]:
+        return read_object(self._api, await self._send("/w/api.php", format="json", **params))
+
+    async def _send(self, path: str, **params: object) -> Answer:
+        async with self._slots:
+            return await self._api.send("GET", path, params=params)
+
+    def _unknown(self, error: Exception) -> SourceError:
+        return SourceError(f"{self._api.name} sent an unknown shape ({type(error).__name__}: {error})", kind="parse")
+
+
+async def together(calls: Iterable[Awaitable[_T]]) -> list[_T]:
+    """Wait for all; where some fail, the others end too and the first failure is raised, alone."""
+
+    async def one(call: Awaitable[_T]) -> _T:
+        return await call
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(call)) for call in calls]
+    except* SourceError as failed:
+        first = failed
+        while isinstance(first, BaseExceptionGroup):
+            first = first.exceptions[0]
+        raise first from None
+    return [task.result() for task in tasks]
+
+
+def _found(raw: Mapping[str, Any]) -> Found:
+    match: Mapping[str, Any] = raw.get("match") or {}
+    label = str(raw.get("label") or raw["id"])
+    return Found(str(raw["id"]), label, str(raw.get("description") or ""), str(match.get("text") or label))
+
+
+def _names(raw: Mapping[str, Any], *, lang: str) -> Names:
+    labels = _by_language(raw.get("labels"))
+    label: Any = labels.get(lang) or next(iter(labels.values()), None)
+    aliases: Any = _by_language(raw.get("aliases")).get(lang)
+    return Names(str(label["value"]) if label else "", tuple(str(alias["value"]) for alias in aliases or ()))
+
+
+def _by_language(raw: object) -> dict[str, Any]:
+    return cast(dict[str, Any], raw) if isinstance(raw, dict) else {}  # PHP writes an empty object as an empty list
+
+
+def _redirected(answer: Answer) -> str:
+    place = answer.headers.get("location", "").partition("/statements")[0]
+    return entity_id(place)
