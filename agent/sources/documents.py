@@ -1,38 +1,47 @@
-"""Documents on disk as passages: JSON lines, plain text, Markdown, and folders of them. Nothing is indexed here."""
+"""Documents on disk as passages: JSON lines, text, Markdown, HTML and PDF, and folders of them.
+
+Nothing is indexed here. What a folder holds beside them is passed over, and said; so is a file that cannot be read.
+"""
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from agent.errors import CorpusError
+from agent.sources.extract import Extracted, ExtractError, decode
+from agent.sources.reader import MAX_BYTES, FileReader
+from agent.sources.split import split_markdown, split_page, split_text
 
-LINES: Final = ".jsonl"
-TEXT: Final = frozenset({".txt", ".text"})
-MARKDOWN: Final = frozenset({".md", ".markdown"})
-SUFFIXES: Final = frozenset({LINES, *TEXT, *MARKDOWN})
-KINDS: Final = "JSON lines (.jsonl), plain text (.txt) or Markdown (.md)"
+SUFFIXES: Final = {
+    ".jsonl": "lines",
+    ".txt": "text",
+    ".text": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".pdf": "pdf",
+}
+KINDS: Final = "JSON lines (.jsonl), plain text (.txt), Markdown (.md), HTML (.html) or PDF (.pdf)"
 
-PASSAGE_CHARS: Final = 1000
-"""Aim for the pieces of text and Markdown files: about the 100–150 words that retrievers are usually given."""
 RECORD_CHARS: Final = 4000
 """A longer text of a JSON line is cut: a passage that fits into no round's budget could never be shown."""
+READING: Final = 2
+"""Raised whenever the same file would give other passages than before: what an older index kept is read anew."""
 
 _MEND: Final = 'each line must be one object like {"id": "…", "title": "…", "text": "…"}'
-_DATE = re.compile(r"\d{4}(-\d\d(-\d\d([T ].*)?)?)?")
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*")
-_FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
-_PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
-_SPACES = re.compile(r"\s*")
-_BETWEEN_WORDS = re.compile(r"\s+")
-_SENTENCE_END = re.compile(r"[.!?]['\")\]]*\s+|\n")
+_ISO: Final = re.compile(r"\d{4}(-\d\d(-\d\d([T ].*)?)?)?")
 
 
-class Document(BaseModel):
-    """One passage of a corpus. Fields that nobody asks for are left out."""
+class Record(BaseModel):
+    """One JSON line. Fields that nobody asks for are left out."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
@@ -53,43 +62,108 @@ class Document(BaseModel):
     @field_validator("date")
     @classmethod
     def _iso(cls, value: str) -> str:
-        if value and not _DATE.fullmatch(value):
+        if value and not _ISO.fullmatch(value):
             raise ValueError(f"{value!r} is no ISO date like 2026-03-02")
         return value
 
 
-def document_files(paths: Sequence[Path]) -> list[Path]:
+class Document(Record):
+    """One passage of a corpus, and where it stands."""
+
+    document: str = ""
+    """Id of the record, or path of the file, that it is a part of."""
+    start: int = 0
+    end: int = 0
+    """Its characters in the text of that record or file: text[start:end]."""
+    page: int = 0
+    """The page of a PDF that it begins on, from 1."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file with documents."""
+
+    path: Path
+    name: str
+    """Short, and no other file's: its path below the folder that was named."""
+
+    @property
+    def kind(self) -> str:
+        return SUFFIXES[self.path.suffix.lower()]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """One file that gives no passages."""
+
+    name: str
+    reason: Literal["kind", "questions", "unreadable"]
+    why: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """What there is to read."""
+
+    files: tuple[SourceFile, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def find_files(paths: Sequence[Path], *, leave_out: Path | None = None) -> Found:
     """Every file with documents, folders searched through, in a fixed order.
 
-    A list of questions often lies beside its documents: in a folder it is passed over.
+    A list of questions often lies beside its documents: in a folder it is passed over, as is what is hidden.
+
+    Args:
+        paths: files and folders.
+        leave_out: a folder that is passed over wherever it lies: the index itself.
 
     Raises:
         CorpusError: a path is missing or of no known kind, or a folder holds no documents.
     """
-    files: list[Path] = []
+    files: dict[Path, SourceFile] = {}
+    skipped: list[Skipped] = []
     for path in paths:
         if path.is_dir():
-            there = sorted(p for p in path.rglob("*") if _wanted(p.relative_to(path)) and p.is_file())
-            inside = [p for p in there if not _asks(p)]
+            inside, passed_over = _search(path, leave_out)
             if not inside:
                 raise CorpusError(f"the folder {path} holds no documents: put {KINDS} there")
-            files += inside
+            skipped += passed_over
         elif not path.exists():
             raise CorpusError(f"there is no file or folder {path}")
         elif path.suffix.lower() not in SUFFIXES:
             raise CorpusError(f"{path} cannot be read as documents: give {KINDS}")
         else:
-            files.append(path)
-    return list(dict.fromkeys(files))
+            inside = [SourceFile(path, path.name)]
+        for file in inside:
+            files.setdefault(file.path.resolve(), file)
+    names = Counter(file.name for file in files.values())
+    named = (f if names[f.name] == 1 else SourceFile(f.path, f.path.as_posix()) for f in files.values())
+    return Found(tuple(named), tuple(skipped))
 
 
-def _wanted(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES and not any(part.startswith(".") for part in path.parts)
+def _search(folder: Path, leave_out: Path | None) -> tuple[list[SourceFile], list[Skipped]]:
+    files: list[SourceFile] = []
+    skipped: list[Skipped] = []
+    without = leave_out.resolve() if leave_out else None
+    for path in sorted(folder.rglob("*")):
+        below = path.relative_to(folder)
+        if any(part.startswith(".") for part in below.parts) or not path.is_file():
+            continue
+        if without and path.resolve().is_relative_to(without):
+            continue
+        if path.suffix.lower() not in SUFFIXES:
+            skipped.append(Skipped(below.as_posix(), "kind", path.suffix.lower() or "no suffix"))
+        elif _asks(path):
+            skipped.append(Skipped(below.as_posix(), "questions", "it is a list of questions"))
+        else:
+            files.append(SourceFile(path, below.as_posix()))
+    return files, skipped
 
 
 def _asks(file: Path) -> bool:
     """Whether the first line is a question."""
-    if file.suffix.lower() != LINES:
+    if file.suffix.lower() != ".jsonl":
         return False
     try:
         with file.open("rb") as lines:
@@ -99,67 +173,87 @@ def _asks(file: Path) -> bool:
     return isinstance(first, dict) and "question" in first and "text" not in first
 
 
-def read_documents(paths: Sequence[Path], *, tick: Callable[[int], None] = lambda _: None) -> Iterator[Document]:
-    """Read every document, cut into passages.
+Tick = Callable[[int], None]
+"""Is told how many bytes were read since the last call."""
 
-    A passage of a text file has the id `NAME#START-END`, places in characters; a part of a long JSON line has
-    `ID#START-END`. The text is what stands there, unchanged.
 
-    Args:
-        paths: files and folders.
-        tick: is told how many bytes were read since the last call.
+def read_file(file: SourceFile, reader: FileReader, *, tick: Tick = lambda _: None) -> Iterator[Document]:
+    """Read one file, cut into passages. `tick` hears of JSON lines only; any other file is read at once.
+
+    A short JSON line keeps its id; the parts of a long one are `ID#1`, `ID#2`, …, the passages of any other file
+    `NAME#1`, … Only the first step can find that the file cannot be read: then nothing was given.
 
     Raises:
-        CorpusError: a file or a line that cannot be read, an id that stands twice, or no documents at all.
+        ExtractError: the file has no text that can be read.
+        CorpusError: a JSON line that is no document.
     """
-    seen: set[str] = set()
-    for file, name in _named(document_files(paths)):
-        for document, where in _read_file(file, name, tick):
-            if document.id in seen:
-                raise CorpusError(f"{where}: the id {document.id!r} stands twice; give every document its own")
-            seen.add(document.id)
-            yield from _cut(document)
-    if not seen:
-        raise CorpusError(f"there are no documents in {', '.join(map(str, paths))}")
-
-
-def _named(files: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    """Each file with a short name that no other has: its last parts."""
-    names = [file.name for file in files]
-    for file, name in zip(files, names, strict=True):
-        yield file, name if names.count(name) == 1 else file.as_posix()
-
-
-def _read_file(file: Path, name: str, tick: Callable[[int], None]) -> Iterator[tuple[Document, str]]:
-    if file.suffix.lower() == LINES:
-        yield from _read_lines(file, tick)
+    if file.kind == "lines":
+        yield from _read_lines(file.path, tick)
         return
+    found = reader.read(file.path, file.kind) if file.kind in ("html", "pdf") else _read_text(file.path)
+    title = found.title or file.path.stem
+    number = 0
+    for heading, start, end in _sections(found, file.kind, title):
+        for at, to in split_text(found.text, start, end):
+            number += 1
+            yield Document(
+                id=f"{file.name}#{number}",
+                title=heading,
+                text=found.text[at:to],
+                url=found.url,
+                date=found.date,
+                document=file.name,
+                start=at,
+                end=to,
+                page=found.page(at),
+            )
+    if not number:
+        raise ExtractError("it is empty")
+
+
+def _sections(found: Extracted, kind: str, title: str) -> Iterator[tuple[str, int, int]]:
+    match kind:
+        case "markdown":
+            return split_markdown(found.text, title)
+        case "html":
+            return split_page(found.text, title)
+        case _:
+            return iter([(title, 0, len(found.text))])
+
+
+def _read_text(file: Path) -> Extracted:
     try:
-        text = file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CorpusError(f"{file} cannot be read as UTF-8 text: {error}") from error
-    sections = split_markdown if file.suffix.lower() in MARKDOWN else _one_section
-    for title, start, end in sections(text, file.stem):
-        for at, to in split_text(text, start, end):
-            yield Document(id=f"{name}#{at}-{to}", title=title, text=text[at:to]), str(file)
-    tick(file.stat().st_size)
+        if file.stat().st_size > MAX_BYTES:
+            raise ExtractError(f"it is larger than {MAX_BYTES >> 20} MB")
+        raw = file.read_bytes()
+    except OSError as error:
+        raise ExtractError(f"it cannot be opened: {error.strerror or error}") from error
+    return Extracted(decode(raw).replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def _read_lines(file: Path, tick: Callable[[int], None]) -> Iterator[tuple[Document, str]]:
+def _read_lines(file: Path, tick: Tick) -> Iterator[Document]:
+    for number, line in numbered_lines(file):
+        tick(len(line))
+        if content := line.removeprefix(b"\xef\xbb\xbf").strip():
+            yield from _cut(_parse(content, f"{file}, line {number}"))
+
+
+def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file, counted from 1.
+
+    Raises:
+        CorpusError: the file cannot be read.
+    """
     try:
         with file.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                tick(len(line))
-                if content := line.removeprefix(b"\xef\xbb\xbf").strip():
-                    where = f"{file}, line {number}"
-                    yield _parse(content, where), where
+            yield from enumerate(lines, start=1)
     except OSError as error:
-        raise CorpusError(f"{file} cannot be read: {error}") from error
+        raise CorpusError(f"{file} cannot be read: {error.strerror or error}") from error
 
 
-def _parse(line: bytes, where: str) -> Document:
+def _parse(line: bytes, where: str) -> Record:
     try:
-        return Document.model_validate_json(line)
+        return Record.model_validate_json(line)
     except ValidationError as error:
         raise CorpusError(f"{where}: {line_problem(error)}; {_MEND}") from error
 
@@ -179,59 +273,11 @@ def line_problem(error: ValidationError) -> str:
             return f"the field {field!r} cannot be used: {first['msg'].removeprefix('Value error, ')}"
 
 
-def _cut(document: Document) -> Iterator[Document]:
-    if len(document.text) <= RECORD_CHARS:
-        yield document
+def _cut(record: Record) -> Iterator[Document]:
+    whole = Document.model_construct(None, **dict(record), document=record.id, start=0, end=len(record.text), page=0)
+    if len(record.text) <= RECORD_CHARS:
+        yield whole
         return
-    for start, end in split_text(document.text, 0, len(document.text)):
-        yield document.model_copy(update={"id": f"{document.id}#{start}-{end}", "text": document.text[start:end]})
-
-
-def _one_section(text: str, title: str) -> Iterator[tuple[str, int, int]]:
-    yield title, 0, len(text)
-
-
-def split_markdown(text: str, name: str) -> Iterator[tuple[str, int, int]]:
-    """Give (title, start, end) of what stands under each heading; the title is the path of headings down to it."""
-    path: list[tuple[int, str]] = []
-    start, at, fence = 0, 0, ""
-    for line in text.splitlines(keepends=True):
-        mark = _FENCE.match(line)
-        if mark and (not fence or (mark[1].startswith(fence) and not line[mark.end() :].strip())):
-            fence = "" if fence else mark[1]
-        heading = None if fence else _HEADING.fullmatch(line.rstrip("\r\n"))
-        if heading:
-            yield _title(path, name), start, at
-            level = len(heading[1])
-            path = [*((depth, title) for depth, title in path if depth < level), (level, heading[2])]
-            start = at + len(line)
-        at += len(line)
-    yield _title(path, name), start, at
-
-
-def _title(path: Sequence[tuple[int, str]], name: str) -> str:
-    return " › ".join(title for _, title in path if title) or name
-
-
-def split_text(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Cut text[start:end] into pieces of at most `PASSAGE_CHARS`.
-
-    It cuts after a paragraph where it can, else after a sentence, else between words; no piece is only white space
-    or has any at its ends.
-    """
-    pieces: list[tuple[int, int]] = []
-    while (start := cast(re.Match[str], _SPACES.match(text, start, end)).end()) < end:
-        stop = end if end - start <= PASSAGE_CHARS else _last_break(text, start)
-        piece = text[start:stop].rstrip()
-        pieces.append((start, start + len(piece)))
-        start = stop
-    return pieces
-
-
-def _last_break(text: str, start: int) -> int:
-    """Where the piece that begins at `start` ends: at the best kind of break in its second half."""
-    middle, limit = start + PASSAGE_CHARS // 2, start + PASSAGE_CHARS
-    for ends in (_PARAGRAPH_END, _SENTENCE_END, _BETWEEN_WORDS):
-        if found := [match.end() for match in ends.finditer(text, middle, limit)]:
-            return found[-1]
-    return limit
+    for number, (start, end) in enumerate(split_text(record.text, 0, len(record.text)), start=1):
+        part = {"id": f"{record.id}#{number}", "text": record.text[start:end], "start": start, "end": end}
+        yield whole.model_copy(update=part)

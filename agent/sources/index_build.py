@@ -1,0 +1,215 @@
+"""Builds an index folder out of documents. What an older index has of files that did not change is kept.
+
+Passages come from the older index or from the files, in the order of the files; then BM25 is made of all of them
+anew, which costs seconds where reading costs minutes; vectors are kept by the text that they were made of.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Final, Literal
+
+import numpy as np
+
+from agent.errors import CorpusError
+from agent.sources.ann import Kind
+from agent.sources.bm25 import Bm25Index
+from agent.sources.dense import DENSE, DenseCard, build_dense, discard
+from agent.sources.documents import Document, Found, Skipped, find_files
+from agent.sources.encoder import Encoder
+from agent.sources.gathering import Gathering, Older
+from agent.sources.index_folder import (
+    INDEX,
+    OFFSETS,
+    RECORDS,
+    TITLE_WEIGHT,
+    VECTORS,
+    Card,
+    locked,
+    new_building,
+    new_data_name,
+    publish,
+    refuse_strange,
+    sweep,
+)
+from agent.sources.records import Records
+
+Stage = Literal["reading", "indexing", "encoding", "writing"]
+Progress = Callable[[Stage, int, int], None]
+"""Is told how far the building came: the stage, how much is done, of how much: bytes of input while reading, passages
+while indexing and encoding, steps while writing."""
+
+_TOLD_EVERY: Final = 1000
+
+
+def silent(stage: Stage, done: int, total: int) -> None:
+    """Nobody watches."""
+
+
+@dataclass(frozen=True)
+class Dense:
+    """How passages are to be found by their meaning."""
+
+    model: str
+    """A folder, the name of a packaged model, or a name on the Hugging Face hub."""
+    ann: Kind | None = None
+    """None: what fits the size."""
+    encoder: Encoder | None = None
+    """The model, if it is loaded already."""
+
+    def load(self) -> Encoder:
+        return self.encoder or Encoder.load(self.model)
+
+    def made(self, card: DenseCard | None) -> bool:
+        """Whether an index is what is wanted, as far as one can tell without loading the model."""
+        if card is None or card.model != self.model or (self.ann and card.index.kind != self.ann):
+            return False
+        return self.encoder is None or self.encoder.fingerprint == card.fingerprint
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a build did."""
+
+    card: Card
+    new: int
+    changed: int
+    removed: int
+    kept: int
+    """Files, as the three before it: of this many nothing was read again."""
+    skipped: tuple[Skipped, ...]
+    """Files that give no passages."""
+    seconds: float
+
+
+def build_index(
+    paths: Sequence[Path],
+    out: Path,
+    *,
+    dense: Dense | None = None,
+    strict: bool = False,
+    wait: bool = False,
+    progress: Progress = silent,
+) -> Card:
+    """As `update_index`, for who wants the card only."""
+    return update_index(paths, out, dense=dense, strict=strict, wait=wait, progress=progress).card
+
+
+def update_index(
+    paths: Sequence[Path],
+    out: Path,
+    *,
+    dense: Dense | None = None,
+    strict: bool = False,
+    wait: bool = False,
+    progress: Progress = silent,
+) -> Outcome:
+    """Index documents into the folder `out`. Whatever ends the work before leaves the index that was there.
+
+    Args:
+        paths: files and folders.
+        out: of an index that is there, what did not change is kept; the result is the same as without it.
+        dense: how to find passages by their meaning, too.
+        strict: stop at a file that cannot be read, instead of going on without it.
+        wait: wait for another build of this index, instead of refusing.
+        progress: is told how far it came.
+
+    Raises:
+        CorpusError: documents that cannot be read, or `out` holds something that is no index, or is being written.
+        SetupError: the dense model cannot be loaded, or the kind of index needs more passages.
+    """
+    refuse_strange(out)
+    found = find_files(paths, leave_out=out)
+    try:
+        with locked(out, wait=wait):
+            return _update(found, out, dense, strict, progress)
+    except OSError as error:
+        raise CorpusError(f"the index cannot be written to {out}: {error}") from error
+
+
+def _update(found: Found, out: Path, dense: Dense | None, strict: bool, progress: Progress) -> Outcome:
+    """Build under the lock of the folder."""
+    started = perf_counter()
+    older = Older.open(out)
+    sweep(out, keep=older.card.data if older else None)
+    gathering = Gathering(found, older, strict=strict, tick=lambda done, total: progress("reading", done, total))
+    if older and gathering.unchanged and (dense.made(older.card.dense) if dense else older.card.dense is None):
+        gathering.keep_all()
+        card = older.card
+    else:
+        building = new_building(out)
+        try:
+            card = _write(building, out, gathering, older, dense, progress)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+    return Outcome(
+        card,
+        new=gathering.counts["new"],
+        changed=gathering.counts["changed"],
+        removed=gathering.removed,
+        kept=gathering.counts["kept"],
+        skipped=tuple(gathering.skipped),
+        seconds=perf_counter() - started,
+    )
+
+
+def _write(
+    building: Path, out: Path, gathering: Gathering, older: Older | None, dense: Dense | None, progress: Progress
+) -> Card:
+    gathering.write(building)
+    rows = gathering.rows
+    with Records(building / RECORDS, np.load(building / OFFSETS, mmap_mode="r")) as stored:
+        index = Bm25Index.build(_watched("indexing", (_weighted(d) for d in stored), rows, progress))
+        index.save(building / INDEX)
+        del index  # it need not be in memory beside a model
+        dense_card = _write_dense(building, out, stored, older, dense, progress) if dense else None
+    progress("writing", 0, 1)
+    card = Card(
+        data=new_data_name(),
+        documents=rows,
+        sources=sum(entry.rows > 0 for entry in gathering.entries),
+        dated=gathering.dated,
+        with_url=gathering.with_url,
+        sha256=gathering.sha256,
+        files=_sizes(building),
+        dense=dense_card,
+    )
+    publish(building, out, card)
+    discard(out / VECTORS)
+    progress("writing", 1, 1)
+    return card
+
+
+def _write_dense(
+    building: Path, out: Path, stored: Records, older: Older | None, dense: Dense, progress: Progress
+) -> DenseCard:
+    progress("encoding", 0, len(stored))
+    return build_dense(
+        ((document.title, document.text) for document in stored),
+        building / DENSE,
+        count=len(stored),
+        encoder=dense.load(),
+        kind=dense.ann,
+        older=older.folder / DENSE if older else None,
+        log=out / VECTORS,
+        progress=lambda done, total: progress("encoding", done, total),
+    )
+
+
+def _watched(stage: Stage, texts: Iterator[str], total: int, progress: Progress) -> Iterator[str]:
+    for done, text in enumerate(texts):
+        if done % _TOLD_EVERY == 0:
+            progress(stage, done, total)
+        yield text
+    progress(stage, total, total)
+
+
+def _weighted(document: Document) -> str:
+    """What is indexed of a passage."""
+    return f"{document.title} " * TITLE_WEIGHT + document.text
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    return {p.relative_to(folder).as_posix(): p.stat().st_size for p in sorted(folder.rglob("*")) if p.is_file()}

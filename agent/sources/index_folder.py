@@ -1,0 +1,293 @@
+"""An index folder: its card, its lock, and how a new index takes the place of an older one in one step.
+
+    DIR/index.json       the card: what the index holds, and in which data folder; replaced in one step
+    DIR/data-1a2b3c4d/   documents.jsonl, offsets.npy, files.jsonl, bm25/, dense/: written once, never changed
+    DIR/.lock            held by the one build that may write; removed at its end
+    DIR/.building-…/     what a build has not finished; the next one removes it
+    DIR/.vectors/        what a killed build had encoded; the next one goes on from there
+
+A reader sees the older index or the newer one, whole, whenever it opens: there is no moment without one.
+"""
+
+import json
+import os
+import shutil
+import sys
+import uuid
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Final
+
+from pydantic import BaseModel
+
+from agent.errors import CorpusError
+from agent.evidence import Frozen
+from agent.sources.bm25 import K1, B
+from agent.sources.dense import DenseCard
+from agent.sources.documents import READING, RECORD_CHARS
+from agent.sources.split import PASSAGE_CHARS
+
+CARD: Final = "index.json"
+RECORDS: Final = "documents.jsonl"
+OFFSETS: Final = "offsets.npy"
+FILES: Final = "files.jsonl"
+INDEX: Final = "bm25"
+VECTORS: Final = ".vectors"
+FORMAT: Final = 2
+TITLE_WEIGHT: Final = 2
+"""How often a title counts: what a document is about matters more than what it mentions."""
+
+_LOCK: Final = ".lock"
+_DATA: Final = "data-"
+_BUILDING: Final = ".building-"
+_NEXT_CARD: Final = ".index.json"
+_VERSION_1: Final = (RECORDS, OFFSETS, INDEX)
+"""What the first version kept beside its card."""
+
+
+class Card(Frozen):
+    """What an index folder says of itself."""
+
+    version: int = FORMAT
+    data: str
+    """Name of the folder that holds the index."""
+    documents: int
+    """Files and JSON lines are cut into passages; this counts what is searched and shown."""
+    sources: int
+    """Files that these come from."""
+    dated: int
+    with_url: int
+    sha256: str
+    """Of the documents' file: two indices with the same hash hold the same."""
+    files: dict[str, int]
+    """Every file of the data folder, with its size in bytes."""
+    reading: int = READING
+    """How files were read and cut: where it changes, nothing of an older index is kept."""
+    passage_chars: int = PASSAGE_CHARS
+    record_chars: int = RECORD_CHARS
+    k1: float = K1
+    b: float = B
+    title_weight: int = TITLE_WEIGHT
+    dense: DenseCard | None = None
+    """Where passages are found by their meaning, too."""
+
+    @property
+    def kept(self) -> tuple[int, int, int]:
+        """What must be the same for passages of an older index to be kept."""
+        return (self.reading, self.passage_chars, self.record_chars)
+
+
+class _Version(BaseModel):
+    """What a card of any version has."""
+
+    version: int
+
+
+class Entry(Frozen):
+    """What an index keeps of one file that it read."""
+
+    name: str
+    path: str
+    size: int
+    mtime_ns: int
+    read_ns: int
+    """When it was read, in nanoseconds: a change right after that may not show in the time of the file."""
+    sha256: str
+    rows: int
+    """Passages; those of one file lie together."""
+    why: str = ""
+    """Why there are none."""
+
+
+def read_card(folder: Path) -> Card:
+    """Read the card of an index folder and look whether its files are all there.
+
+    Raises:
+        CorpusError: the folder is no index, one of another version, or a damaged one.
+    """
+    card = _parse_card(folder)
+    while missing := _missing(folder, card):
+        again = _parse_card(folder)
+        if again.data == card.data:
+            raise CorpusError(
+                f"the index in {folder} is damaged: {missing} is missing or has another size; {_mend(folder)}"
+            )
+        card = again  # a build has put another one in its place just now
+    return card
+
+
+def _parse_card(folder: Path) -> Card:
+    if not folder.is_dir():
+        raise CorpusError(f"there is no index folder {folder}; {_mend(folder)}")
+    if not (folder / CARD).is_file():
+        raise CorpusError(f"the folder {folder} is no index: it has no {CARD}; {_mend(folder)}")
+    try:
+        content = (folder / CARD).read_bytes()
+        if (version := _Version.model_validate_json(content).version) != FORMAT:
+            raise CorpusError(
+                f"the index in {folder} has the version {version}, this one reads {FORMAT}; {_mend(folder)}"
+            )
+        return Card.model_validate_json(content)
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"the index in {folder} is damaged: {CARD} cannot be read; {_mend(folder)}") from error
+
+
+def _mend(folder: Path) -> str:
+    return f"build it with: cairn index build CORPUS --out {folder}"
+
+
+def _missing(folder: Path, card: Card) -> str:
+    for name, size in card.files.items():
+        try:
+            fits = (folder / card.data / name).stat().st_size == size
+        except OSError:
+            fits = False
+        if not fits:
+            return name
+    return ""
+
+
+def read_entries(folder: Path, card: Card) -> list[Entry]:
+    """What the index keeps of each file, in the order of its passages.
+
+    Raises:
+        CorpusError: the list is damaged.
+    """
+    try:
+        lines = (folder / card.data / FILES).read_bytes().splitlines()
+        return [Entry.model_validate_json(line) for line in lines]
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"the index in {folder} is damaged: {FILES} cannot be read; {_mend(folder)}") from error
+
+
+def refuse_strange(out: Path) -> None:
+    """Never write where something else lies.
+
+    Raises:
+        CorpusError: the folder is a file, or holds what is no index.
+    """
+    if out.exists() and not out.is_dir():
+        raise CorpusError(f"{out} is a file; choose a folder for the index")
+    if not out.is_dir():
+        return
+    strange = [path.name for path in out.iterdir() if not _ours(path.name)]
+    if strange and not _is_card(out / CARD):
+        raise CorpusError(f"the folder {out} holds something else; choose a new one for the index")
+
+
+def _ours(name: str) -> bool:
+    return name in (_LOCK, _NEXT_CARD, VECTORS, CARD) or name.startswith((_DATA, _BUILDING))
+
+
+def _is_card(path: Path) -> bool:
+    """Whether it is a card of any version, or was one before it was damaged."""
+    try:
+        card = json.loads(path.read_bytes())
+    except ValueError:
+        return True
+    except OSError:
+        return False
+    return isinstance(card, dict) and "version" in card
+
+
+@contextmanager
+def locked(folder: Path, *, wait: bool = False) -> Generator[None]:
+    """Be the only one who writes into an index folder, which is made if it is not there.
+
+    Raises:
+        CorpusError: another process writes there, and `wait` is not set.
+        OSError: the folder cannot be made.
+    """
+    made = not folder.exists()
+    lock = folder / _LOCK
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            file = lock.open("ab")
+        except FileNotFoundError:
+            continue  # another build has just failed and removed the folder
+        if not _take(file, wait=wait):
+            file.close()
+            raise CorpusError(f"another build is writing to {folder}; wait until it has ended")
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
+                break
+        file.close()  # who held it before has removed it
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            lock.unlink()
+        file.close()
+        if made:
+            with suppress(OSError):
+                folder.rmdir()  # only an empty one can be removed
+
+
+def _take(file: IO[bytes], *, wait: bool) -> bool:
+    """Lock an open file; the system lets go of it when the process ends, however it ends."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def new_building(folder: Path) -> Path:
+    """A folder to write the next index into."""
+    building = folder / f"{_BUILDING}{uuid.uuid4().hex[:8]}"
+    building.mkdir()
+    return building
+
+
+def new_data_name() -> str:
+    return f"{_DATA}{uuid.uuid4().hex[:8]}"
+
+
+def publish(building: Path, folder: Path, card: Card) -> None:
+    """Put a finished index in the place of the older one."""
+    for path in building.rglob("*"):
+        if path.is_file():
+            _sync(path)
+    building.rename(folder / card.data)
+    following = folder / _NEXT_CARD
+    following.write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    _sync(following)
+    following.replace(folder / CARD)
+    _sync(folder)
+    sweep(folder, keep=card.data)
+    for name in _VERSION_1:
+        _remove(folder / name)
+
+
+def sweep(folder: Path, *, keep: str | None) -> None:
+    """Remove what killed builds and older indices left; who holds an old one open goes on with it."""
+    for path in folder.iterdir():
+        if path.name.startswith((_DATA, _BUILDING)) and path.name != keep:
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """Have the disk keep what was written, also where the power fails."""
+    if sys.platform == "win32" and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

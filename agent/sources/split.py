@@ -1,0 +1,70 @@
+"""Long texts as pieces of the length of a passage, each known by its offsets. The text itself is never changed."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, cast
+
+PASSAGE_CHARS: Final = 1000
+"""Aim for the pieces of a file: about the 100–150 words that retrievers are usually given."""
+
+_HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*")
+_FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
+_PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
+_SPACES = re.compile(r"\s*")
+_BETWEEN_WORDS = re.compile(r"\s+")
+_SENTENCE_END = re.compile(r"[.!?]['\")\]]*\s+|[。！？]|\n")
+_BETWEEN_TITLES: Final = " › "
+
+
+def split_markdown(text: str, name: str) -> Iterator[tuple[str, int, int]]:
+    """Give (title, start, end) of what stands under each heading; the title is the path of headings down to it."""
+    path: list[tuple[int, str]] = []
+    start, at, fence = 0, 0, ""
+    for line in text.splitlines(keepends=True):
+        mark = _FENCE.match(line)
+        if mark and (not fence or (mark[1].startswith(fence) and not line[mark.end() :].strip())):
+            fence = "" if fence else mark[1]
+        heading = None if fence else _HEADING.fullmatch(line.rstrip("\r\n"))
+        if heading:
+            yield _title(path, name), start, at
+            level = len(heading[1])
+            path = [*((depth, title) for depth, title in path if depth < level), (level, heading[2])]
+            start = at + len(line)
+        at += len(line)
+    yield _title(path, name), start, at
+
+
+def _title(path: Sequence[tuple[int, str]], name: str) -> str:
+    return _BETWEEN_TITLES.join(title for _, title in path if title) or name
+
+
+def split_page(text: str, title: str) -> Iterator[tuple[str, int, int]]:
+    """As `split_markdown`, of a page that has a title beside its headings: it comes first, unless they repeat it."""
+    for path, start, end in split_markdown(text, title):
+        first, *below = path.split(_BETWEEN_TITLES)
+        repeats = first in title or title in first
+        yield _BETWEEN_TITLES.join([title, *below] if repeats else [title, path]), start, end
+
+
+def split_text(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Cut text[start:end] into pieces of at most `PASSAGE_CHARS`.
+
+    It cuts after a paragraph where it can, else after a sentence, else between words; no piece is only white space
+    or has any at its ends.
+    """
+    pieces: list[tuple[int, int]] = []
+    while (start := cast(re.Match[str], _SPACES.match(text, start, end)).end()) < end:
+        stop = end if end - start <= PASSAGE_CHARS else _last_break(text, start)
+        piece = text[start:stop].rstrip()
+        pieces.append((start, start + len(piece)))
+        start = stop
+    return pieces
+
+
+def _last_break(text: str, start: int) -> int:
+    """Where the piece that begins at `start` ends: at the best kind of break in its second half."""
+    middle, limit = start + PASSAGE_CHARS // 2, start + PASSAGE_CHARS
+    for ends in (_PARAGRAPH_END, _SENTENCE_END, _BETWEEN_WORDS):
+        if found := [match.end() for match in ends.finditer(text, middle, limit)]:
+            return found[-1]
+    return limit
