@@ -59,7 +59,7 @@ class SearxngSource:
 
         Args:
             client: shared; who made it closes it.
-            base: of the instance, for example http://127.0.0.1:8888.
+            base: of the instance, for example http://127.0.0.1:8888, or http://name:password@searx.example.org.
             topic: what is searched, and the name of the source that passages carry.
             limits: for whoever guards this source.
             now: the time that relative dates count from.
@@ -69,7 +69,8 @@ class SearxngSource:
         """
         if not url_of(base):
             raise SetupError("SearXNG needs the URL of an instance, for example http://127.0.0.1:8888")
-        self._api = Api(client, name=self.name, base=base.strip())
+        base = base.strip()
+        self._api = Api(client, name=self.name, base=base, secret=httpx2.URL(base).password)
         self._topic: Topic = topic
         self._now = now
         self.limits = limits or (NEWS_LIMITS if topic == "news" else LIMITS)

@@ -157,12 +157,12 @@ class TavilySource:
 
 
 class _Shared(httpx2.AsyncBaseTransport):
-    """Sends the library's requests over the shared client, and gives it only answers that are JSON with status 200."""
+    """Sends the library's requests over the shared client, and gives it only answers that it can read: JSON objects."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         answer = self._api.checked(await self._api.exchange(request))
-        self._api.parse(answer)
+        object_of(self._api.parse(answer), by=self._api.name)
         return httpx2.Response(200, content=answer.body)
