@@ -1,0 +1,119 @@
+"""`cairn doctor`: look at everything that is configured, and say what is wrong and what mends it."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.text import Text
+
+from agent.cli.console import messages, note, output, print_json, printable
+from agent.cli.options import (
+    BaseUrlOption,
+    CheckpointOption,
+    ConfigOption,
+    CorpusOption,
+    JsonOption,
+    ModelOption,
+    PolicyOption,
+    SourcesOption,
+    WorldOption,
+)
+
+if TYPE_CHECKING:
+    from agent.doctor import Check, Finding
+
+_MARKS: Final = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "bold red"), "skip": ("·", "dim")}
+
+
+def register(app: typer.Typer) -> None:
+    """Add `doctor`."""
+    app.command("doctor")(doctor)
+
+
+def doctor(
+    *,
+    policy: PolicyOption = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    checkpoint: CheckpointOption = None,
+    sources: SourcesOption = None,
+    corpus: CorpusOption = None,
+    world: WorldOption = None,
+    host: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Where the server would listen.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Its port.")] = None,
+    probe: Annotated[
+        bool, typer.Option("--probe", help="Ask paid back ends one question each; it says before what that costs.")
+    ] = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check every source, index, engine and place that is configured.
+
+    Each one gets a mark, a sentence, and the mend where something is wrong:
+    keys and what is left of their quotas, addresses that are not reached,
+    damaged files, a port that is taken, a full disk. It costs nothing, unless
+    you say --probe. The exit status is 1 where something does not work.
+
+    Example: cairn doctor --corpus my-index --base-url http://127.0.0.1:11434/v1 --model qwen3:8b
+    """
+    from agent.doctor import Finding, checks_of, paid_probes
+    from agent.errors import SetupError
+    from agent.settings import load_settings
+
+    try:
+        settings = load_settings(
+            config,
+            policy=policy,
+            model=model,
+            base_url=base_url,
+            checkpoint=checkpoint,
+            sources=sources,
+            corpus=corpus,
+            world=world,
+            host=host,
+            port=port,
+        )
+    except SetupError as error:
+        _tell([Finding("settings", "bad", str(error))], as_json=as_json)
+        raise typer.Exit(1) from error
+    if probe and (costs := paid_probes(settings)):
+        each = ", ".join(f"{name} {credits:g}" for name, credits in costs.items())
+        note(f"--probe asks each paid back end one question; credits: {each}")
+    found = [_of_settings(config), *_watched(checks_of(settings, probe=probe))]
+    _tell(found, as_json=as_json)
+    if any(finding.state == "bad" for finding in found):
+        raise typer.Exit(1)
+
+
+def _of_settings(config: Path | None) -> "Finding":
+    from agent.doctor import Finding
+    from agent.settings import CONFIG_FILE
+
+    file = config or (CONFIG_FILE if CONFIG_FILE.exists() else None)
+    return Finding("settings", "ok", f"{file} can be read" if file else f"the defaults; there is no {CONFIG_FILE} here")
+
+
+def _watched(checks: "list[Check]") -> "list[Finding]":
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from agent.doctor import diagnose
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=messages(), transient=True, disable=not messages().is_terminal) as bar:
+        task = bar.add_task("looking", total=len(checks))
+        return diagnose(checks, tell=lambda _: bar.advance(task))
+
+
+def _tell(found: "list[Finding]", *, as_json: bool) -> None:
+    if as_json:
+        ok = all(finding.state != "bad" for finding in found)
+        print_json({"ok": ok, "checks": [asdict(finding) for finding in found]})
+        return
+    width = max(len(finding.name) for finding in found)
+    for finding in found:
+        mark, style = _MARKS[finding.state]
+        name = finding.name.ljust(width)
+        output().print(Text.assemble((mark, style), f" {name}  ", printable(finding.says)))
+        if finding.mend:
+            output().print(Text(f"  {' ' * width}  → {printable(finding.mend)}", style=style))

@@ -1,0 +1,144 @@
+"""Which checks the settings ask for. Nothing is looked at here."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from agent.doctor import local, remote
+from agent.doctor.run import Check, Verdict, bad, skipped, warn
+from agent.errors import SetupError
+from agent.settings import CairnSettings
+from agent.sources.base import credits_of
+from agent.sources.plugins import BUILT_IN
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from agent.sources.resilient import Backend
+
+_OPEN: Final = {"arxiv": "arxiv", "wiki": "mediawiki", "kg": "wikidata"}
+"""Sources whose one back end needs no key."""
+
+
+def checks_of(settings: CairnSettings, *, probe: bool = False) -> list[Check]:
+    """Every check that these settings ask for, in the order in which a person would look.
+
+    Args:
+        settings: what is configured.
+        probe: ask paid back ends one question each, too.
+    """
+    return [
+        Check("install", local.check_install),
+        *_policy(settings),
+        *_sources(settings, probe=probe),
+        Check("cache", partial(local.check_cache, settings.cache)),
+        Check("disk", partial(local.check_disk, settings)),
+        Check("port", partial(local.check_port, settings)),
+    ]
+
+
+def paid_probes(settings: CairnSettings) -> dict[str, float]:
+    """What `probe` would cost at most: credits of each paid back end, by its name."""
+    if not settings.is_live:
+        return {}
+    from agent.sources.http import make_client
+
+    try:  # the client is never used: it opens nothing that must be closed
+        made = _made(settings, make_client())
+    except SetupError:
+        return {}  # a key that cannot be one: its own check says so
+    return {name: cost for name, backend in made.items() if name in _wanted(settings) and (cost := credits_of(backend))}
+
+
+def _policy(settings: CairnSettings) -> list[Check]:
+    if settings.policy == "embedded":
+        policy = Check("policy", partial(local.check_checkpoint, settings))
+    else:
+        policy = Check("policy", partial(remote.check_engine, settings))
+    return [policy, Check("protocol", partial(local.check_protocol, settings))]
+
+
+def _sources(settings: CairnSettings, *, probe: bool) -> list[Check]:
+    from agent.build_sources import uses_world
+
+    checks: list[Check] = []
+    if uses_world(settings):
+        checks.append(Check("world", partial(local.check_world, settings)))
+    if settings.corpus:
+        checks.append(Check("corpus", partial(local.check_corpus, settings)))
+    if settings.kg:
+        checks.append(Check("kg", partial(local.check_graph, settings)))
+    options = {name: settings.plugins.get(name, {}) for name in _plugins(settings)}
+    checks += [Check(name, partial(local.check_plugin, name, given)) for name, given in options.items()]
+    return [*checks, *(_live(settings, probe=probe) if settings.is_live else [Check("live", _no_live)])]
+
+
+async def _no_live() -> Verdict:
+    return skipped("the live web is not searched: no key and no SearXNG URL is set, or live is false")
+
+
+def _plugins(settings: CairnSettings) -> list[str]:
+    """Those with options, and what `sources` names beside the built-in ones: where there is none, its check says so."""
+    return list(dict.fromkeys([*settings.plugins, *(name for name in settings.sources if name not in BUILT_IN)]))
+
+
+def _live(settings: CairnSettings, *, probe: bool) -> Iterator[Check]:
+    """Every back end that the settings could mean; those without their key say that they are left out."""
+    usable = settings.usable
+    for source in ("web", "news"):
+        if _asks(settings, source) and not set(_order(settings, source)) & set(usable):
+            yield Check(source, partial(_no_back_end, settings, source))
+    for name in _wanted(settings):
+        if name in _OPEN.values() or name in usable:
+            yield Check(name, partial(_back_end, settings, name, probe=probe))
+        else:
+            yield Check(name, partial(_left_out, name))
+
+
+async def _no_back_end(settings: CairnSettings, source: str) -> Verdict:
+    wanted = " or ".join(remote.needs(name) for name in _order(settings, source))
+    says, mend = f"no back end of {source} is set up", f"set {wanted}"
+    return bad(says, mend) if source in settings.sources else warn(says, mend)
+
+
+async def _left_out(name: str) -> Verdict:
+    return skipped(f"left out: {remote.needs(name)} is not set")
+
+
+async def _back_end(settings: CairnSettings, name: str, *, probe: bool) -> Verdict:
+    from agent.sources.http import make_client
+
+    async with make_client() as client:
+        backend = _made(_alone(settings, name), client)[name]
+        return await remote.check_backend(settings, backend, client, probe=probe)
+
+
+def _alone(settings: CairnSettings, name: str) -> CairnSettings:
+    """Of web and news only this back end: what is wrong with another one's key is not its fault."""
+    order = {source: (name,) if name in _order(settings, source) else () for source in ("web", "news")}
+    return settings.model_copy(update=order)
+
+
+def _made(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, Backend]":
+    """The back ends by their names; one that serves two sources stands here once."""
+    from agent.backends import backends_of
+
+    return {backend.name: backend for made in backends_of(settings, client).values() for backend in made}
+
+
+def _wanted(settings: CairnSettings) -> list[str]:
+    """Names of the back ends that the wanted sources may ask."""
+    names = [name for source in ("web", "news") if _asks(settings, source) for name in _order(settings, source)]
+    names += [name for source, name in _OPEN.items() if _asks(settings, source)]
+    return list(dict.fromkeys(names))
+
+
+def _order(settings: CairnSettings, source: str) -> tuple[str, ...]:
+    return settings.web if source == "web" else settings.news
+
+
+def _asks(settings: CairnSettings, source: str) -> bool:
+    """Whether the live form of a source is used."""
+    if source == "kg" and settings.kg is not None:
+        return False
+    return not settings.sources or source in settings.sources or "all" in settings.sources

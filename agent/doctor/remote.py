@@ -1,0 +1,190 @@
+"""Checks of what is reached over the network: the engine behind the policy, and the back ends of live sources.
+
+A back end is asked a question only where that is free, or where the user wants it to be. Where its API tells what is
+left of the quota, it is asked for that.
+"""
+
+import difflib
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from agent.doctor.run import Verdict, bad, ok, warn
+from agent.errors import SourceError, SourceErrorKind
+from agent.settings import CairnSettings
+from agent.sources.base import ask, credits_of
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from agent.sources.resilient import Backend
+
+QUERY: Final = "Ada Lovelace"
+LOW: Final = 0.05
+"""Share of a quota below which it is worth a word."""
+_SECONDS: Final = 12.0
+_SETTINGS: Final = {"mediawiki": "wiki"}
+"""Where a back end and its settings have different names."""
+_MENDS: Final[dict[SourceErrorKind, str]] = {
+    "auth": "set {setting} to a key that is valid",
+    "quota": "wait until the quota is renewed, take a larger plan, or put another back end first",
+    "rate": "wait a moment; if it stays so, lower its limits in [limits.{name}] of cairn.toml",
+    "bad_query": "see whether {setting_url} is the address of this API",
+    "upstream": "see whether this machine reaches {url}: network, firewall, DNS, or the service itself",
+    "timeout": "see whether this machine reaches {url}: network, firewall, DNS, or the service itself",
+    "parse": "see whether {setting_url} is the address of this API; something else answers there",
+}
+
+
+async def check_engine(settings: CairnSettings) -> Verdict:
+    """The endpoint of the policy: is it there, does it take the key, does it have the model."""
+    if not settings.base_url or not settings.model:
+        return bad(
+            "the policy 'openai' has no endpoint or no model",
+            "set both, for example: --base-url http://127.0.0.1:11434/v1 --model qwen3:8b",
+        )
+    from agent.sources.http import Api, make_client
+
+    key = settings.api_key.get_secret_value()
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    async with make_client() as client:
+        api = Api(client, name="the endpoint", base=settings.base_url, headers=headers)
+        try:
+            answer = await api.send("GET", "/models")
+        except SourceError as error:
+            return bad(f"{settings.base_url}: {error}", "start the server, or correct base_url (--base-url)")
+        match answer.status:
+            case 200:
+                return _has_model(api.parse(answer), settings)
+            case 401 | 403:
+                return bad(f"{settings.base_url} refuses the key ({answer.status})", "set CAIRN_API_KEY to a valid one")
+            case 404 | 405:
+                return bad(
+                    f"{settings.base_url}/models is not there ({answer.status})",
+                    "see whether base_url should end in /v1",
+                )
+            case status:
+                return bad(f"{settings.base_url} answered {status}", "look at the server's log, then try again")
+
+
+def _has_model(data: Any, settings: CairnSettings) -> Verdict:
+    rows = cast(dict[str, Any], data).get("data") if isinstance(data, dict) else None
+    if not isinstance(rows, list):
+        return warn(f"{settings.base_url} lists no models", "see whether it is OpenAI-compatible")
+    ids = [str(cast(dict[str, Any], row).get("id")) for row in cast(list[Any], rows) if isinstance(row, dict)]
+    if settings.model in ids:
+        return ok(f"{settings.base_url} answers and has {settings.model}")
+    near = difflib.get_close_matches(settings.model, ids, n=3, cutoff=0.4) or ids[:3]
+    mend = f"set model (--model) to one of them, such as {', '.join(near)}" if near else "load a model there"
+    return bad(f"{settings.base_url} answers, but does not list {settings.model!r} among {len(ids)} models", mend)
+
+
+def needs(name: str) -> str:
+    """The setting without which a back end of web or news is left out."""
+    return "CAIRN_SEARXNG_URL" if name == "searxng" else f"CAIRN_{name.upper()}_KEY"
+
+
+async def check_backend(
+    settings: CairnSettings, backend: "Backend", client: "httpx2.AsyncClient", *, probe: bool
+) -> Verdict:
+    """One back end: reached, key accepted, quota left, one answer."""
+    try:
+        account = await _account(settings, backend.name, client)
+        if account is not None and account.state == "bad":
+            return account
+        if probe or not credits_of(backend):
+            return _joined(await _probe(backend), account)
+        if account is not None:
+            return account
+        await _knock(settings, backend.name, client)
+    except SourceError as error:
+        return _failed(settings, backend.name, error)
+    return ok(f"{_url(settings, backend.name)} is reached; its key was not tried: that costs, see --probe")
+
+
+async def _probe(backend: "Backend") -> Verdict:
+    hits = await ask(backend, QUERY, limit=1, seconds=_SECONDS)
+    found = f"answers: {hits[0].title!r}" if hits else f"answers, with nothing about {QUERY!r}"
+    cost = f", for {hits.credits:g} credits" if hits.credits else ""
+    return ok(f"{found}{cost}")
+
+
+def _joined(probed: Verdict, account: Verdict | None) -> Verdict:
+    if account is None:
+        return probed
+    return Verdict(account.state, f"{probed.says}; {account.says}", account.mend)
+
+
+async def _knock(settings: CairnSettings, name: str, client: "httpx2.AsyncClient") -> None:
+    """Ask for nothing: whatever comes back, the service is reached, and an error is not billed."""
+    from agent.sources.http import Api
+
+    await Api(client, name=name, base=_url(settings, name)).send("GET", "/")
+
+
+async def _account(settings: CairnSettings, name: str, client: "httpx2.AsyncClient") -> Verdict | None:
+    """What is left of the quota, where the API tells it for nothing; None where it does not."""
+    if name not in ("tavily", "serper"):
+        return None
+    from agent.sources.http import Api
+
+    key: str = getattr(settings, f"{name}_key").get_secret_value()
+    if name == "tavily":
+        headers, path, read = {"authorization": f"Bearer {key}"}, "/usage", _tavily
+    else:
+        headers, path, read = {"x-api-key": key}, "/account", _serper
+    api = Api(client, name=name, base=_url(settings, name), headers=headers, kinds={432: "quota", 433: "quota"})
+    answer = await api.send("GET", path)
+    if answer.status in (404, 405, 429):
+        return None  # it tells nothing, or was asked too often: a search shows more
+    data = api.parse(api.checked(answer))
+    return read(cast(dict[str, Any], data) if isinstance(data, dict) else {})
+
+
+def _tavily(data: dict[str, Any]) -> Verdict | None:
+    """`{"key": {usage, limit}, "account": {current_plan, plan_usage, plan_limit, …}}`; a limit may be null."""
+    left: list[tuple[float, float, str]] = []
+    for part, used, most, of in (
+        ("account", "plan_usage", "plan_limit", "plan"),
+        ("key", "usage", "limit", "key"),
+    ):
+        row = cast(dict[str, Any], data.get(part)) if isinstance(data.get(part), dict) else {}
+        spent, limit = row.get(used), row.get(most)
+        if isinstance(spent, int | float) and isinstance(limit, int | float) and limit > 0:
+            left.append((limit - spent, limit, of))
+    if not left:
+        return ok("the key is accepted; it has no limit") if data else None
+    least, limit, of = min(left)
+    return _left(f"{max(least, 0):,.0f} of {limit:,.0f} credits of its {of}", share=least / limit)
+
+
+def _serper(data: dict[str, Any]) -> Verdict | None:
+    balance = data.get("balance", data.get("credits"))
+    if not isinstance(balance, int | float):
+        return None
+    return _left(f"{balance:,.0f} credits", share=1.0 if balance >= 100 else 0.01 * (balance > 0))
+
+
+def _left(what: str, *, share: float) -> Verdict:
+    says = f"the key is accepted; {what} are left"
+    if share <= 0:
+        return bad(says, "wait until the quota is renewed, or take a larger plan; the next back end answers meanwhile")
+    return warn(says, "they will soon be used up") if share < LOW else ok(says)
+
+
+def _failed(settings: CairnSettings, name: str, error: SourceError) -> Verdict:
+    """The failure with its kind; where the back end's own sentence names the mend, it stays the only one."""
+    said = str(error)
+    if name == "searxng" and error.kind in ("auth", "rate"):
+        return bad(f"{error.kind}: {said}")
+    mend = _MENDS[error.kind].format(
+        name=name,
+        setting=needs(name),
+        setting_url=f"CAIRN_{_SETTINGS.get(name, name).upper()}_URL",
+        url=_url(settings, name),
+    )
+    if error.kind == "auth" and name not in ("tavily", "serper", "brave", "gnews"):
+        mend = f"see what {_url(settings, name)} asks of its clients; it needs no key"
+    return Verdict("warn" if error.kind == "rate" else "bad", f"{error.kind}: {said}", mend)
+
+
+def _url(settings: CairnSettings, name: str) -> str:
+    return cast(str, getattr(settings, f"{_SETTINGS.get(name, name)}_url")).replace("{lang}", "en")

@@ -1,0 +1,112 @@
+"""Checks as data, and how they run: all at the same time, each one bounded, none of them able to hold up the end."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeVar
+
+from agent.errors import AgentError
+
+State = Literal["ok", "warn", "bad", "skip"]
+"""It works · it works, but look at it · it does not work · it is not set up, or was not looked at."""
+SECONDS: Final = 15.0
+"""One check."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check found."""
+
+    state: State
+    says: str
+    mend: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A verdict, and about what."""
+
+    name: str
+    state: State
+    says: str
+    mend: str = ""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing to look at. `run` may raise `AgentError`: its sentence is then what is wrong."""
+
+    name: str
+    run: Callable[[], Awaitable[Verdict]]
+
+
+def ok(says: str) -> Verdict:
+    return Verdict("ok", says)
+
+
+def warn(says: str, mend: str) -> Verdict:
+    return Verdict("warn", says, mend)
+
+
+def bad(says: str, mend: str = "") -> Verdict:
+    return Verdict("bad", says, mend)
+
+
+def skipped(says: str) -> Verdict:
+    return Verdict("skip", says)
+
+
+def diagnose(
+    checks: Sequence[Check], *, seconds: float = SECONDS, tell: Callable[[Finding], None] = lambda _: None
+) -> list[Finding]:
+    """Run all checks; `tell` hears of each one when it is done.
+
+    Returns:
+        One finding for each check, in their order; a check that takes longer than `seconds` is itself a finding.
+    """
+
+    async def run() -> list[Finding]:
+        asyncio.get_running_loop().set_default_executor(_Daemons())
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_one(check, seconds=seconds, tell=tell)) for check in checks]
+        return [task.result() for task in tasks]
+
+    return asyncio.run(run())
+
+
+async def _one(check: Check, *, seconds: float, tell: Callable[[Finding], None]) -> Finding:
+    try:
+        async with asyncio.timeout(seconds):
+            verdict = await check.run()
+    except TimeoutError:
+        verdict = bad(f"no answer in {seconds:g} s", "see whether the machine, disk or address behind it is alive")
+    except AgentError as error:
+        verdict = bad(str(error))
+    except Exception as error:  # noqa: BLE001 - a check that breaks must not cost the others
+        verdict = bad(f"it broke while it was looked at: {type(error).__name__}: {error}")
+    finding = Finding(check.name, verdict.state, verdict.says, verdict.mend)
+    tell(finding)
+    return finding
+
+
+class _Daemons(ThreadPoolExecutor):
+    """A thread for each call that ends with the process: a disk or a resolver that hangs is not waited for."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]":
+        future: Future[T] = Future()
+
+        def work() -> None:
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except BaseException as error:  # noqa: BLE001 - it belongs to who waits
+                future.set_exception(error)
+
+        threading.Thread(target=work, daemon=True).start()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Nothing waits for what hangs."""
