@@ -18,7 +18,7 @@ from agent.sources.filters import unhonoured
 from agent.sources.kg.build import Card
 from agent.sources.kg.mentions import Mention, find_mentions
 from agent.sources.kg.rank import LIMIT, TOKENS, rank_triples
-from agent.sources.kg.store import Edge, Graph
+from agent.sources.kg.store import Edge, Entity, Graph
 from agent.sources.kg.triples import End, Triple, to_passages
 
 BACKEND: Final = "graph"
@@ -26,6 +26,7 @@ HONOURS: Final[frozenset[str]] = frozenset()
 WHOLE: Final = 400
 """An entity with fewer edges on one side is read as a whole; of a larger one the relations are chosen first."""
 HUB_RELATIONS: Final = 16
+_ENDS: Final[tuple[End, End]] = ("head", "tail")
 THREADS: Final = 2
 
 
@@ -124,10 +125,24 @@ class KgSource:
             self._free = []
 
 
+def triples_of(
+    graph: Graph, entity: Entity, *, relations: Sequence[int] | None = None, limit: int = LIMIT
+) -> list[Triple]:
+    """One hop from an entity, out and in, each with at most `limit` triples; along some relations only, or all."""
+    mention = Mention("", entity, 1.0)
+    found: list[Triple] = []
+    for end in _ENDS:
+        if relations is None:
+            edges = graph.edges(entity.id, end, limit=limit)
+        else:
+            edges = graph.edges_by(entity.id, end, relations, limit=limit)[:limit]
+        found += [_triple(graph, mention, end, edge) for edge in edges]
+    return found
+
+
 def _one_hop(graph: Graph, mention: Mention, query: str) -> list[Triple]:
     """The triples around a mention; of an entity with very many, those of the relations that fit the query."""
-    ends: tuple[End, End] = ("head", "tail")
-    return [_triple(graph, mention, end, edge) for end in ends for edge in _edges(graph, mention, end, query)]
+    return [_triple(graph, mention, end, edge) for end in _ENDS for edge in _edges(graph, mention, end, query)]
 
 
 def _edges(graph: Graph, mention: Mention, end: End, query: str) -> list[Edge]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 PART_BITS: Final = 16
 """A list's row number is its gram, shifted by so much, and the part."""
-BUFFER_BYTES: Final = 4_000_000
+BUFFER_BYTES: Final = 2_000_000
 """So many bytes of names are sorted at once."""
 POSTINGS: Final = 60_000
 """So many entries are read for one query: those of its rarest grams."""

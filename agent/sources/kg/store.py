@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from agent.errors import SetupError
 from agent.sources.kg.build import APPLICATION_ID, FORMAT, Card
 from agent.sources.kg.triples import End
-from agent.sources.kg.words import fold, split
+from agent.sources.kg.words import fold, readable, split, stem
 
 CACHE_KIB: Final = 8 * 1024
 """Of one connection. The file is not mapped: what the system caches of it is not this process's memory."""
@@ -60,6 +60,11 @@ class Relation(NamedTuple):
     key: str
     label: str
     aliases: tuple[str, ...]
+
+    def is_called(self, text: str) -> bool:
+        """Whether one of its names is `text`, but for case, accents, endings and how words are joined."""
+        asked = _joined(text)
+        return any(_joined(name) == asked for name in (self.key, self.label, *self.aliases))
 
 
 class Edge(NamedTuple):
@@ -221,6 +226,10 @@ class Graph:
             {"entity": entity, "most": RELATIONS},
         )
         return [relation for (relation,) in rows.fetchall()]
+
+
+def _joined(relation: str) -> list[str]:
+    return [stem(word) for word in split(readable(relation))]
 
 
 def _distinct(rows: Sequence[tuple[str, int]], limit: int) -> list[tuple[str, int]]:
