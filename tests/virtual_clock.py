@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 START = 1000.0
+STEP_SECONDS = 1e-9
+"""What one turn of the loop takes: who sets timers until some time has passed would else set them for ever."""
 PATIENCE_SECONDS = 10.0
 """Real ones, for a thread or a socket, once no timer is left."""
 
@@ -33,6 +35,7 @@ class JumpingSelector(selectors.DefaultSelector):
         self._loop = loop
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self._loop.now += STEP_SECONDS
         ready = super().select(0)
         if ready or timeout == 0:
             return ready
@@ -60,5 +63,5 @@ def run(main: Coroutine[Any, Any, T], *, seconds: float = 3600.0) -> T:
 
 
 def now() -> float:
-    """Virtual seconds since the start."""
-    return asyncio.get_running_loop().time() - START
+    """Virtual seconds since the start, to the microsecond."""
+    return round(asyncio.get_running_loop().time() - START, 6)

@@ -23,7 +23,7 @@ from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Closable, Hits, Source, credits_of
-from agent.sources.deadline import Deadline, time_left, within
+from agent.sources.deadline import Deadline, spoken, time_left, within
 from agent.sources.limits import Limits
 from agent.sources.store import Store
 
@@ -187,7 +187,7 @@ class Cached:
             raise SourceError(
                 str(error), kind=error.kind, retry_after=error.retry_after, failures=error.failures
             ) from cause
-        note = f"found {_duration(self._now() - old.saved)} ago: asking again failed"
+        note = f"found {spoken(self._now() - old.saved)} ago: asking again failed"
         failures = error.failures or (Failure(self.name, error.kind, str(error)),)
         return Hits(old.passages, backend=old.backend, notes=(*old.notes, note), cached="stale", failures=failures)
 
@@ -210,11 +210,3 @@ class Cached:
             return
         entry = Entry(key=key, saved=self._now(), backend=hits.backend, notes=hits.notes, passages=tuple(hits))
         await self._store.put(key, entry.model_dump_json().encode(), seconds=seconds)
-
-
-def _duration(seconds: float) -> str:
-    """In the largest unit of which there are at least two."""
-    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} seconds"

@@ -46,5 +46,13 @@ def within(seconds: float) -> Generator[Deadline]:
         _CURRENT.reset(token)
 
 
+def spoken(seconds: float) -> str:
+    """A duration for a sentence, in the largest unit of which there are at least two."""
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.3g} s"
+
+
 def _end(seconds: float) -> float:
     return asyncio.get_running_loop().time() + seconds - min(SPARE_SECONDS, seconds / 20)

@@ -14,7 +14,7 @@ from aiolimiter import AsyncLimiter
 
 from agent.errors import SourceError
 from agent.sources.breaker import Breaker, Turn
-from agent.sources.deadline import time_left
+from agent.sources.deadline import spoken, time_left
 from agent.sources.limits import Limits
 
 TRYING: Final = "another request is just trying it"
@@ -79,7 +79,7 @@ class Gate:
 
     def _too_late(self, left: float) -> NotAsked:
         return NotAsked(
-            f"{self.name} was not asked: too many wait for it, and their turn does not come within {left:.3g} s",
+            f"{self.name} was not asked: too many wait for it, and their turn does not come within {spoken(left)}",
             kind="rate",
         )
 
@@ -93,12 +93,12 @@ class Gate:
         shut = self.breaker.closed_for(_now())
         if shut is not None:
             last, kind = (str(self._last), self._last.kind) if self._last else ("", "upstream")
-            when = f"it will be tried again in {shut:.3g} s" if shut else TRYING
+            when = f"it will be tried again in {spoken(shut)}" if shut else TRYING
             why = f"{self.name} is left alone, {when}; last it said: {last}"
             raise NotAsked(why, kind=kind, retry_after=shut)
         pause = self.pause_left
         if pause > min(self.limits.longest_wait_seconds, time_left()):
-            why = f"{self.name} asked to be left alone, it will be asked again in {pause:.3g} s"
+            why = f"{self.name} asked to be left alone, it will be asked again in {spoken(pause)}"
             raise NotAsked(why, kind="rate", retry_after=pause)
 
 

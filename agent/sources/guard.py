@@ -5,8 +5,8 @@ Whatever it fails with is told: a `Failure` for every try, beside the answer or 
 What an error means for the breaker:
 
 * an answer, `bad_query` and `parse`: the back end is alive; the row of failures ends
-* `rate`, `upstream`, `timeout`: one more in the row. A try that the caller's time cut short counts as `timeout` only
-  if it had a quarter of its own time
+* `rate`, `upstream`, `timeout`: one more in the row; not a `timeout` where the caller's time left the try less than
+  two seconds
 * `quota`: opens at once, until the Retry-After or for an hour; `auth`: opens at once, for ten minutes
 * the caller left: nothing
 """
@@ -30,8 +30,8 @@ AGAIN: Final = frozenset({"rate", "upstream", "timeout"})
 """Kinds of failure after which a try may help."""
 QUOTA_SECONDS: Final = 3600.0
 AUTH_SECONDS: Final = 600.0
-FAIR_SHARE: Final = 0.25
-"""Of the time of one try: a back end that had less was not slow."""
+FAIR_SECONDS: Final = 2.0
+"""A back end that the caller gave less than these, and less than its own time, was not slow."""
 
 # Retries are told in the trace; without any handler Python would also write each one to stderr.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
@@ -136,7 +136,7 @@ class Guarded:
                 self.gate.remember(error)
                 usual = QUOTA_SECONDS if error.kind == "quota" else AUTH_SECONDS
                 breaker.open(turn, now, seconds=usual if error.retry_after is None else error.retry_after)
-            case "timeout" if seconds < self.limits.timeout_seconds * FAIR_SHARE:
+            case "timeout" if seconds < min(self.limits.timeout_seconds, FAIR_SECONDS):
                 breaker.left(turn)
             case "rate" | "upstream" | "timeout":
                 self.gate.remember(error)

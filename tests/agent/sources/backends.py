@@ -1,0 +1,80 @@
+"""Fake back ends for the tests of what is put around them: they do what they are told, and keep their own books."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+
+from agent.errors import SourceError, SourceErrorKind
+from agent.evidence import Passage
+from agent.plan import Filter
+from agent.sources.base import Hits
+from agent.sources.limits import Limits
+from tests.virtual_clock import now
+
+Act = float | BaseException | Sequence[Passage] | Callable[[], Hits]
+"""Seconds to take, what to raise, or what to answer."""
+
+HANG = 1e9
+"""Seconds that nobody waits for."""
+
+
+def passage(name: str, *, url: str = "") -> Passage:
+    return Passage(id=name, source="web", title=name, text=f"All about {name}.", url=url)
+
+
+def error(kind: SourceErrorKind, why: str = "", *, retry_after: float | None = None) -> SourceError:
+    return SourceError(why or f"it said {kind}", kind=kind, retry_after=retry_after)
+
+
+class Scripted:
+    """Does one act a call, the last one for ever; a call without an act answers with its query."""
+
+    def __init__(
+        self, *acts: Act, name: str = "tavily", limits: Limits | None = None, credits: float = 1.0, seconds: float = 0.0
+    ) -> None:
+        self.name = name
+        self.limits = limits or Limits(requests=1000, concurrency=1000)
+        self.credits_per_search = credits
+        self.acts = list(acts)
+        self.seconds = seconds
+        self.asked: list[tuple[float, str]] = []
+        self.running = 0
+        self.most_running = 0
+        self.closed = 0
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        self.asked.append((now(), query))
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        try:
+            await asyncio.sleep(self.seconds)
+            return await self._act(query, limit)
+        finally:
+            self.running -= 1
+
+    async def _act(self, query: str, limit: int) -> list[Passage]:
+        act = self.acts.pop(0) if len(self.acts) > 1 else (self.acts[0] if self.acts else 0.0)
+        if isinstance(act, BaseException):
+            raise act
+        if isinstance(act, float | int):
+            await asyncio.sleep(act)
+            act = [passage(f"{self.name} on {query}")]
+        if callable(act):
+            return act()
+        return Hits(act[:limit], backend=self.name, credits=self.credits_per_search)
+
+    @property
+    def times(self) -> list[float]:
+        """When it was asked, in virtual seconds."""
+        return [round(at, 3) for at, _ in self.asked]
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+def most_in_window(times: Iterable[float], seconds: float) -> int:
+    """The most of `times` that any window of that length holds; its end is not in it."""
+    ordered = sorted(times)
+    return max(
+        (sum(1 for at in ordered[first:] if at < start + seconds - 1e-6) for first, start in enumerate(ordered)),
+        default=0,
+    )
