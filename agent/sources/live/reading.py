@@ -130,20 +130,24 @@ def url_of(value: Any) -> str:
 
 
 def passages(rows: Iterable[Row], *, by: str, topic: Topic, wanted: Wanted, limit: int) -> list[Passage]:
-    """At most `limit` passages of rows that say something, from the hosts that were asked for."""
+    """At most `limit` passages of rows that say something, from the hosts that were asked for.
+
+    A passage's id is its URL; without one, or where an earlier passage has it, what it says makes the difference.
+    """
     kept = [row for row in rows if (row.title or row.text) and on_wanted_host(row.url, wanted)][:limit]
+    urls = [row.url for row in kept]
     return [
         Passage(
-            id=row.url or f"{by}:{_digest(row)}",
+            id=row.url if row.url and row.url not in urls[:place] else f"{row.url or by}#{_digest(row)}",
             source=topic,
             title=row.title,
             text=row.text,
             url=row.url,
             date=row.date,
             score=row.score,
-            rank=rank,
+            rank=place + 1,
         )
-        for rank, row in enumerate(kept, start=1)
+        for place, row in enumerate(kept)
     ]
 
 
