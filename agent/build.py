@@ -1,10 +1,11 @@
-"""From settings to a ready `Agent`: the only module that knows every back end. Each is imported where it is built."""
+"""From settings to a ready `Agent`. Each engine is imported where it is built; sources are `agent.build_sources`'s."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from agent.build_sources import build_sources, chosen, distinct, uses_world
 from agent.errors import CheckpointError, SetupError
 from agent.protocols import TextProtocol, load_protocol, protocol_named
 from agent.settings import CairnSettings
@@ -13,11 +14,10 @@ if TYPE_CHECKING:
     from agent.policies.base import Policy
     from agent.rollout import Agent
     from agent.sources.base import Source
-    from agent.world import World
 
 CHECKPOINTS: Final = Path(__file__).parent / "checkpoints"
-SOURCE_NAMES: Final = ("web", "news", "arxiv", "wiki", "corpus", "kg")
-"""The names that a plan may use besides `all`; a corpus answers under each of them."""
+LIVE_SEARCH_SECONDS: Final = 30.0
+"""One search of a live source, where the settings say nothing: arXiv's queue moves once in three seconds."""
 
 
 def build_agent(
@@ -32,17 +32,23 @@ def build_agent(
     from agent.rollout import Agent, Budgets
 
     protocol = build_protocol(settings)
-    scope: Callable[[str], str | None] | None = None
-    if sources is None and settings.corpus is None:
-        world = _world(settings)
-        sources = _chosen(settings, world.sources())
+    scope = None
+    if sources is None and uses_world(settings):
+        from agent.world import load_world
+
+        world = load_world(settings.world)
+        sources = chosen(settings, world.sources())
         # Of all policies only the embedded one knows so little that it must say so.
         scope = world.outside if policy is None and settings.policy == "embedded" else None
+    sources = build_sources(settings) if sources is None else sources
+    limits: dict[str, Any] = settings.budgets.model_dump(exclude_none=True)
+    if settings.is_live:
+        limits = {"search_seconds": LIVE_SEARCH_SECONDS} | limits
     return Agent(
-        policy=policy or build_policy(settings),
+        policy=policy or build_policy(settings, sources=distinct(sources)),
         protocol=protocol,
-        sources=build_sources(settings) if sources is None else sources,
-        budgets=Budgets(**settings.budgets.model_dump(exclude_none=True)),
+        sources=sources,
+        budgets=Budgets(**limits),
         sampling=Sampling(temperature=settings.temperature),
         scope=scope,
     )
@@ -55,8 +61,12 @@ def build_protocol(settings: CairnSettings) -> TextProtocol:
     return protocol_named(settings.protocol)
 
 
-def build_policy(settings: CairnSettings) -> "Policy":
+def build_policy(settings: CairnSettings, *, sources: Sequence[str] = ()) -> "Policy":
     """The shipped checkpoint, or a model at an endpoint.
+
+    Args:
+        settings: name it.
+        sources: what a model without training is told that it may ask.
 
     Raises:
         SetupError: the endpoint is not named, or CheckpointError where the checkpoint cannot be used.
@@ -76,7 +86,7 @@ def build_policy(settings: CairnSettings) -> "Policy":
         base_url=settings.base_url,
         model=settings.model,
         api_key=settings.api_key.get_secret_value(),
-        sources=settings.sources or (("corpus",) if settings.corpus else SOURCES),
+        sources=sources or SOURCES,
     )
 
 
@@ -100,50 +110,16 @@ def _version(path: Path) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", path.parent.name)]
 
 
-def build_sources(settings: CairnSettings) -> "dict[str, Source]":
-    """The sources by the names that a plan uses; `all` asks each of them and fuses what they find.
-
-    Raises:
-        SetupError: a name that no source has, or a corpus or world that cannot be read.
-    """
-    if settings.corpus is None:
-        return _chosen(settings, _world(settings).sources())
-    from agent.sources.corpus import CorpusSource
-
-    return _chosen(settings, dict.fromkeys((*SOURCE_NAMES, "all"), CorpusSource.open(settings.corpus)))
-
-
-def _chosen(settings: CairnSettings, there: "Mapping[str, Source]") -> "dict[str, Source]":
-    """Only the sources that the settings name, and `all`, which then asks only these."""
-    if not settings.sources:
-        return dict(there)
-    if unknown := [name for name in settings.sources if name not in there]:
-        raise SetupError(f"there is no source {unknown[0]!r}; there are: {', '.join(there)}")
-    chosen = {name: there[name] for name in settings.sources}
-    if "all" in chosen:
-        return chosen
-    if settings.corpus:
-        return chosen | {"all": there["all"]}
-    from agent.sources.fuse import FusedSource
-
-    return chosen | {"all": FusedSource(chosen)}
-
-
 def notices(settings: CairnSettings) -> list[str]:
     """What a person should know before believing an answer."""
     connect = "connect a model with --policy openai --base-url URL --model NAME"
-    match settings.policy, settings.corpus:
-        case "embedded", None:
-            return [f"The embedded policy knows how to search the little world, and nothing else; {connect}."]
-        case "embedded", _:
-            return [f"The embedded policy was trained on the little world only; on your documents, {connect}."]
-        case _, None:
-            return ["The little world answers the searches; bring your documents with --corpus DIR."]
-        case _:
-            return []
-
-
-def _world(settings: CairnSettings) -> "World":
-    from agent.world import load_world
-
-    return load_world(settings.world)
+    if settings.policy == "embedded" and uses_world(settings):
+        return [f"The embedded policy knows how to search the little world, and nothing else; {connect}."]
+    if settings.policy == "embedded":
+        return [f"The embedded policy was trained on the little world only; for other sources, {connect}."]
+    if uses_world(settings):
+        return [
+            "The little world answers the searches; bring your documents with --corpus DIR, or search the live web "
+            "with a key, for example CAIRN_TAVILY_KEY."
+        ]
+    return []

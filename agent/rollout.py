@@ -13,7 +13,7 @@ from agent.loop import Loop
 from agent.policies.base import Policy, Sampling
 from agent.protocols.base import TextProtocol
 from agent.recorder import Emit, Recorder
-from agent.sources.base import Source
+from agent.sources.base import Source, close_sources
 from agent.trace import Event, Stopped, Trace
 
 __all__ = ["MAX_QUESTION_CHARS", "Agent", "Budgets", "Control"]
@@ -105,6 +105,11 @@ class Agent:
         finally:
             rollout.cancel()
             await asyncio.gather(rollout, return_exceptions=True)
+
+    async def aclose(self) -> None:
+        """Let go of the engine and of what the sources hold."""
+        await self.policy.aclose()
+        await close_sources(self.sources.values())
 
     async def _drive(self, recorder: Recorder, control: Control) -> Stopped:
         trace = recorder.trace

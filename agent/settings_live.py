@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, NoDecode
 WEB_BACKENDS: Final = ("tavily", "serper", "searxng", "brave")
 NEWS_BACKENDS: Final = ("gnews", "serper", "tavily", "searxng", "brave")
 
-BACKENDS: Final = ("tavily", "serper", "searxng", "brave", "gnews", "arxiv", "wiki", "wikidata")
+BACKENDS: Final = ("tavily", "serper", "searxng", "brave", "gnews", "arxiv", "mediawiki", "wikidata")
 """Every back end that prices and limits may be set for."""
 
 WebBackend = Literal["tavily", "serper", "searxng", "brave"]

@@ -107,7 +107,7 @@ async def _answer(agent: "Agent", question: str, *, as_json: bool) -> "Trace":
         else:
             await _draw(agent, trace)
     finally:
-        await agent.policy.aclose()
+        await agent.aclose()
     return trace
 
 

@@ -109,7 +109,8 @@ async def ask(source: Source, query: str, *, limit: int, seconds: float, filters
         with within(seconds):
             async with scope:
                 found = await source.search(query, limit=limit, filters=filters)
-        return found.but(found[:limit]) if isinstance(found, Hits) else _counted(source, found[:limit])
+        hits = as_hits(source, found)
+        return hits.but(hits[:limit])
     except SourceError:
         raise
     except TimeoutError as error:
@@ -124,6 +125,6 @@ async def ask(source: Source, query: str, *, limit: int, seconds: float, filters
         raise SourceError(f"{type(error).__name__}: {error}") from error
 
 
-def _counted(source: Source, passages: Iterable[Passage]) -> Hits:
-    """A plain list says nothing of its cost: it is what the source asks for one search."""
-    return Hits(passages, credits=credits_of(source))
+def as_hits(source: Source, found: list[Passage]) -> Hits:
+    """What a source gave, as `Hits`. A plain list says nothing of its cost: it is what the source asks for a search."""
+    return found if isinstance(found, Hits) else Hits(found, credits=credits_of(source))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def test_the_little_world_answers_where_nothing_else_is_named():
 def test_only_the_embedded_policy_on_the_little_world_says_what_it_does_not_know(
     monkeypatch: pytest.MonkeyPatch, corpus: Path
 ):
-    def scripted(settings: CairnSettings) -> ScriptedPolicy:
+    def scripted(settings: CairnSettings, *, sources: Sequence[str]) -> ScriptedPolicy:
         return ScriptedPolicy([])
 
     monkeypatch.setattr("agent.build.build_policy", scripted)

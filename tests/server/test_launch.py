@@ -61,7 +61,7 @@ def test_the_command_serves_a_corpus_until_ctrl_c(tmp_path: object) -> None:
         "from agent.cli import run\n"
         "from agent.policies.scripted import ScriptedPolicy\n"
         "import agent.build\n"
-        "agent.build.build_policy = lambda settings: ScriptedPolicy(('<answer>Yes</answer>',))\n"
+        "agent.build.build_policy = lambda settings, sources: ScriptedPolicy(('<answer>Yes</answer>',))\n"
         "sys.exit(run(['serve', '--port', '0']))\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as server:

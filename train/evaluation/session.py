@@ -123,7 +123,7 @@ class Evaluation:
             try:
                 await evaluate(agent, waiting, concurrency=self._concurrency, on_result=on_result, seed=self._seed)
             finally:
-                await agent.policy.aclose()
+                await agent.aclose()
 
     def _described(self, agent: Agent | None) -> dict[str, str]:
         """What makes two runs the same, for the report and for going on with a run."""

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def some_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def says(monkeypatch: pytest.MonkeyPatch, turns: Script) -> None:
     """Let the command build this policy."""
 
-    def build(settings: CairnSettings) -> ScriptedPolicy:
+    def build(settings: CairnSettings, *, sources: Sequence[str]) -> ScriptedPolicy:
         return ScriptedPolicy(turns)
 
     monkeypatch.setattr("agent.build.build_policy", build)

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def test_real_questions_run_through_the_whole_agent(index: Path, questions: Path
 
 
 def test_the_scope_of_the_embedded_policy_ends_no_evaluation(questions: Path, monkeypatch: pytest.MonkeyPatch):
-    def build(settings: CairnSettings) -> ScriptedPolicy:
+    def build(settings: CairnSettings, *, sources: Sequence[str]) -> ScriptedPolicy:
         return ScriptedPolicy(Asked())
 
     monkeypatch.setattr("agent.build.build_policy", build)

@@ -1,0 +1,98 @@
+"""From settings to sources by the names that plans use. Each kind is imported where it is built."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from agent.errors import SetupError
+from agent.settings import CairnSettings
+
+if TYPE_CHECKING:
+    from agent.sources.base import Source
+
+SOURCE_NAMES: Final = ("web", "news", "arxiv", "wiki", "corpus", "kg")
+"""The names that a plan may use besides `all`."""
+_NEEDS: Final = {
+    "web": "CAIRN_TAVILY_KEY, CAIRN_SERPER_KEY, CAIRN_BRAVE_KEY or CAIRN_SEARXNG_URL",
+    "news": "CAIRN_GNEWS_KEY, CAIRN_SERPER_KEY, CAIRN_TAVILY_KEY, CAIRN_BRAVE_KEY or CAIRN_SEARXNG_URL",
+}
+
+
+def uses_world(settings: CairnSettings) -> bool:
+    """Whether the little world answers: it does where nothing else is configured."""
+    return not (settings.is_live or settings.corpus or settings.kg or _plugins(settings))
+
+
+def build_sources(settings: CairnSettings) -> "dict[str, Source]":
+    """The sources by the names that a plan uses; `all` asks each of them and fuses what they find.
+
+    Without live sources, a corpus answers under each name that has no source of its own.
+
+    Raises:
+        SetupError: a name that no source has, a source without a back end, something that cannot be read.
+    """
+    if uses_world(settings):
+        from agent.world import load_world
+
+        return chosen(settings, load_world(settings.world).sources())
+    there = _own_sources(settings)
+    if settings.is_live:
+        from agent.backends import live_sources
+
+        there |= live_sources(settings, besides=there)
+    elif "corpus" in there:
+        there |= {name: there["corpus"] for name in SOURCE_NAMES if name not in there}
+    return chosen(settings, there)
+
+
+def chosen(settings: CairnSettings, there: "Mapping[str, Source]") -> "dict[str, Source]":
+    """Only the sources that the settings name, and `all`, which then asks only these."""
+    names = settings.sources or tuple(there)
+    if unknown := [name for name in names if name not in there]:
+        lacks = f"it needs {_NEEDS[unknown[0]]}" if unknown[0] in _NEEDS and settings.is_live else ""
+        raise SetupError(f"there is no source {unknown[0]!r}; {lacks or 'there are: ' + ', '.join(there)}")
+    picked = {name: there[name] for name in names}
+    if "all" in picked:
+        return picked
+    different = distinct(picked)
+    if len(different) == 1:
+        return picked | {"all": picked[different[0]]}
+    from agent.sources.fuse import FusedSource
+
+    return picked | {"all": FusedSource({name: picked[name] for name in different})}
+
+
+def distinct(sources: "Mapping[str, Source]") -> tuple[str, ...]:
+    """The names but `all`, and of those that mean the same source the first one."""
+    first: dict[int, str] = {}
+    for name, source in sources.items():
+        if name != "all":
+            first.setdefault(id(source), name)
+    return tuple(first.values())
+
+
+def _plugins(settings: CairnSettings) -> list[str]:
+    """Names of the plug-ins that the settings mean: those with options, and those that `sources` names."""
+    named = [name for name in settings.sources if name not in (*SOURCE_NAMES, "all")]
+    if not settings.plugins and not named:
+        return []
+    from agent.sources.plugins import installed
+
+    return list(dict.fromkeys([*settings.plugins, *(name for name in named if name in installed())]))
+
+
+def _own_sources(settings: CairnSettings) -> "dict[str, Source]":
+    """What the user brought: documents, a graph, plug-ins."""
+    own: dict[str, Source] = {}
+    if settings.corpus is not None:
+        from agent.sources.hybrid import open_corpus
+
+        own["corpus"] = open_corpus(settings.corpus, mode=settings.retrieval, rerank=settings.rerank or None)
+    if settings.kg is not None:
+        from agent.sources.kg.source import KgSource
+
+        own["kg"] = KgSource.open(settings.kg)
+    for name in _plugins(settings):
+        from agent.sources.plugins import load_plugin
+
+        own[name] = load_plugin(name, settings.plugins.get(name, {}))
+    return own
