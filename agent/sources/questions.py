@@ -69,6 +69,6 @@ def read_questions(path: Path) -> list[Question]:
 
 
 def gold_found(gold: Iterable[str], shown: Iterable[str]) -> set[str]:
-    """Which gold ids are among the shown ones; a part `ID#START-END` of a long passage counts as the passage."""
+    """Which gold ids are among the shown ones; a part `ID#2` of a long passage counts as the passage."""
     names = {name for passage in shown for name in (passage, passage.rpartition("#")[0])}
     return {passage for passage in gold if passage in names}

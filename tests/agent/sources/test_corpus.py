@@ -1,6 +1,8 @@
 import asyncio
 import json
+import shutil
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,10 @@ from agent.errors import CorpusError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources import corpus
+from agent.sources.base import Hits
 from agent.sources.corpus import CARD, Card, CorpusSource, build_index, cached_index, read_card
 from agent.sources.documents import Document
+from agent.sources.index_folder import RECORDS
 
 DOCUMENTS: list[dict[str, str]] = [
     {
@@ -45,11 +49,11 @@ def write(path: Path, documents: list[dict[str, str]]) -> Path:
 @pytest.fixture
 def source(documents: Path, tmp_path: Path) -> CorpusSource:
     build_index([documents], tmp_path / "index")
-    return CorpusSource.open(tmp_path / "index")
+    return CorpusSource(tmp_path / "index", today=lambda: date(2026, 4, 5))
 
 
-def search(source: CorpusSource, query: str, *filters: Filter, limit: int = 10) -> list[Passage]:
-    async def run() -> list[Passage]:
+def search(source: CorpusSource, query: str, *filters: Filter, limit: int = 10) -> Hits:
+    async def run() -> Hits:
         async with asyncio.timeout(10):
             return await source.search(query, limit=limit, filters=filters)
 
@@ -90,8 +94,12 @@ def test_the_title_counts_more_than_the_text(tmp_path: Path):
     [
         (Filter(name="after", value="2026-03-02"), {"n1", "n2", "u"}),
         (Filter(name="after", value="2026-03-03"), {"n2", "u"}),
+        (Filter(name="after", value="2025-06"), {"f", "n1", "n2", "u"}),
         (Filter(name="before", value="2026-03-02"), {"f", "n1", "u"}),
         (Filter(name="before", value="2026"), {"f", "n1", "n2", "u"}),
+        (Filter(name="before", value="2024-12"), {"u"}),
+        (Filter(name="recent", value="week"), {"n2", "u"}),
+        (Filter(name="not", value="news.example"), {"f", "u"}),
         (Filter(name="site", value="film.org"), {"f"}),
         (Filter(name="site", value="www.news.example"), {"n1", "n2"}),
         (Filter(name="site", value="ilm.org"), set[str]()),
@@ -111,9 +119,24 @@ def test_a_filter_does_not_cost_places_in_the_list(source: CorpusSource):
     assert ids(search(source, "film aurora lina", only, limit=2)) == ["n1", "n2"]
 
 
-def test_a_site_filter_hides_nothing_where_no_document_has_an_address(tmp_path: Path):
+def test_a_filter_that_no_document_can_be_measured_by_hides_nothing_and_is_said(tmp_path: Path):
     build_index([write(tmp_path / "d.jsonl", [{"id": "a", "text": "film"}])], tmp_path / "index")
-    assert ids(search(CorpusSource(tmp_path / "index"), "film", Filter(name="site", value="x.org"))) == ["a"]
+    asked = {"site": "x.org", "not": "y.org", "after": "2026", "recent": "week", "lang": "de"}
+    conditions = [Filter(name=name, value=value) for name, value in asked.items()]
+    found = search(CorpusSource(tmp_path / "index"), "film", *conditions)
+    assert ids(found) == ["a"]
+    assert found.notes == (
+        "corpus cannot filter by 'lang de'",
+        "corpus cannot filter by 'site x.org': none of its documents has an address",
+        "corpus cannot filter by 'not y.org': none of its documents has an address",
+        "corpus cannot filter by 'after 2026': none of its documents has a date",
+        "corpus cannot filter by 'recent week': none of its documents has a date",
+    )
+
+
+def test_a_filter_that_is_honoured_needs_no_note(source: CorpusSource):
+    found = search(source, "film", Filter(name="after", value="2026"), Filter(name="site", value="news.example"))
+    assert (found.notes, found.backend) == ((), "corpus")
 
 
 def test_a_large_index_gives_the_same_from_a_thread(source: CorpusSource, monkeypatch: pytest.MonkeyPatch):
@@ -126,62 +149,6 @@ def test_the_card_tells_what_is_in_the_index(documents: Path, tmp_path: Path):
     card = build_index([documents], tmp_path / "index")
     assert card == read_card(tmp_path / "index")
     assert (card.documents, card.dated, card.with_url) == (4, 3, 3)
-
-
-def test_the_same_documents_give_the_same_index(documents: Path, tmp_path: Path):
-    for name in ("one", "two"):
-        build_index([documents], tmp_path / name)
-    one, two = ({p.name: p.read_bytes() for p in (tmp_path / n).rglob("*") if p.is_file()} for n in ("one", "two"))
-    assert one == two
-
-
-def test_progress_comes_to_its_end(documents: Path, tmp_path: Path):
-    told: list[tuple[str, int, int]] = []
-
-    def tell(stage: str, done: int, total: int) -> None:
-        told.append((stage, done, total))
-
-    build_index([documents], tmp_path / "index", progress=tell)
-    size = documents.stat().st_size
-    assert told[-2:] == [("reading", size, size), ("writing", size, size)]
-
-
-def test_building_again_replaces_the_index(source: CorpusSource, tmp_path: Path):
-    build_index([write(tmp_path / "new.jsonl", [{"id": "x", "text": "a falcon"}])], tmp_path / "index")
-    assert ids(CorpusSource(tmp_path / "index").find("falcon film", limit=5)) == ["x"]
-    assert source.find("film", limit=1), "who holds the old one open goes on with it"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["documents.jsonl", "index", "new.jsonl"]
-
-
-def test_a_failure_on_the_way_leaves_what_was_there(source: CorpusSource, tmp_path: Path):
-    bad = write(tmp_path / "bad.jsonl", [{"id": "x", "text": "fine"}, {"id": "y"}])
-    with pytest.raises(CorpusError, match=r"line 2"):
-        build_index([bad], tmp_path / "index")
-    assert len(CorpusSource(tmp_path / "index").find("film", limit=9)) == 4
-    with pytest.raises(CorpusError):
-        build_index([bad], tmp_path / "new")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.jsonl", "documents.jsonl", "index"]
-
-
-def test_a_kill_in_the_middle_leaves_no_index_that_opens(
-    documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """Whatever is written when the process dies, the folder itself is not there yet."""
-    seen: list[bool] = []
-
-    class Killed(BaseException):
-        """Nobody catches this."""
-
-    def die(stage: str, done: int, total: int) -> None:
-        if stage == "writing":
-            seen.append((tmp_path / "index").exists())
-            raise Killed
-
-    with pytest.raises(Killed):
-        build_index([documents], tmp_path / "index", progress=die)
-    assert seen == [False]
-    with pytest.raises(CorpusError):
-        read_card(tmp_path / "index")
 
 
 def test_other_things_are_never_overwritten(documents: Path, tmp_path: Path):
@@ -203,7 +170,7 @@ def shorten(path: Path) -> None:
 
 
 def other_version(path: Path) -> None:
-    path.write_text('{"version": 99}', encoding="utf-8")
+    path.write_text('{"version": 1}', encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -211,16 +178,16 @@ def other_version(path: Path) -> None:
     [
         (CARD, remove, "no index: it has no index.json"),
         (CARD, shorten, "index.json cannot be read"),
-        (CARD, other_version, "has the version 99"),
-        ("documents.jsonl", remove, "documents.jsonl is missing"),
-        ("offsets.npy", shorten, "offsets.npy is missing or has another size"),
-        ("bm25/data.csc.index.npy", shorten, "data.csc.index.npy is missing or has another size"),
+        (CARD, other_version, "has the version 1, this one reads 2"),
+        ("data/documents.jsonl", remove, "documents.jsonl is missing"),
+        ("data/offsets.npy", shorten, "offsets.npy is missing or has another size"),
+        ("data/bm25/data.csc.index.npy", shorten, "data.csc.index.npy is missing or has another size"),
     ],
 )
 def test_a_folder_that_is_no_index_is_a_sentence_with_the_mend(
     source: CorpusSource, tmp_path: Path, file: str, harm: Callable[[Path], None], why: str
 ):
-    harm(tmp_path / "index" / file)
+    harm(tmp_path / "index" / file.replace("data/", f"{source.card.data}/"))
     with pytest.raises(CorpusError) as caught:
         CorpusSource(tmp_path / "index")
     assert why in str(caught.value)
@@ -234,23 +201,40 @@ def test_a_missing_path_is_a_sentence(tmp_path: Path):
         CorpusSource.open(tmp_path / "gone", cache=tmp_path)
 
 
-def test_documents_open_through_the_cache_and_are_indexed_once(
-    documents: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    built: list[Path] = []
+def test_documents_open_through_the_cache_and_are_indexed_once(documents: Path, tmp_path: Path):
+    def opened() -> CorpusSource:
+        return CorpusSource.open(documents, cache=tmp_path / "cache")
 
-    def build(paths: list[Path], out: Path) -> Card:
-        built.append(out)
-        return build_index(paths, out)
-
-    monkeypatch.setattr(corpus, "build_index", build)
-    for _ in range(2):
-        assert ids(CorpusSource.open(documents, cache=tmp_path / "cache").find("aurora", limit=1)) == ["f"]
-    assert len(built) == 1
+    first, second = opened(), opened()
+    assert first.data == second.data
+    assert ids(first.find("aurora", limit=1)) == ["f"]
     write(documents, DOCUMENTS[1:])
-    assert ids(CorpusSource.open(documents, cache=tmp_path / "cache").find("aurora", limit=1)) == []
-    assert cached_index([documents], cache=tmp_path / "cache") == built[-1]
-    assert len(built) == 2
+    third = opened()
+    assert ids(third.find("aurora", limit=1)) == []
+    assert cached_index([documents], cache=tmp_path / "cache") == third.data.parent
+    assert ids(first.find("aurora", limit=1)) == ["f"], "who holds the old one open goes on with it"
+
+
+def test_a_reader_that_comes_between_two_indices_opens_the_newer_one(
+    source: CorpusSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It has read the older card when the newer index takes its place and the older one is removed."""
+    older, times = source.card, iter([True])
+
+    def read(folder: Path) -> Card:
+        return older if next(times, False) else read_card(folder)
+
+    build_index([write(tmp_path / "new.jsonl", [{"id": "x", "text": "a falcon"}])], tmp_path / "index")
+    assert not source.data.exists()
+    monkeypatch.setattr(corpus, "read_card", read)
+    assert ids(CorpusSource(tmp_path / "index").find("falcon film", limit=5)) == ["x"]
+
+
+def test_parts_of_two_indices_are_no_index(source: CorpusSource, tmp_path: Path):
+    other = build_index([write(tmp_path / "n.jsonl", [{"id": "x", "text": "a"}])], tmp_path / "other")
+    shutil.copy(tmp_path / "other" / other.data / RECORDS, source.data / RECORDS)
+    with pytest.raises(CorpusError, match="is damaged"):
+        CorpusSource(tmp_path / "index")
 
 
 def test_what_is_stored_is_what_was_read(source: CorpusSource):

@@ -1,20 +1,14 @@
+import codecs
 import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agent.errors import CorpusError
-from agent.sources.documents import (
-    PASSAGE_CHARS,
-    RECORD_CHARS,
-    Document,
-    document_files,
-    read_documents,
-    split_markdown,
-    split_text,
-)
+from agent.sources.documents import RECORD_CHARS, Document, find_files, read_file
+from agent.sources.extract import ExtractError
+from agent.sources.reader import FileReader
+from tests.agent.sources.files import make_pdf
 
 
 def write(path: Path, *lines: object) -> Path:
@@ -22,16 +16,23 @@ def write(path: Path, *lines: object) -> Path:
     return path
 
 
+def read_all(*paths: Path) -> list[Document]:
+    with FileReader() as reader:
+        return [document for file in find_files(paths).files for document in read_file(file, reader)]
+
+
 def test_each_json_line_is_a_document_and_unknown_fields_are_left_out(tmp_path: Path):
     path = write(
         tmp_path / "c.jsonl",
-        {"id": 7, "title": "Dune", "text": "A novel.", "url": "https://x.org/d", "date": "1965-08", "genre": "sf"},
+        {"id": 7, "title": "Dune", "text": "A novel.", "url": "https://x.org/d", "date": "1965-08", "page": "iv"},
         "",
         {"id": "b", "text": "No title."},
     )
-    assert list(read_documents([path])) == [
-        Document(id="7", title="Dune", text="A novel.", url="https://x.org/d", date="1965-08"),
-        Document(id="b", text="No title."),
+    assert read_all(path) == [
+        Document(
+            id="7", title="Dune", text="A novel.", url="https://x.org/d", date="1965-08", document="7", start=0, end=8
+        ),
+        Document(id="b", text="No title.", document="b", start=0, end=9),
     ]
 
 
@@ -45,129 +46,142 @@ def test_each_json_line_is_a_document_and_unknown_fields_are_left_out(tmp_path: 
         ({"id": "a", "text": "  "}, "the field 'text' cannot be used: is empty"),
         ({"id": "a", "text": ["x"]}, "the field 'text' cannot be used: "),
         ({"id": "a", "text": "x", "date": "March 2"}, "'March 2' is no ISO date like 2026-03-02"),
-        ({"id": "first", "text": "x"}, "the id 'first' stands twice"),
     ],
 )
 def test_a_bad_line_is_named_with_its_file_and_number(tmp_path: Path, line: object, why: str):
     path = write(tmp_path / "c.jsonl", {"id": "first", "text": "fine"}, line)
     with pytest.raises(CorpusError) as caught:
-        list(read_documents([path]))
+        read_all(path)
     assert f"{path}, line 2: " in str(caught.value)
     assert why in str(caught.value)
 
 
-def test_bytes_that_are_no_text_are_an_error(tmp_path: Path):
-    (tmp_path / "a.txt").write_bytes(b"\xff\xfe\x00")
+def test_json_lines_of_bytes_that_are_no_text_are_an_error(tmp_path: Path):
     (tmp_path / "b.jsonl").write_bytes(b'{"id": "a", "text": "\xff"}')
-    with pytest.raises(CorpusError, match=r"a\.txt cannot be read as UTF-8"):
-        list(read_documents([tmp_path / "a.txt"]))
     with pytest.raises(CorpusError, match=r"b\.jsonl, line 1: this is no JSON"):
-        list(read_documents([tmp_path / "b.jsonl"]))
+        read_all(tmp_path / "b.jsonl")
 
 
-def test_a_folder_is_searched_through_without_what_is_hidden_or_strange(tmp_path: Path):
-    for name in ("b.md", "a.txt", "sub/c.jsonl", ".git/d.md", "e.png"):
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ("Café\r\nnoir".encode(), "Café\nnoir"),
+        (codecs.BOM_UTF8 + "Café".encode(), "Café"),
+        ("Café".encode("utf-16"), "Café"),
+        (
+            "Der Käse schmeckt den Gästen, die ihn mögen.".encode("cp1252"),
+            "Der Käse schmeckt den Gästen, die ihn mögen.",
+        ),
+    ],
+)
+def test_a_text_is_read_in_the_charset_that_it_was_written_in(tmp_path: Path, raw: bytes, text: str):
+    (tmp_path / "a.txt").write_bytes(raw)
+    assert [d.text for d in read_all(tmp_path)] == [text]
+
+
+def test_a_file_of_bytes_that_are_no_text_or_of_none_gives_nothing(tmp_path: Path):
+    (tmp_path / "a.txt").write_bytes(b"\x7fELF\x00\x00\x01")
+    with pytest.raises(ExtractError, match="no text"):
+        read_all(tmp_path)
+    (tmp_path / "a.txt").write_bytes(b" \n")
+    with pytest.raises(ExtractError, match="it is empty"):
+        read_all(tmp_path)
+
+
+def test_a_folder_is_searched_through_and_what_is_passed_over_is_told(tmp_path: Path):
+    for name in ("b.md", "a.txt", "sub/c.jsonl", ".git/d.md", "e.png", "index/documents.jsonl", "z.pdf"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x", encoding="utf-8")
     write(tmp_path / "questions.jsonl", {"id": "1", "question": "Who?", "answers": ["x"]})
-    assert [p.name for p in document_files([tmp_path])] == ["a.txt", "b.md", "c.jsonl"]
+    found = find_files([tmp_path], leave_out=tmp_path / "index")
+    assert [file.name for file in found.files] == ["a.txt", "b.md", "sub/c.jsonl", "z.pdf"]
+    assert [(skip.name, skip.reason, skip.why) for skip in found.skipped] == [
+        ("e.png", "kind", ".png"),
+        ("questions.jsonl", "questions", "it is a list of questions"),
+    ]
 
 
-@pytest.mark.parametrize(("name", "why"), [("gone", "no file or folder"), ("a.pdf", "give JSON lines"), ("", "no doc")])
+@pytest.mark.parametrize(("name", "why"), [("gone", "no file or folder"), ("a.png", "give JSON lines"), ("", "no doc")])
 def test_what_cannot_be_documents_is_said(tmp_path: Path, name: str, why: str):
-    (tmp_path / "a.pdf").touch()
+    (tmp_path / "a.png").touch()
     with pytest.raises(CorpusError, match=why):
-        document_files([tmp_path / name])
+        find_files([tmp_path / name])
 
 
-def test_an_empty_file_has_no_documents(tmp_path: Path):
-    with pytest.raises(CorpusError, match="there are no documents in"):
-        list(read_documents([write(tmp_path / "c.jsonl", "")]))
+def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path):
+    write(tmp_path / "a.txt", "once")
+    assert [d.id for d in read_all(tmp_path / "a.txt", tmp_path, tmp_path / "a.txt")] == ["a.txt#1"]
 
 
-def test_two_files_with_the_same_name_stay_apart(tmp_path: Path):
+def test_an_id_is_the_path_below_the_folder_and_does_not_hang_on_other_files(tmp_path: Path):
     for folder in ("x", "y"):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "a.txt").write_text("the same", encoding="utf-8")
-    ids = [d.id for d in read_documents([tmp_path])]
-    assert len(set(ids)) == 2
-    assert ids[0].endswith("x/a.txt#0-8")
+        write(tmp_path / folder / "a.txt", "the same")
+    assert [d.id for d in read_all(tmp_path)] == ["x/a.txt#1", "y/a.txt#1"]
+    assert [d.id for d in read_all(tmp_path / "x")] == ["a.txt#1"]
+    ids = [d.id for d in read_all(tmp_path / "x", tmp_path / "y")]
+    assert ids == [f"{tmp_path.as_posix()}/{folder}/a.txt#1" for folder in ("x", "y")]
 
 
-def test_the_bytes_that_were_read_are_told(tmp_path: Path):
+def test_the_bytes_of_json_lines_that_were_read_are_told(tmp_path: Path):
     path = write(tmp_path / "c.jsonl", *({"id": i, "text": "é"} for i in range(5)))
     ticks: list[int] = []
-    list(read_documents([path], tick=ticks.append))
+    (file,) = find_files([path]).files
+    with FileReader() as reader:
+        assert len(list(read_file(file, reader, tick=ticks.append))) == 5
     assert len(ticks) == 5
     assert sum(ticks) == path.stat().st_size
 
 
-def test_a_long_record_is_cut_and_says_where(tmp_path: Path):
+def test_a_long_record_is_cut_and_each_part_says_where_it_stands(tmp_path: Path):
     text = "One sentence. " * (RECORD_CHARS // 10)
-    parts = list(read_documents([write(tmp_path / "c.jsonl", {"id": "a", "title": "T", "text": text})]))
+    parts = read_all(write(tmp_path / "c.jsonl", {"id": "a", "title": "T", "text": text, "date": "2026"}))
     assert len(parts) > 3
+    assert [part.id for part in parts] == [f"a#{number}" for number in range(1, len(parts) + 1)]
     for part in parts:
-        name, _, place = part.id.partition("#")
-        start, end = map(int, place.split("-"))
-        assert (name, part.title, part.text) == ("a", "T", text[start:end])
+        assert (part.document, part.title, part.date, part.text) == ("a", "T", "2026", text[part.start : part.end])
 
 
-MARKDOWN = """Before all.
-
-# Guide #
-
-Welcome.
-
-## Setup
-
-Run it:
-```sh
-# no heading
-```
-### Linux
-Here.
-## Use
-#hashtag is no heading
-"""
-
-
-def test_markdown_is_cut_at_headings_whose_path_is_the_title(tmp_path: Path):
-    (tmp_path / "guide.md").write_text(MARKDOWN, encoding="utf-8")
-    found = [(d.title, d.text) for d in read_documents([tmp_path])]
+def test_markdown_has_its_headings_as_titles(tmp_path: Path):
+    (tmp_path / "guide.md").write_text("Before all.\n# Guide\nWelcome.\n## Setup\nRun it.\n", encoding="utf-8")
+    found = [(d.id, d.title, d.text, d.start) for d in read_all(tmp_path)]
     assert found == [
-        ("guide", "Before all."),
-        ("Guide", "Welcome."),
-        ("Guide › Setup", "Run it:\n```sh\n# no heading\n```"),
-        ("Guide › Setup › Linux", "Here."),
-        ("Guide › Use", "#hashtag is no heading"),
+        ("guide.md#1", "guide", "Before all.", 0),
+        ("guide.md#2", "Guide", "Welcome.", 20),
+        ("guide.md#3", "Guide › Setup", "Run it.", 38),
     ]
 
 
-markdown_like = st.text(alphabet=st.sampled_from(list("ab#`~ \n\r.\u2028")), max_size=80)
+PAGE = """<!doctype html><html><head><title>Aurora Falls - Film Wiki</title>
+<meta property="article:published_time" content="2026-03-02T10:00:00Z">
+<link rel="canonical" href="https://films.example/aurora"></head>
+<body><nav><a href="/">Home</a> <a href="/about">About us</a></nav><article><h1>Aurora Falls</h1>
+<p>Aurora Falls is a film of 2025, which was directed by Lina Orr and shown first in Trieste.</p>
+<h2>Plot</h2><p>Two sisters look for a waterfall &amp; find a café.</p></article>
+<script>var secret = 1;</script></body></html>"""
 
 
-@given(markdown_like)
-def test_sections_lie_in_order_and_lose_nothing_but_headings(text: str):
-    end = 0
-    for _, start, stop in split_markdown(text, "x"):
-        lost = text[end:start].splitlines()
-        assert len(lost) <= 1
-        assert all(line.startswith("#") for line in lost)
-        assert start <= stop
-        end = stop
-    assert end == len(text)
+def test_a_page_has_title_headings_date_and_address(tmp_path: Path):
+    (tmp_path / "aurora.html").write_text(PAGE, encoding="utf-8")
+    first, second = read_all(tmp_path)
+    assert (first.title, first.date, first.url) == (
+        "Aurora Falls",
+        "2026-03-02",
+        "https://films.example/aurora",
+    )
+    assert first.text == "Aurora Falls is a film of 2025, which was directed by Lina Orr and shown first in Trieste."
+    assert (second.id, second.title) == ("aurora.html#2", "Aurora Falls › Plot")
+    assert second.text == "Two sisters look for a waterfall & find a café."
 
 
-@given(st.lists(st.sampled_from([*"aé.!\n ", "word ", "\n\n"]), max_size=60).map(lambda parts: "".join(parts) * 60))
-def test_pieces_are_short_and_lose_nothing_but_space(text: str):
-    pieces = split_text(text, 0, len(text))
-    assert all(0 < end - start <= PASSAGE_CHARS for start, end in pieces)
-    assert all(text[start:end] == text[start:end].strip() for start, end in pieces)
-    gaps = zip([0, *(end for _, end in pieces)], [*(start for start, _ in pieces), len(text)], strict=True)
-    assert all(not text[end:start].strip() and end <= start for end, start in gaps)
-
-
-def test_text_is_cut_after_a_paragraph_rather_than_after_a_sentence():
-    first = "A sentence. " * 60
-    text = first + "\n\n" + "Another one. " * 60
-    assert split_text(text, 0, len(text))[0] == (0, len(first.rstrip()))
+def test_a_pdf_has_pages_and_the_title_of_its_metadata(tmp_path: Path):
+    pages = (["A film that was di-", "rected by Lina Orr."], ["The sea (blue)."] * 99, ["The end."])
+    (tmp_path / "b.pdf").write_bytes(make_pdf(*pages, title="Films of 2025"))
+    (tmp_path / "c.pdf").write_bytes(make_pdf(["No title."], title="untitled"))
+    *parts, other = read_all(tmp_path)
+    assert parts[0].text.startswith("A film that was directed by Lina Orr.")
+    assert {part.title for part in parts} == {"Films of 2025"}
+    assert parts[0].page == 1
+    assert [(part.start < part.end, len(part.text)) for part in parts] == [(True, p.end - p.start) for p in parts]
+    assert any(part.page in (2, 3) for part in parts)
+    assert (other.title, other.page) == ("c", 1)

@@ -1,0 +1,295 @@
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import time_ns
+
+import pytest
+
+from agent.errors import CorpusError
+from agent.sources.corpus import CorpusSource, build_index, read_card, update_index
+from agent.sources.index_build import Outcome
+from agent.sources.index_folder import locked, read_entries
+from tests.agent.sources.files import make_pdf
+
+LONG_AGO = time_ns() - 10**12
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """A folder with files of several kinds, all of them written long ago."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name, text in {"a.md": "# Falcons\nThe falcon dives.", "b.txt": "An owl hunts.", "d.txt": "The sea."}.items():
+        put(folder / name, text)
+    put(folder / "c.html", "<title>Herons</title><p>The heron waits for a fish.</p>")
+    put(folder / "e.jsonl", '{"id": "x", "title": "Swans", "text": "Two swans."}\n{"id": "y", "text": "A duck."}\n')
+    return folder
+
+
+def put(path: Path, text: str | bytes, when: int = LONG_AGO) -> Path:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    os.utime(path, ns=(when, when))
+    return path
+
+
+def found(index: Path, query: str) -> list[tuple[str, str, float]]:
+    return [(p.id, p.text, p.score) for p in CorpusSource(index).find(query, limit=10)]
+
+
+def counts(outcome: Outcome) -> tuple[int, int, int, int]:
+    return outcome.new, outcome.changed, outcome.removed, outcome.kept
+
+
+def data_files(index: Path) -> dict[str, bytes]:
+    folder = index / read_card(index).data
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_the_same_documents_give_the_same_index(notes: Path, tmp_path: Path):
+    cards = [build_index([notes], tmp_path / name) for name in ("one", "two")]
+    assert cards[0].sha256 == cards[1].sha256
+    one, two = data_files(tmp_path / "one"), data_files(tmp_path / "two")
+    assert {name for name in one if one[name] != two[name]} <= {"files.jsonl"}, "which holds when files were read"
+
+
+def test_nothing_is_written_where_nothing_changed(notes: Path, tmp_path: Path):
+    first = update_index([notes], tmp_path / "i")
+    assert counts(first) == (5, 0, 0, 0)
+    again = update_index([notes], tmp_path / "i")
+    assert (counts(again), again.card) == ((0, 0, 0, 5), first.card)
+
+
+def change(folder: Path) -> None:
+    put(folder / "b.txt", "A barn owl hunts mice.")
+
+
+def change_without_a_trace(folder: Path) -> None:
+    """Of the same length, and the time says nothing: it was just read and just written."""
+    state = (folder / "b.txt").stat()
+    put(folder / "b.txt", "An elk hunts.", state.st_mtime_ns)
+
+
+def touch(folder: Path) -> None:
+    os.utime(folder / "b.txt")
+
+
+def remove(folder: Path) -> None:
+    (folder / "b.txt").unlink()
+
+
+def add_before(folder: Path) -> None:
+    put(folder / "a.html", "<p>Cranes and a falcon dance.</p>")
+
+
+def swap(folder: Path) -> None:
+    """Two files change their contents."""
+    owl = (folder / "b.txt").read_bytes()
+    put(folder / "b.txt", (folder / "d.txt").read_bytes(), LONG_AGO + 1)
+    put(folder / "d.txt", owl, LONG_AGO + 1)
+
+
+def all_at_once(folder: Path) -> None:
+    change(folder)
+    add_before(folder)
+    (folder / "c.html").unlink()
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        (change, (0, 1, 0, 4)),
+        (touch, (0, 0, 0, 5)),
+        (remove, (0, 0, 1, 4)),
+        (add_before, (1, 0, 0, 5)),
+        (swap, (0, 2, 0, 3)),
+        (all_at_once, (1, 1, 1, 3)),
+    ],
+)
+def test_a_changed_folder_gives_the_index_that_a_full_build_gives(
+    notes: Path, tmp_path: Path, edit: Callable[[Path], None], told: tuple[int, int, int, int]
+):
+    build_index([notes], tmp_path / "i")
+    edit(notes)
+    outcome = update_index([notes], tmp_path / "i")
+    assert counts(outcome) == told
+    full = build_index([notes], tmp_path / "full")
+    assert outcome.card.sha256 == full.sha256
+    assert outcome.card.model_dump(exclude={"data", "files"}) == full.model_dump(exclude={"data", "files"})
+    for query in ("falcon", "owl", "the sea", "a duck", "barn mice", "dance"):
+        assert found(tmp_path / "i", query) == found(tmp_path / "full", query)
+
+
+def test_a_change_right_after_the_reading_is_seen(notes: Path, tmp_path: Path):
+    put(notes / "b.txt", "An owl hunts.", time_ns())
+    build_index([notes], tmp_path / "i")
+    change_without_a_trace(notes)
+    assert counts(update_index([notes], tmp_path / "i")) == (0, 1, 0, 4)
+
+
+def test_another_file_of_the_same_name_size_and_time_is_no_known_one(notes: Path, tmp_path: Path):
+    build_index([notes], tmp_path / "i")
+    shutil.copytree(notes, tmp_path / "other")
+    put(tmp_path / "other" / "b.txt", "An elk hunts.")
+    assert counts(update_index([tmp_path / "other"], tmp_path / "i")) == (0, 1, 0, 4)
+
+
+def test_an_index_that_was_read_by_other_rules_is_read_anew(notes: Path, tmp_path: Path):
+    card = build_index([notes], tmp_path / "i")
+    older = card.model_copy(update={"reading": card.reading - 1})
+    (tmp_path / "i" / "index.json").write_text(older.model_dump_json(), encoding="utf-8")
+    assert update_index([notes], tmp_path / "i").card.reading == card.reading
+    assert len(read_entries(tmp_path / "i", read_card(tmp_path / "i"))) == 5
+
+
+def test_a_damaged_index_is_built_anew_and_one_of_the_first_version_too(notes: Path, tmp_path: Path):
+    card = build_index([notes], tmp_path / "i")
+    (tmp_path / "i" / card.data / "documents.jsonl").unlink()
+    assert counts(update_index([notes], tmp_path / "i")) == (5, 0, 0, 0)
+    first = tmp_path / "first"
+    (first / "bm25").mkdir(parents=True)
+    for name, content in {"index.json": '{"version": 1, "documents": 2}', "documents.jsonl": "{}"}.items():
+        put(first / name, content)
+    assert counts(update_index([notes], first)) == (5, 0, 0, 0)
+    assert sorted(p.name for p in first.iterdir()) == [read_card(first).data, "index.json"]
+
+
+def test_files_that_cannot_be_read_are_told_and_the_rest_is_indexed(notes: Path, tmp_path: Path):
+    put(notes / "scan.pdf", make_pdf([]))
+    put(notes / "broken.pdf", make_pdf(["One page."])[:300])
+    put(notes / "picture.png", b"\x89PNG")
+    outcome = update_index([notes], tmp_path / "i")
+    for again in (outcome, update_index([notes], tmp_path / "i")):  # one that did not change is not tried again
+        assert {skip.name: (skip.reason, skip.why.split(":")[0]) for skip in again.skipped} == {
+            "picture.png": ("kind", ".png"),
+            "broken.pdf": ("unreadable", "it is no PDF that can be read"),
+            "scan.pdf": ("unreadable", "none of its pages holds text"),
+        }
+    assert (outcome.new, again.kept, again.card.sources) == (7, 7, 5)
+    assert found(tmp_path / "i", "heron")
+
+
+def test_a_strict_build_stops_at_a_file_that_cannot_be_read(notes: Path, tmp_path: Path):
+    build_index([notes], tmp_path / "i")
+    put(notes / "scan.pdf", make_pdf([]))
+    with pytest.raises(CorpusError, match=r"scan\.pdf cannot be read: none of its pages holds text"):
+        build_index([notes], tmp_path / "i", strict=True)
+    assert CorpusSource(tmp_path / "i").card.sources == 5
+    build_index([notes], tmp_path / "i")
+    with pytest.raises(CorpusError, match=r"scan\.pdf cannot be read"):
+        build_index([notes], tmp_path / "i", strict=True)
+
+
+def test_where_nothing_can_be_read_the_reasons_are_told(tmp_path: Path):
+    (tmp_path / "d").mkdir()
+    put(tmp_path / "d" / "scan.pdf", make_pdf([]))
+    with pytest.raises(CorpusError, match=r"there are no documents to index \(scan\.pdf: none of its pages"):
+        build_index([tmp_path / "d"], tmp_path / "i")
+    assert not (tmp_path / "i").exists()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "why"),
+    [
+        (["a", "b", "a"], [], r"one\.jsonl, line 3: the id 'a' stands twice"),
+        (["a", "b"], ["c", "b"], r"two\.jsonl, line 2: the id 'b' stands twice"),
+    ],
+)
+def test_an_id_that_stands_twice_is_named_with_its_line(tmp_path: Path, first: list[str], second: list[str], why: str):
+    (tmp_path / "d").mkdir()
+    for name, ids in (("one", first), ("two", second)):
+        put(tmp_path / "d" / f"{name}.jsonl", "".join(json.dumps({"id": i, "text": "x"}) + "\n" for i in ids))
+    with pytest.raises(CorpusError, match=why):
+        build_index([tmp_path / "d"], tmp_path / "i")
+
+
+def test_progress_comes_to_its_end_in_each_stage(notes: Path, tmp_path: Path):
+    told: dict[str, list[tuple[int, int]]] = {}
+    build_index([notes], tmp_path / "i", progress=lambda stage, done, of: told.setdefault(stage, []).append((done, of)))
+    size = sum(path.stat().st_size for path in notes.iterdir())
+    assert {stage: steps[-1] for stage, steps in told.items()} == {
+        "reading": (size, size),
+        "indexing": (6, 6),
+        "writing": (1, 1),
+    }
+    assert all(steps == sorted(steps) for steps in told.values())
+
+
+def test_an_index_inside_its_own_documents_is_not_read(notes: Path):
+    for _ in range(2):
+        assert build_index([notes], notes / "index").documents == 6
+
+
+def test_a_second_build_of_the_same_index_refuses(notes: Path, tmp_path: Path):
+    with locked(tmp_path / "i"), pytest.raises(CorpusError, match="another build is writing"):
+        build_index([notes], tmp_path / "i")
+    assert build_index([notes], tmp_path / "i").documents == 6
+
+
+BUILD = """
+import sys
+from pathlib import Path
+from agent.sources.corpus import build_index
+
+def told(stage, done, total):
+    print(stage, flush=True)
+
+build_index([Path(sys.argv[1])], Path(sys.argv[2]), progress=told)
+"""
+
+
+def start_build(documents: Path, index: Path) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", BUILD, str(documents), str(index)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("steps", [1, 900, 2990, 3006, 3009, 3010])
+@pytest.mark.parametrize("older", [True, False])
+def test_a_killed_build_leaves_the_older_index_or_none_and_the_next_one_works(
+    notes: Path, tmp_path: Path, steps: int, older: bool
+):
+    """It tells its steps: one for each line and file, then four while indexing, then two around the replacement."""
+    index = tmp_path / "i"
+    if older:
+        build_index([notes], index)
+    rows = ({"id": f"r{n}", "text": f"falcon number {n} of many"} for n in range(3000))
+    put(notes / "many.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    with start_build(notes, index) as build:
+        assert build.stdout is not None
+        told = [line for line, _ in zip(build.stdout, range(steps), strict=False)]
+        build.kill()
+    assert len(told) == steps
+    if older:
+        assert CorpusSource(index).card.documents in (6, 3006)
+    elif (index / "index.json").exists():
+        assert CorpusSource(index).card.documents == 3006
+    assert update_index([notes], index).card.documents == 3006
+    assert sorted(p.name for p in index.iterdir()) == [read_card(index).data, "index.json"]
+
+
+def test_readers_find_an_index_at_every_moment_of_many_builds(notes: Path, tmp_path: Path):
+    index = tmp_path / "i"
+    build_index([notes], index)
+    opened = 0
+    command = [sys.executable, "-c", MANY, str(notes), str(index)]
+    with subprocess.Popen(command) as builds:
+        while builds.poll() is None:
+            assert CorpusSource(index).find("falcon", limit=1)
+            opened += 1
+    assert builds.returncode == 0
+    assert opened > 20
+
+
+MANY = """
+import sys
+from pathlib import Path
+from agent.sources.corpus import build_index
+
+notes, index = map(Path, sys.argv[1:])
+for turn in range(60):
+    (notes / "b.txt").write_text(f"turn {turn}", encoding="utf-8")
+    build_index([notes], index)
+"""

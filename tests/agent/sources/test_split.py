@@ -1,0 +1,67 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.sources.split import PASSAGE_CHARS, split_markdown, split_page, split_text
+
+MARKDOWN = """Before all.
+
+# Guide #
+
+Welcome.
+
+## Setup
+
+Run it:
+```sh
+# no heading
+```
+### Linux
+Here.
+## Use
+#hashtag is no heading
+"""
+
+
+def test_markdown_is_cut_at_headings_whose_path_is_the_title():
+    assert [(title, MARKDOWN[start:end].strip()) for title, start, end in split_markdown(MARKDOWN, "guide")] == [
+        ("guide", "Before all."),
+        ("Guide", "Welcome."),
+        ("Guide › Setup", "Run it:\n```sh\n# no heading\n```"),
+        ("Guide › Setup › Linux", "Here."),
+        ("Guide › Use", "#hashtag is no heading"),
+    ]
+
+
+def test_a_page_has_its_title_before_its_headings_but_not_twice():
+    titles = [title for title, _, _ in split_page("a\n# Falls\nb\n## Plot\nc\n# Cast\nd", "Falls")]
+    assert titles == ["Falls", "Falls", "Falls › Plot", "Falls › Cast"]
+
+
+markdown_like = st.text(alphabet=st.sampled_from(list("ab#`~ \n\r.\u2028")), max_size=80)
+
+
+@given(markdown_like)
+def test_sections_lie_in_order_and_lose_nothing_but_headings(text: str):
+    end = 0
+    for _, start, stop in split_markdown(text, "x"):
+        lost = text[end:start].splitlines()
+        assert len(lost) <= 1
+        assert all(line.startswith("#") for line in lost)
+        assert start <= stop
+        end = stop
+    assert end == len(text)
+
+
+@given(st.lists(st.sampled_from([*"aé.!\n ", "word ", "\n\n"]), max_size=60).map(lambda parts: "".join(parts) * 60))
+def test_pieces_are_short_and_lose_nothing_but_space(text: str):
+    pieces = split_text(text, 0, len(text))
+    assert all(0 < end - start <= PASSAGE_CHARS for start, end in pieces)
+    assert all(text[start:end] == text[start:end].strip() for start, end in pieces)
+    gaps = zip([0, *(end for _, end in pieces)], [*(start for start, _ in pieces), len(text)], strict=True)
+    assert all(not text[end:start].strip() and end <= start for end, start in gaps)
+
+
+def test_text_is_cut_after_a_paragraph_rather_than_after_a_sentence():
+    first = "A sentence. " * 60
+    text = first + "\n\n" + "Another one. " * 60
+    assert split_text(text, 0, len(text))[0] == (0, len(first.rstrip()))
