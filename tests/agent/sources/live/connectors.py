@@ -1,10 +1,11 @@
 """The connectors to web and news APIs as the tests know them, at a server of ours, with their fixtures."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import httpx2
@@ -149,11 +150,9 @@ CONNECTORS: Final = {
 NAMES: Final = sorted(CONNECTORS)
 
 
-def filters(**conditions: str) -> list[Filter]:
-    """Filters as site="a.com"; of several of one name, separated by spaces."""
-    return [
-        Filter(name=name.rstrip("_"), value=value) for name, values in conditions.items() for value in values.split()
-    ]
+def filters(where: Mapping[str, str]) -> list[Filter]:
+    """Filters by their names; several values of one name are separated by spaces."""
+    return [Filter(name=name, value=value) for name, values in where.items() for value in values.split()]
 
 
 async def search(
@@ -171,13 +170,18 @@ async def search(
 
 
 def answered(
-    make: Make, answer: object, query: str = "aurora falls", *, limit: int = 5, **conditions: str
+    make: Make,
+    answer: object,
+    query: str = "aurora falls",
+    *,
+    limit: int = 5,
+    where: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Hits, Asked]:
     """What a connector finds in an answer, and what it asked for it."""
 
     async def test(server: ApiServer) -> tuple[Hits, Asked]:
         server.routes["*"] = answer if isinstance(answer, Reply) else json_reply(answer)
-        hits = await search(server, make, query, limit=limit, conditions=filters(**conditions))
+        hits = await search(server, make, query, limit=limit, conditions=filters(where))
         return hits, server.asked[0]
 
     return run(test)

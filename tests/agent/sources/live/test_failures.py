@@ -182,5 +182,5 @@ def test_searxngs_refusals_name_the_mend():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_filter_that_is_not_known_is_told_and_not_fatal(name: str):
-    hits, _ = answered(CONNECTORS[name].make, CONNECTORS[name].empty, author="orr")
+    hits, _ = answered(CONNECTORS[name].make, CONNECTORS[name].empty, where={"author": "orr"})
     assert hits.notes == (f"{name} cannot filter by 'author orr'",)

@@ -45,7 +45,7 @@ CASES: dict[str, tuple[Make, dict[str, str]]] = {
 
 def read(name: str) -> dict[str, Any]:
     make, conditions = CASES[name]
-    hits, _ = answered(make, recorded(name), limit=20, **conditions)
+    hits, _ = answered(make, recorded(name), limit=20, where=conditions)
     return {
         "backend": hits.backend,
         "notes": list(hits.notes),

@@ -127,7 +127,8 @@ def test_operators_never_need_more_room(sites: list[str], room: int):
 
 
 def test_an_answer_of_another_shape_is_a_parse_error():
-    for data in ({"results": {}}, {"results": "x"}, {}):
+    shapes: list[dict[str, object]] = [{"results": {}}, {"results": "x"}, {}]
+    for data in shapes:
         with pytest.raises(SourceError) as caught:
             rows_of(data, "results", by="t", needed=True)
         assert caught.value.kind == "parse"

@@ -1,0 +1,328 @@
+"""What the connectors ask: the query within the API's bounds, each filter in the API's own way, and what it costs."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from agent.sources.base import Paid, credits_of
+from agent.sources.http import make_client
+from agent.sources.limits import Limits
+from agent.sources.live.gnews import query_text
+from agent.sources.live.tavily import TavilySource
+from tests.agent.sources.live.apiserver import ApiServer, json_reply, run
+from tests.agent.sources.live.connectors import (
+    CONNECTORS,
+    KEY,
+    NAMES,
+    Make,
+    answered,
+    brave,
+    filters,
+    gnews,
+    now,
+    recorded,
+    search,
+    searxng,
+    serper,
+    tavily,
+)
+
+EMPTY = {name: connector.empty for name, connector in CONNECTORS.items()}
+NO_NEWS: object = {"results": list[object]()}
+"""Of Brave: there the two endpoints answer in two shapes."""
+
+
+def of(make: Any, **more: Any) -> Make:
+    return partial(make, **more)
+
+
+def news(make: Any) -> Make:
+    return partial(make, topic="news")
+
+
+def test_tavily_is_asked_with_its_key_in_a_header_and_the_filters_as_parameters():
+    _, asked = answered(tavily, EMPTY["tavily"], limit=7, where={"after": "2026-01", "before": "2026-03-05", "site": "a.org b.org", "not": "c.org", "lang": "de"})  # fmt: skip
+    assert (asked.method, asked.path, asked.headers["authorization"]) == ("POST", "/search", f"Bearer {KEY}")
+    assert "x-tavily-access-mode" not in asked.headers
+    assert asked.json == {
+        "query": "aurora falls",
+        "search_depth": "basic",
+        "topic": "general",
+        "max_results": 7,
+        "include_usage": True,
+        "start_date": "2026-01-01",
+        "end_date": "2026-03-05",
+        "include_domains": ["a.org", "b.org"],
+        "exclude_domains": ["c.org"],
+        "language": "de",
+        "filter_by_language": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("conditions", "sent"),
+    [
+        ({"recent": "week"}, {"time_range": "week"}),
+        ({"recent": "week", "before": "2026-11-19"}, {"start_date": "2026-11-14", "end_date": "2026-11-19"}),
+        ({"recent": "year", "after": "2026-06-01"}, {"start_date": "2026-06-01"}),
+        ({"kind": "news"}, {"topic": "news"}),
+        ({"kind": "finance"}, {"topic": "finance"}),
+        ({"kind": "general"}, {"topic": "general"}),
+    ],
+)
+def test_tavily_knows_periods_and_kinds(conditions: dict[str, str], sent: dict[str, object]):
+    hits, asked = answered(tavily, EMPTY["tavily"], where=conditions)
+    assert asked.json | sent == asked.json
+    assert len(asked.json) == 5 + len(set(sent) - {"topic"})
+    assert hits.notes == ()
+
+
+def test_tavily_counts_what_it_says_it_used_and_else_what_the_depth_costs():
+    advanced = of(tavily, depth="advanced", usd_per_credit=0.01)
+    hits, asked = answered(advanced, EMPTY["tavily"])
+    assert (asked.json["search_depth"], hits.credits, hits.usd) == ("advanced", 2.0, 0.02)
+    hits, _ = answered(advanced, {"results": [], "usage": {"credits": 1}})
+    assert (hits.credits, hits.usd) == (1.0, 0.01)
+
+
+def test_tavilys_library_keeps_its_key_out_of_the_shared_client():
+    async def test(server: ApiServer) -> None:
+        server.routes["*"] = json_reply(EMPTY["tavily"])
+        async with make_client() as client:
+            before = dict(client.headers)
+            source = TavilySource(client, key=KEY, base=server.base + "/behind/a/path/", now=now)
+            await source.search("one", limit=1)
+            await source.search("two", limit=1)
+            assert dict(client.headers) == before
+            await client.get(server.base + "/other")
+        assert [asked.path for asked in server.asked] == ["/behind/a/path/search"] * 2 + ["/other"]
+        assert KEY not in str(server.asked[-1].headers)
+
+    run(test)
+
+
+def test_serper_is_asked_in_googles_own_terms():
+    hits, asked = answered(serper, EMPTY["serper"], limit=7, where={"after": "2026-01", "before": "2026-03-05", "site": "a.org b.org", "not": "c.org", "lang": "de"})  # fmt: skip
+    assert (asked.method, asked.path, asked.headers["x-api-key"]) == ("POST", "/search", KEY)
+    assert asked.json == {
+        "q": "aurora falls (site:a.org OR site:b.org) -site:c.org",
+        "num": 7,
+        "hl": "de",
+        "tbs": "cdr:1,cd_min:1/1/2026,cd_max:3/5/2026",
+    }
+    assert (hits.notes, hits.credits, hits.usd) == ((), 1.0, 0.001)
+
+
+@pytest.mark.parametrize(
+    ("make", "conditions", "path", "tbs", "notes"),
+    [
+        (serper, {"recent": "day"}, "/search", "qdr:d", ()),
+        (serper, {"recent": "month", "after": "2020"}, "/search", "cdr:1,cd_min:10/22/2026", ()),
+        (serper, {"before": "2020"}, "/search", "cdr:1,cd_max:12/31/2020", ()),
+        (serper, {"kind": "news"}, "/news", None, ()),
+        (serper, {"kind": "science", "recent": "year"}, "/scholar", None, ("serper cannot filter by 'recent year'",)),
+        (serper, {"kind": "finance"}, "/search", None, ("serper cannot filter by 'kind finance'",)),
+        (news(serper), {"recent": "week"}, "/news", "qdr:w", ()),
+        (news(serper), {"kind": "science"}, "/news", None, ("serper cannot filter by 'kind science'",)),
+    ],
+)
+def test_serper_has_an_endpoint_a_kind(
+    make: Make, conditions: dict[str, str], path: str, tbs: str | None, notes: tuple[str, ...]
+):
+    hits, asked = answered(make, EMPTY["serper"], where=conditions)
+    assert (asked.path, asked.json.get("tbs"), hits.notes) == (path, tbs, notes)
+
+
+def test_serper_asks_for_more_than_ten_only_where_two_credits_may_be_spent():
+    _, asked = answered(serper, EMPTY["serper"], limit=50)
+    assert asked.json["num"] == 10
+    hits, asked = answered(of(serper, max_results=100, usd_per_credit=0.002), {"organic": []}, limit=50)
+    assert (asked.json["num"], hits.credits, hits.usd) == (50, 2.0, 0.004)
+    hits, _ = answered(of(serper, max_results=100), {"organic": []}, limit=3)
+    assert hits.credits == 1.0
+    hits, _ = answered(serper, {"organic": [], "credits": 3})
+    assert hits.credits == 3.0
+
+
+def test_searxng_is_asked_for_json_of_a_category():
+    hits, asked = answered(
+        searxng,
+        EMPTY["searxng"],
+        where={"site": "a.org", "not": "c.org", "recent": "month", "lang": "de", "after": "2026"},
+    )
+    assert (asked.method, asked.path) == ("GET", "/search")
+    assert asked.params == {
+        "q": "aurora falls site:a.org -site:c.org",
+        "format": "json",
+        "categories": "general",
+        "language": "de",
+        "time_range": "month",
+    }
+    assert (hits.notes, hits.credits, hits.usd) == (("searxng cannot filter by 'after 2026'",), 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "category", "notes"),
+    [
+        (searxng, "science", "science", ()),
+        (searxng, "news", "news", ()),
+        (searxng, "finance", "general", ("searxng cannot filter by 'kind finance'",)),
+        (news(searxng), "news", "news", ()),
+        (news(searxng), "science", "news", ("searxng cannot filter by 'kind science'",)),
+    ],
+)
+def test_searxng_has_a_category_a_kind(make: Make, kind: str, category: str, notes: tuple[str, ...]):
+    hits, asked = answered(make, EMPTY["searxng"], where={"kind": kind})
+    assert (asked.params["categories"], hits.notes) == (category, notes)
+
+
+def test_brave_is_asked_without_markup():
+    hits, asked = answered(brave, EMPTY["brave"], limit=99, where={"after": "2026-01", "before": "2026-03-05", "site": "a.org", "not": "c.org", "lang": "ja"})  # fmt: skip
+    assert (asked.method, asked.path, asked.headers["x-subscription-token"]) == ("GET", "/res/v1/web/search", KEY)
+    assert asked.headers["accept"] == "application/json"
+    assert asked.params == {
+        "q": "aurora falls site:a.org NOT site:c.org",
+        "count": "20",
+        "search_lang": "jp",
+        "freshness": "2026-01-01to2026-03-05",
+        "text_decorations": "false",
+        "result_filter": "web",
+    }
+    assert (hits.notes, hits.credits, hits.usd) == ((), 1.0, 0.005)
+
+
+@pytest.mark.parametrize(
+    ("make", "conditions", "path", "sent", "notes"),
+    [
+        (brave, {"recent": "week"}, "web", {"freshness": "pw"}, ()),
+        (brave, {"after": "2026-11"}, "web", {"freshness": "2026-11-01to2026-11-21"}, ()),
+        (brave, {"before": "2020"}, "web", {"freshness": "1990-01-01to2020-12-31"}, ()),
+        (brave, {"recent": "day", "after": "2020"}, "web", {"freshness": "2026-11-20to2026-11-21"}, ()),
+        (brave, {"lang": "eo"}, "web", {}, ("brave cannot filter by 'lang eo'",)),
+        (brave, {"lang": "zh"}, "web", {"search_lang": "zh-hans"}, ()),
+        (brave, {"kind": "science"}, "web", {}, ("brave cannot filter by 'kind science'",)),
+        (brave, {"kind": "news"}, "news", {}, ()),
+        (news(brave), {"kind": "news", "recent": "year"}, "news", {"freshness": "py"}, ()),
+        (news(brave), {"kind": "finance"}, "news", {}, ("brave cannot filter by 'kind finance'",)),
+    ],
+)
+def test_brave_maps_periods_languages_and_kinds(
+    make: Make, conditions: dict[str, str], path: str, sent: dict[str, str], notes: tuple[str, ...]
+):
+    hits, asked = answered(make, NO_NEWS, where=conditions)
+    always = {"q", "count", "text_decorations", "result_filter"}
+    assert asked.path == f"/res/v1/{path}/search"
+    assert {name: value for name, value in asked.params.items() if name not in always} == sent
+    assert hits.notes == notes
+
+
+def test_braves_news_may_be_fifty():
+    _, asked = answered(news(brave), NO_NEWS, limit=99)
+    assert asked.params == {"q": "aurora falls", "count": "50"}
+
+
+def test_gnews_is_asked_with_its_key_in_a_header():
+    hits, asked = answered(gnews, EMPTY["gnews"], limit=500, where={"after": "2026-01", "before": "2026-03", "lang": "de", "not": "c.org", "site": "a.org"})  # fmt: skip
+    assert (asked.method, asked.path, asked.headers["x-api-key"]) == ("GET", "/api/v4/search", KEY)
+    assert asked.params == {
+        "q": "aurora falls",
+        "in": "title,description,content",
+        "lang": "de",
+        "max": "100",
+        "from": "2026-01-01T00:00:00Z",
+        "to": "2026-03-31T23:59:59Z",
+        "sortby": "relevance",
+    }
+    assert (hits.notes, hits.credits) == (("gnews cannot filter by 'site a.org'",), 1.0)
+
+
+def test_gnews_knows_recency_as_a_first_day_and_leaves_hosts_out_by_itself():
+    hits, asked = answered(
+        gnews, recorded("gnews/variants.json"), where={"recent": "week", "not": "example.org", "kind": "news"}
+    )
+    assert asked.params["from"] == "2026-11-14T00:00:00Z"
+    assert [hit.url for hit in hits] == ["https://news.example.com/2"]
+    assert hits.notes == ()
+    hits, _ = answered(gnews, EMPTY["gnews"], where={"kind": "finance"})
+    assert hits.notes == ("gnews cannot filter by 'kind finance'",)
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("aurora falls", "aurora falls"),
+        ("When was Aurora Falls released?", "Aurora Falls released"),
+        ('who said "to be or not"', '"to be or not" said'),
+        ("AT&T and C++", '"AT&T" "C++"'),
+        ("covid-19 2026", '"covid-19" 2026'),
+        ("apple AND (microsoft OR google)", "apple AND microsoft OR google"),
+        ("AND apple OR", "apple"),
+        ("apple NOT", "apple"),
+        ("apple NOT pie", "apple NOT pie"),
+        ("apple AND OR pear", "apple AND pear"),
+        ('"unbalanced', "unbalanced"),
+        ("The Who", "The Who"),
+        ("???", ""),
+    ],
+)
+def test_gnews_queries_hold_plain_words_quoted_phrases_and_operators_between_them(query: str, text: str):
+    assert query_text(query) == text
+
+
+LONG = " ".join(f"word{n:03}" for n in range(100))
+
+
+@pytest.mark.parametrize(
+    ("make", "chars", "words"),
+    [(tavily, 400, 400), (serper, 2048, 400), (searxng, 500, 400), (brave, 400, 50), (gnews, 200, 400)],
+)
+def test_a_long_query_is_cut_between_words_and_its_operators_stay_whole(make: Make, chars: int, words: int):
+    for conditions in (dict[str, str](), {"site": "a.org", "not": "b.org"}):
+        name = getattr(make, "__name__", "")
+        _, asked = answered(make, EMPTY[name], LONG * 3, where=conditions)
+        sent: str = asked.params.get("q") or asked.json.get("q") or asked.json["query"]
+        assert len(sent) <= chars
+        assert len(sent.split()) <= words
+        assert set(sent.split()[:8]) <= set(LONG.split())
+        if conditions and name in {"serper", "searxng", "brave"}:
+            assert "site:a.org" in sent
+            assert sent.endswith("site:b.org")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_source_says_what_a_search_may_cost_and_how_hard_it_may_be_asked(name: str):
+    async def test(server: ApiServer) -> None:
+        server.routes["*"] = json_reply(recorded(CONNECTORS[name].fixture))
+        async with make_client() as client:
+            source = CONNECTORS[name].make(client, server.base)
+            assert isinstance(source, Paid)
+            assert getattr(source, "name", "") == name
+            assert isinstance(getattr(source, "limits", None), Limits)
+            most = credits_of(source)
+        hits = await search(server, CONNECTORS[name].make)
+        assert hits.backend == name
+        assert 0 <= hits.credits <= most
+        assert len(hits) <= 5
+
+    run(test)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "gnews"])
+def test_news_are_kept_less_long_than_the_web(name: str):
+    async def test(_: ApiServer) -> None:
+        async with make_client() as client:
+            web, fresh = (
+                of(CONNECTORS[name].make, topic=topic)(client, "http://127.0.0.1:1") for topic in ("web", "news")
+            )
+            assert fresh.limits.keep_seconds < web.limits.keep_seconds  # type: ignore[attr-defined]
+
+    run(test)
+
+
+def test_filters_of_the_tests_are_read_as_they_are_written():
+    assert [(f.name, f.value) for f in filters({"not": "a.org b.org", "lang": "de"})] == [
+        ("not", "a.org"),
+        ("not", "b.org"),
+        ("lang", "de"),
+    ]
