@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final
 
-from agent.sources.bm25 import K1, B, query_stems, stem, words
+from agent.sources.bm25 import K1, query_stems, stem, words
 
 PART_CHARS: Final = 1_500
 SENTENCE_CHARS: Final = 400
@@ -41,8 +41,8 @@ def best_part(page: str, query: str, *, chars: int = PART_CHARS) -> Part:
     if not spans:
         return Part(0, 0, "", 0.0)
     wanted = list(dict.fromkeys(query_stems(query)))
-    counts, lengths = _count(page, spans, wanted)
-    score, first, last = max(_windows(spans, counts, lengths, chars), key=lambda window: window[0])
+    counts = _count(page, spans, wanted)
+    score, first, last = max(_windows(spans, counts, chars), key=lambda window: window[0])
     if score:
         held = [at for at in range(first, last + 1) if any(row[at + 1] > row[at] for row in counts)]
         first, last = _grow(page, spans, held[0], held[-1], chars)
@@ -66,41 +66,35 @@ def sentences(page: str) -> Iterator[tuple[int, int]]:
             yield from (piece.span() for piece in _LONG.finditer(page, start, end))
 
 
-def _count(page: str, spans: Sequence[tuple[int, int]], wanted: Sequence[str]) -> tuple[list[list[int]], list[int]]:
-    """Count, for each wanted stem and for all words, how many stand before each sentence."""
+def _count(page: str, spans: Sequence[tuple[int, int]], wanted: Sequence[str]) -> list[list[int]]:
+    """Count, for each wanted stem, how often it stands before each sentence."""
     places = {term: at for at, term in enumerate(wanted)}
     rows = [[0] * len(spans) for _ in wanted]
-    lengths: list[int] = []
     for at, (start, end) in enumerate(spans):
-        found = words(page[start:end])
-        lengths.append(len(found))
-        for word in found:
+        for word in words(page[start:end]):
             place = places.get(stem(word))
             if place is not None:
                 rows[place][at] += 1
-    return [list(accumulate(row, initial=0)) for row in rows], list(accumulate(lengths, initial=0))
+    return [list(accumulate(row, initial=0)) for row in rows]
 
 
 def _windows(
-    spans: Sequence[tuple[int, int]], counts: Sequence[Sequence[int]], lengths: Sequence[int], chars: int
+    spans: Sequence[tuple[int, int]], counts: Sequence[Sequence[int]], chars: int
 ) -> Iterator[tuple[float, int, int]]:
-    """Score, from each sentence on, the run that is as long as it may be: (score, first, last)."""
+    """Score, from each sentence on, the run that is as long as it may be: (score, first, last).
+
+    They are all about as long as each other: BM25's share for the length of a document is left out.
+    """
     rarity = [_rarity(row, len(spans)) for row in counts]
-    reaches: list[int] = []
     last = 0
     for first in range(len(spans)):
         last = max(first, last)
         while last + 1 < len(spans) and spans[last + 1][1] - spans[first][0] <= chars:
             last += 1
-        reaches.append(last)
-    sizes = [lengths[last + 1] - lengths[first] for first, last in enumerate(reaches)]
-    mean = max(1.0, sum(sizes) / len(sizes))
-    for first, last in enumerate(reaches):
-        norm = K1 * (1 - B + B * sizes[first] / mean)
         score = 0.0
         for row, rare in zip(counts, rarity, strict=True):
             count = row[last + 1] - row[first]
-            score += rare * count * (K1 + 1) / (count + norm)
+            score += rare * count * (K1 + 1) / (count + K1)
         yield score, first, last
 
 

@@ -126,8 +126,11 @@ class Workers:
     async def _take(self) -> _Worker:
         if self._closed:
             raise PageError("the extraction is closed", kind="unreadable")
-        if self._idle:
-            return self._idle.pop()
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.process.returncode is None:
+                return worker
+            self._all.remove(worker)
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._command,

@@ -1,0 +1,232 @@
+"""The processes that extract: bounded, killed when a page hangs them, replaced, and gone when all is closed."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from agent.sources.pages.errors import PageError
+from agent.sources.pages.worker import LENGTH
+from agent.sources.pages.workers import Workers
+from tests.agent.sources.pages.pages import ARTICLE, STORY, nested, pdf
+
+PAGE = ARTICLE.encode()
+_FRAME = "import struct, sys, time\nout = sys.stdout.buffer\n"
+_FRAME += "def say(b):\n    out.write(struct.pack('>I', len(b)) + b)\n    out.flush()\n"
+
+
+def program(body: str) -> Sequence[str]:
+    """A worker of our own that speaks the protocol as `body` has it."""
+    return (sys.executable, "-S", "-c", _FRAME + body)
+
+
+HANGS = program("say(b'{}')\ntime.sleep(600)\n")
+DIES = program("say(b'{}')\nsys.exit(3)\n")
+FLOODS = program("say(b'{}')\nout.write(b'\\xff' * 5_000_000)\nout.flush()\ntime.sleep(600)\n")
+LIES = program("say(b'{}')\nsay(b'[1, 2]')\ntime.sleep(600)\n")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():  # noqa: ASYNC110 - a process that starts or ends sets no event
+        await asyncio.sleep(0.001)
+
+
+def run(use: Callable[[Workers], Awaitable[None]], workers: Callable[[], Workers] = Workers) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(60):
+            made = workers()
+            try:
+                await use(made)
+            finally:
+                pids = made.pids
+                await made.aclose()
+            assert not [pid for pid in pids if is_alive(pid)]
+
+    asyncio.run(bounded())
+
+
+def test_a_process_starts_with_the_first_page_and_serves_the_next_ones():
+    async def use(workers: Workers) -> None:
+        assert not workers.pids
+        first = await workers.extract(PAGE, kind="html")
+        pids = workers.pids
+        assert STORY[0] in first.text
+        assert await workers.extract(PAGE, kind="html") == first
+        assert STORY[1] in (await workers.extract(pdf(*STORY), kind="pdf")).text
+        assert (await workers.extract("Größe".encode(), kind="text")).text == "Größe"
+        assert workers.pids == pids
+        assert len(pids) == 1
+
+    run(use)
+
+
+def test_never_more_processes_than_allowed():
+    async def use(workers: Workers) -> None:
+        found = await asyncio.gather(*(workers.extract(PAGE, kind="html") for _ in range(6)))
+        assert len({page.text for page in found}) == 1
+        assert len(workers.pids) == 2
+
+    run(use, lambda: Workers(count=2))
+
+
+def test_markup_that_stalls_every_parser_ends_in_bounded_time_and_the_loop_never_waits():
+    async def use(workers: Workers) -> None:
+        await workers.extract(PAGE, kind="html")
+        before = workers.pids
+        worst = 0.0
+
+        async def heartbeat() -> None:
+            nonlocal worst
+            while True:
+                start = time.perf_counter()
+                await asyncio.sleep(0.01)
+                worst = max(worst, time.perf_counter() - start)
+
+        heart = asyncio.create_task(heartbeat())
+        start = time.perf_counter()
+        with pytest.raises(PageError) as failed:
+            await workers.extract(nested(40_000), kind="html")
+        took = time.perf_counter() - start
+        heart.cancel()
+        assert failed.value.kind == "unreadable"
+        assert took < 3.0
+        assert worst < 0.4  # of 0.01: a busy machine wakes late, a loop that parses for seconds does not wake at all
+        assert not is_alive(before[0])
+        assert STORY[0] in (await workers.extract(PAGE, kind="html")).text
+        assert workers.pids != before
+
+    run(use, lambda: Workers(count=1, seconds=0.5))
+
+
+def test_a_worker_that_hangs_is_killed():
+    async def use(workers: Workers) -> None:
+        task = asyncio.create_task(workers.extract(PAGE, kind="pdf"))
+        await until(lambda: bool(workers.pids))
+        pid = workers.pids[0]
+        assert is_alive(pid)
+        with pytest.raises(PageError, match=r"not found in 0\.2 s"):
+            await task
+        assert not is_alive(pid)
+        assert not workers.pids
+
+    run(use, lambda: Workers(seconds=0.2, command=HANGS))
+
+
+@pytest.mark.parametrize("command", [DIES, FLOODS, LIES], ids=["dies", "floods", "lies"])
+def test_a_worker_that_a_page_has_broken_is_killed_and_says_nothing(command: Sequence[str]):
+    async def use(workers: Workers) -> None:
+        with pytest.raises(PageError, match="broke on it") as failed:
+            await workers.extract(PAGE, kind="html")
+        assert failed.value.kind == "unreadable"
+        assert not workers.pids
+
+    run(use, lambda: Workers(seconds=5, command=command))
+
+
+def test_a_program_that_cannot_be_started_is_a_page_that_cannot_be_read():
+    async def use(workers: Workers) -> None:
+        with pytest.raises(PageError, match="no process"):
+            await workers.extract(PAGE, kind="html")
+
+    run(use, lambda: Workers(command=("/no/such/program",)))
+
+
+def test_a_worker_that_died_between_two_pages_costs_no_page():
+    async def use(workers: Workers) -> None:
+        await workers.extract(PAGE, kind="html")
+        pid = workers.pids[0]
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: not is_alive(pid))
+        assert STORY[0] in (await workers.extract(PAGE, kind="html")).text
+        assert workers.pids != [pid]
+
+    run(use, lambda: Workers(count=1))
+
+
+def test_whoever_gives_up_in_the_middle_leaves_no_process_behind():
+    async def use(workers: Workers) -> None:
+        task = asyncio.create_task(workers.extract(PAGE, kind="html"))
+        await until(lambda: bool(workers.pids))
+        pid = workers.pids[0]
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not is_alive(pid)
+        with pytest.raises(PageError):  # and its place is free again
+            await workers.extract(PAGE, kind="html")
+
+    run(use, lambda: Workers(count=1, seconds=0.2, command=HANGS))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="address space is limited where the system can")
+def test_a_page_that_needs_too_much_memory_ends_its_worker_and_nothing_else():
+    async def use(workers: Workers) -> None:
+        await workers.extract(b"short", kind="text")
+        pid = workers.pids[0]
+        with pytest.raises(PageError) as failed:
+            await workers.extract("🌊".encode() * 15_000_000, kind="text")
+        assert failed.value.kind == "unreadable"
+        assert not is_alive(pid)
+        assert (await workers.extract(b"short", kind="text")).text == "short"
+
+    run(use, lambda: Workers(count=1, megabytes=160, seconds=10))
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+def test_a_worker_knows_no_key_of_its_parent(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CAIRN_TAVILY_KEY", "tvly-secret")
+
+    async def use(workers: Workers) -> None:
+        await workers.extract(PAGE, kind="html")
+        environment = await asyncio.to_thread(Path(f"/proc/{workers.pids[0]}/environ").read_bytes)
+        assert [entry.partition(b"=")[0] for entry in environment.split(b"\0") if entry] == [b"PYTHONPATH"]
+
+    run(use)
+
+
+def test_after_closing_nothing_is_read():
+    async def use(workers: Workers) -> None:
+        await workers.extract(PAGE, kind="html")
+        await workers.aclose()
+        await workers.aclose()
+        with pytest.raises(PageError, match="closed"):
+            await workers.extract(PAGE, kind="html")
+
+    run(use)
+
+
+def start_alone() -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "agent.sources.pages.worker", "1024"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def test_a_worker_ends_when_its_parent_is_gone():
+    with start_alone() as worker:
+        assert worker.stdin is not None
+        worker.stdin.close()
+        assert worker.wait(30) == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs alarm signals")
+def test_a_worker_that_hangs_ends_by_itself_where_nobody_is_left_to_kill_it():
+    head = b'{"kind": "html", "charset": "", "url": "", "how": "fast", "seconds": 0}'
+    body = nested(60_000)
+    with start_alone() as worker:
+        assert worker.stdin is not None
+        worker.stdin.write(LENGTH.pack(len(head)) + head + LENGTH.pack(len(body)) + body)
+        worker.stdin.close()
+        assert worker.wait(30) == -signal.SIGALRM
