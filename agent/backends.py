@@ -64,35 +64,27 @@ def backends_of(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[
 
 def _engine(settings: CairnSettings, client: "httpx2.AsyncClient", name: str, topic: Topic) -> "Backend":
     """One back end of web or news."""
+    from agent.sources.live import brave, gnews, searxng, serper, tavily
+
     match name:
         case "tavily":
-            from agent.sources.live.tavily import USD_PER_CREDIT, TavilySource
-
+            price = settings.prices.get(name, tavily.USD_PER_CREDIT)
             key, base = settings.tavily_key.get_secret_value(), settings.tavily_url
-            price = settings.prices.get(name, USD_PER_CREDIT)
-            made = TavilySource(client, key=key, base=base, topic=topic, usd_per_credit=price)
+            return tavily.TavilySource(client, key=key, base=base, topic=topic, usd_per_credit=price)
         case "serper":
-            from agent.sources.live.serper import USD_PER_CREDIT, SerperSource
-
+            price = settings.prices.get(name, serper.USD_PER_CREDIT)
             key, base = settings.serper_key.get_secret_value(), settings.serper_url
-            price = settings.prices.get(name, USD_PER_CREDIT)
-            made = SerperSource(client, key=key, base=base, topic=topic, usd_per_credit=price)
+            return serper.SerperSource(client, key=key, base=base, topic=topic, usd_per_credit=price)
         case "brave":
-            from agent.sources.live.brave import USD_PER_CREDIT, BraveSource
-
+            price = settings.prices.get(name, brave.USD_PER_CREDIT)
             key, base = settings.brave_key.get_secret_value(), settings.brave_url
-            price = settings.prices.get(name, USD_PER_CREDIT)
-            made = BraveSource(client, key=key, base=base, topic=topic, usd_per_credit=price)
+            return brave.BraveSource(client, key=key, base=base, topic=topic, usd_per_credit=price)
         case "gnews":
-            from agent.sources.live.gnews import USD_PER_CREDIT, GNewsSource
-
+            price = settings.prices.get(name, gnews.USD_PER_CREDIT)
             key, base = settings.gnews_key.get_secret_value(), settings.gnews_url
-            made = GNewsSource(client, key=key, base=base, usd_per_credit=settings.prices.get(name, USD_PER_CREDIT))
+            return gnews.GNewsSource(client, key=key, base=base, usd_per_credit=price)
         case _:
-            from agent.sources.live.searxng import SearxngSource
-
-            made = SearxngSource(client, base=settings.searxng_url, topic=topic)
-    return made
+            return searxng.SearxngSource(client, base=settings.searxng_url, topic=topic)
 
 
 def _open(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, list[Backend]]":
