@@ -83,7 +83,7 @@ class Ann:
 
     def __init__(self, index: Any, vectors: NDArray[np.float32], shape: Shape) -> None:
         self._faiss = need("faiss")
-        self._index = index
+        self.index = index
         """None: the vectors themselves are searched."""
         self.vectors = vectors
         self.shape = shape
@@ -103,8 +103,8 @@ class Ann:
 
     def save(self, folder: Path) -> None:
         """Write what the vectors' own file does not hold; whoever calls makes that atomic."""
-        if self._index is not None:
-            self._faiss.write_index(self._index, str(folder / FILE))
+        if self.index is not None:
+            self._faiss.write_index(self.index, str(folder / FILE))
 
     @classmethod
     def open(cls, folder: Path, shape: Shape) -> "Ann":
@@ -141,18 +141,18 @@ class Ann:
         limit = min(limit, len(self.vectors))
         if not len(queries) or limit < 1:
             return np.zeros((len(queries), 0), np.float32), np.zeros((len(queries), 0), np.int64)
-        if self._index is None:
+        if self.index is None:
             scores, rows = self._faiss.knn(queries, self.vectors, limit, metric=self._faiss.METRIC_INNER_PRODUCT)
             return scores, rows
         wanted = min(limit * self.shape.rescored, len(self.vectors))
-        found = self._index.search(queries, wanted, params=self._parameters(effort or self.shape.effort, wanted))
+        found = self.index.search(queries, wanted, params=self._parameters(effort or self.shape.effort, wanted))
         if self.shape.rescored == 1:
             return np.where(found[1] < 0, -np.inf, found[0]).astype(np.float32), found[1]
         return self._rescore(queries, found[1], limit)
 
     def but(self, effort: int) -> "Ann":
         """The same index with another effort."""
-        return Ann(self._index, self.vectors, self.shape.model_copy(update={"effort": effort}))
+        return Ann(self.index, self.vectors, self.shape.model_copy(update={"effort": effort}))
 
     def _parameters(self, effort: int, wanted: int) -> Any:
         if self.shape.kind == "hnsw":

@@ -11,13 +11,12 @@ from time import perf_counter
 from typing import Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from agent.errors import CorpusError
 from agent.evidence import Frozen
 from agent.sources.ann import Ann, Kind, Shape, kind_for, recall, shape_for, tuned
-from agent.sources.encoder import Encoder
+from agent.sources.encoder import Encoder, Vectors
 from agent.sources.vectors import KEYS, VECTORS, VectorLog, exact_vectors, key_of, row_keys
 
 DENSE: Final = "dense"
@@ -60,7 +59,28 @@ class QueryEncoder(Protocol):
     @property
     def fingerprint(self) -> str: ...
 
-    def encode_queries(self, queries: Sequence[str]) -> NDArray[np.float32]: ...
+    def encode_queries(self, queries: Sequence[str]) -> Vectors: ...
+
+
+class PassageEncoder(QueryEncoder, Protocol):
+    """What a build needs of it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def query_prefix(self) -> str: ...
+
+    @property
+    def passage_prefix(self) -> str: ...
+
+    @property
+    def dtype(self) -> str: ...
+
+    @property
+    def dim(self) -> int: ...
+
+    def encode_passages(self, passages: Sequence[str]) -> Vectors: ...
 
 
 Progress = Callable[[int, int], None]
@@ -77,7 +97,7 @@ def build_dense(
     folder: Path,
     *,
     count: int,
-    encoder: Encoder,
+    encoder: PassageEncoder,
     kind: Kind | None = None,
     effort: int | None = None,
     older: Path | None = None,
@@ -143,7 +163,7 @@ def discard(log: Path) -> None:
     shutil.rmtree(log, ignore_errors=True)
 
 
-def _tag(encoder: Encoder) -> str:
+def _tag(encoder: PassageEncoder) -> str:
     """A prefix changes every vector."""
     return key_of(encoder.passage_prefix).hex()[:8] if encoder.passage_prefix else ""
 
@@ -151,7 +171,7 @@ def _tag(encoder: Encoder) -> str:
 class _Known:
     """The vectors of an older index, where they were made in the same way."""
 
-    def __init__(self, older: Path | None, encoder: Encoder) -> None:
+    def __init__(self, older: Path | None, encoder: PassageEncoder) -> None:
         self._rows: dict[bytes, int] = {}
         if older is None or not (older / CARD).is_file():
             return
@@ -167,7 +187,7 @@ class _Known:
     def __contains__(self, key: bytes) -> bool:
         return key in self._rows
 
-    def get(self, key: bytes) -> NDArray[np.float32]:
+    def get(self, key: bytes) -> Vectors:
         return self._vectors[self._rows[key]]
 
 
@@ -175,12 +195,12 @@ def _write_vectors(
     passages: Iterable[tuple[str, str]],
     folder: Path,
     count: int,
-    encoder: Encoder,
+    encoder: PassageEncoder,
     known: _Known,
     new: VectorLog,
     probes: list[str],
     progress: Progress,
-) -> NDArray[np.float32]:
+) -> Vectors:
     """Write vectors and keys by row; calculate what neither the older index nor the log has."""
     vectors = np.lib.format.open_memmap(folder / VECTORS, mode="w+", dtype=np.float32, shape=(count, encoder.dim))
     keys = np.zeros((count, 16), np.uint8)
@@ -226,6 +246,11 @@ def read_dense_card(folder: Path) -> DenseCard:
         raise CorpusError(f"{folder} holds no readable dense index; build it again with --dense MODEL") from error
 
 
+def _order(found: tuple[int, float]) -> tuple[float, int]:
+    row, score = found
+    return -score, row
+
+
 class DenseIndex:
     """Vectors by row, open for searching. A search may run in any thread."""
 
@@ -268,10 +293,10 @@ class DenseIndex:
                 "that is to encode the queries; name that model, or build the index again"
             )
 
-    def search(self, queries: NDArray[np.float32], limit: int) -> list[list[tuple[int, float]]]:
-        """Rows and cosines of each query, best first, at most `limit` of them."""
+    def search(self, queries: Vectors, limit: int) -> list[list[tuple[int, float]]]:
+        """Rows and cosines of each query, best first, ties by row; at most `limit` of them."""
         scores, rows = self._ann.search(queries, limit)
         return [
-            [(row, score) for row, score in zip(near, by, strict=True) if row >= 0]
+            sorted(((row, score) for row, score in zip(near, by, strict=True) if row >= 0), key=_order)
             for near, by in zip(rows.tolist(), scores.tolist(), strict=True)
         ]
