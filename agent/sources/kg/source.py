@@ -35,18 +35,29 @@ class KgSource:
 
     name = "kg"
 
-    def __init__(self, path: Path, card: Card, *, triples: int = LIMIT, tokens: int = TOKENS, threads: int = THREADS):
+    def __init__(
+        self,
+        path: Path,
+        card: Card,
+        *,
+        packed: bool = True,
+        triples: int = LIMIT,
+        tokens: int = TOKENS,
+        threads: int = THREADS,
+    ) -> None:
         """Take a file that `open` has checked.
 
         Args:
             path: of the graph file.
             card: what it says of itself.
+            packed: False makes a passage of each triple, as a filter wants them.
             triples: how many are given for one query at most.
             tokens: how long their passages may be together, by estimate.
             threads: how many queries are answered at the same time.
         """
         self.path = path
         self.card = card
+        self._packed = packed
         self._triples = triples
         self._tokens = tokens
         self._threads = threads
@@ -56,15 +67,15 @@ class KgSource:
         self._free: list[Graph] = []
 
     @classmethod
-    def open(cls, path: Path) -> Self:
-        """Open a graph file.
+    def open(cls, path: Path, *, packed: bool = True) -> Self:
+        """Open a graph file; `packed=False` makes a passage of each triple.
 
         Raises:
             SetupError: there is none, or it cannot be used.
         """
         graph = Graph.open(path)
         try:
-            return cls(path, graph.card)
+            return cls(path, graph.card, packed=packed)
         finally:
             graph.close()
 
@@ -80,7 +91,8 @@ class KgSource:
         except OSError as error:
             raise SourceError(f"the graph {self.path} cannot be read: {error}") from error
         notes = unhonoured(filters, honours=HONOURS, by="the knowledge graph")
-        return Hits(to_passages(ranked, limit=limit, source=self.name), backend=BACKEND, notes=notes)
+        passages = to_passages(ranked, limit=limit, source=self.name, packed=self._packed)
+        return Hits(passages, backend=BACKEND, notes=notes)
 
     def find(self, query: str) -> list[Triple]:
         """Give the triples that fit a query, best first. Blocks for some milliseconds; any thread may call it."""

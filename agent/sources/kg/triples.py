@@ -37,6 +37,11 @@ class Triple:
         return self.tail if self.found_by == "head" else self.head
 
     @property
+    def ends(self) -> tuple[str, str, str]:
+        """What it says, by identifiers where there are any."""
+        return self.head_id or self.head, self.relation, self.tail_id or self.tail
+
+    @property
     def group(self) -> tuple[str, str, End]:
         """What it shares with the triples that stand in one passage with it."""
         known = (self.head_id or self.head) if self.found_by == "head" else (self.tail_id or self.tail)
@@ -61,7 +66,12 @@ def pack(triples: Iterable[Triple]) -> list[list[Triple]]:
 
 
 def to_passages(
-    triples: Iterable[Triple], *, limit: int, source: str = "kg", url: Callable[[Triple], str] = lambda triple: ""
+    triples: Iterable[Triple],
+    *,
+    limit: int,
+    source: str = "kg",
+    packed: bool = True,
+    url: Callable[[Triple], str] = lambda triple: "",
 ) -> list[Passage]:
     """Make passages of ranked triples, one for each group, best first; the text is the whole passage.
 
@@ -69,12 +79,13 @@ def to_passages(
         triples: best first.
         limit: of the passages.
         source: name of the source that found them.
+        packed: False makes a passage of each triple.
         url: where a group's first triple can be read.
     """
-    groups = pack(triples)[:limit]
+    groups = (pack(triples) if packed else [[triple] for triple in triples])[:limit]
     return [
         Passage(
-            id=f"{source}:{'|'.join(group[0].group)}",
+            id=f"{source}:{'|'.join(group[0].group if packed else group[0].ends)}",
             source=source,
             title="",
             text=render(group),
