@@ -23,7 +23,7 @@ from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Closable, Hits, Source, credits_of
-from agent.sources.deadline import Deadline, spoken, time_left, within
+from agent.sources.deadline import spoken, time_left, within
 from agent.sources.limits import Limits
 from agent.sources.store import Store
 
@@ -49,8 +49,7 @@ class Entry(BaseModel):
 class _Flight:
     """One call on behalf of everybody who asks the same at the same time."""
 
-    def __init__(self, deadline: Deadline) -> None:
-        self.deadline = deadline
+    def __init__(self) -> None:
         self.task: asyncio.Task[Hits]
         self.waiting = 0
         self.paid = False
@@ -91,15 +90,31 @@ class Cached:
         Raises:
             SourceError: asking failed, and no old answer may stand in.
         """
+        failures: tuple[Failure, ...] = ()
+        while True:
+            flight = self._flight(query, limit=limit, filters=filters)
+            joined = flight.waiting > 0
+            try:
+                hits = await self._wait(flight)
+            except SourceError as error:
+                failures += error.failures
+                if joined and error.kind == "timeout" and time_left():
+                    continue  # it ended with the time of those who began it; there is some left here
+                raise SourceError(
+                    str(error), kind=error.kind, retry_after=error.retry_after, failures=failures
+                ) from error
+            hits.failures = (*failures, *hits.failures)
+            return hits
+
+    async def _wait(self, flight: _Flight) -> Hits:
         left = time_left()
-        flight = self._flight(query, limit=limit, filters=filters)
         flight.waiting += 1
         try:
             async with asyncio.timeout(None if math.isinf(left) else left):
                 await asyncio.wait([flight.task])
             return self._landed(flight)
-        except TimeoutError as error:
-            return self._stand_in(flight.old, SourceError(f"no answer in {left:.3g} s", kind="timeout"), cause=error)
+        except TimeoutError:
+            return self._stand_in(flight.old, SourceError(f"no answer in {spoken(left)}", kind="timeout"))
         finally:
             flight.waiting -= 1
             if not flight.waiting and not flight.task.done():
@@ -130,10 +145,9 @@ class Cached:
         flights = self._flights.setdefault(asyncio.get_running_loop(), {})
         there = flights.get(key)
         if there is not None and not there.task.done() and not there.task.cancelling():
-            there.deadline.put_off(time_left())
             return there
-        with within(time_left()) as deadline:
-            flight = _Flight(deadline)
+        flight = _Flight()
+        with within(time_left()):
             flight.task = asyncio.create_task(self._fly(flight, key, query, limit=limit, filters=filters))
 
         def landed(task: asyncio.Task[Hits]) -> None:
@@ -166,7 +180,7 @@ class Cached:
             raise SourceError(f"{self.name} was closed")
         error = flight.task.exception()
         if isinstance(error, SourceError):
-            return self._stand_in(flight.old, error, cause=error)
+            return self._stand_in(flight.old, error)
         if error is not None:
             raise SourceError(f"{type(error).__name__}: {error}") from error
         hits = flight.task.result()
@@ -181,12 +195,10 @@ class Cached:
             failures=hits.failures,
         )
 
-    def _stand_in(self, old: Entry | None, error: SourceError, *, cause: Exception) -> Hits:
+    def _stand_in(self, old: Entry | None, error: SourceError) -> Hits:
         """An old answer in place of a failure, or the failure."""
         if old is None or error.kind not in STANDS_IN:
-            raise SourceError(
-                str(error), kind=error.kind, retry_after=error.retry_after, failures=error.failures
-            ) from cause
+            raise error
         note = f"found {spoken(self._now() - old.saved)} ago: asking again failed"
         failures = error.failures or (Failure(self.name, error.kind, str(error)),)
         return Hits(old.passages, backend=old.backend, notes=(*old.notes, note), cached="stale", failures=failures)

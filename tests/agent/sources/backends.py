@@ -29,13 +29,20 @@ class Scripted:
     """Does one act a call, the last one for ever; a call without an act answers with its query."""
 
     def __init__(
-        self, *acts: Act, name: str = "tavily", limits: Limits | None = None, credits: float = 1.0, seconds: float = 0.0
+        self,
+        *acts: Act,
+        name: str = "tavily",
+        limits: Limits | None = None,
+        credits: float = 1.0,
+        seconds: float = 0.0,
+        seconds_to_leave: float = 0.0,
     ) -> None:
         self.name = name
         self.limits = limits or Limits(requests=1000, concurrency=1000)
         self.credits_per_search = credits
-        self.acts = list(acts)
+        self.acts: Sequence[Act] = acts
         self.seconds = seconds
+        self.seconds_to_leave = seconds_to_leave
         self.asked: list[tuple[float, str]] = []
         self.running = 0
         self.most_running = 0
@@ -48,11 +55,15 @@ class Scripted:
         try:
             await asyncio.sleep(self.seconds)
             return await self._act(query, limit)
+        except asyncio.CancelledError:
+            await asyncio.sleep(self.seconds_to_leave)
+            raise
         finally:
             self.running -= 1
 
     async def _act(self, query: str, limit: int) -> list[Passage]:
-        act = self.acts.pop(0) if len(self.acts) > 1 else (self.acts[0] if self.acts else 0.0)
+        act, *rest = self.acts or [0.0]
+        self.acts = rest or [act]
         if isinstance(act, BaseException):
             raise act
         if isinstance(act, float | int):
