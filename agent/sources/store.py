@@ -23,6 +23,8 @@ MAX_ENTRIES: Final = 10_000
 """In memory."""
 SECONDS: Final = 0.5
 """One look-up or one entry."""
+OPENING_SECONDS: Final = 5.0
+"""The first one, which also imports what it needs and makes the folder."""
 REST_SECONDS: Final = 30.0
 """A store that failed is left alone for so long."""
 MEMORY: Final = "memory:"
@@ -76,12 +78,13 @@ class Store:
         left = time_left()
         if self._closed or now < self._rest_until or not left:
             return None
-        scope = asyncio.timeout(min(SECONDS, left))
+        allowed = OPENING_SECONDS if self._cache is None else SECONDS
+        scope = asyncio.timeout(min(allowed, left))
         try:
             async with scope:
                 return await use(self._cache or await self._open())
         except Exception as error:  # noqa: BLE001  # cashews raises what its back end raises
-            if not scope.expired() or left >= SECONDS:
+            if not scope.expired() or left >= allowed:
                 self._rest_until = now + REST_SECONDS
                 self._broke(error)
             return None

@@ -30,7 +30,7 @@ def settings(base: str, tmp_path: Path, **given: Any) -> CairnSettings:
     """Every address is the local server's."""
     names = ("tavily", "serper", "brave", "gnews", "arxiv", "wiki", "wikidata", "sparql")
     addresses: dict[str, Any] = {f"{name}_url": base for name in names}
-    return CairnSettings(**(addresses | {"cache": str(tmp_path / "cache")} | given))
+    return CairnSettings.model_validate(addresses | {"cache": str(tmp_path / "cache")} | given)
 
 
 async def searched(sources: Mapping[str, Source], *nodes: tuple[str, str]) -> list[Step]:
