@@ -120,10 +120,11 @@ def _alone(settings: CairnSettings, name: str) -> CairnSettings:
 
 
 def _made(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, Backend]":
-    """The back ends by their names; one that serves two sources stands here once."""
+    """The back ends by their names; one that serves two sources stands here once, as it serves the first."""
     from agent.backends import backends_of
 
-    return {backend.name: backend for made in backends_of(settings, client).values() for backend in made}
+    made = [backend for backends in backends_of(settings, client).values() for backend in backends]
+    return {backend.name: backend for backend in reversed(made)}
 
 
 def _wanted(settings: CairnSettings) -> list[str]:

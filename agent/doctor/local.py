@@ -29,6 +29,8 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
 FULL_BYTES: Final = 200 << 20
 LOW_BYTES: Final = 2 << 30
 REDIS_SECONDS: Final = 3.0
+HOLDER_SECONDS: Final = 2.0
+"""For who holds the port to say what it is."""
 
 
 async def check_install() -> Verdict:
@@ -75,9 +77,7 @@ async def check_corpus(settings: CairnSettings) -> Verdict:
     assert path is not None, "only a corpus that is set is checked"
     if not (path / CARD).is_file():
         found = await asyncio.to_thread(find_files, [path])
-        return ok(
-            f"{path} holds {len(found.files):,} files of documents; the first search indexes them"
-        )
+        return ok(f"{path} holds {len(found.files):,} files of documents; the first search indexes them")
     source = await asyncio.to_thread(open_corpus, path, mode=settings.retrieval, rerank=settings.rerank or None)
     failed = await _asked(source, f"the index {path}", f"build it again: cairn index build CORPUS --out {path}")
     return failed or ok(f"the index {path} is whole and answers")
@@ -239,7 +239,7 @@ async def _holder(host: str, port: int) -> str:
     base = f"http://[{reached}]:{port}" if ":" in reached else f"http://{reached}:{port}"
     async with make_client() as client:
         try:
-            async with asyncio.timeout(5.0):
+            async with asyncio.timeout(HOLDER_SECONDS):
                 told = await Api(client, name="it", base=base).get("/version")
         except (SourceError, TimeoutError):
             return ""

@@ -46,7 +46,7 @@ async def check_engine(settings: CairnSettings) -> Verdict:
     key = settings.api_key.get_secret_value()
     headers = {"authorization": f"Bearer {key}"} if key else {}
     async with make_client() as client:
-        api = Api(client, name="the endpoint", base=settings.base_url, headers=headers)
+        api = Api(client, name="the endpoint", base=settings.base_url, headers=headers, secret=key)
         try:
             answer = await api.send("GET", "/models")
         except SourceError as error:
@@ -131,7 +131,8 @@ async def _account(settings: CairnSettings, name: str, client: "httpx2.AsyncClie
         headers, path, read = {"authorization": f"Bearer {key}"}, "/usage", _tavily
     else:
         headers, path, read = {"x-api-key": key}, "/account", _serper
-    api = Api(client, name=name, base=_url(settings, name), headers=headers, kinds={432: "quota", 433: "quota"})
+    kinds: dict[int, SourceErrorKind] = {432: "quota", 433: "quota"}
+    api = Api(client, name=name, base=_url(settings, name), headers=headers, kinds=kinds, secret=key)
     answer = await api.send("GET", path)
     if answer.status in (404, 405, 429):
         return None  # it tells nothing, or was asked too often: a search shows more

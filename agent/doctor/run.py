@@ -60,10 +60,15 @@ def skipped(says: str) -> Verdict:
     return Verdict("skip", says)
 
 
-def diagnose(
-    checks: Sequence[Check], *, seconds: float = SECONDS, tell: Callable[[Finding], None] = lambda _: None
-) -> list[Finding]:
-    """Run all checks; `tell` hears of each one when it is done.
+Tell = Callable[[Finding], None]
+
+
+def _silent(_: Finding) -> None:
+    """Nobody watches."""
+
+
+def diagnose(checks: Sequence[Check], *, seconds: float = SECONDS, tell: Tell = _silent) -> list[Finding]:
+    """Run all checks, and wait for nothing that hangs; `tell` hears of each one when it is done.
 
     Returns:
         One finding for each check, in their order; a check that takes longer than `seconds` is itself a finding.
@@ -71,14 +76,19 @@ def diagnose(
 
     async def run() -> list[Finding]:
         asyncio.get_running_loop().set_default_executor(_Daemons())
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_one(check, seconds=seconds, tell=tell)) for check in checks]
-        return [task.result() for task in tasks]
+        return await examine(checks, seconds=seconds, tell=tell)
 
     return asyncio.run(run())
 
 
-async def _one(check: Check, *, seconds: float, tell: Callable[[Finding], None]) -> Finding:
+async def examine(checks: Sequence[Check], *, seconds: float = SECONDS, tell: Tell = _silent) -> list[Finding]:
+    """The same in a loop that runs already; what hangs in a thread of that loop is its owner's."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_one(check, seconds=seconds, tell=tell)) for check in checks]
+    return [task.result() for task in tasks]
+
+
+async def _one(check: Check, *, seconds: float, tell: Tell) -> Finding:
     try:
         async with asyncio.timeout(seconds):
             verdict = await check.run()
@@ -98,6 +108,7 @@ class _Daemons(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]":
         future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
 
         def work() -> None:
             try:

@@ -1,0 +1,211 @@
+"""The doctor on what is reached over the network: each wrong state, from a server that is in it."""
+
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from agent.doctor import Finding, checks_of, paid_probes
+from agent.settings import CairnSettings
+from tests.agent.doctor.look import SECRET, live, look, look_beside
+from tests.agent.sources.live.apiserver import Reply, Route, json_reply, text_reply
+
+KEYS: dict[str, Any] = {f"{name}_key": SecretStr(SECRET) for name in ("tavily", "serper", "brave", "gnews")}
+
+
+def usage(spent: float, most: float | None, **key: float) -> Reply:
+    return json_reply({"key": key, "account": {"current_plan": "Free", "plan_usage": spent, "plan_limit": most}})
+
+
+def look_live(
+    name: str, routes: dict[str, Route], *, probe: bool = False, seconds: float = 10.0, **more: Any
+) -> tuple[Finding, list[str]]:
+    """The finding with every key set, and the paths that were asked."""
+    found, asked = look_beside(name, routes, lambda base: live(base, **(KEYS | more)), probe=probe, seconds=seconds)
+    return found, [one.path for one in asked]
+
+
+@pytest.mark.parametrize(
+    ("reply", "state", "says"),
+    [
+        (usage(150, 1000), "ok", "850 of 1,000 credits of its plan are left"),
+        (usage(980, 1000), "warn", "20 of 1,000 credits"),
+        (usage(1000, 1000), "bad", "0 of 1,000 credits"),
+        (usage(0, 1000, usage=100, limit=100), "bad", "0 of 100 credits of its key"),
+        (usage(0, None), "ok", "it has no limit"),
+        (json_reply({"detail": {"error": "Unauthorized: missing or invalid API key."}}, 401), "bad", "auth: "),
+        (json_reply({"detail": {"error": "limit"}}, 432), "bad", "quota: "),
+        (text_reply("<html>a captive portal</html>"), "bad", "parse: "),
+    ],
+)
+def test_tavily_tells_what_is_left_of_the_quota(reply: Reply, state: str, says: str) -> None:
+    found, asked = look_live("tavily", {"/usage": reply})
+    assert (found.state, asked) == (state, ["/usage"])
+    assert says in found.says
+
+
+@pytest.mark.parametrize(
+    ("reply", "state", "says"),
+    [
+        (json_reply({"balance": 2492, "rateLimit": 5}), "ok", "2,492 credits are left"),
+        (json_reply({"balance": 7}), "warn", "7 credits"),
+        (json_reply({"balance": 0}), "bad", "0 credits"),
+        (json_reply({"message": "Unauthorized.", "statusCode": 403}, 403), "bad", "auth: "),
+    ],
+)
+def test_serper_tells_what_is_left(reply: Reply, state: str, says: str) -> None:
+    found, asked = look_live("serper", {"/account": reply})
+    assert (found.state, asked) == (state, ["/account"])
+    assert says in found.says
+
+
+def test_a_refused_key_names_the_setting_and_never_the_key() -> None:
+    refused = json_reply({"detail": {"error": f"the key {SECRET} is unknown"}}, 401)
+    found, _ = look_live("tavily", {"/usage": refused}, probe=True)
+    assert "CAIRN_TAVILY_KEY" in found.mend
+    assert SECRET not in str(found)
+
+
+@pytest.mark.parametrize("name", ["tavily", "serper"])
+def test_where_no_quota_is_told_the_address_is_only_reached(name: str) -> None:
+    found, asked = look_live(name, {})
+    assert found.state == "ok"
+    assert "its key was not tried: that costs, see --probe" in found.says
+    assert asked[-1] == "/"
+
+
+@pytest.mark.parametrize("name", ["brave", "gnews"])
+def test_a_question_that_costs_is_asked_only_when_it_is_wanted(name: str) -> None:
+    rows: dict[str, Any] = {
+        "type": "search",
+        "web": {"results": [{"title": "Ada", "url": "https://example.org/ada", "description": "She wrote."}]},
+    }
+    rows |= {"articles": [{"title": "Ada", "url": "https://example.org/ada", "description": "She wrote."}]}
+    routes: dict[str, Route] = {"*": json_reply({"totalArticles": 1, **rows})}
+    found, asked = look_live(name, routes)
+    assert (found.state, asked) == ("ok", ["/"])
+    probed, asked = look_live(name, routes, probe=True)
+    assert probed.state == "ok"
+    assert "answers: 'Ada', for 1 credits" in probed.says
+    assert len(asked) == 1
+    assert asked[0] != "/"
+
+
+@pytest.mark.parametrize("kind", ["auth", "quota"])
+def test_a_probe_shows_a_key_that_is_refused_or_used_up(kind: str) -> None:
+    status = {"auth": 401, "quota": 403}[kind]
+    found, _ = look_live("gnews", {"*": json_reply({"errors": ["no"]}, status)}, probe=True)
+    assert (found.state, found.says.split(":")[0]) == ("bad", kind)
+    assert found.mend
+
+
+def _searxng(routes: dict[str, Route]) -> tuple[Finding, list[str]]:
+    found, asked = look_beside("searxng", routes, lambda base: live(base, searxng_url=base))
+    return found, [one.path for one in asked]
+
+
+def test_searxng_without_json_is_told_which_line_to_write() -> None:
+    found, _ = _searxng({"/search": text_reply("Forbidden", 403)})
+    assert found.state == "bad"
+    assert "search.formats: [html, json]" in found.says
+
+
+def test_searxng_is_asked_for_nothing_less_than_an_answer() -> None:
+    row = {"title": "Ada Lovelace", "url": "https://example.org", "content": "She wrote.", "score": 1.0}
+    found, asked = _searxng({"/search": json_reply({"results": [row], "unresponsive_engines": []})})
+    assert (found.state, asked) == ("ok", ["/search"])
+    assert "'Ada Lovelace'" in found.says
+    silent, _ = _searxng({"/search": json_reply({"results": [], "unresponsive_engines": [["brave", "timeout"]]})})
+    assert (silent.state, silent.says.split(":")[0]) == ("bad", "upstream")
+
+
+def test_what_is_not_reached_names_its_address() -> None:
+    found = look("tavily", live=True, tavily_url="http://127.0.0.1:1", **KEYS)
+    assert (found.state, found.says.split(":")[0]) == ("bad", "upstream")
+    assert "http://127.0.0.1:1" in found.mend
+
+
+def test_what_hangs_is_a_finding_and_not_a_wait() -> None:
+    found, _ = look_live("mediawiki", {"*": Reply(how="hang")}, seconds=0.2)
+    assert (found.state, found.says) == ("bad", "no answer in 0.2 s")
+
+
+def test_something_else_at_the_address_is_not_the_api() -> None:
+    found, _ = look_live("mediawiki", {"*": text_reply("<html>Welcome</html>")})
+    assert (found.state, found.says.split(":")[0]) == ("bad", "parse")
+    assert "CAIRN_WIKI_URL" in found.mend
+
+
+def test_a_key_that_cannot_be_one_costs_the_others_nothing() -> None:
+    key = SecretStr("two words")
+    assert look_live("tavily", {"/usage": usage(0, 1000)}, serper_key=key)[0].state == "ok"
+    broken, _ = look_live("serper", {}, serper_key=key)
+    assert broken.state == "bad"
+    assert "copy it anew" in broken.says
+
+
+def names(**settings: Any) -> list[str]:
+    return [check.name for check in checks_of(CairnSettings(**settings))]
+
+
+def test_only_what_the_settings_mean_is_looked_at() -> None:
+    assert "live" in names()
+    assert {"tavily", "gnews", "arxiv", "mediawiki", "wikidata"} <= set(names(live=True))
+    only_web = names(live=True, sources=("web",))
+    assert {"tavily", "brave"} <= set(only_web)
+    assert not {"gnews", "arxiv", "wikidata", "world"} & set(only_web)
+
+
+def test_a_source_without_a_back_end_names_the_settings_that_give_one() -> None:
+    assert look("web", live=True).state == "warn"
+    wanted = look("web", live=True, sources=("web",))
+    assert wanted.state == "bad"
+    assert "CAIRN_TAVILY_KEY or CAIRN_SERPER_KEY" in wanted.mend
+    assert look("brave", live=True).state == "skip"
+
+
+def test_what_a_probe_costs_is_known_before() -> None:
+    assert paid_probes(CairnSettings()) == {}
+    assert paid_probes(CairnSettings(**KEYS)) == {"tavily": 1.0, "serper": 1.0, "brave": 1.0, "gnews": 1.0}
+    assert paid_probes(CairnSettings(sources=("news",), news=("gnews",), **KEYS)) == {"gnews": 1.0}
+
+
+def engine(routes: dict[str, Route], *, model: str = "qwen3:8b", key: str = "") -> Finding:
+    def make(base: str) -> CairnSettings:
+        return CairnSettings(base_url=f"{base}/v1", model=model, api_key=SecretStr(key))
+
+    found, asked = look_beside("policy", routes, make)
+    assert [one.headers.get("authorization") for one in asked] == [f"Bearer {key}" if key else None]
+    return found
+
+
+MODELS = json_reply({"object": "list", "data": [{"id": "qwen3:8b"}, {"id": "llama3.2:3b"}]})
+
+
+def test_an_endpoint_that_has_the_model_is_fine() -> None:
+    assert engine({"/v1/models": MODELS}, key=SECRET).state == "ok"
+
+
+@pytest.mark.parametrize(
+    ("routes", "says", "mend"),
+    [
+        ({"/v1/models": MODELS}, "does not list 'qwen3:9b'", "qwen3:8b"),
+        ({"/v1/models": json_reply({"error": "no"}, 401)}, "refuses the key (401)", "CAIRN_API_KEY"),
+        ({}, "is not there (404)", "should end in /v1"),
+        ({"/v1/models": json_reply({"error": "loading"}, 503)}, "answered 503", "log"),
+        ({"/v1/models": text_reply("<html>")}, "sent no JSON", ""),
+        ({"/v1/models": json_reply([])}, "lists no models", "OpenAI-compatible"),
+    ],
+)
+def test_an_endpoint_that_is_wrong_says_how(routes: dict[str, Route], says: str, mend: str) -> None:
+    found = engine(routes, model="qwen3:9b")
+    assert found.state == ("warn" if "lists no" in says else "bad")
+    assert says in found.says
+    assert mend in found.mend
+
+
+def test_no_endpoint_and_no_server_are_told_apart() -> None:
+    assert "has no endpoint or no model" in look("policy", policy="openai").says
+    found = look("policy", base_url="http://127.0.0.1:1/v1", model="m")
+    assert "cannot be reached" in found.says
+    assert "start the server" in found.mend

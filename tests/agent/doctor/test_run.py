@@ -1,0 +1,109 @@
+"""How checks run: together, bounded, none of them at another's cost; and the command that shows what they found."""
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.cli import run
+from agent.doctor import Check, Finding, Verdict, diagnose
+from agent.errors import SetupError
+from tests.agent.doctor.look import nobody
+
+
+def check(name: str, verdict: Verdict | Exception) -> Check:
+    async def see() -> Verdict:
+        if isinstance(verdict, Exception):
+            raise verdict
+        return verdict
+
+    return Check(name, see)
+
+
+def test_findings_keep_the_order_of_their_checks_and_each_is_told_when_it_is_there() -> None:
+    told: list[Finding] = []
+    found = diagnose([check("a", Verdict("ok", "fine")), check("b", Verdict("warn", "low", "fill"))], tell=told.append)
+    assert found == [Finding("a", "ok", "fine"), Finding("b", "warn", "low", "fill")]
+    assert sorted(told, key=lambda finding: finding.name) == found
+
+
+def test_a_check_that_breaks_costs_the_others_nothing() -> None:
+    found = diagnose([check("a", KeyError("x")), check("b", SetupError("no; mend it")), check("c", Verdict("ok", ""))])
+    assert [(f.name, f.state) for f in found] == [("a", "bad"), ("b", "bad"), ("c", "ok")]
+    assert "KeyError" in found[0].says
+    assert found[1].says == "no; mend it"
+
+
+def test_a_thread_that_hangs_is_not_waited_for() -> None:
+    import asyncio
+
+    release = threading.Event()
+
+    async def hang() -> Verdict:
+        await asyncio.to_thread(release.wait)
+        return Verdict("ok", "")
+
+    started = time.monotonic()
+    found = diagnose([Check("disk", hang)], seconds=0.05)
+    assert time.monotonic() - started < 5
+    release.set()
+    assert (found[0].state, found[0].says) == ("bad", "no answer in 0.05 s")
+
+
+@pytest.fixture
+def quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Options with which nothing is wrong, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CAIRN_CACHE", str(tmp_path / "cache"))
+    return ["doctor", "--port", "0"]
+
+
+def test_when_all_is_well_each_line_has_its_mark(quiet: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    status = run(quiet)
+    lines = capsys.readouterr().out.splitlines()
+    assert status == (1 if any(line.startswith("✗") for line in lines) else 0)
+    assert lines[0] == "✓ settings  the defaults; there is no cairn.toml here"
+    assert any(line.startswith("· live") for line in lines)
+    assert any(line.startswith("✓ world") for line in lines)
+
+
+def test_what_is_wrong_has_its_mend_below_and_a_status(quiet: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*quiet, "--base-url", "http://127.0.0.1:1/v1", "--model", "m"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("✗ policy"))
+    assert lines[at + 1].strip().startswith("→ start the server")
+
+
+def test_as_json_it_is_one_object(
+    quiet: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAIRN_CACHE", nobody())
+    assert run([*quiet, "--json"]) == 1
+    told: Any = json.loads(capsys.readouterr().out)
+    assert told["ok"] is False
+    states = {check["name"]: check["state"] for check in told["checks"]}
+    assert (states["settings"], states["policy"], states["cache"]) == ("ok", "ok", "bad")
+
+
+def test_settings_that_cannot_be_read_are_the_finding(
+    quiet: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "cairn.toml").write_text("prot = 8000\n", encoding="utf-8")
+    assert run([*quiet, "--json"]) == 1
+    told: Any = json.loads(capsys.readouterr().out)
+    assert [check["name"] for check in told["checks"]] == ["settings"]
+    assert "did you mean 'port'" in told["checks"][0]["says"]
+
+
+def test_a_probe_says_before_what_it_costs(
+    quiet: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAIRN_SOURCES", "news")
+    monkeypatch.setenv("CAIRN_NEWS", "gnews")
+    monkeypatch.setenv("CAIRN_GNEWS_KEY", "k")
+    monkeypatch.setenv("CAIRN_GNEWS_URL", "http://127.0.0.1:1")
+    assert run([*quiet, "--probe"]) == 1
+    assert "one question; credits: gnews 1" in capsys.readouterr().err
