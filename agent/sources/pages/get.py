@@ -107,7 +107,7 @@ class Getter:
         if response.headers.get("content-encoding", "").strip().lower() not in CODINGS:
             raise PageError("it is packed in a way that we do not read", kind="type")
         body, cut = await _bounded(response, cut_bytes)
-        cached = getattr(response.extensions.get("caching"), "from_cache", False)
+        cached = bool(response.extensions.get("caching", {}).get("from_cache"))
         return Got(url, got.status, content_type, got.charset, body, cut, cached)
 
 

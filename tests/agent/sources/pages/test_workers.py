@@ -17,8 +17,12 @@ from agent.sources.pages.workers import Workers
 from tests.agent.sources.pages.pages import ARTICLE, STORY, nested, pdf
 
 PAGE = ARTICLE.encode()
-_FRAME = "import struct, sys, time\nout = sys.stdout.buffer\n"
-_FRAME += "def say(b):\n    out.write(struct.pack('>I', len(b)) + b)\n    out.flush()\n"
+_FRAME = """import struct, sys, time
+out = sys.stdout.buffer
+def say(b):
+    out.write(struct.pack('>I', len(b)) + b)
+    out.flush()
+"""
 
 
 def program(body: str) -> Sequence[str]:

@@ -1,0 +1,218 @@
+"""Hits whose pages are read: the part that fits the query becomes the passage, and whatever fails stays a snippet."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import pytest
+
+from agent.errors import Failure, SourceError
+from agent.evidence import Passage
+from agent.plan import Filter
+from agent.sources.base import Closable, Hits, Paid, Source, close_sources, credits_of
+from agent.sources.pages.fetch import Fetcher
+from agent.sources.pages.source import WithPages
+from agent.sources.pages.workers import Workers
+from tests.agent.sources.pages.pages import ARTICLE, STORY, pdf
+from tests.agent.sources.pages.site import Handler, Reply, Site, guard_for, serving
+
+QUERY = "When did the lighthouse on Skerry Point get a paraffin burner?"
+SNIPPET = "A snippet of the search engine …"
+
+
+class Found:
+    """A source that finds what it is told, and remembers what it was asked."""
+
+    def __init__(self, found: Sequence[Passage], *, seconds: float = 0.0) -> None:
+        self.found = found
+        self.seconds = seconds
+        self.asked: list[tuple[str, int, Sequence[Filter]]] = []
+        self.closed = 0
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        self.asked.append((query, limit, filters))
+        if self.seconds:
+            await asyncio.sleep(self.seconds)
+        return Hits(self.found) if not isinstance(self.found, Hits) else self.found
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+def hit(url: str, *, text: str = SNIPPET, title: str = "Its title", date: str = "") -> Passage:
+    return Passage(id=url, source="web", title=title, text=text, url=url, date=date, score=0.5, rank=1)
+
+
+def run(pages: Mapping[str, Reply | Handler], use: Callable[[Site, Fetcher], Awaitable[None]]) -> Site:
+    async def bounded() -> Site:
+        async with asyncio.timeout(60), serving(pages) as site:
+            fetcher = Fetcher(guard=guard_for(site), workers=Workers(count=1))
+            try:
+                await use(site, fetcher)
+            finally:
+                await fetcher.aclose()
+            return site
+
+    return asyncio.run(bounded())
+
+
+def test_the_part_of_the_page_that_fits_replaces_the_snippet():
+    long = ARTICLE.replace(STORY[3], "The path to the tower is steep and wet. " * 200 + STORY[3])
+
+    async def use(site: Site, fetcher: Fetcher) -> None:
+        found = await WithPages(Found([hit(site.url("/page"))]), fetcher).search(QUERY, limit=5)
+        assert STORY[1] in found[0].text
+        assert STORY[3] not in found[0].text
+        assert len(found[0].text) <= 1_500
+        assert found[0].model_copy(update={"text": SNIPPET}) == hit(site.url("/page"), date="2021-06-14")
+        assert not found.notes
+
+    run({"/page": Reply(long)}, use)
+
+
+def test_what_the_source_says_of_title_and_date_counts_more_than_the_page():
+    async def use(site: Site, fetcher: Fetcher) -> None:
+        hits = [hit(site.url("/page"), date="1999-01-01"), hit(site.url("/page?"), title="")]
+        found = await WithPages(Found(hits), fetcher).search(QUERY, limit=5)
+        assert (found[0].title, found[0].date) == ("Its title", "1999-01-01")
+        assert (found[1].title, found[1].date) == ("The lighthouse on Skerry Point", "2021-06-14")
+
+    run({"/page": Reply(ARTICLE), "/page?": Reply(ARTICLE)}, use)
+
+
+def test_only_the_first_pages_are_read_each_once_and_all_at_the_same_time():
+    waiting = 0
+    together = asyncio.Event()
+
+    async def page(writer: asyncio.StreamWriter) -> None:
+        nonlocal waiting
+        waiting += 1
+        if waiting == 2:
+            together.set()
+        await together.wait()
+        writer.write(Reply(ARTICLE).wire())
+
+    async def use(site: Site, fetcher: Fetcher) -> None:
+        a, b, c = (hit(site.url(path)) for path in ("/a", "/b", "/c"))
+        nowhere = hit("")
+        found = await WithPages(Found([a, nowhere, a, b, c]), fetcher, pages=2).search(QUERY, limit=5)
+        assert [STORY[1] in passage.text for passage in found] == [True, False, False, True, False]
+        assert [passage.url for passage in found] == [a.url, "", a.url, b.url, c.url]
+
+    site = run({"/a": page, "/b": page, "/c": page}, use)
+    assert sorted(site.asked) == ["/a", "/b", "/robots.txt"]
+
+
+def test_a_page_that_fails_stays_a_snippet_and_a_note_says_why():
+    async def hang(writer: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    urls: list[str] = []
+
+    async def use(site: Site, fetcher: Fetcher) -> None:
+        urls[:] = [
+            site.url("/page"),
+            "http://169.254.169.254/latest/meta-data",
+            site.url("/gone"),
+            site.url("/closed"),
+            site.url("/picture"),
+            site.url("/hangs"),
+            site.url("/empty"),
+            "file:///etc/passwd",
+        ]
+        source = Found(Hits([hit(url) for url in urls], notes=("the source says this",), backend="tavily"))
+        found = await WithPages(source, fetcher, pages=10, seconds=1.5).search(QUERY, limit=10)
+        assert [passage.text == SNIPPET for passage in found] == [False] + [True] * 7
+        assert found.notes == (
+            "the source says this",
+            "hit 2 stayed a snippet: its host is an address outside the public internet",
+            "hit 3 stayed a snippet: its server answered 404",
+            "hit 4 stayed a snippet: its robots.txt forbids it",
+            "hit 5 stayed a snippet: it is image/png, not a text that we read",
+            "hit 6 stayed a snippet: its page was not there in time",
+            "hit 7 stayed a snippet: it holds no readable text",
+            "hit 8 stayed a snippet: its URL is not http or https",
+        )
+
+    pages: Mapping[str, Reply | Handler] = {
+        "/robots.txt": Reply("User-agent: *\nDisallow: /closed"),
+        "/page": Reply(ARTICLE),
+        "/picture": Reply(b"\x89PNG", type="image/png"),
+        "/hangs": hang,
+        "/empty": Reply("<html><body></body></html>"),
+    }
+    run(pages, use)
+
+
+def test_what_the_source_told_of_its_search_is_kept():
+    async def use(site: Site, fetcher: Fetcher) -> None:
+        failures = (Failure(backend="serper", kind="quota", why="no credits"),)
+        told = Hits(
+            [hit(site.url("/page"))], backend="tavily", cached="fresh", credits=2.0, usd=0.01, failures=failures
+        )
+        found = await WithPages(Found(told), fetcher).search(QUERY, limit=5)
+        assert (found.backend, found.cached, found.credits, found.usd, found.failures) == (
+            "tavily",
+            "fresh",
+            2.0,
+            0.01,
+            failures,
+        )
+
+    run({"/page": Reply(pdf(*STORY), type="application/pdf")}, use)
+
+
+def test_the_source_is_asked_for_just_what_was_asked_for():
+    async def use(site: Site, fetcher: Fetcher) -> None:
+        source = Found([])
+        filters = (Filter(name="lang", value="en"),)
+        assert await WithPages(source, fetcher).search(QUERY, limit=7, filters=filters) == []
+        assert source.asked == [(QUERY, 7, filters)]
+
+    assert not run({}, use).asked
+
+
+@pytest.mark.parametrize("slow", ["source", "page"])
+def test_the_search_never_takes_longer_than_its_share(slow: str):
+    async def hang(writer: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    async def use(site: Site, fetcher: Fetcher) -> None:
+        source = Found([hit(site.url("/page"))], seconds=0.3 if slow == "source" else 0.0)
+        start = asyncio.get_running_loop().time()
+        found = await WithPages(source, fetcher, seconds=0.2).search(QUERY, limit=5)
+        assert asyncio.get_running_loop().time() - start < 1
+        assert found[0].text == SNIPPET
+        assert found.notes == ("hit 1 stayed a snippet: its page was not there in time",)
+
+    assert run({"/page": hang}, use).asked[:1] == ([] if slow == "source" else ["/robots.txt"])
+
+
+def test_a_source_that_fails_fails_as_before():
+    class Broken:
+        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+            raise SourceError("no key", kind="auth")
+
+    async def use(site: Site, fetcher: Fetcher) -> None:
+        with pytest.raises(SourceError, match="no key"):
+            await WithPages(Broken(), fetcher).search(QUERY, limit=5)
+
+    run({}, use)
+
+
+def test_it_costs_what_its_source_costs_and_closes_what_it_holds():
+    class Costly(Found):
+        @property
+        def credits_per_search(self) -> float:
+            return 2.0
+
+    async def use(site: Site, fetcher: Fetcher) -> None:
+        inner = Costly([hit(site.url("/page"))])
+        source: Source = WithPages(inner, fetcher)
+        assert isinstance(source, Paid)
+        assert isinstance(source, Closable)
+        assert credits_of(source) == 2.0
+        await source.search(QUERY, limit=5)
+        await close_sources([source, source])
+        assert inner.closed == 1
+
+    run({"/page": Reply(ARTICLE)}, use)
