@@ -86,7 +86,7 @@ QUEUE: Final = PoliteQueue(3.0)
 class ArxivSource:
     """Papers by question, by arXiv's own query language, or by id."""
 
-    name: Final = "arxiv"
+    name = "arxiv"
     HONOURS = HONOURS
 
     def __init__(

@@ -40,7 +40,7 @@ _SENTENCE_END: Final = re.compile(r"[.!?。][\"'”’)]*(?=\s|$)")
 class MediaWikiSource:
     """Pages of a wiki, by full-text search."""
 
-    name: Final = "mediawiki"
+    name = "mediawiki"
     HONOURS = HONOURS
 
     def __init__(

@@ -110,7 +110,9 @@ def row_passages(rows: Sequence[Row], *, limit: int) -> list[Passage]:
 def _shown(term: Term) -> str:
     if term.kind == "bnode":
         return "unknown value"
-    return (entity_id(term.value) or term.value) if term.kind == "uri" else " ".join(term.value.split())
+    if term.kind == "uri":
+        return entity_id(term.value) or term.value
+    return " ".join(term.value.split()).removesuffix("T00:00:00Z")  # a day is given as its midnight
 
 
 def _page(uri: str) -> str:

@@ -26,6 +26,7 @@ from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Hits
+from agent.sources.deadline import time_left
 from agent.sources.filters import read_filters, unhonoured
 from agent.sources.kg.rank import rank_triples
 from agent.sources.kg.triples import Triple, to_passages
@@ -42,6 +43,8 @@ LIMITS: Final = Limits(concurrency=2, requests=1.0, per_seconds=1.0, timeout_sec
 """Each search is several requests."""
 HONOURS: Final = frozenset({"lang"})
 INCOMING_SECONDS: Final = 8.0
+_TO_RANK_SECONDS: Final = 1.0
+"""What remains for the names of the values, where the caller's time is short."""
 
 Incoming = Literal["auto", "always", "never"]
 
@@ -50,6 +53,8 @@ _MAX_PROPERTIES: Final = 200
 _MAX_VALUES: Final = 150
 """Properties and values whose names are asked for, at most."""
 _SHOWN_QUALIFIERS: Final = 3
+_WHEN: Final = ("P580", "P582", "P585")
+"""Start, end and point in time: of all qualifiers they are shown first."""
 _IDENTIFIER_WORDS: Final = frozenset("id ids identifier identifiers isbn issn doi orcid imdb viaf url code".split())
 _OTHER_WAY: Final = frozenset({"upstream", "parse", "bad_query"})
 """Kinds of failure of REST after which the action API is asked."""
@@ -84,7 +89,7 @@ class _Facts:
 class WikidataSource:
     """Facts of Wikidata, as passages `item | property | values`."""
 
-    name: Final = "wikidata"
+    name = "wikidata"
     HONOURS = HONOURS
 
     def __init__(
@@ -181,7 +186,7 @@ class WikidataSource:
         for item, statements in facts.statements.items():
             facts.statements[item] = [s for s in statements if worth_showing(s, identifiers=identifiers)]
         shown = [statement for statements in facts.statements.values() for statement in statements]
-        ids = [s.property for s in shown] + [q for s in shown for q, _ in s.qualifiers[:_SHOWN_QUALIFIERS]]
+        ids = [s.property for s in shown] + [q for s in shown for q, _ in _qualifiers(s)]
         ids = list(dict.fromkeys(ids))[:_MAX_PROPERTIES]
         facts.properties = await self._api.names(ids, lang=lang, aliases=True)
         facts.places |= {names.label: name for name, names in facts.properties.items()}
@@ -202,7 +207,7 @@ class WikidataSource:
         asked = incoming_query(item.id, words=_asked_of(query, facts.items), lang=lang)
         started = asyncio.get_running_loop().time()
         try:
-            rows = await self.sparql(asked, seconds=INCOMING_SECONDS)
+            rows = await self.sparql(asked, seconds=min(INCOMING_SECONDS, max(0.0, time_left() - _TO_RANK_SECONDS)))
         except SourceError as error:
             if not any(facts.statements.values()):
                 raise
@@ -274,11 +279,16 @@ def _label(properties: Mapping[str, Names], name: str) -> str:
 
 
 def _values(statement: Statement) -> list[Value]:
-    return [statement.value, *(value for _, value in statement.qualifiers[:_SHOWN_QUALIFIERS])]
+    return [statement.value, *(value for _, value in _qualifiers(statement))]
+
+
+def _qualifiers(statement: Statement) -> list[tuple[str, Value]]:
+    """Those that are shown."""
+    return sorted(statement.qualifiers, key=lambda qualifier: qualifier[0] not in _WHEN)[:_SHOWN_QUALIFIERS]
 
 
 def _tail(statement: Statement, properties: Mapping[str, Names], names: Mapping[str, str]) -> str:
     """A value with its qualifiers: "Trieste (start time 1999, end time 2003)"."""
-    shown = statement.qualifiers[:_SHOWN_QUALIFIERS]
-    said = ", ".join(f"{_label(properties, name)} {value.shown(names)}" for name, value in shown)
+    told = [f"{_label(properties, name)} {value.shown(names)}" for name, value in _qualifiers(statement)]
+    said = ", ".join(told)
     return f"{statement.value.shown(names)} ({said})" if said else statement.value.shown(names)
