@@ -7,18 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli.console import complain, note, output
-from agent.cli.options import (
-    BaseUrlOption,
-    CheckpointOption,
-    ConfigOption,
-    CorpusOption,
-    JsonOption,
-    ModelOption,
-    PolicyOption,
-    ProtocolOption,
-    SourcesOption,
-    WorldOption,
-)
+from agent.cli.options import JsonOption, Load, with_agent_options
 
 if TYPE_CHECKING:
     from agent.rollout import Agent
@@ -39,22 +28,14 @@ echo "a long question" | cairn ask -
 
 def register(app: typer.Typer) -> None:
     """Add `ask` to the root."""
-    app.command("ask", epilog=_EXAMPLES)(ask)
+    app.command("ask", epilog=_EXAMPLES)(with_agent_options(ask))
 
 
 def ask(
     question: Annotated[str, typer.Argument(help="The question; - reads it from standard input.")],
     *,
-    policy: PolicyOption = None,
-    base_url: BaseUrlOption = None,
-    model: ModelOption = None,
-    checkpoint: CheckpointOption = None,
-    protocol: ProtocolOption = None,
-    sources: SourcesOption = None,
-    corpus: CorpusOption = None,
-    world: WorldOption = None,
-    config: ConfigOption = None,
     as_json: JsonOption = False,
+    load: Load,
 ) -> None:
     """Ask one question and watch how it is answered.
 
@@ -63,19 +44,8 @@ def ask(
     steps are printed as plain text; --json prints the whole trace instead.
     """
     from agent.build import build_agent, notices
-    from agent.settings import load_settings
 
-    settings = load_settings(
-        config,
-        policy=policy,
-        base_url=base_url,
-        model=model,
-        checkpoint=checkpoint,
-        protocol=protocol,
-        sources=sources,
-        corpus=corpus,
-        world=world,
-    )
+    settings = load()
     asked = _read(question, max_chars=settings.max_question_chars)
     agent = build_agent(settings)
     for notice in notices(settings):

@@ -1,35 +1,130 @@
-"""Options that several commands share: each one is a setting of the same name, and None leaves it to the settings."""
+"""Options that several commands share. Those of the agent are settings of the same name; None leaves them to these."""
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+if TYPE_CHECKING:
+    from agent.settings import CairnSettings
+
+_WRITES: Final = "What writes"
+_SEARCHED: Final = "What is searched"
+
 PolicyOption = Annotated[
     str | None,
-    typer.Option("--policy", metavar="NAME", help="What writes: embedded (the shipped checkpoint) or openai."),
+    typer.Option(
+        "--policy",
+        metavar="NAME",
+        help="embedded (the shipped checkpoint) or openai (an endpoint).",
+        rich_help_panel=_WRITES,
+    ),
 ]
 BaseUrlOption = Annotated[
     str | None,
-    typer.Option("--base-url", metavar="URL", help="OpenAI-compatible endpoint, as http://127.0.0.1:11434/v1."),
+    typer.Option(
+        "--base-url",
+        metavar="URL",
+        help="OpenAI-compatible endpoint, as http://127.0.0.1:11434/v1.",
+        rich_help_panel=_WRITES,
+    ),
 ]
-ModelOption = Annotated[str | None, typer.Option("--model", metavar="NAME", help="Name of the endpoint's model.")]
+ModelOption = Annotated[
+    str | None,
+    typer.Option("--model", metavar="NAME", help="Name of the endpoint's model.", rich_help_panel=_WRITES),
+]
 CheckpointOption = Annotated[
-    Path | None, typer.Option("--checkpoint", metavar="DIR", help="An exported checkpoint for the embedded policy.")
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="An exported checkpoint for the embedded policy.",
+        rich_help_panel=_WRITES,
+    ),
 ]
 ProtocolOption = Annotated[
-    str | None, typer.Option("--protocol", metavar="NAME", help="cairn, multisearch, or a protocol file (.toml).")
+    str | None,
+    typer.Option(
+        "--protocol",
+        metavar="NAME",
+        help="cairn, multisearch, or a protocol file (.toml).",
+        rich_help_panel=_WRITES,
+    ),
 ]
 SourcesOption = Annotated[
-    str | None, typer.Option("--sources", metavar="A,B", help="Ask only these sources, as web,news.")
+    str | None,
+    typer.Option("--sources", metavar="A,B", help="Ask only these sources, as web,news.", rich_help_panel=_SEARCHED),
+]
+LiveOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--live/--no-live",
+        help="Search the live web, news, arXiv and wikis; left out: where a key is set.",
+        rich_help_panel=_SEARCHED,
+    ),
 ]
 CorpusOption = Annotated[
-    Path | None, typer.Option("--corpus", metavar="PATH", help="Search your documents, or an index of them.")
+    Path | None,
+    typer.Option("--corpus", metavar="PATH", help="Your documents, or an index of them.", rich_help_panel=_SEARCHED),
+]
+KgOption = Annotated[
+    Path | None,
+    typer.Option("--kg", metavar="FILE", help="A graph file of cairn kg build.", rich_help_panel=_SEARCHED),
 ]
 WorldOption = Annotated[
-    str | None, typer.Option("--world", metavar="NAME", help="The little world to search: test, dev, or a folder.")
+    str | None,
+    typer.Option(
+        "--world",
+        metavar="NAME",
+        help="The little world, where nothing else is: test, dev, or a folder.",
+        rich_help_panel=_SEARCHED,
+    ),
 ]
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Settings file, instead of ./cairn.toml.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+AGENT: Final = {
+    "policy": PolicyOption,
+    "base_url": BaseUrlOption,
+    "model": ModelOption,
+    "checkpoint": CheckpointOption,
+    "protocol": ProtocolOption,
+    "sources": SourcesOption,
+    "live": LiveOption,
+    "corpus": CorpusOption,
+    "kg": KgOption,
+    "world": WorldOption,
+}
+"""The options of a command that needs an agent: setting → option."""
+
+Load = Callable[..., "CairnSettings"]
+"""Reads the settings; keyword arguments are what other options say."""
+
+
+def with_agent_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the agent's options and --config; it takes `load` in their place, which reads the settings."""
+
+    def called(**given: Any) -> None:
+        config = given.pop("config")
+        flags = {name: given.pop(name) for name in AGENT}
+
+        def load(**more: Any) -> "CairnSettings":
+            from agent.settings import load_settings
+
+            return load_settings(config, **flags, **more)
+
+        command(**given, load=load)
+
+    own = [parameter for name, parameter in inspect.signature(command).parameters.items() if name != "load"]
+    shared = {**AGENT, "config": ConfigOption}
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
+        for name, option in shared.items()
+    ]
+    called.__signature__ = inspect.Signature([*own, *added])  # pyright: ignore[reportFunctionMemberAccess]
+    called.__name__, called.__doc__ = command.__name__, command.__doc__
+    return called

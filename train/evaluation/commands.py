@@ -6,18 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from agent.cli.console import messages, note, output, print_json
-from agent.cli.options import (
-    BaseUrlOption,
-    CheckpointOption,
-    ConfigOption,
-    CorpusOption,
-    JsonOption,
-    ModelOption,
-    PolicyOption,
-    ProtocolOption,
-    SourcesOption,
-    WorldOption,
-)
+from agent.cli.options import JsonOption, Load, with_agent_options
 from agent.errors import SetupError
 
 if TYPE_CHECKING:
@@ -52,27 +41,19 @@ cairn eval --world test --baseline closed-book
 
 def register(app: typer.Typer) -> None:
     """Add `eval` to the root."""
-    app.command("eval", epilog=_EXAMPLES)(evaluate_command)
+    app.command("eval", epilog=_EXAMPLES)(with_agent_options(evaluate_command))
 
 
 def evaluate_command(
     *,
     questions: QuestionsOption = None,
-    corpus: CorpusOption = None,
-    world: WorldOption = None,
-    protocol: ProtocolOption = None,
-    policy: PolicyOption = None,
-    base_url: BaseUrlOption = None,
-    model: ModelOption = None,
-    checkpoint: CheckpointOption = None,
-    sources: SourcesOption = None,
     baseline: BaselineOption = None,
     limit: LimitOption = None,
     concurrency: ConcurrencyOption = 16,
     seed: SeedOption = 0,
     out: OutOption = None,
-    config: ConfigOption = None,
     as_json: JsonOption = False,
+    load: Load,
 ) -> None:
     """Run the whole agent over many questions and report how good its answers are.
 
@@ -82,22 +63,10 @@ def evaluate_command(
     or a source failed is counted apart. With --out, the same command goes on
     where an interrupted run stopped.
     """
-    from agent.settings import load_settings
     from train.evaluation.session import Evaluation
 
-    settings = load_settings(
-        config,
-        policy=policy,
-        base_url=base_url,
-        model=model,
-        checkpoint=checkpoint,
-        protocol=protocol,
-        sources=sources,
-        corpus=corpus,
-        world=world,
-    )
     evaluation = Evaluation(
-        settings, questions, baseline=baseline, limit=limit, concurrency=concurrency, seed=seed, out=out
+        load(), questions, baseline=baseline, limit=limit, concurrency=concurrency, seed=seed, out=out
     )
     try:
         figures = _watched(evaluation)
