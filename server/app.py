@@ -48,7 +48,7 @@ def create_app(service: Service, rules: Rules | None = None) -> Gate:
     errors.install(app)
     _add_chat(app, service)
     _add_models(app, service)
-    _add_retrieval(app, Retriever(agent.sources, runs=service.runs))
+    _add_retrieval(app, Retriever(agent.sources, runs=service.runs, far=service.far))
     _add_health(app)
     _add_version(
         app,

@@ -39,6 +39,8 @@ class Service:
     runs: Runs = field(default_factory=Runs)
     notices: tuple[str, ...] = ()
     """What a person should know before believing an answer."""
+    far: bool = False
+    """The sources are asked over the network."""
 
     @property
     def models(self) -> list[str]:

@@ -106,7 +106,7 @@ def _greet(settings: "CairnSettings", address: str) -> None:
     body = shlex.quote('{"model": "cairn", "stream": true, "messages": [{"role": "user", "content": "your question"}]}')
     say = messages().print
     say(f"[bold]Cairn[/] answers at [bold]{escape(address)}[/]  (Ctrl-C stops it)")
-    say(f"  {escape(writes)} writes, {escape(searches)} answers the searches")
+    say(f"  {escape(writes)} writes; searches: {escape(searches)}")
     for notice in notices(settings):
         say(f"  [yellow]{escape(notice)}[/]")
     _say_curl(settings, f"-N {address}/v1/chat/completions", body)
@@ -116,12 +116,22 @@ def _greet_retrieval(settings: "CairnSettings", address: str) -> None:
     body = shlex.quote('{"queries": ["your query"], "topk": 3, "return_scores": true}')
     say = messages().print
     say(f"[bold]Cairn[/] retrieves at [bold]{escape(address)}/retrieve[/]  (Ctrl-C stops it)")
-    say(f"  {escape(_what_searches(settings))} answers; there is no policy")
+    say(f"  searches: {escape(_what_searches(settings))}; there is no policy")
     _say_curl(settings, f"{address}/retrieve", body)
 
 
 def _what_searches(settings: "CairnSettings") -> str:
-    return f"the documents in {settings.corpus}" if settings.corpus else "the little world"
+    from agent.build_sources import uses_world
+
+    if uses_world(settings):
+        return "the little world"
+    parts = {
+        f"the documents in {settings.corpus}": settings.corpus,
+        f"the graph in {settings.kg}": settings.kg,
+        "the live web": settings.is_live,
+        **dict.fromkeys(settings.plugins, True),
+    }
+    return ", ".join(name for name, there in parts.items() if there) or ", ".join(settings.sources)
 
 
 def _say_curl(settings: "CairnSettings", address: str, body: str) -> None:

@@ -29,12 +29,18 @@ def make_service(settings: CairnSettings) -> Service:
         protocols={name: protocol_named(name) for name in protocol_names()},
         question_chars=settings.max_question_chars,
         notices=tuple(notices(settings)),
+        far=_far(settings),
     )
 
 
 def make_retriever(settings: CairnSettings) -> Retriever:
     """Open the sources, and nothing else."""
-    return Retriever(build_sources(settings))
+    return Retriever(build_sources(settings), far=_far(settings))
+
+
+def _far(settings: CairnSettings) -> bool:
+    """Whether the source that answers by default is asked over the network."""
+    return settings.is_live and settings.corpus is None
 
 
 def rules_of(settings: CairnSettings) -> Rules:

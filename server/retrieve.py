@@ -80,6 +80,8 @@ class Retriever:
     sources: Mapping[str, Source]
     bounds: Bounds = field(default_factory=Bounds)
     runs: Runs = field(default_factory=Runs)
+    far: bool = False
+    """The default source is asked over the network: whether the server is ready does not hang on it."""
     _taken: int = field(default=0, init=False)
     _ready: tuple[float, SourceError | None] | None = field(default=None, init=False)
 
@@ -107,13 +109,13 @@ class Retriever:
         return _body(queries, found, scores=request.return_scores, partial=request.partial)
 
     async def probe(self) -> None:
-        """Ask the default source for one passage. One that costs credits is not asked.
+        """Ask the default source for one passage. One that is far, or costs credits, is not asked.
 
         Raises:
             SourceError: it does not answer.
         """
         source = self.sources[self.default]
-        if credits_of(source):
+        if self.far or credits_of(source):
             return
         if self._ready is None or monotonic() - self._ready[0] > _PROBED_SECONDS:
             failure: SourceError | None = None

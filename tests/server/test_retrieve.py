@@ -375,13 +375,22 @@ def test_an_index_that_does_not_answer_is_not_ready() -> None:
     assert shelves.asked == ["ready"]
 
 
-def test_being_ready_costs_no_credits() -> None:
+@pytest.mark.parametrize("far", [True, False])
+def test_being_ready_costs_no_credits_and_asks_nobody_far_away(*, far: bool) -> None:
     class Metered(Shelves):
         credits_per_search = 1.0
 
-    shelves = Metered()
-    assert ask(lambda client: client.get("/readyz"), retriever(shelves)).status_code == 200
+    shelves = Shelves() if far else Metered()
+    served = Retriever({"all": shelves}, far=far)
+    assert ask(lambda client: client.get("/readyz"), served).status_code == 200
     assert shelves.asked == []
+
+
+def test_live_sources_are_far_and_documents_are_near(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A text.", encoding="utf-8")
+    assert make_retriever(CairnSettings(live=True, cache="")).far
+    assert not make_retriever(CairnSettings(live=True, cache="", corpus=tmp_path / "a.txt")).far
+    assert not make_retriever(CairnSettings()).far
 
 
 def test_a_real_index_answers_many_clients_and_each_gets_its_own(tmp_path: Path) -> None:

@@ -10,10 +10,14 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from agent import __version__
 from agent.build import newest_checkpoint
 from agent.cli import run
-from agent.doctor import local
-from tests.agent.doctor.look import SECRET, look, nobody
+from agent.doctor import Finding, local
+from agent.settings import CairnSettings
+from server.retrieve import Retriever
+from tests.agent.doctor.look import SECRET, look, nobody, one
+from tests.server.live import Shelf, serving
 
 
 @pytest.fixture
@@ -176,6 +180,16 @@ def test_a_port_is_free_or_held() -> None:
         assert "--port" in found.mend
     assert look("port", port=port).state == "ok"
     assert look("port", port=0).state == "ok"
+
+
+def test_a_port_that_a_cairn_holds_is_said_so() -> None:
+    async def beside() -> Finding:
+        async with serving(Retriever({"web": Shelf("web")})) as address:
+            return await one(CairnSettings(port=int(address.rpartition(":")[2])), "port")
+
+    found = asyncio.run(beside())
+    assert found.state == "ok"
+    assert f"Cairn {__version__} serves on 127.0.0.1:" in found.says
 
 
 def test_a_host_that_is_none_of_ours_is_bad() -> None:

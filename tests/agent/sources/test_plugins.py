@@ -176,6 +176,38 @@ def test_the_example_package_is_found_and_answers(example: Path, tmp_path: Path)
     ]
 
 
+def test_a_rollout_asks_the_example_package_as_the_settings_say(example: Path, tmp_path: Path) -> None:
+    (tmp_path / "terms.txt").write_text("RRF: reciprocal rank fusion.\n", encoding="utf-8")
+    (tmp_path / "cairn.toml").write_text(
+        'sources = ["glossary"]\n[plugins.glossary]\nfile = "terms.txt"\n', encoding="utf-8"
+    )
+    done = in_process(
+        example,
+        tmp_path,
+        "import asyncio\n"
+        "from agent.build import build_agent\n"
+        "from agent.policies.scripted import ScriptedPolicy\n"
+        "from agent.settings import load_settings\n"
+        "from agent.trace import Searched\n"
+        "turns = ('<search>\\nA: what is RRF (glossary)\\n</search>', '<answer>reciprocal rank fusion</answer>')\n"
+        "agent = build_agent(load_settings(), policy=ScriptedPolicy(turns))\n"
+        "trace = asyncio.run(agent.run(agent.new_trace('What is RRF?')))\n"
+        "[searched] = [step for step in trace.steps if isinstance(step, Searched)]\n"
+        "print(searched.source, searched.passages[0].text, trace.answer, sep='|')\n",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "glossary|reciprocal rank fusion.|reciprocal rank fusion\n"
+
+
+def test_the_command_finds_the_example_package(example: Path, tmp_path: Path) -> None:
+    (tmp_path / "terms.txt").write_text("RRF: reciprocal rank fusion.\n", encoding="utf-8")
+    config = 'cache = ""\nport = 0\n[plugins.glossary]\nfile = "terms.txt"\n'
+    (tmp_path / "cairn.toml").write_text(config, encoding="utf-8")
+    done = in_process(example, tmp_path, "from agent.cli import run\nsys.exit(run(['doctor', '--json']))\n")
+    states = {check["name"]: check["state"] for check in json.loads(done.stdout)["checks"]}
+    assert states["glossary"] == "ok"
+
+
 @pytest.mark.parametrize(("line", "says"), [("no colon here", "line 2 of"), ("", "cannot be read")])
 def test_the_example_says_what_is_wrong_with_its_file(example: Path, tmp_path: Path, line: str, says: str) -> None:
     if line:
