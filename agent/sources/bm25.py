@@ -5,6 +5,7 @@ Search scores straight from the sparse matrix: on a few hundred texts a query co
 
 import re
 import unicodedata
+from array import array
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -68,12 +69,13 @@ class Bm25Index:
             ValueError: there are no texts.
         """
         vocabulary: dict[str, int] = {"": 0}  # never empty, also where no text has a word
-        ids = [[vocabulary.setdefault(stem(word), len(vocabulary)) for word in words(text)] for text in texts]
+        number = vocabulary.setdefault
+        ids = [array("i", [number(stem(word), len(vocabulary)) for word in words(text)]) for text in texts]
         if not ids:
             raise ValueError("an index needs at least one text")
         model = _Model(k1=K1, b=B, method="lucene")
         # One text with one empty word keeps the mean length above 0 where no text has a word.
-        model.index((ids if any(ids) else [[0], *ids[1:]], vocabulary), create_empty_token=False, show_progress=False)
+        model.index((ids if any(ids) else [array("i", [0]), *ids[1:]], vocabulary), create_empty_token=False, show_progress=False)
         return cls(model)
 
     def search(self, query: str, limit: int) -> list[tuple[int, float]]:
