@@ -17,6 +17,10 @@ from agent.sources.filters import Wanted
 
 Topic = Literal["web", "news"]
 
+MAX_TITLE: Final = 500
+MAX_TEXT: Final = 20_000
+"""Characters of one passage: no snippet has as many, and each is kept in every trace."""
+
 _KEY: Final = re.compile(r"[!-~]+")
 _TAG: Final = re.compile(
     r"</?(?:a|b|br|em|font|i|li|mark|ol|p|small|span|strong|sub|sup|u|ul|wbr)(?:\s[^<>]*)?/?>", re.I
@@ -140,8 +144,8 @@ def passages(rows: Iterable[Row], *, by: str, topic: Topic, wanted: Wanted, limi
         Passage(
             id=row.url if row.url and row.url not in urls[:place] else f"{row.url or by}#{_digest(row)}",
             source=topic,
-            title=row.title,
-            text=row.text,
+            title=row.title[:MAX_TITLE],
+            text=row.text[:MAX_TEXT],
             url=row.url,
             date=row.date,
             score=row.score,

@@ -127,7 +127,11 @@ def test_nothing_is_asked_for_nothing(name: str, query: str, limit: int):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("status", [200, 400, 401, 403, 422, 429, 500])
-def test_the_key_is_in_no_error_and_no_url_even_if_the_api_repeats_it(name: str, status: int):
+def test_the_key_is_in_no_error_no_url_and_no_log_even_if_the_api_repeats_it(
+    name: str, status: int, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("DEBUG")
+
     async def test(server: ApiServer) -> None:
         server.routes["*"] = text_reply(f"The key {KEY} is unknown: {KEY}", status)
         with pytest.raises(SourceError) as caught:
@@ -141,6 +145,8 @@ def test_the_key_is_in_no_error_and_no_url_even_if_the_api_repeats_it(name: str,
         assert (KEY in " ".join(asked.headers.values())) == (name != "searxng"), "only there, and a password is packed"
 
     run(test)
+    assert "HTTP Request" in caplog.text
+    assert "VerySecret" not in caplog.text
 
 
 @pytest.mark.parametrize("name", NAMES)

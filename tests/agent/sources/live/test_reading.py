@@ -111,6 +111,12 @@ def test_every_passage_has_an_id_of_its_own_that_stays():
     assert {p.source for p in once} == {"news"}
 
 
+def test_passages_are_bounded_in_number_and_size():
+    rows = [Row("t" * 1000, "x" * 100_000, f"https://a.org/{n}") for n in range(9)]
+    found = passages(rows, by="t", topic="web", wanted=Wanted(), limit=2)
+    assert [(p.id, len(p.title), len(p.text)) for p in found] == [(f"https://a.org/{n}", 500, 20_000) for n in (0, 1)]
+
+
 def test_operators_hold_as_many_sites_as_there_is_room_for():
     wanted = Wanted(sites=("a.org", "b.org"), not_sites=("c.org", "d.org"))
     assert site_operators(wanted, room=200) == "(site:a.org OR site:b.org) -site:c.org -site:d.org"
