@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 
+import httpx2
 import pytest
 from pydantic import SecretStr
 
@@ -74,3 +75,25 @@ def test_the_command_serves_a_corpus_until_ctrl_c(tmp_path: object) -> None:
         rest = server.stderr.read()
         assert server.wait(timeout=20) == 130
     assert "Traceback" not in rest
+
+
+def test_alone_retrieval_starts_light_and_ends_with_ctrl_c() -> None:
+    code = (
+        "import sys\n"
+        "from agent.cli import run\n"
+        "status = run(['serve', '--retrieval-only', '--port', '0'])\n"
+        "heavy = {'torch', 'openai', 'ctranslate2', 'transformers', 'sentence_transformers', 'faiss'} & set(sys.modules)\n"
+        "sys.exit(f'it imported {heavy}' if heavy else status)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        first = server.stderr.readline()
+        assert "retrieves at http://127.0.0.1:" in first
+        address = first.split()[3]
+        banner = [server.stderr.readline() for _ in range(4)]
+        assert any(f"curl {address}" in line for line in banner)
+        found = httpx2.post(address, json={"queries": ["who"]}, trust_env=False).json()
+        server.send_signal(signal.SIGINT)
+        rest = server.stderr.read()
+        assert server.wait(timeout=20) == 130, rest
+    assert len(found["result"]) == 1
