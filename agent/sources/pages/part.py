@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final
 
-from agent.sources.bm25 import K1, query_stems, stem, words
+from agent.sources.bm25 import query_stems, stem, words
 
 PART_CHARS: Final = 1_500
 SENTENCE_CHARS: Final = 400
 """A longer stretch without an end is cut between words."""
+
+SATURATION: Final = 0.3
+"""BM25's k1, lower than for documents: on a page, another word of the query says more than the same one again."""
 
 _SENTENCE: Final = re.compile(r"[^\n]*?(?:[.!?。！？][\"'”’»)\]]*(?=\s)|[。！？]|(?=\n)|\Z)|\n")
 _LONG: Final = re.compile(rf"\S[\s\S]{{0,{SENTENCE_CHARS - 1}}}(?=\s|\Z)|\S{{1,{SENTENCE_CHARS}}}")
@@ -94,7 +97,7 @@ def _windows(
         score = 0.0
         for row, rare in zip(counts, rarity, strict=True):
             count = row[last + 1] - row[first]
-            score += rare * count * (K1 + 1) / (count + K1)
+            score += rare * count / (count + SATURATION)
         yield score, first, last
 
 

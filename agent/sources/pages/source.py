@@ -9,13 +9,18 @@ from typing import Final
 
 from agent.evidence import Passage
 from agent.plan import Filter
-from agent.sources.base import Closable, Hits, Source, credits_of
+from agent.sources.base import Closable, Hits, Source, as_hits, credits_of
+from agent.sources.deadline import time_left
 from agent.sources.pages.errors import PageError
 from agent.sources.pages.fetch import Fetcher, Page
 from agent.sources.pages.part import PART_CHARS, best_part
 
 LEAST_CHARS: Final = 80
 """A part that is shorter says less than a snippet."""
+
+
+SHARE: Final = 0.95
+"""Of the time that the caller still waits: the rest is for what comes after."""
 
 
 class WithPages:
@@ -30,7 +35,8 @@ class WithPages:
             source: asked first.
             fetcher: shared by all sources that read pages; closed with each of them, which does no harm.
             pages: how many of the best hits are read.
-            seconds: for one whole search, the source's own time included; what is not read by then stays a snippet.
+            seconds: for one whole search, the source's own time included, or less where the caller waits for less;
+                what is not read by then stays a snippet.
             chars: of the part of a page that becomes the passage.
         """
         self._source = source
@@ -50,9 +56,8 @@ class WithPages:
         Raises:
             SourceError: the source failed. A page that fails does not raise.
         """
-        end = asyncio.get_running_loop().time() + self._seconds
-        found = await self._source.search(query, limit=limit, filters=filters)
-        hits = found if isinstance(found, Hits) else Hits(found, credits=self.credits_per_search)
+        end = asyncio.get_running_loop().time() + min(self._seconds, SHARE * time_left())
+        hits = as_hits(self._source, await self._source.search(query, limit=limit, filters=filters))
         wanted = _wanted(hits, self._pages)
         async with asyncio.TaskGroup() as group:
             tasks = {at: group.create_task(self._read(hits[at], query, end)) for at in wanted}

@@ -17,6 +17,7 @@ from agent.sources.pages.errors import PageError
 from agent.sources.pages.extract import MAX_TEXT_CHARS, Extracted, How, Kind
 from agent.sources.pages.worker import LENGTH
 
+_PROGRAM: Final = "agent.sources.pages.worker"
 START_SECONDS: Final = 20.0
 """For a process to start and to load its libraries; a second on a slow machine."""
 PAGES_PER_WORKER: Final = 500
@@ -80,7 +81,7 @@ class Workers:
             command: another program that speaks the same protocol, for tests.
         """
         self._seconds = seconds
-        self._command = tuple(command) or (sys.executable, "-m", "agent.sources.pages.worker", str(megabytes))
+        self._command = tuple(command) or (sys.executable, "-P", "-m", _PROGRAM, str(megabytes))
         self._free = asyncio.Semaphore(count)
         self._idle: list[_Worker] = []
         self._all: list[_Worker] = []

@@ -275,6 +275,30 @@ def test_the_address_that_was_checked_is_the_one_that_is_connected_to():
     asyncio.run(run())
 
 
+def test_tls_asks_for_the_name_and_not_for_the_address():
+    async def run() -> bytes:
+        hello: list[bytes] = []
+
+        async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            hello.append(await reader.read(4096))
+            writer.close()
+
+        async with asyncio.timeout(10):
+            server = await asyncio.start_server(listen, "127.0.0.1", 0)
+            port = server.sockets[0].getsockname()[1]
+            guard = Guard(ports=[port], allow=lambda *at: True, resolve=Names({"site.example.org": [["127.0.0.1"]]}))
+            transport = GuardedTransport(guard)
+            with pytest.raises(httpx2.TransportError):
+                await transport.handle_async_request(httpx2.Request("GET", f"https://site.example.org:{port}/"))
+            await transport.aclose()
+            server.close()
+            return hello[0]
+
+    hello = asyncio.run(run())
+    assert hello.startswith(b"\x16\x03")
+    assert b"site.example.org" in hello
+
+
 def test_the_connection_refuses_by_itself_what_no_other_gate_has_seen():
     async def run() -> None:
         backend = GuardedBackend(Guard(resolve=Names({"evil.example.org": [["127.0.0.1"]]})))

@@ -8,7 +8,7 @@ import pytest
 from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
-from agent.sources.base import Closable, Hits, Paid, Source, close_sources, credits_of
+from agent.sources.base import Closable, Hits, Paid, Source, ask, close_sources, credits_of
 from agent.sources.pages.fetch import Fetcher
 from agent.sources.pages.source import WithPages
 from agent.sources.pages.workers import Workers
@@ -185,6 +185,19 @@ def test_the_search_never_takes_longer_than_its_share(slow: str):
         assert found.notes == ("hit 1 stayed a snippet: its page was not there in time",)
 
     assert run({"/page": hang}, use).asked[:1] == ([] if slow == "source" else ["/robots.txt"])
+
+
+def test_whoever_asks_for_less_time_gets_the_snippets_in_that_time():
+    async def hang(writer: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    async def use(site: Site, fetcher: Fetcher) -> None:
+        source = WithPages(Found([hit(site.url("/page"))]), fetcher, seconds=30)
+        found = await ask(source, QUERY, limit=5, seconds=0.3)
+        assert found[0].text == SNIPPET
+        assert found.notes
+
+    run({"/page": hang}, use)
 
 
 def test_a_source_that_fails_fails_as_before():

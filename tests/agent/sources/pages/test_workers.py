@@ -202,6 +202,28 @@ def test_a_worker_knows_no_key_of_its_parent(monkeypatch: pytest.MonkeyPatch):
     run(use)
 
 
+def test_a_worker_is_not_led_astray_by_the_folder_it_is_started_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "json.py").write_text("raise SystemExit('the wrong json')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry or os.getcwd() for entry in sys.path if Path(entry) != tmp_path])
+
+    async def use(workers: Workers) -> None:
+        assert STORY[0] in (await workers.extract(PAGE, kind="html")).text
+
+    run(use)
+
+
+def test_ctrl_c_is_for_the_process_that_started_it():
+    async def use(workers: Workers) -> None:
+        await workers.extract(PAGE, kind="html")
+        os.kill(workers.pids[0], signal.SIGINT)
+        before = workers.pids
+        await workers.extract(PAGE, kind="html")
+        assert workers.pids == before
+
+    run(use)
+
+
 def test_after_closing_nothing_is_read():
     async def use(workers: Workers) -> None:
         await workers.extract(PAGE, kind="html")
