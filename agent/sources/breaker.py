@@ -25,7 +25,7 @@ class Breaker:
         """Open for `seconds` after so many failures in a row."""
         self._failures = failures
         self._seconds = seconds
-        self._row = 0
+        self._row = 0.0
         self._until: float | None = None
         self._probing = False
         self._epoch = 0
@@ -58,16 +58,16 @@ class Breaker:
         """The back end is alive."""
         if turn.epoch != self._epoch:
             return
-        self._row = 0
+        self._row = 0.0
         if turn.probe:
             self._until = None
             self._next_state()
 
-    def failed(self, turn: Turn, now: float) -> None:
-        """The back end is not well: one more in the row."""
+    def failed(self, turn: Turn, now: float, *, weight: float = 1.0) -> None:
+        """The back end is not well: one more in the row, or a part of one where that is not so sure."""
         if turn.epoch != self._epoch:
             return
-        self._row += 1
+        self._row += weight
         if turn.probe or self._row >= self._failures:
             self.open(turn, now, seconds=self._seconds)
 

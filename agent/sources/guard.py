@@ -5,16 +5,17 @@ Whatever it fails with is told: a `Failure` for every try, beside the answer or 
 What an error means for the breaker:
 
 * an answer, `bad_query` and `parse`: the back end is alive; the row of failures ends
-* `rate`, `upstream`, `timeout`: one more in the row; not a `timeout` where the caller's time left the try less than
-  two seconds
+* `rate`, `upstream`, `timeout`: one more in the row; a `timeout` only in part where the caller had less than two
+  seconds for it
 * `quota`: opens at once, until the Retry-After or for an hour; `auth`: opens at once, for ten minutes
 * the caller left: nothing
 """
 
 import asyncio
 import logging
+import random
 from collections.abc import AsyncIterable, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import stamina
 
@@ -31,7 +32,7 @@ AGAIN: Final = frozenset({"rate", "upstream", "timeout"})
 QUOTA_SECONDS: Final = 3600.0
 AUTH_SECONDS: Final = 600.0
 FAIR_SECONDS: Final = 2.0
-"""A back end that the caller gave less than these, and less than its own time, was not slow."""
+"""A back end that had less than these, and less than its own time, is not for sure to blame for a timeout."""
 
 # Retries are told in the trace; without any handler Python would also write each one to stderr.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
@@ -86,30 +87,19 @@ class Guarded:
         raise AssertionError("the last attempt returns or raises")
 
     def _attempts(self) -> AsyncIterable[stamina.Attempt]:
-        tried = 0
+        usual = self.limits.wait_seconds
 
-        def worth_another(error: Exception) -> bool | float:
-            """Whether to try again; where a Retry-After asks for more than the usual wait, after that."""
-            nonlocal tried
-            tried += 1
+        def pause_after(error: Exception) -> Literal[False] | float:
+            """Seconds until the next try, or no next try: where it cannot help, and where nobody would wait for it."""
+            nonlocal usual
             if not isinstance(error, SourceError) or isinstance(error, NotAsked) or error.kind not in AGAIN:
                 return False
-            if self.gate.is_shut:
-                return False
-            usual = self.limits.wait_seconds * 2 ** (tried - 1)
-            pause = max(usual, error.retry_after or 0.0)
-            if pause > self.limits.longest_wait_seconds or pause >= time_left():
-                return False
-            return pause if pause > usual else True
+            pause = max(usual + random.uniform(0, self.limits.wait_seconds), error.retry_after or 0.0)
+            usual *= 2
+            too_long = pause > self.limits.longest_wait_seconds or pause >= time_left()
+            return False if too_long or self.gate.is_shut else pause
 
-        return stamina.retry_context(
-            on=worth_another,
-            attempts=self.limits.tries,
-            timeout=None,
-            wait_initial=self.limits.wait_seconds,
-            wait_max=self.limits.longest_wait_seconds,
-            wait_jitter=self.limits.wait_seconds,
-        )
+        return stamina.retry_context(on=pause_after, attempts=self.limits.tries, timeout=None)
 
     async def _try(self, query: str, *, limit: int, filters: Sequence[Filter]) -> Hits:
         async with self.gate.turn() as turn:
@@ -136,13 +126,12 @@ class Guarded:
                 self.gate.remember(error)
                 usual = QUOTA_SECONDS if error.kind == "quota" else AUTH_SECONDS
                 breaker.open(turn, now, seconds=usual if error.retry_after is None else error.retry_after)
-            case "timeout" if seconds < min(self.limits.timeout_seconds, FAIR_SECONDS):
-                breaker.left(turn)
             case "rate" | "upstream" | "timeout":
                 self.gate.remember(error)
                 if error.retry_after:
                     self.gate.pause(error.retry_after)
-                breaker.failed(turn, now)
+                fair = min(self.limits.timeout_seconds, FAIR_SECONDS)
+                breaker.failed(turn, now, weight=min(1.0, seconds / fair) if error.kind == "timeout" else 1.0)
 
     async def aclose(self) -> None:
         if self._open and isinstance(self._source, Closable):

@@ -1,6 +1,7 @@
 """Resilience, once, around every source: one constructor that puts guard, fallback and cache around its back ends."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from agent.sources.base import Source
@@ -29,6 +30,8 @@ def resilient(
     enough: int = 1,
     limits: Mapping[str, Limits] | None = None,
     gates: Gates | None = None,
+    around: Callable[[Source], Source] | None = None,
+    now: Callable[[], float] = time.time,
 ) -> Cached:
     """Make one source of its back ends; closing it closes them and the store.
 
@@ -39,6 +42,8 @@ def resilient(
         enough: with fewer passages than these from one back end, the next one is asked too.
         limits: in place of what a back end says of itself, by its name.
         gates: shared with all other sources, so that a back end that several of them ask is asked no harder.
+        around: put between the back ends and the cache, for example to read the pages of hits.
+        now: seconds since 1970, for the age of what is kept.
     """
     gates = Gates() if gates is None else gates
     guarded: list[Guarded] = []
@@ -47,4 +52,5 @@ def resilient(
         gate = gates.of(backend.name, wanted)
         guarded.append(Guarded(backend, name=backend.name, limits=wanted, gate=gate))
     shortest = min(guarded, key=lambda guard: guard.limits.keep_seconds).limits
-    return Cached(Fallback(name, guarded, enough=enough), name=name, store=store, limits=shortest)
+    asked: Source = Fallback(name, guarded, enough=enough)
+    return Cached(around(asked) if around else asked, name=name, store=store, limits=shortest, now=now)
