@@ -50,15 +50,16 @@ def chosen(settings: CairnSettings, there: "Mapping[str, Source]") -> "dict[str,
     if unknown := [name for name in names if name not in there]:
         lacks = f"it needs {_NEEDS[unknown[0]]}" if unknown[0] in _NEEDS and settings.is_live else ""
         raise SetupError(f"there is no source {unknown[0]!r}; {lacks or 'there are: ' + ', '.join(there)}")
-    picked = {name: there[name] for name in names}
+    if strange := [name for name in settings.filtered if name not in (*names, "all")]:
+        raise SetupError(f"'filtered' names {strange[0]!r}, which is no source here; there are: {', '.join(names)}")
+    picked = _filtered(settings, {name: there[name] for name in names})
     if "all" in picked:
         return picked
-    different = distinct(picked)
-    if len(different) == 1:
-        return picked | {"all": picked[different[0]]}
     from agent.sources.fuse import FusedSource
 
-    return picked | {"all": FusedSource({name: picked[name] for name in different})}
+    different = {name: picked[name] for name in distinct(picked)}
+    every = FusedSource(different) if len(different) > 1 else next(iter(different.values()))
+    return picked | _filtered(settings, {"all": every})
 
 
 def distinct(sources: "Mapping[str, Source]") -> tuple[str, ...]:
@@ -68,6 +69,27 @@ def distinct(sources: "Mapping[str, Source]") -> tuple[str, ...]:
         if name != "all":
             first.setdefault(id(source), name)
     return tuple(first.values())
+
+
+def _filtered(settings: CairnSettings, sources: "dict[str, Source]") -> "dict[str, Source]":
+    """Let a model look through what those sources find that the settings name."""
+    wanted = [name for name in sources if name in settings.filtered]
+    if not wanted:
+        return sources
+    url, model = settings.filter_url or settings.base_url, settings.filter_model or settings.model
+    if not url or not model:
+        raise SetupError(
+            "'filtered' needs a model that looks through passages: set filter_url and filter_model, "
+            "or connect one as policy with --base-url URL --model NAME"
+        )
+    from agent.sources.http import make_client
+    from agent.sources.kg.filter import EndpointAsk, FilteredSource
+    from agent.sources.owning import Owning
+
+    client = make_client()
+    key = settings.filter_key if settings.filter_url else settings.api_key
+    ask = EndpointAsk(client, base_url=url, model=model, api_key=key.get_secret_value())
+    return sources | {name: Owning(FilteredSource(sources[name], ask), client) for name in wanted}
 
 
 def _plugins(settings: CairnSettings) -> list[str]:
@@ -90,7 +112,7 @@ def _own_sources(settings: CairnSettings) -> "dict[str, Source]":
     if settings.kg is not None:
         from agent.sources.kg.source import KgSource
 
-        own["kg"] = KgSource.open(settings.kg)
+        own["kg"] = KgSource.open(settings.kg, packed="kg" not in settings.filtered)
     for name in _plugins(settings):
         from agent.sources.plugins import load_plugin
 

@@ -15,6 +15,7 @@ from agent.policies.base import Context, Policy, Sampling
 from agent.protocols.base import Role, TextProtocol
 from agent.recorder import Recorder
 from agent.shown import say_rejected, show
+from agent.sources.asked import Asked, asked_for
 from agent.sources.base import Source, credits_of
 from agent.tape import Tape
 from agent.trace import BudgetName, Gathered, Planned, PlanRejected, Searched, SearchFailed, Skipped, Stopped
@@ -195,14 +196,15 @@ class Loop:
 
         try:
             async with self._until_the_deadline():
-                await execute(
-                    plan,
-                    self._sources,
-                    round=number,
-                    limit=self._protocol.passages,
-                    seconds=self._budgets.search_seconds,
-                    emit=told,
-                )
+                with asked_for(Asked(question=self._trace.question)):
+                    await execute(
+                        plan,
+                        self._sources,
+                        round=number,
+                        limit=self._protocol.passages,
+                        seconds=self._budgets.search_seconds,
+                        emit=told,
+                    )
         except _Ended as error:
             ended = error
             why = "the answer was asked for" if ended.budget == "user" else "the time has ended"

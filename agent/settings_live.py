@@ -77,8 +77,13 @@ class LiveSettings(BaseSettings):
 
     kg: Path | None = None
     """A graph file of `cairn kg build`; left out, live searches ask Wikidata."""
-    kg_filter: bool = False
-    """Let the policy's model keep at most 5 of the triples that a search found."""
+    filtered: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)] = ()
+    """Sources whose passages a model looks through, keeping at most 5 a search, for example kg, or all."""
+    filter_url: str = ""
+    """OpenAI-compatible endpoint of that model; left out, the policy's own."""
+    filter_model: str = ""
+    """Its name there; left out, the policy's."""
+    filter_key: SecretStr = SecretStr("")
     retrieval: Literal["auto", "bm25", "dense", "hybrid"] = "auto"
     """How a corpus is searched: auto is hybrid where its index has a dense part, BM25 where not."""
     rerank: str = ""

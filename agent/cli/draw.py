@@ -156,10 +156,7 @@ class TraceView:
             return _Running(_query(node))
         match ended:
             case Searched():
-                some = f"{len(ended.passages)} found" if ended.passages else "nothing found"
-                note = f" · {_clean(ended.note)}" if ended.note else ""
-                mark = Text("✓", style="green")
-                told = Text(f"{some} · {_span(ended.took)}{note}", style="green" if ended.passages else "yellow")
+                mark, told = Text("✓", style="green"), _found(ended)
             case SearchFailed():
                 mark, told = Text("✗", style="red"), Text(f"{ended.error}: {_clean(ended.why)}", style="red")
             case Skipped():
@@ -176,6 +173,17 @@ class _Running:
 
     def __rich__(self) -> Text:
         return Text.assemble(str(self._spinner.render(monotonic())), " ", self._line)
+
+
+def _found(step: Searched) -> Text:
+    """What came of a search, and how: which back end, from the cache, what failed before."""
+    how = {"fresh": "cached", "stale": "cached, out of date"}.get(step.cached, "")
+    cost = f"${step.usd:.3f}" if step.usd else ""
+    some = f"{len(step.passages)} found" if step.passages else "nothing found"
+    parts = (some, step.backend if step.failures or cost else "", how, _span(step.took), cost, step.note)
+    told = Text(" · ".join(_clean(part) for part in parts if part), style="green" if step.passages else "yellow")
+    failed = dict.fromkeys(f"{failure.backend} failed ({failure.kind})" for failure in step.failures)
+    return told.append(f" · {_clean(', '.join(failed))}", style="yellow") if failed else told
 
 
 def _span(seconds: float) -> str:

@@ -59,6 +59,7 @@ def closing_line(trace: Trace) -> str:
         _count(usage.rounds, "round"),
         _count(usage.searches, "search"),
         _count(usage.policy_tokens, "token"),
+        *([f"${usage.usd:.3f}"] if usage.usd else []),
         f"{trace.timings.total:.2f} s",
     ]
     return " · ".join(parts)

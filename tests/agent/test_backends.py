@@ -13,6 +13,7 @@ from agent.evidence import Passage
 from agent.execute import execute
 from agent.plan import Node, Plan
 from agent.settings import CairnSettings
+from agent.sources.asked import Asked, asked_for
 from agent.sources.base import Source, close_sources
 from agent.sources.http import make_client
 from agent.trace import Searched, SearchFailed
@@ -95,6 +96,35 @@ def test_news_asks_the_next_back_end_where_the_first_has_too_little(tmp_path: Pa
         assert len(step.passages) > 1
 
     run(test)
+
+
+def test_a_model_looks_through_what_a_named_source_finds(tmp_path: Path):
+    async def test(server: ApiServer) -> None:
+        server.routes |= {
+            "/res/v1/web/search": recorded("brave/web.json"),
+            "/v1/chat/completions": json_reply({"choices": [{"message": {"content": "2"}}]}),
+        }
+        model = {"filter_url": f"{server.base}/v1", "filter_model": "m", "filtered": "web"}
+        sources = build_sources(settings(server.base, tmp_path, brave_key="b", sources="web", **model))
+        try:
+            with asked_for(Asked(question="Who wrote the book behind the film?")):
+                (step,) = await searched(sources, ("web", "dune"))
+        finally:
+            await close_sources(sources.values())
+        assert isinstance(step, Searched)
+        assert len(step.passages) == 1
+        assert "the filter kept 1 of" in step.note
+        assert "Who wrote the book behind the film?" in server.asked[-1].json["messages"][0]["content"]
+
+    run(test)
+
+
+def test_a_filter_without_a_model_is_a_sentence(tmp_path: Path):
+    made = settings("http://127.0.0.1:9", tmp_path, live=True, filtered="kg")
+    with pytest.raises(SetupError, match="needs a model that looks through passages: set filter_url"):
+        build_sources(made)
+    with pytest.raises(SetupError, match="'filtered' names 'corpus', which is no source here"):
+        build_sources(made.model_copy(update={"filtered": ("corpus",)}))
 
 
 def test_what_has_no_key_is_left_out_and_what_needs_none_is_there(tmp_path: Path):

@@ -6,10 +6,7 @@ says why.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, cast
 
 import httpx2
@@ -17,6 +14,7 @@ import httpx2
 from agent.errors import AgentError, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
+from agent.sources.asked import what_for
 from agent.sources.base import Hits, Source, close_sources, credits_of
 from agent.sources.http import Api
 
@@ -34,30 +32,6 @@ _NUMBERS: Final = re.compile(r"\[?\s*(\d{1,4}(?:\s*,\s*\d{1,4})*)\s*\]?\.?")
 
 Ask = Callable[[str], Awaitable[str]]
 """A model: a prompt in, its whole turn out. Raises `AgentError` where it fails."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a search is made for, where more is known of it than its query."""
-
-    question: str = ""
-    """The user's own question, of which the query is a part."""
-    entities: tuple[str, ...] = ()
-    relations: tuple[str, ...] = ()
-    """What a policy's structured query asks for."""
-
-
-_asked: ContextVar[Asked] = ContextVar("asked", default=Asked())  # noqa: B039 - frozen
-
-
-@contextmanager
-def asked_for(asked: Asked) -> Generator[None]:
-    """Let the filters of all searches in here, and in tasks that are started here, know what is asked."""
-    token = _asked.set(asked)
-    try:
-        yield
-    finally:
-        _asked.reset(token)
 
 
 class FilteredSource:
@@ -126,7 +100,7 @@ def _noted(hits: Hits, sentence: str) -> Hits:
 
 def write_prompt(query: str, passages: Sequence[Passage], *, keep: int) -> str:
     """What the model reads. Passages are numbered, one a line, so that none can look like another."""
-    asked = _asked.get()
+    asked = what_for()
     facts = [
         ("Question", asked.question),
         ("Search", query),

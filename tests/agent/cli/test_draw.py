@@ -5,6 +5,7 @@ from rich.console import Console
 
 from agent.cli.draw import TraceView
 from agent.cli.report import cited_passages, closing_line, ending
+from agent.errors import Failure
 from agent.evidence import Passage
 from agent.plan import Filter, Node, Plan
 from agent.trace import (
@@ -86,6 +87,23 @@ def test_a_plan_that_has_run_shows_how_each_node_ended():
     assert "2 more not shown" in told
 
 
+def test_a_search_that_was_healed_says_what_failed_what_answered_and_what_it_cost():
+    failure = Failure(backend="tavily", kind="rate", why="429")
+    healed = Searched(
+        round=1,
+        node="A",
+        source="news",
+        query="premiere",
+        passages=(passage(1, "t"),),
+        backend="brave",
+        cached="stale",
+        usd=0.005,
+        failures=(failure, failure),
+    )
+    told = drawn([Planned(round=1, plan=PLAN), healed, Gathered(round=1, passages=())])
+    assert "1 found · brave · cached, out of date · 0.0 ms · $0.005 · tavily failed (rate)" in told
+
+
 def test_a_rejected_plan_says_why():
     assert "The plan was rejected: edge" in drawn([PlanRejected(round=1, text="…", why="edge 'A -> B' names 'B'")])
 
@@ -134,6 +152,8 @@ def test_the_closing_line_counts_in_words():
     trace = trace_of(Stopped(reason="answered"))
     trace.usage = Usage(rounds=1, searches=2, policy_tokens=1234)
     assert closing_line(trace) == "answered · 1 round · 2 searches · 1,234 tokens · 0.00 s"
+    trace.usage = Usage(rounds=1, searches=2, policy_tokens=1, usd=0.016)
+    assert closing_line(trace) == "answered · 1 round · 2 searches · 1 token · $0.016 · 0.00 s"
 
 
 def test_how_it_ended_is_said_in_words():
