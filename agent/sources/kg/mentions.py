@@ -64,13 +64,10 @@ def find_mentions(query: str, graph: Graph) -> list[Mention]:
     tokens = _TOKEN.findall(query)[:QUERY_WORDS]
     spans = _choose(_exact_spans(tokens, graph))
     strong = [span for span in spans if not span.weak]
-    mentions = [mention for span in strong[:MENTIONS] for mention in span.found]
-    if not strong:
-        mentions = _near_mentions(tokens, graph)
-        mentions += [mention for span in spans[:MENTIONS] for mention in span.found]
-    else:
-        mentions += [mention for span in spans if span.weak for mention in span.found[:1]][:MENTIONS]
-    return mentions
+    if strong:
+        return [mention for span in strong[:MENTIONS] for mention in span.found]
+    # A name of common words only, as of the film "It", counts where the question holds no other.
+    return _near_mentions(tokens, graph) + [mention for span in spans[:MENTIONS] for mention in span.found]
 
 
 def _bracketed(text: str, graph: Graph) -> list[Mention]:
@@ -115,7 +112,7 @@ def _owner(text: str) -> str:
 
 
 def _is_common(word: str) -> bool:
-    return word in STOP_WORDS or stem(word) in _EVERYDAY or is_relation_word(stem(word))
+    return word in STOP_WORDS or word.isdigit() or stem(word) in _EVERYDAY or is_relation_word(stem(word))
 
 
 def _choose(spans: Iterator[_Span]) -> list[_Span]:

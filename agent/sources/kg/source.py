@@ -5,13 +5,14 @@ SQLite is asked in a few threads with a connection each; the event loop never wa
 
 import asyncio
 import os
+import sqlite3
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, Self
 
-from agent.errors import SourceError
+from agent.errors import SetupError, SourceError
 from agent.plan import Filter
 from agent.sources.base import Hits
 from agent.sources.filters import unhonoured
@@ -88,7 +89,7 @@ class KgSource:
         loop = asyncio.get_running_loop()
         try:
             ranked = await loop.run_in_executor(self._executor(), self.find, query)
-        except OSError as error:
+        except (SetupError, sqlite3.Error, OSError) as error:
             raise SourceError(f"the graph {self.path} cannot be read: {error}") from error
         notes = unhonoured(filters, honours=HONOURS, by="the knowledge graph")
         passages = to_passages(ranked, limit=limit, source=self.name, packed=self._packed)
