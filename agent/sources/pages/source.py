@@ -76,7 +76,8 @@ class WithPages:
         try:
             async with asyncio.timeout_at(end):
                 page = await self._fetcher.page(hit.url)
-                part = await asyncio.to_thread(best_part, page.text, query, chars=self._chars)
+                subject = page.title or hit.title
+                part = await asyncio.to_thread(best_part, page.text, query, subject=subject, chars=self._chars)
         except PageError as error:
             return hit, str(error)
         except TimeoutError:

@@ -286,7 +286,9 @@ def test_tls_asks_for_the_name_and_not_for_the_address():
         async with asyncio.timeout(10):
             server = await asyncio.start_server(listen, "127.0.0.1", 0)
             port = server.sockets[0].getsockname()[1]
-            guard = Guard(ports=[port], allow=lambda *at: True, resolve=Names({"site.example.org": [["127.0.0.1"]]}))
+            guard = Guard(
+                ports=[port], allow=lambda address, port: True, resolve=Names({"site.example.org": [["127.0.0.1"]]})
+            )
             transport = GuardedTransport(guard)
             with pytest.raises(httpx2.TransportError):
                 await transport.handle_async_request(httpx2.Request("GET", f"https://site.example.org:{port}/"))
@@ -317,11 +319,15 @@ def test_the_connection_refuses_by_itself_what_no_other_gate_has_seen():
 
 def test_the_transport_refuses_a_request_that_nobody_checked():
     async def run() -> None:
-        transport = GuardedTransport(Guard())
-        with connections() as opened, pytest.raises(PageError):
-            await transport.handle_async_request(httpx2.Request("GET", "http://127.0.0.1/"))
+        names = Names({"site.example.org": [["93.184.216.34"]]})
+        transport = GuardedTransport(Guard(resolve=names))
+        with connections() as opened:
+            for url in ("http://127.0.0.1/", "http://user:password@site.example.org/", "http://site.example.org:22/"):
+                with pytest.raises(PageError):
+                    await transport.handle_async_request(httpx2.Request("GET", url))
         await transport.aclose()
         assert not opened
+        assert not names.asked
 
     asyncio.run(run())
 

@@ -45,6 +45,14 @@ def test_two_rare_words_together_beat_one_often():
     assert together.strip() in best_part(page, "lens from Paris", chars=400).text
 
 
+def test_words_of_the_page_s_title_do_not_outweigh_what_was_asked_about_it():
+    named = "Skerry Point has a lighthouse, and the Skerry Point lighthouse has a keeper."
+    page = "\n".join([named, FILLER * 30, NEEDLE, FILLER * 30])
+    query = "Skerry lighthouse burner"
+    assert NEEDLE not in best_part(page, query, chars=300).text
+    assert NEEDLE in best_part(page, query, subject="The lighthouse on Skerry Point", chars=300).text
+
+
 def test_a_page_without_the_words_gives_its_beginning():
     page = page_with(NEEDLE, before=15, after=15)
     part = best_part(page, "quantum chromodynamics")
