@@ -40,6 +40,9 @@ _OPEN_CHARS = 600
 _SNIPPET_CHARS = 120
 _LABELS = {"thought": "thinking", "search": "planning", "merge": "merging", "evidence": "evidence", "answer": "answer"}
 
+_ENDLESS = 100_000
+"""Width of a page that is no terminal: nothing is cut there."""
+
 Ended = Searched | SearchFailed | Skipped
 
 
@@ -95,7 +98,7 @@ class TraceView:
             self._live.update(self.open_part(), refresh=at_once)
 
     def _print(self, piece: RenderableType) -> None:
-        self._console.print(piece, soft_wrap=not self._terminal)
+        self._console.print(piece, soft_wrap=not self._terminal, width=None if self._terminal else _ENDLESS)
 
     def _closed(self, step: Step) -> Iterator[RenderableType]:
         match step:
