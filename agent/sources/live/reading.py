@@ -105,6 +105,12 @@ def number(value: Any) -> float | None:
     return float(value) if fits and abs(value) < 1e9 else None
 
 
+def cost(told: Any, *, otherwise: float) -> float:
+    """What an API says a request cost; what is known of its prices, where it says nothing that can be."""
+    used = number(told)
+    return otherwise if used is None or used < 0 else used
+
+
 def text_of(value: Any) -> str:
     """Text as it was sent, without what no text has; anything but text and numbers is empty."""
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -128,7 +134,8 @@ def url_of(value: Any) -> str:
         return ""
     try:
         parts = urlsplit(url)
-        return url if parts.scheme.lower() in {"http", "https"} and parts.hostname else ""
+        there = parts.hostname and parts.port != 0  # reading the port refuses those that are none
+        return url if parts.scheme.lower() in {"http", "https"} and there else ""
     except ValueError:
         return ""
 
@@ -138,7 +145,8 @@ def passages(rows: Iterable[Row], *, by: str, topic: Topic, wanted: Wanted, limi
 
     A passage's id is its URL; without one, or where an earlier passage has it, what it says makes the difference.
     """
-    kept = [row for row in rows if (row.title or row.text) and on_wanted_host(row.url, wanted)][:limit]
+    kept = [row for row in rows if (row.title or row.text) and on_wanted_host(row.url, wanted)]
+    kept = list(dict.fromkeys(kept))[:limit]
     urls = [row.url for row in kept]
     return [
         Passage(
@@ -168,13 +176,14 @@ def on_wanted_host(url: str, wanted: Wanted) -> bool:
 
 def _is_on(url: str, site: str) -> bool:
     """`example.org` holds its subdomains, `example.org/blog` only what lies under that path, `.edu` all its hosts."""
-    host, _, path = _bare(site).partition("/")
+    host, _, path = bare_site(site).partition("/")
     parts = urlsplit(url)
     there = (parts.hostname or "").removesuffix(".")
     return (there == host or there.endswith(f".{host}")) and parts.path.lower().startswith(f"/{path}" if path else "")
 
 
-def _bare(site: str) -> str:
+def bare_site(site: str) -> str:
+    """`https://www.example.org/blog/` as example.org/blog, `*.edu` as edu."""
     return site.split("://", 1)[-1].removeprefix("www.").removeprefix("*").removeprefix(".").rstrip("/")
 
 
@@ -185,10 +194,10 @@ def site_operators(wanted: Wanted, *, without: str = "-site:", room: int) -> str
     """
     told = ""
     for site in wanted.sites:
-        longer = f"{told} OR site:{_bare(site)}" if told else f"site:{_bare(site)}"
+        longer = f"{told} OR site:{bare_site(site)}" if told else f"site:{bare_site(site)}"
         told = longer if len(longer) + 2 <= room else told
     told = f"({told})" if " OR " in told else told
     for site in wanted.not_sites:
-        longer = f"{told} {without}{_bare(site)}".strip()
+        longer = f"{told} {without}{bare_site(site)}".strip()
         told = longer if len(longer) <= room else told
     return told

@@ -18,8 +18,8 @@ from agent.sources.live.reading import (
     Row,
     Topic,
     checked_key,
+    cost,
     member,
-    number,
     object_of,
     passages,
     plain,
@@ -45,7 +45,7 @@ _RECENT: Final = {"day": "qdr:d", "week": "qdr:w", "month": "qdr:m", "year": "qd
 class SerperSource:
     """Google's web, news or Scholar results from Serper."""
 
-    name: Final = "serper"
+    name = "serper"
     HONOURS = HONOURS
 
     def __init__(
@@ -108,8 +108,7 @@ class SerperSource:
         }
         answer = await self._api.send("POST", _PATHS[kind], body=body)
         data = object_of(self._api.parse(self._api.checked(_paid(answer, by=self.name))), by=self.name)
-        used = number(data.get("credits"))
-        credits = _credits(asked) if used is None else used
+        credits = cost(data.get("credits"), otherwise=_credits(asked))
         return Hits(
             passages(self._rows(data, wanted, kind), by=self.name, topic=self._topic, wanted=wanted, limit=limit),
             backend=self.name,

@@ -22,7 +22,9 @@ from agent.sources.live.queries import cut
 from agent.sources.live.reading import (
     Row,
     Topic,
+    bare_site,
     checked_key,
+    cost,
     member,
     number,
     object_of,
@@ -53,7 +55,7 @@ _TOPICS: Final = {"news": "news", "finance": "finance"}
 class TavilySource:
     """Web pages or news from Tavily."""
 
-    name: Final = "tavily"
+    name = "tavily"
     HONOURS = HONOURS
 
     def __init__(
@@ -122,8 +124,7 @@ class TavilySource:
             by=self.name,
         )
         rows = [self._row(row, wanted) for row in rows_of(data, "results", by=self.name, needed=True)]
-        used = number(member(data, "usage").get("credits"))
-        credits = self.credits_per_search if used is None else used
+        credits = cost(member(data, "usage").get("credits"), otherwise=self.credits_per_search)
         return Hits(
             passages(rows, by=self.name, topic=self._topic, wanted=wanted, limit=limit),
             backend=self.name,
@@ -140,8 +141,8 @@ class TavilySource:
             "time_range": None if dated else wanted.recent or None,
             "start_date": since.isoformat() if since else None,
             "end_date": wanted.before.isoformat() if wanted.before else None,
-            "include_domains": list(wanted.sites[:MAX_SITES]) or None,
-            "exclude_domains": list(wanted.not_sites[:MAX_NOT_SITES]) or None,
+            "include_domains": [bare_site(site) for site in wanted.sites[:MAX_SITES]] or None,
+            "exclude_domains": [bare_site(site) for site in wanted.not_sites[:MAX_NOT_SITES]] or None,
             "language": wanted.lang or None,
             "filter_by_language": True if wanted.lang else None,
         }

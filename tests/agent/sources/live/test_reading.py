@@ -8,6 +8,7 @@ from agent.errors import SourceError
 from agent.sources.filters import Wanted
 from agent.sources.live.reading import (
     Row,
+    cost,
     number,
     object_of,
     on_wanted_host,
@@ -62,6 +63,7 @@ def test_plain_text_can_always_be_written(text: str):
         ("//a.example", ""),
         ("/relative", ""),
         ("http://[bad", ""),
+        ("http://a.example:99999/", ""),
         ("http://", ""),
         ("http://a.example/\nx", ""),
         (None, ""),
@@ -103,6 +105,7 @@ def test_hosts_that_an_api_did_not_filter_are_filtered_here():
 
 def test_every_passage_has_an_id_of_its_own_that_stays():
     rows = [Row("a", "x", "https://a.org/"), Row("b", "y", "https://a.org/"), Row("c", "z"), Row("c", "w"), Row()]
+    rows += rows  # what is told twice is one passage
     once, again = (passages(rows, by="t", topic="news", wanted=Wanted(), limit=9) for _ in range(2))
     assert once == again
     assert len({p.id for p in once}) == len(once) == 4, "a row that says nothing is none"
@@ -142,6 +145,18 @@ def test_an_answer_of_another_shape_is_a_parse_error():
     assert rows_of({"organic": [{"a": 1}, 2, None]}, "organic", by="t") == [{"a": 1}]
     with pytest.raises(SourceError):
         object_of([], by="t")
+
+
+def test_a_cost_is_what_the_api_says_if_that_can_be():
+    assert [cost(told, otherwise=2.0) for told in (1, 0, 1.5, None, "1", -1, True)] == [
+        1.0,
+        0.0,
+        1.5,
+        2.0,
+        2.0,
+        2.0,
+        2.0,
+    ]
 
 
 def test_numbers_are_numbers():

@@ -43,7 +43,7 @@ def news(make: Any) -> Make:
 
 
 def test_tavily_is_asked_with_its_key_in_a_header_and_the_filters_as_parameters():
-    _, asked = answered(tavily, EMPTY["tavily"], limit=7, where={"after": "2026-01", "before": "2026-03-05", "site": "a.org b.org", "not": "c.org", "lang": "de"})  # fmt: skip
+    _, asked = answered(tavily, EMPTY["tavily"], limit=7, where={"after": "2026-01", "before": "2026-03-05", "site": "https://www.a.org/ b.org", "not": "c.org", "lang": "de"})  # fmt: skip
     assert (asked.method, asked.path, asked.headers["authorization"]) == ("POST", "/search", f"Bearer {KEY}")
     assert "x-tavily-access-mode" not in asked.headers
     assert asked.json == {
