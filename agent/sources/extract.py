@@ -11,7 +11,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, cast
 
 from agent.errors import AgentError
 
@@ -92,8 +92,10 @@ def html_text(raw: bytes) -> Extracted:
     page = decode(raw).replace("\0", "")
     title = date = url = text = ""
     try:
-        tree = load_html(page)
+        tree = cast(Any, load_html(page))
         if tree is not None:
+            for mark in tree.xpath("//b|//strong|//i|//em|//u"):
+                mark.drop_tag()  # as Markdown, stars would stand within the sentences
             meta = extract_metadata(tree, extensive=False)
             title, date, url = meta.title or "", meta.date or "", meta.url or ""
             text = extract(tree, output_format="markdown", include_comments=False, favor_recall=True) or ""

@@ -87,7 +87,7 @@ class Gathering:
         self._ids = array("q")
         self._offsets = array("q", [0])
         self._hash = hashlib.sha256()
-        self._total = sum(file.path.stat().st_size for file in found.files)
+        self._total = sum(_state(file.path)[0] for file in found.files)
         self._done = 0
 
     @property
@@ -135,17 +135,18 @@ class Gathering:
 
     def _keep(self, file: SourceFile) -> Entry | None:
         """What is known of a file that did not change since it was read."""
-        known, state = self._known.get(file.name), file.path.stat()
-        if known is None or known.size != state.st_size:
+        known, (size, mtime_ns) = self._known.get(file.name), _state(file.path)
+        if known is None or known.size != size:
             return None
         path = file.path.resolve().as_posix()
-        same = (known.path, known.mtime_ns) == (path, state.st_mtime_ns)
-        if same and known.mtime_ns < known.read_ns - _DOUBT_NS:
+        if (known.path, known.mtime_ns) == (path, mtime_ns) and known.mtime_ns < known.read_ns - _DOUBT_NS:
             return known
         read_ns = time_ns()
-        if _sha256(file.path) != known.sha256:
-            return None
-        return known.model_copy(update={"path": path, "mtime_ns": state.st_mtime_ns, "read_ns": read_ns})
+        try:
+            same = _sha256(file.path) == known.sha256
+        except OSError:
+            return None  # whoever reads it says why it cannot be read
+        return known.model_copy(update={"path": path, "mtime_ns": mtime_ns, "read_ns": read_ns}) if same else None
 
     def _take(self, file: SourceFile, known: Entry | None, reader: FileReader, write: Write) -> None:
         """Write the passages of one file."""
@@ -164,7 +165,7 @@ class Gathering:
 
     def _read(self, file: SourceFile, reader: FileReader, write: Write) -> Entry:
         before, read_ns, why, sha256 = self._done, time_ns(), "", ""
-        state = file.path.stat()
+        size, mtime_ns = _state(file.path)
         try:
             sha256 = _sha256(file.path)
             for document in read_file(file, reader, tick=self._tick):
@@ -174,12 +175,12 @@ class Gathering:
             why = str(error)
         except OSError as error:
             why = f"it cannot be opened: {error.strerror or error}"
-        self._tick(before + state.st_size - self._done)
+        self._tick(before + size - self._done)
         return Entry(
             name=file.name,
             path=file.path.resolve().as_posix(),
-            size=state.st_size,
-            mtime_ns=state.st_mtime_ns,
+            size=size,
+            mtime_ns=mtime_ns,
             read_ns=read_ns,
             sha256=sha256,
             rows=0,
@@ -232,6 +233,15 @@ class Gathering:
         reasons = [f"{skip.name}: {skip.why}" for skip in self.skipped if skip.reason == "unreadable"]
         shown = "; ".join(reasons[:_SHOWN]) + ("; …" if len(reasons) > _SHOWN else "")
         return f"there are no documents to index{f' ({shown})' if shown else ': every file is empty'}"
+
+
+def _state(path: Path) -> tuple[int, int]:
+    """Size and time of a file; (0, 0) for one that is gone, which is found when it is read."""
+    try:
+        state = path.stat()
+    except OSError:
+        return 0, 0
+    return state.st_size, state.st_mtime_ns
 
 
 def _sha256(path: Path) -> str:

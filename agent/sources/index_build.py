@@ -158,13 +158,16 @@ def _update(found: Found, out: Path, dense: Dense | None, strict: bool, progress
 def _write(
     building: Path, out: Path, gathering: Gathering, older: Older | None, dense: Dense | None, progress: Progress
 ) -> Card:
+    encoder = dense.load() if dense else None  # what is wrong with it should show before an hour of reading
     gathering.write(building)
     rows = gathering.rows
     with Records(building / RECORDS, np.load(building / OFFSETS, mmap_mode="r")) as stored:
         index = Bm25Index.build(_watched("indexing", (_weighted(d) for d in stored), rows, progress))
         index.save(building / INDEX)
         del index  # it need not be in memory beside a model
-        dense_card = _write_dense(building, out, stored, older, dense, progress) if dense else None
+        dense_card = None
+        if dense and encoder:
+            dense_card = _write_dense(building, out, stored, older, encoder, dense.ann, progress)
     progress("writing", 0, 1)
     card = Card(
         data=new_data_name(),
@@ -183,15 +186,21 @@ def _write(
 
 
 def _write_dense(
-    building: Path, out: Path, stored: Records, older: Older | None, dense: Dense, progress: Progress
+    building: Path,
+    out: Path,
+    stored: Records,
+    older: Older | None,
+    encoder: Encoder,
+    kind: Kind | None,
+    progress: Progress,
 ) -> DenseCard:
     progress("encoding", 0, len(stored))
     return build_dense(
         ((document.title, document.text) for document in stored),
         building / DENSE,
         count=len(stored),
-        encoder=dense.load(),
-        kind=dense.ann,
+        encoder=encoder,
+        kind=kind,
         older=older.folder / DENSE if older else None,
         log=out / VECTORS,
         progress=lambda done, total: progress("encoding", done, total),

@@ -226,17 +226,24 @@ def locked(folder: Path, *, wait: bool = False) -> Generator[None]:
 
 
 def _take(file: IO[bytes], *, wait: bool) -> bool:
-    """Lock an open file; the system lets go of it when the process ends, however it ends."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
+    """Lock an open file; the system lets go of it when the process ends, however it ends.
 
+    Raises:
+        OSError: this file system has no locks.
+    """
+    if sys.platform == "win32":
+        import msvcrt
+
+        try:
             msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
+        except OSError:
+            return False
+        return True
+    import fcntl
 
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
     return True
 

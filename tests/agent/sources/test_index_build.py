@@ -9,9 +9,9 @@ from time import time_ns
 
 import pytest
 
-from agent.errors import CorpusError
+from agent.errors import CorpusError, SetupError
 from agent.sources.corpus import CorpusSource, build_index, read_card, update_index
-from agent.sources.index_build import Outcome
+from agent.sources.index_build import Dense, Outcome
 from agent.sources.index_folder import locked, read_entries
 from tests.agent.sources.files import make_pdf
 
@@ -206,6 +206,29 @@ def test_an_id_that_stands_twice_is_named_with_its_line(tmp_path: Path, first: l
         build_index([tmp_path / "d"], tmp_path / "i")
 
 
+def test_a_file_that_goes_away_while_an_index_is_built_is_told(notes: Path, tmp_path: Path):
+    build_index([notes], tmp_path / "i")
+    put(notes / "a.txt", "first of all", time_ns())
+
+    def remove_the_sea(stage: str, done: int, total: int) -> None:
+        (notes / "d.txt").unlink(missing_ok=True)
+        (notes / "e.jsonl").unlink(missing_ok=True)
+
+    outcome = update_index([notes], tmp_path / "new", progress=remove_the_sea)
+    assert {skip.name: skip.why for skip in outcome.skipped} == {
+        "d.txt": "it cannot be opened: No such file or directory",
+        "e.jsonl": "it cannot be opened: No such file or directory",
+    }
+
+
+def test_a_model_that_cannot_be_loaded_is_told_before_anything_is_read(notes: Path, tmp_path: Path):
+    pytest.importorskip("sentence_transformers")
+    stages: list[str] = []
+    with pytest.raises(SetupError, match="there is no model folder"):
+        build_index([notes], tmp_path / "i", dense=Dense("./gone"), progress=lambda stage, _, of: stages.append(stage))
+    assert (stages, (tmp_path / "i").exists()) == ([], False)
+
+
 def test_progress_comes_to_its_end_in_each_stage(notes: Path, tmp_path: Path):
     told: dict[str, list[tuple[int, int]]] = {}
     build_index([notes], tmp_path / "i", progress=lambda stage, done, of: told.setdefault(stage, []).append((done, of)))
@@ -293,3 +316,54 @@ for turn in range(60):
     (notes / "b.txt").write_text(f"turn {turn}", encoding="utf-8")
     build_index([notes], index)
 """
+
+
+DENSE = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np
+from agent.sources.index_build import Dense, build_index
+
+class Letters:
+    name = fingerprint = "letters"
+    query_prefix = passage_prefix = ""
+    dtype, dim, left = "float32", 26, int(sys.argv[3])
+
+    def encode_passages(self, texts):
+        self.left -= 1
+        if self.left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        found = np.array([[text.count(chr(97 + at)) for at in range(26)] for text in texts], np.float32)
+        return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+
+    encode_queries = encode_passages
+
+encoder = Letters()
+card = build_index([Path(sys.argv[1])], Path(sys.argv[2]), dense=Dense("letters", "flat", encoder))
+print(card.dense.encoded)
+"""
+
+
+def build_dense(documents: Path, index: Path, *, calls: int) -> "subprocess.CompletedProcess[str]":
+    """Build with an encoder that kills its process after so many calls."""
+    command = [sys.executable, "-c", DENSE, str(documents), str(index), str(calls)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_killed_dense_build_goes_on_where_it_was(notes: Path, tmp_path: Path):
+    pytest.importorskip("faiss")
+    rows = ({"id": f"r{n}", "text": f"passage number {n}"} for n in range(2000))
+    put(notes / "many.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    killed = build_dense(notes, tmp_path / "i", calls=2)
+    assert killed.returncode == -9
+    assert not (tmp_path / "i" / "index.json").exists()
+    done = build_dense(notes, tmp_path / "i", calls=99)
+    assert done.stdout.split() == [str(2006 - 2 * 512)], done.stderr
+    put(notes / "new.txt", "One more.")
+    (notes / "d.txt").unlink()
+    more = build_dense(notes, tmp_path / "i", calls=2)
+    assert more.stdout.split() == ["1"], more.stderr
+    build_dense(notes, tmp_path / "full", calls=99)
+    kept, full = data_files(tmp_path / "i"), data_files(tmp_path / "full")
+    assert kept["dense/vectors.npy"] == full["dense/vectors.npy"]
+    assert sorted(p.name for p in (tmp_path / "i").iterdir()) == [read_card(tmp_path / "i").data, "index.json"]

@@ -1,0 +1,58 @@
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from agent.sources.extract import Extracted, ExtractError
+from agent.sources.reader import FileReader
+from tests.agent.sources.files import make_pdf
+
+
+def page(folder: Path, name: str = "a.html") -> Path:
+    path = folder / name
+    path.write_text("<title>Owls</title><p>An owl hunts.</p>", encoding="utf-8")
+    return path
+
+
+def test_files_are_read_by_one_worker_after_the_other(tmp_path: Path):
+    (tmp_path / "b.pdf").write_bytes(make_pdf(["One."], ["Two."], title="Numbers"))
+    with FileReader() as files:
+        assert files.read(page(tmp_path), "html") == Extracted("An owl hunts.", title="Owls")
+        assert files.read(tmp_path / "b.pdf", "pdf") == Extracted("One.\n\nTwo.", title="Numbers", pages=(0, 6))
+
+
+def test_a_file_without_text_costs_nothing_but_itself(tmp_path: Path):
+    (tmp_path / "empty.pdf").write_bytes(b"")
+    with FileReader() as files:
+        for name, why in {"empty.pdf": "no PDF", "gone.pdf": "cannot be opened"}.items():
+            with pytest.raises(ExtractError, match=why):
+                files.read(tmp_path / name, "pdf")
+        assert files.read(page(tmp_path), "html").title == "Owls"
+
+
+def test_a_parser_that_hangs_is_killed(tmp_path: Path):
+    """A pipe that nobody writes to stands for it: opening it never ends."""
+    os.mkfifo(tmp_path / "hang.html")
+    with FileReader(seconds=0.5) as files, pytest.raises(ExtractError, match=r"took more than 0\.5 s"):
+        files.read(tmp_path / "hang.html", "html")
+
+
+def test_a_worker_that_dies_is_told_and_another_one_takes_its_place(tmp_path: Path):
+    with FileReader() as files:
+        files.read(page(tmp_path), "html")
+        worker = files._worker  # pyright: ignore[reportPrivateUsage]
+        assert worker is not None
+        os.kill(worker.pid, signal.SIGKILL)
+        worker.wait()
+        with pytest.raises(ExtractError, match="its reader died"):
+            files.read(page(tmp_path), "html")
+        assert files.read(page(tmp_path), "html").title == "Owls"
+
+
+def test_no_worker_outlives_its_reader(tmp_path: Path):
+    with FileReader() as files:
+        files.read(page(tmp_path), "html")
+        worker = files._worker  # pyright: ignore[reportPrivateUsage]
+    assert worker is not None
+    assert worker.returncode is not None
