@@ -40,9 +40,6 @@ _OPEN_CHARS = 600
 _SNIPPET_CHARS = 120
 _LABELS = {"thought": "thinking", "search": "planning", "merge": "merging", "evidence": "evidence", "answer": "answer"}
 
-_ENDLESS = 100_000
-"""Width of a page that is no terminal: nothing is cut there."""
-
 Ended = Searched | SearchFailed | Skipped
 
 
@@ -98,7 +95,11 @@ class TraceView:
             self._live.update(self.open_part(), refresh=at_once)
 
     def _print(self, piece: RenderableType) -> None:
-        self._console.print(piece, soft_wrap=not self._terminal, width=None if self._terminal else _ENDLESS)
+        if self._terminal:
+            self._console.print(piece)
+            return
+        for line in _lines(piece):
+            self._console.print(line, soft_wrap=True)
 
     def _closed(self, step: Step) -> Iterator[RenderableType]:
         match step:
@@ -205,6 +206,20 @@ def _block(title: str, lines: list[RenderableType]) -> RenderableType:
 
 def _indented(piece: RenderableType) -> RenderableType:
     return Padding(piece, (0, 0, 0, 2), expand=False)
+
+
+def _lines(piece: RenderableType, indent: int = 0) -> Iterator[Text]:
+    """The lines of a piece, for a page that has no width: nothing on them is cut."""
+    match piece:
+        case Group():
+            for part in piece.renderables:
+                yield from _lines(part, indent)
+        case Padding():
+            yield from _lines(piece.renderable, indent + piece.left)
+        case Text():
+            yield Text.assemble(" " * indent, piece)
+        case _:
+            yield Text.assemble(" " * indent, str(piece))
 
 
 def _claim(text: str, cites: tuple[int, ...]) -> RenderableType:
