@@ -160,6 +160,8 @@ def build_graph(
             card = building.run(triples, aliases=aliases, relations=relations)
         (folder / _GRAPH).replace(out)
     except sqlite3.Error as error:
+        if "interrupted" in str(error):  # SQLite swallows what was raised in its progress handler
+            raise KeyboardInterrupt from error
         raise SetupError(f"the graph cannot be written to {out}: {error}; is there room on the disk?") from error
     except OSError as error:
         raise SetupError(f"the graph cannot be written to {out}: {error.strerror or error}") from error
@@ -205,6 +207,10 @@ def _is_held(scratch: Path) -> bool:
     return False
 
 
+def _let_signals_in() -> None:
+    """Ctrl-C is noticed where Python runs, and some statements run for minutes."""
+
+
 class _Building:
     """One build in its own folder: the graph, and a scratch file that is thrown away."""
 
@@ -226,6 +232,7 @@ class _Building:
             self._db.execute(f"PRAGMA {schema}.cache_size = -{CACHE_KIB // 2}")
         self._db.execute(f"PRAGMA main.application_id = {APPLICATION_ID}")
         self._db.executescript(_SCHEMA + _RAW)
+        self._db.set_progress_handler(_let_signals_in, 1_000_000)
 
     def __enter__(self) -> "_Building":
         return self
