@@ -50,7 +50,7 @@ class Page:
 
 
 class Fetcher:
-    """Reads pages, a few at the same time. One for the whole process; whoever made it closes it."""
+    """Reads pages, a few at the same time. One for a whole event loop; whoever made it closes it there."""
 
     def __init__(
         self,

@@ -43,6 +43,8 @@ CLOSED_NAMES: Final = frozenset(
 )
 """Names that mean this machine or this network; whatever ends in one of them is refused without a look-up."""
 
+_NEVER: Final = frozenset({"Cc", "Cs", "Zl", "Zp", "Zs"})
+"""Unicode categories: control characters, lone surrogates, and spaces of each kind."""
 _SCHEME: Final = re.compile(r"(https?)://([^/?#]*)", re.IGNORECASE)
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -87,7 +89,7 @@ class Guard:
         """
         if len(text) > MAX_URL_CHARS:
             raise _refused("its URL is too long")
-        if "\\" in text or any(unicodedata.category(c) in {"Cc", "Zs", "Zl", "Zp", "Cf", "Cs"} for c in text):
+        if "\\" in text or any(unicodedata.category(c) in _NEVER for c in text):
             raise _refused("its URL has a backslash, a space or a control character")
         found = _SCHEME.match(text)
         if not found:
@@ -95,7 +97,9 @@ class Guard:
         authority = found[2]
         if "@" in authority or "%" in authority:
             raise _refused("its URL hides its host")
-        if unicodedata.normalize("NFKC", authority) != authority:
+        if unicodedata.normalize("NFKC", authority) != authority or any(
+            unicodedata.category(c) == "Cf" for c in authority
+        ):
             raise _refused("its host is written in look-alike characters")
         try:
             url = httpx2.URL(text).copy_with(fragment=None)

@@ -6,7 +6,16 @@ from typing import Any
 import pytest
 
 from agent.sources.pages import extract as extract_module
-from agent.sources.pages.extract import MAX_HTML_CHARS, MAX_TEXT_CHARS, Extracted, How, Kind, decode, extract
+from agent.sources.pages.extract import (
+    MAX_HTML_CHARS,
+    MAX_TEXT_CHARS,
+    MAX_WHOLE_CHARS,
+    Extracted,
+    How,
+    Kind,
+    decode,
+    extract,
+)
 from tests.agent.sources.pages.pages import ADVERT, ARTICLE, BROKEN, COOKIES, STORY, TABLE, pdf
 
 GERMAN = "Die Leuchttürme an der Küste sind größer, als man hören möchte: fünf von ihnen überragen die Dächer. "
@@ -52,7 +61,13 @@ def test_broken_markup_is_read(how: How):
     assert STORY[2] in found.text
 
 
-def test_a_page_that_is_too_long_for_the_best_extractor_is_cut_and_read_fast():
+def test_a_page_that_is_long_for_the_best_extractor_is_read_fast():
+    paragraph = "<p>" + STORY[0] + "</p>"
+    html = f"<html><body><article>{paragraph * (MAX_WHOLE_CHARS // len(paragraph) + 1)}</article></body></html>"
+    assert read(html).how == "resiliparse"
+
+
+def test_a_page_that_is_too_long_is_cut():
     paragraph = "<p>" + STORY[0] + "</p>"
     html = (
         "<html><body><article>"

@@ -152,7 +152,7 @@ def test_a_gzip_bomb_is_stopped_at_the_bound():
     start = time.perf_counter()
     kind, why = fails(Reply(bomb, headers={"content-encoding": "gzip"}))
     assert (kind, why) == ("size", "it is longer than 5 MB")
-    assert time.perf_counter() - start < 3
+    assert time.perf_counter() - start < 6
 
 
 def test_an_endless_body_is_stopped_at_the_bound():
@@ -188,7 +188,7 @@ def test_a_server_that_drips_ends_with_the_page_s_time(head: str | None):
     start = time.perf_counter()
     kind, why = fails(drip if head is None else streams(head, drip), seconds=0.3)
     assert (kind, why) == ("slow", "it was not there in 0.3 s")
-    assert time.perf_counter() - start < 3
+    assert time.perf_counter() - start < 6
 
 
 def test_a_connection_that_breaks_in_the_middle_is_no_page():
@@ -332,11 +332,12 @@ def test_a_page_is_read_also_where_the_cache_cannot_be_used(tmp_path: Path):
     run({"/page": Reply(ARTICLE)}, use, cache=tmp_path / "pages.db")
 
 
-def test_a_fetcher_that_was_never_used_closes():
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_fetcher_that_was_never_used_closes(cache: bool, tmp_path: Path):
     async def use(fetcher: Fetcher, site: Site) -> None:
         await fetcher.aclose()
 
-    assert not run({}, use).asked
+    assert not run({}, use, cache=tmp_path / "pages.db" if cache else None).asked
 
 
 def test_what_a_body_begins_with_says_what_it_is():

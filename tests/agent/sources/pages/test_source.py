@@ -109,6 +109,7 @@ def test_a_page_that_fails_stays_a_snippet_and_a_note_says_why():
     urls: list[str] = []
 
     async def use(site: Site, fetcher: Fetcher) -> None:
+        await fetcher.page(site.url("/page"))  # its process is there: the time below is for the pages
         urls[:] = [
             site.url("/page"),
             "http://169.254.169.254/latest/meta-data",

@@ -107,7 +107,7 @@ def test_markup_that_stalls_every_parser_ends_in_bounded_time_and_the_loop_never
         took = time.perf_counter() - start
         heart.cancel()
         assert failed.value.kind == "unreadable"
-        assert took < 3.0
+        assert took < 6.0  # the parsers would need 20 s each
         assert worst < 0.4  # of 0.01: a busy machine wakes late, a loop that parses for seconds does not wake at all
         assert not is_alive(before[0])
         assert STORY[0] in (await workers.extract(PAGE, kind="html")).text
