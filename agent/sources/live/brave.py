@@ -54,7 +54,7 @@ _NUMBER: Final = re.compile(r"\d+")
 class BraveSource:
     """Web pages or news from Brave Search."""
 
-    name: Final = "brave"
+    name = "brave"
     HONOURS = HONOURS
 
     def __init__(

@@ -34,7 +34,7 @@ _CUT_OFF: Final = re.compile(r"\s*(?:\.{3}|…)?\s*\[\+?\d+ chars?\]\s*$")
 class GNewsSource:
     """News from gnews.io."""
 
-    name: Final = "gnews"
+    name = "gnews"
     HONOURS = HONOURS
 
     def __init__(
