@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from cashews import Cache
 
 MAX_BYTES: Final = 256 << 20
-"""Of a folder; the entries that were kept first are dropped first. Redis has its own bound (`maxmemory`)."""
+"""Of the entries in a folder; what was kept first is dropped first. SQLite's logs beside them take up to 32 MB more.
+Redis has its own bound (`maxmemory`)."""
 MAX_ENTRIES: Final = 10_000
 """In memory."""
 SECONDS: Final = 0.5
@@ -71,7 +72,7 @@ class Store:
             try:
                 await cache.close()
             except Exception as error:  # noqa: BLE001  # cashews raises what its back end raises
-                self._broke(error)
+                self._broke(str(error))
 
     async def _careful(self, use: "Callable[[Cache], Awaitable[_T]]") -> _T | None:
         now = asyncio.get_running_loop().time()
@@ -86,13 +87,12 @@ class Store:
         except Exception as error:  # noqa: BLE001  # cashews raises what its back end raises
             if not scope.expired() or left >= allowed:
                 self._rest_until = now + REST_SECONDS
-                self._broke(error)
+                self._broke(str(error.__cause__ or error) or f"no answer in {allowed:g} s")
             return None
 
-    def _broke(self, error: Exception) -> None:
+    def _broke(self, why: str) -> None:
         if not self._said:
             self._said = True
-            why = str(error.__cause__ or error) or f"no answer in {SECONDS:g} s"
             _log.warning("the query cache %s cannot be used (%s); searches go on without it", self._shown, why)
 
     @property
