@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
 
@@ -43,9 +43,11 @@ class Names:
 class WikibaseApi:
     """Wikidata or a Wikibase of one's own."""
 
-    def __init__(self, client: httpx2.AsyncClient, *, base: str, name: str) -> None:
+    def __init__(self, client: httpx2.AsyncClient, *, base: str, name: str, remembered: int = REMEMBERED) -> None:
+        """Ask the Wikibase under `base`; the names of the `remembered` ids that were used last are kept."""
         self._api = Api(client, name=name, base=base)
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self._remembered = remembered
         self._known: OrderedDict[tuple[str, str], Names] = OrderedDict()
 
     @property
@@ -95,7 +97,7 @@ class WikibaseApi:
         known = {name: self._known[lang, name] for name in wanted if (lang, name) in self._known}
         for name in known:
             self._known.move_to_end((lang, name))
-        while len(self._known) > REMEMBERED:
+        while len(self._known) > self._remembered:
             self._known.popitem(last=False)
         return {name: names for name, names in known.items() if names.label}
 
@@ -121,17 +123,13 @@ class WikibaseApi:
         return SourceError(f"{self._api.name} sent an unknown shape ({type(error).__name__}: {error})", kind="parse")
 
 
-async def together(calls: Iterable[Awaitable[_T]]) -> list[_T]:
+async def together(calls: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
     """Wait for all; where some fail, the others end too and the first failure is raised, alone."""
-
-    async def one(call: Awaitable[_T]) -> _T:
-        return await call
-
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(call)) for call in calls]
+            tasks = [group.create_task(call) for call in calls]
     except* SourceError as failed:
-        first = failed
+        first: BaseException = failed
         while isinstance(first, BaseExceptionGroup):
             first = first.exceptions[0]
         raise first from None

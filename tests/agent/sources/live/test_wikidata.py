@@ -261,3 +261,33 @@ def test_a_statement_without_a_known_value_says_so():
     found: Any = texts("spouse and place of birth of Lina Orr", world)
     assert "Lina Orr | spouse | no value" in found
     assert "Lina Orr | place of birth | unknown value (start time 1971)" in found
+
+
+def test_of_many_qualifiers_those_of_time_are_shown():
+    said = [rest_value(f"P{n}", f"text {n}", "string") for n in range(1, 5)]
+    when = [
+        rest_value("P582", day("+2004-00-00T00:00:00Z", 9), "time"),
+        rest_value("P580", day("+1999-00-00T00:00:00Z", 9), "time"),
+    ]
+    world = lina()
+    world.statements["Q1001"] = {"P26": [statement("P26", "Q8", qualifiers=[*said, *when])]}
+    assert "Lina Orr | spouse | Ada (P582 2004, start time 1999, P1 text 1)" in texts("spouse of Lina Orr", world)
+
+
+def test_of_items_with_one_name_the_question_chooses_by_their_descriptions():
+    world = lina()
+    others = [hit(f"Q3{n}", "Aurora Falls", "village in Norway") for n in range(3)]
+    world.sparql = rows()
+    world.search["aurora falls"] = [*others, *world.search["aurora falls"]]
+    assert texts("director of the film Aurora Falls", world)[0] == "Aurora Falls | director | Lina Orr"
+    assert not [text for text in texts("director of Aurora Falls", world) if "director |" in text]
+
+
+def test_an_item_of_just_that_name_outweighs_one_whose_name_only_begins_so():
+    world = FakeWikidata(
+        search={"ada": [hit("Q1", "Ada Lovelace")], "bo": [hit("Q2", "Bo")]},
+        statements={name: {"P19": [statement("P19", "Q3")]} for name in ("Q1", "Q2")},
+        names={"P19": "place of birth", "Q3": "London"},
+    )
+    found = texts("Were Ada and Bo born in one place?", world)
+    assert found == ["Bo | place of birth | London", "Ada Lovelace | place of birth | London"]
