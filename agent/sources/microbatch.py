@@ -15,8 +15,8 @@ from agent.errors import SourceError
 Asked = TypeVar("Asked")
 Found = TypeVar("Found")
 
-TOGETHER: Final = 64
-"""Requests of one call at most."""
+TOGETHER: Final = 32
+"""Requests of one call at most: few enough that the answers of one call are sent while the next one runs."""
 WAITING: Final = 1024
 """Requests that may wait; who comes then is turned away at once instead of waiting for long."""
 
