@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from agent.sources.pages.errors import PageError
@@ -26,10 +26,10 @@ MAX_ANSWER_BYTES: Final = 6 * MAX_TEXT_CHARS + 65_536
 
 
 class _Lost(Exception):
-    """A worker died, or did not end in time: `why` goes into the reason."""
+    """The extraction of a page failed, or its worker died or did not end in time; the text is the reason."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Worker:
     process: asyncio.subprocess.Process
     pages: int = 0
@@ -99,11 +99,17 @@ class Workers:
             PageError: no text was found (`unreadable`).
         """
         try:
-            return await self._extract(body, kind, charset, url, how="whole", seconds=self._seconds)
-        except PageError:
-            if kind != "html":
-                raise
-        return await self._extract(body, kind, charset, url, how="fast", seconds=self._seconds / 2)
+            try:
+                found = await self._extract(body, kind, charset, url, how="whole", seconds=self._seconds)
+            except _Lost:
+                if kind != "html":
+                    raise
+                found = await self._extract(body, kind, charset, url, how="fast", seconds=self._seconds / 2)
+        except _Lost as error:
+            raise PageError(str(error), kind="unreadable") from error
+        if not found.text:
+            raise PageError("it holds no readable text", kind="unreadable")
+        return found
 
     async def _extract(self, body: bytes, kind: Kind, charset: str, url: str, *, how: How, seconds: float) -> Extracted:
         asked = {"kind": kind, "charset": charset, "url": url, "how": how, "seconds": seconds * 0.7}
@@ -113,16 +119,11 @@ class Workers:
             try:
                 answer = await worker.ask(json.dumps(asked).encode(), body, seconds)
                 fit = "error" not in answer and worker.pages < PAGES_PER_WORKER
-            except _Lost as error:
-                raise PageError(str(error), kind="unreadable") from error
             finally:
                 await self._give(worker, fit=fit)
         if "error" in answer:
-            raise PageError(str(answer["error"]), kind="unreadable")
-        found = Extracted(**answer)
-        if not found.text:
-            raise PageError("it holds no readable text", kind="unreadable")
-        return found
+            raise _Lost(str(answer["error"])[:100])
+        return Extracted(**{field.name: str(answer.get(field.name, "")) for field in fields(Extracted)})
 
     async def _take(self) -> _Worker:
         if self._closed:
@@ -152,7 +153,8 @@ class Workers:
         if fit and not self._closed:
             self._idle.append(worker)
             return
-        self._all.remove(worker)
+        if worker in self._all:  # else everything was closed meanwhile
+            self._all.remove(worker)
         await worker.kill()
 
     async def aclose(self) -> None:

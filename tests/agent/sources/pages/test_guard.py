@@ -195,6 +195,21 @@ def test_the_transport_refuses_a_request_that_nobody_checked():
     asyncio.run(run())
 
 
+def test_refusals_use_up_no_connection():
+    async def run() -> None:
+        async with asyncio.timeout(10), serving({"/": Reply("here")}) as site:
+            names = Names({"site.example.org": [["127.0.0.1"]], "evil.example.org": [["10.0.0.1"]]})
+            transport = GuardedTransport(guard_for(site, names=names), connections=2)
+            for _ in range(5):
+                with pytest.raises(PageError):
+                    await transport.handle_async_request(httpx2.Request("GET", "http://evil.example.org/"))
+            response = await transport.handle_async_request(httpx2.Request("GET", site.url("/")))
+            assert await response.aread() == b"here"
+            await transport.aclose()
+
+    asyncio.run(run())
+
+
 def test_another_address_is_tried_where_the_first_one_does_not_answer():
     async def run() -> None:
         async with asyncio.timeout(10), serving({"/": Reply("here")}) as site:

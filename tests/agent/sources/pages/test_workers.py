@@ -141,6 +141,37 @@ def test_a_worker_that_a_page_has_broken_is_killed_and_says_nothing(command: Seq
     run(use, lambda: Workers(seconds=5, command=command))
 
 
+def test_an_answer_of_other_fields_and_kinds_is_read_as_far_as_it_goes():
+    async def use(workers: Workers) -> None:
+        found = await workers.extract(PAGE, kind="html")
+        assert (found.text, found.title, found.date) == ("5", "[]", "")
+
+    run(use, lambda: Workers(command=program('say(b\'{}\')\nsay(b\'{"text": 5, "title": [], "x": 1}\')\n')))
+
+
+def test_all_can_be_closed_while_a_page_is_being_read():
+    async def use(workers: Workers) -> None:
+        task = asyncio.create_task(workers.extract(PAGE, kind="html"))
+        await until(lambda: bool(workers.pids))
+        pid = workers.pids[0]
+        await workers.aclose()
+        assert not is_alive(pid)
+        with pytest.raises(PageError):
+            await task
+        assert not workers.pids
+
+    run(use, lambda: Workers(seconds=30, command=HANGS))
+
+
+def test_a_page_without_text_is_read_once():
+    async def use(workers: Workers) -> None:
+        with pytest.raises(PageError, match="no readable text"):
+            await workers.extract(b"<html></html>", kind="html")
+
+    # A second page would be one more than this worker answers.
+    run(use, lambda: Workers(command=program("say(b'{}')\nsay(b'{\"text\": \"\"}')\ntime.sleep(600)\n"), seconds=5))
+
+
 def test_a_program_that_cannot_be_started_is_a_page_that_cannot_be_read():
     async def use(workers: Workers) -> None:
         with pytest.raises(PageError, match="no process"):
