@@ -20,6 +20,7 @@ from agent.sources.http import Api
 from agent.sources.limits import Limits
 from agent.sources.live.action_api import read_object
 from agent.sources.live.queries import cut, is_question, telling
+from agent.sources.live.reading import text_of, url_of
 
 BASE: Final = "https://{lang}.wikipedia.org"
 LIMITS: Final = Limits(concurrency=3, requests=5.0, per_seconds=1.0, timeout_seconds=10.0)
@@ -149,16 +150,16 @@ def _place(page: Mapping[str, Any], listed: Mapping[str, tuple[int, Any]]) -> tu
 
 
 def _passage(page: Mapping[str, Any], hit: Mapping[str, Any], *, base: str, lang: str) -> Passage:
-    title: str = page["title"]
+    title = _line(page["title"])
     number = page.get("pageid") or hit.get("pageid")
-    extract = _shortened(" ".join(str(page.get("extract") or "").split()))
+    extract = _shortened(_line(page.get("extract")))
     return Passage(
         id=f"wiki:{lang}:{number or title}",
         source="wiki",
         title=title,
-        text=_joined(extract, _plain(str(hit.get("snippet") or ""))),
-        url=page.get("fullurl") or f"{base}/wiki/{quote(title.replace(' ', '_'), safe='/:(),')}",
-        date=str(hit.get("timestamp") or "")[:10],
+        text=_joined(extract, _line(unescape(_TAG.sub("", _line(hit.get("snippet")))))),
+        url=url_of(page.get("fullurl")) or f"{base}/wiki/{quote(title.replace(' ', '_'), safe='/:(),')}",
+        date=_line(hit.get("timestamp"))[:10],
     )
 
 
@@ -167,9 +168,9 @@ def _with_text(passages: Iterable[Passage]) -> list[Passage]:
     return [passage if passage.text else passage.model_copy(update={"text": passage.title}) for passage in passages]
 
 
-def _plain(snippet: str) -> str:
-    """A snippet without its marks."""
-    return " ".join(unescape(_TAG.sub("", snippet)).split())
+def _line(value: object) -> str:
+    """Text in one line, without what no text has."""
+    return " ".join(text_of(value).split())
 
 
 def _joined(extract: str, snippet: str) -> str:

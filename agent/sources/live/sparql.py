@@ -11,7 +11,7 @@ import httpx2
 from agent.errors import SourceError
 from agent.evidence import Passage
 from agent.sources.http import Answer, Api
-from agent.sources.live.wikibase import entity_id
+from agent.sources.live.wikibase import entity_id, one_line
 
 BASE: Final = "https://query.wikidata.org"
 """Scholarly articles are at https://query-scholarly.wikidata.org only."""
@@ -87,7 +87,7 @@ def read_rows(data: Any) -> list[Row]:
 def _term(told: Mapping[str, str]) -> Term:
     kind = told["type"]
     known: Literal["uri", "literal", "bnode"] = kind if kind in ("uri", "bnode") else "literal"
-    return Term(known, told["value"], told.get("xml:lang", ""))
+    return Term(known, one_line(told["value"]), told.get("xml:lang", ""))
 
 
 def row_passages(rows: Sequence[Row], *, limit: int) -> list[Passage]:
@@ -112,7 +112,7 @@ def _shown(term: Term) -> str:
         return "unknown value"
     if term.kind == "uri":
         return entity_id(term.value) or term.value
-    return " ".join(term.value.split()).removesuffix("T00:00:00Z")  # a day is given as its midnight
+    return term.value.removesuffix("T00:00:00Z")  # a day is given as its midnight
 
 
 def _page(uri: str) -> str:

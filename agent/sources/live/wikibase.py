@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
+from agent.sources.live.reading import text_of
+
 Rank = Literal["preferred", "normal", "deprecated"]
 
 _ENTITY: Final = re.compile(r"(?:^|/)([QPL]\d+)$")
@@ -135,7 +137,7 @@ def _value(kind: str, content: object, *, data_type: str) -> Value:
     if kind != "value":
         return Value("no value" if kind == "novalue" else "unknown value")
     if isinstance(content, str):
-        return Value("{}", content) if data_type in _ITEM_TYPES else Value(" ".join(content.split()))
+        return Value("{}", content) if data_type in _ITEM_TYPES else Value(one_line(content))
     told = _object(content)
     if "time" in told:
         return Value(format_time(str(told["time"]), precision=int(told.get("precision", 11))))
@@ -144,7 +146,7 @@ def _value(kind: str, content: object, *, data_type: str) -> Value:
     if "latitude" in told:
         return Value(f"{float(told['latitude']):.4f}, {float(told['longitude']):.4f}")
     if "text" in told:
-        return Value(" ".join(str(told["text"]).split()))
+        return Value(one_line(told["text"]))
     raise ValueError(f"a value of an unknown shape: {sorted(told)}")
 
 
@@ -152,6 +154,11 @@ def _quantity(told: Mapping[str, Any]) -> Value:
     amount = str(told["amount"]).removeprefix("+")
     unit = entity_id(str(told.get("unit", "1")))
     return Value(f"{amount} {{}}", unit) if unit else Value(amount)
+
+
+def one_line(value: object) -> str:
+    """Text in one line, without what no text has."""
+    return " ".join(text_of(value).split())
 
 
 def entity_id(uri: str) -> str:

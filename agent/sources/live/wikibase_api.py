@@ -11,7 +11,7 @@ import httpx2
 from agent.errors import SourceError
 from agent.sources.http import Answer, Api
 from agent.sources.live.action_api import read_object
-from agent.sources.live.wikibase import Statement, entity_id, read_claims, read_statements
+from agent.sources.live.wikibase import Statement, entity_id, one_line, read_claims, read_statements
 
 AT_ONCE: Final = 3
 BATCH: Final = 50
@@ -60,7 +60,7 @@ class WikibaseApi:
             action="wbsearchentities", search=name, language=lang, uselang=lang, type="item", limit=limit
         )
         try:
-            return [_found(raw) for raw in data["search"]]
+            return [found for raw in data["search"] if (found := _found(raw)).id]
         except (AttributeError, KeyError, TypeError) as error:
             raise self._unknown(error) from error
 
@@ -138,15 +138,16 @@ async def together(calls: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
 
 def _found(raw: Mapping[str, Any]) -> Found:
     match: Mapping[str, Any] = raw.get("match") or {}
-    label = str(raw.get("label") or raw["id"])
-    return Found(str(raw["id"]), label, str(raw.get("description") or ""), str(match.get("text") or label))
+    name = entity_id(raw["id"])
+    label = one_line(raw.get("label")) or name
+    return Found(name, label, one_line(raw.get("description")), one_line(match.get("text")) or label)
 
 
 def _names(raw: Mapping[str, Any], *, lang: str) -> Names:
     labels = _by_language(raw.get("labels"))
     label: Any = labels.get(lang) or next(iter(labels.values()), None)
     aliases: Any = _by_language(raw.get("aliases")).get(lang)
-    return Names(str(label["value"]) if label else "", tuple(str(alias["value"]) for alias in aliases or ()))
+    return Names(one_line(label["value"]) if label else "", tuple(one_line(alias["value"]) for alias in aliases or ()))
 
 
 def _by_language(raw: object) -> dict[str, Any]:

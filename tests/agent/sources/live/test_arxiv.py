@@ -45,6 +45,7 @@ def test_no_more_than_a_hundred_papers_are_asked_for():
         ("au:bengio AND ti:attention", "au:bengio AND ti:attention"),
         ('cat:cs.CL AND abs:"chain of thought"', 'cat:cs.CL AND abs:"chain of thought"'),
         ("LoRA", "all:LoRA"),
+        ("papers on Noether's theorem", 'ti:"papers on Noether s theorem" OR (all:Noether AND all:theorem)'),
         ("What is BERT?", 'ti:"What is BERT" OR (all:BERT)'),
         ("Attention is all you need", 'ti:"Attention is all you need" OR (all:Attention AND all:need)'),
         ('papers about "chain of thought" in GPT-4', 'all:"chain of thought" AND all:"GPT 4"'),

@@ -8,8 +8,19 @@ import pytest
 
 from agent.errors import SourceError
 from agent.sources.http import MAX_BYTES, make_client
-from tests.agent.sources.live.apiserver import ApiServer, Asked, Reply, gzip_bomb, json_reply, run, text_reply
-from tests.agent.sources.live.knowledge import MAKERS, answered, feed, fixture, lina, rows, search
+from tests.agent.sources.live.apiserver import ApiServer, Asked, Reply, Route, gzip_bomb, json_reply, run, text_reply
+from tests.agent.sources.live.knowledge import (
+    MAKERS,
+    answered,
+    binding,
+    feed,
+    fixture,
+    hit,
+    lina,
+    rows,
+    search,
+    statement,
+)
 
 NAMES = sorted(MAKERS)
 JSON = {"content-type": "application/json"}
@@ -200,6 +211,44 @@ def test_a_query_that_cannot_be_read_says_why():
     world.sparql = text_reply('org.openrdf.query.MalformedQueryException: Encountered "}" at line 1\n\tat x', 400)
     with pytest.raises(SourceError, match=r"wikidata cannot read the SPARQL: Encountered \"\}\" at line 1$"):
         answered(MAKERS["wikidata"], world, "SELECT ?x WHERE { ?x ?y }")
+
+
+BROKEN = "a\ud800\x00 b"
+"""Half of a pair and a null: JSON can say them, no file and no other program takes them."""
+
+
+def broken_wiki() -> Route:
+    page = {"pageid": 1, "title": BROKEN, "index": 1, "extract": BROKEN, "fullurl": "javascript:alert(1)"}
+    found = {"title": BROKEN, "snippet": BROKEN, "timestamp": BROKEN}
+    return json_reply({"query": {"pages": [page], "search": [found]}})
+
+
+def broken_wikidata() -> Route:
+    world = lina()
+    world.search["lina orr"] = [hit("Q1001", BROKEN, BROKEN, BROKEN), hit("../Q7", "no id")]
+    world.names = dict.fromkeys(("P19", "Q546", "P569"), BROKEN)
+    world.statements["Q1001"] |= {"P1": [statement("P1", BROKEN, "string")]}
+    world.statements["Q1001"] |= {"P2": [statement("P2", {"language": "en", "text": BROKEN}, "monolingualtext")]}
+    world.sparql = rows(binding(s="Q2001", sLabel=BROKEN, p="P57", pLabel=BROKEN))
+    return world
+
+
+@pytest.mark.parametrize(
+    ("name", "route", "query"),
+    [
+        ("mediawiki", broken_wiki(), "lina orr"),
+        ("wikidata", broken_wikidata(), "films by Lina Orr"),
+        ("wikidata", broken_wikidata(), "SELECT ?s WHERE { ?s ?p ?o }"),
+    ],
+)
+def test_what_no_text_has_is_taken_out(name: str, route: Route, query: str):
+    hits, _ = answered(MAKERS[name], route, query, limit=50)
+    assert hits
+    told = " ".join(f"{hit.id} {hit.title} {hit.text} {hit.url} {hit.date}" for hit in hits)
+    assert told.encode()
+    assert "\x00" not in told
+    assert "javascript" not in told
+    assert "a b" in told
 
 
 def test_a_batch_of_names_that_fails_ends_the_search_with_its_own_error():

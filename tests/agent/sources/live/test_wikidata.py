@@ -169,7 +169,12 @@ def test_where_rest_fails_the_action_api_gives_the_same_and_the_failure_is_told(
 
 def test_edges_that_lead_to_an_item_come_by_sparql_where_the_question_says_by():
     world = lina()
-    world.sparql = rows(FILM, binding(s="Q2009", p="P57", pLabel="director"), binding(s="Q2010", sLabel="x"))
+    world.sparql = rows(
+        FILM,
+        binding(s="Q2009", p="P57", pLabel="director"),
+        binding(s="Q2010", sLabel="x"),
+        binding(s="blank", p="P57"),
+    )
     hits, asked = answered(wikidata, world, "films directed by Lina Orr")
     assert hits[0].text == "Aurora Falls; Q2009 | director | Lina Orr"
     assert hits[0].url == "http://api/wiki/Q2001#P57"
