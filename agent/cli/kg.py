@@ -10,7 +10,7 @@ from agent.cli.console import messages, note, output, print_json, printable
 from agent.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from agent.sources.kg.build import Card
+    from agent.sources.kg.schema import Card
     from agent.sources.kg.store import Graph, Match
     from agent.sources.kg.triples import Triple
 
@@ -149,7 +149,8 @@ def _show(matches: "list[Match]", triples: "list[Triple]") -> None:
         output().print("Nothing is called so, or nearly so.")
         return
     for at, match in enumerate(matches):
-        facts = " · ".join((match.entity.key, match.how, f"{match.entity.degree:,} triples"))
+        key = () if match.entity.key == match.entity.label else (match.entity.key,)
+        facts = " · ".join((*key, match.how, f"{match.entity.degree:,} triples"))
         output().print(
             Text.assemble((printable(match.entity.label), "" if at else "bold"), "  ", (printable(facts), "dim"))
         )

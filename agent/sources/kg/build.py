@@ -5,6 +5,7 @@ when it is whole: whatever ends the work before leaves what was there.
 """
 
 import json
+import os
 import shutil
 import sqlite3
 import uuid
@@ -15,86 +16,15 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from agent.errors import SetupError
-from agent.evidence import Frozen
 from agent.sources.kg.reader import RawNames, RawTriple, Tally, digest, has_member, read_names, read_triples
+from agent.sources.kg.schema import APPLICATION_ID, INDEX, LABEL, LINK, NUMBER, RAW, SCHEMA, Card, Input
 from agent.sources.kg.spelling import SpellingWriter
 from agent.sources.kg.words import fold, split
 
 _T = TypeVar("_T")
 
-FORMAT: Final = 1
-APPLICATION_ID: Final = 0x4361696B
-"""In the file's header: "Caik"."""
 CACHE_KIB: Final = 96 * 1024
 _BATCH: Final = 50_000
-
-_SCHEMA: Final = """
-CREATE TABLE entity (id INTEGER PRIMARY KEY, key TEXT NOT NULL, label TEXT, degree INTEGER NOT NULL);
-CREATE TABLE relation (id INTEGER PRIMARY KEY, key TEXT NOT NULL, label TEXT NOT NULL, aliases TEXT NOT NULL);
-CREATE TABLE edge_out (head INTEGER, relation INTEGER, tail INTEGER, PRIMARY KEY (head, relation, tail)) WITHOUT ROWID;
-CREATE TABLE edge_in (tail INTEGER, relation INTEGER, head INTEGER, PRIMARY KEY (tail, relation, head)) WITHOUT ROWID;
-CREATE TABLE name (id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, folded TEXT NOT NULL);
-CREATE TABLE card (text TEXT NOT NULL);
-"""
-_RAW: Final = """
-CREATE TABLE raw.triple (head TEXT, relation INTEGER, tail TEXT);
-CREATE TABLE raw.called (key TEXT, place INTEGER, name TEXT);
-"""
-_NUMBER: Final = """
-CREATE TABLE raw.counted AS
-    SELECT key, count(*) AS degree
-    FROM (SELECT head AS key FROM raw.triple UNION ALL SELECT tail FROM raw.triple) GROUP BY key;
-INSERT INTO entity (key, degree) SELECT key, degree FROM raw.counted ORDER BY degree DESC, key;
-DROP TABLE raw.counted;
-CREATE TABLE raw.number (key TEXT PRIMARY KEY, id INTEGER) WITHOUT ROWID;
-INSERT INTO raw.number SELECT key, id FROM entity ORDER BY key;
-"""
-_LINK: Final = """
-INSERT INTO edge_out
-    SELECT DISTINCT h.id, triple.relation, t.id FROM raw.triple
-    CROSS JOIN raw.number AS h ON h.key = triple.head CROSS JOIN raw.number AS t ON t.key = triple.tail
-    ORDER BY 1, 2, 3;
-DROP TABLE raw.triple;
-INSERT INTO edge_in SELECT tail, relation, head FROM edge_out ORDER BY 1, 2, 3;
-"""
-_LABEL: Final = """
-CREATE TABLE raw.named AS
-    SELECT number.id, called.place, called.name
-    FROM raw.called CROSS JOIN raw.number ON number.key = called.key ORDER BY 1, 2;
-DROP TABLE raw.called;
-DROP TABLE raw.number;
-UPDATE entity SET label = first.name
-    FROM (SELECT id, name, min(place) FROM raw.named GROUP BY id) AS first WHERE entity.id = first.id;
-"""
-_INDEX: Final = """
-CREATE INDEX name_folded ON name (folded, entity);
-CREATE INDEX entity_key ON entity (key) WHERE label IS NOT NULL;
-CREATE VIRTUAL TABLE word USING fts5(folded, content='name', content_rowid='id', tokenize='unicode61');
-INSERT INTO word (word) VALUES ('rebuild');
-INSERT INTO word (word) VALUES ('optimize');
-"""
-
-
-class Input(Frozen):
-    """One file that was read."""
-
-    name: str
-    sha256: str
-
-
-class Card(Frozen):
-    """What a graph file says of itself."""
-
-    version: int = FORMAT
-    triples: int
-    entities: int
-    relations: int
-    names: int
-    """Folded and distinct for each entity; several entities may share one."""
-    bad_lines: int
-    first_bad: str
-    """Where the first line that was left out is, and why; empty where none was."""
-    inputs: tuple[Input, ...]
 
 
 @dataclass(frozen=True)
@@ -158,6 +88,7 @@ def build_graph(
     try:
         with _Building(folder, progress) as building:
             card = building.run(triples, aliases=aliases, relations=relations)
+        _sync(folder / _GRAPH)
         (folder / _GRAPH).replace(out)
     except sqlite3.Error as error:
         if "interrupted" in str(error):  # SQLite swallows what was raised in its progress handler
@@ -172,6 +103,12 @@ def build_graph(
 
 _GRAPH: Final = "graph.sqlite"
 _SCRATCH: Final = "scratch.sqlite"
+
+
+def _sync(file: Path) -> None:
+    """Wait until a file is on the disk: after a power cut, its name must not stand for half of it."""
+    with file.open("rb+") as opened:
+        os.fsync(opened.fileno())
 
 
 def _refuse_strange(out: Path) -> None:
@@ -231,7 +168,7 @@ class _Building:
             self._db.execute(f"PRAGMA {schema}.journal_mode = OFF")
             self._db.execute(f"PRAGMA {schema}.cache_size = -{CACHE_KIB // 2}")
         self._db.execute(f"PRAGMA main.application_id = {APPLICATION_ID}")
-        self._db.executescript(_SCHEMA + _RAW)
+        self._db.executescript(SCHEMA + RAW)
         self._db.set_progress_handler(_let_signals_in, 1_000_000)
 
     def __enter__(self) -> "_Building":
@@ -249,13 +186,13 @@ class _Building:
             self._begin("reading names", total=aliases.stat().st_size)
             self._add_called(_called(read_names(aliases, self._tally, part="entity")))
         self._write_relations(keys, relations)
-        for stage, script in (("numbering", _NUMBER), ("linking", _LINK), ("labelling", _LABEL)):
+        for stage, script in (("numbering", NUMBER), ("linking", LINK), ("labelling", LABEL)):
             self._begin(stage)
             self._db.executescript(f"BEGIN; {script} COMMIT;")
         self._begin("naming", total=self._count("entity"))
         self._write_names()
         self._begin("indexing")
-        self._db.executescript(f"BEGIN; {_INDEX} COMMIT;")
+        self._db.executescript(f"BEGIN; {INDEX} COMMIT;")
         card = Card(
             triples=self._count("edge_out"),
             entities=self._count("entity"),

@@ -32,7 +32,7 @@ def rank_triples(
 
     Args:
         query: the question's text.
-        triples: of the entities that it names; in a group the order stays.
+        triples: of the entities that it names; in a group the order stays, but for those whose other end is named, too.
         limit: how many are kept at most.
         tokens: how long their passages may be together, by `estimate_tokens`.
         aliases: other names of relations.
@@ -45,13 +45,11 @@ def rank_triples(
         return []
     words = [_words(group[0].relation, aliases or {}) for group in groups]
     scorer = _Scorer(query, words)
-    scored = [
-        (scorer.score(group, relation), at) for at, (group, relation) in enumerate(zip(groups, words, strict=True))
-    ]
-    scored.sort(key=lambda pair: (-pair[0], pair[1]))
+    scored = [scorer.score(group, relation) for group, relation in zip(groups, words, strict=True)]
+    scored.sort(key=lambda pair: -pair[0])
     tiers: dict[float, list[list[Triple]]] = {}
-    for score, at in scored:
-        tiers.setdefault(score, []).append(groups[at])
+    for score, group in scored:
+        tiers.setdefault(score, []).append(group)
     room = _Room(limit, tokens)
     return [triple for tier in tiers.values() for group in room.take(tier) for triple in group]
 
@@ -87,17 +85,21 @@ class _Scorer:
         self._kin_in = Counter(meaning for own, _ in distinct for meaning in meanings(own))
         self._of = len(distinct)
 
-    def score(self, group: Sequence[Triple], relation: tuple[frozenset[str], frozenset[str]]) -> float:
-        """How well a group fits; the same for groups that fit equally well."""
+    def score(
+        self, group: Sequence[Triple], relation: tuple[frozenset[str], frozenset[str]]
+    ) -> tuple[float, list[Triple]]:
+        """How well a group fits, the same for those that fit equally well; and the group, what is asked for first."""
         asked = self._asked_beside(group[0].mention or group[0].known)
         own, other = relation
         same = sum(self._rarity(self._in[word]) for word in own & asked)
         kin = sum(self._rarity(self._kin_in[meaning]) for meaning in meanings(own - asked) & meanings(asked - own))
         alias = sum(self._rarity(1) for _ in other & asked)
-        news = max((len(_overlap(triple.news, asked)) for triple in group), default=0)
+        news = [len(_overlap(triple.news, asked)) for triple in group]
         unasked = len(own - asked) / (1 + len(own))
-        fit = same + _KIN * (kin + alias) + _NEWS * news - 0.1 * unasked
-        return round(group[0].weight * (1 + max(fit, 0.0)) + 0.01 * min(fit, 0.0), 6)
+        fit = same + _KIN * (kin + alias) + _NEWS * max(news) - 0.1 * unasked
+        order = sorted(range(len(group)), key=lambda at: -news[at]) if max(news) else range(len(group))
+        score = round(group[0].weight * (1 + max(fit, 0.0)) + 0.01 * min(fit, 0.0), 6)
+        return score, [group[at] for at in order]
 
     def _asked_beside(self, name: str) -> frozenset[str]:
         """The question's words without those that only name the entity."""

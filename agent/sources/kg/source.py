@@ -16,9 +16,9 @@ from agent.errors import SetupError, SourceError
 from agent.plan import Filter
 from agent.sources.base import Hits
 from agent.sources.filters import unhonoured
-from agent.sources.kg.build import Card
 from agent.sources.kg.mentions import Mention, find_mentions
 from agent.sources.kg.rank import LIMIT, TOKENS, rank_triples
+from agent.sources.kg.schema import Card
 from agent.sources.kg.store import Edge, Entity, Graph
 from agent.sources.kg.triples import End, Triple, to_passages
 

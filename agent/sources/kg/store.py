@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, Self
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from agent.errors import SetupError
-from agent.sources.kg.build import APPLICATION_ID, FORMAT, Card
+from agent.sources.kg.schema import APPLICATION_ID, FORMAT, Card
 from agent.sources.kg.triples import End
 from agent.sources.kg.words import fold, readable, split, stem
 
@@ -23,6 +23,8 @@ SCAN: Final = 256
 """Rows that a prefix or words may read; of these the best are given."""
 LIKENESS: Final = 0.7
 """A name that is less alike is another name, not a typo: one edit in four letters is 0.75."""
+LONGEST: Final = 200
+"""Characters of a text that is looked up by words or with typos; a longer one is no name."""
 RELATIONS: Final = 256
 """Distinct relations of one entity that are looked at."""
 
@@ -138,7 +140,7 @@ class Graph:
 
     def words(self, text: str, *, limit: int = 16) -> list[Match]:
         """Entities with a name that holds every word, those with the fewest other words first."""
-        words = sorted(set(split(text)))
+        words = sorted(set(split(text[:LONGEST])))
         if not words:
             return []
         rows = self._db.execute(
@@ -156,14 +158,12 @@ class Graph:
 
         from agent.sources.kg.spelling import alike
 
-        folded = fold(text)
-        numbers = alike(self._db, folded).tolist()
-        if not folded or not numbers:
-            return []
+        folded = fold(text[:LONGEST])
+        numbers: list[int] = alike(self._db, folded).tolist() if folded else []
         rows = self._db.execute(
             f"SELECT folded, entity FROM name WHERE id IN ({','.join('?' * len(numbers))})", numbers
         ).fetchall()
-        scored = [(OSA.normalized_similarity(folded, name), name, entity) for name, entity in rows]
+        scored = [(OSA.normalized_similarity(folded, name, score_cutoff=likeness), name, ent) for name, ent in rows]
         scored = sorted((row for row in scored if row[0] >= likeness), key=lambda row: (-row[0], row[2]))
         likeness_of = {(name, entity): score for score, name, entity in scored}
         best = _distinct([(name, entity) for _, name, entity in scored], limit)

@@ -62,7 +62,7 @@ def test_lines_that_are_left_out_are_told_on_the_side(tmp_path: Path, capsys: py
 def test_look_up_shows_the_entity_and_its_triples(graph: str, capsys: pytest.CaptureFixture[str]):
     assert run(["kg", "lookup", graph, "lina orr"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "Lina Orr  Lina Orr · exact · 3 triples"
+    assert lines[0] == "Lina Orr  exact · 3 triples"
     assert set(lines[1:]) == {
         "  Lina Orr | place of birth | Trieste",
         "  Lina Orr | place of death | Graz",

@@ -51,6 +51,12 @@ def test_a_name_at_the_other_end_that_is_asked_for_counts():
     assert best("is X in the Beta Union", facts) == "X | ally of | Beta Union"
 
 
+def test_what_the_question_names_at_both_ends_is_not_cut_off():
+    films = [Triple(f"film {n}", "starred actors", "Tom Vance", found_by="tail") for n in range(200)]
+    ranked = rank_triples("did Tom Vance star in film 150", films)
+    assert (ranked[0].head, ranked[1].head, len(ranked)) == ("film 150", "film 0", 100)
+
+
 def test_groups_that_fit_equally_well_share_the_room():
     many = [Triple("A", "P1", f"one {n}") for n in range(50)] + [Triple("A", "P2", f"two {n}") for n in range(50)]
     ranked = rank_triples("what about A", many, limit=10)

@@ -66,6 +66,11 @@ def test_no_text_breaks_a_look_up(text: str, graph: Graph):
         assert all(0 < match.score <= 1 for match in way(text))
 
 
+@pytest.mark.parametrize("text", ["a" * 100_000, "lina orr " * 20_000, " ".join(map(str, range(20_000)))])
+def test_a_very_long_text_is_no_name_and_takes_no_time(text: str, graph: Graph):
+    assert graph.lookup(text) in ([], graph.words("lina orr"))
+
+
 def test_words_find_a_name_in_any_order(graph: Graph):
     assert labels(graph.words("orr lina")) == ["Lina Orr"]
     assert labels(graph.words("writer")) == ["The Writer", "Ann Writer"]
