@@ -19,7 +19,7 @@ from agent.sources.base import Source
 from server.chat import Service
 from server.gate import Rules
 from server.launch import make_retriever
-from server.retrieve import TOPK, Bounds, Retriever, document
+from server.retrieve import TOPK, Bounds, Retriever, RetrieveRequest, document
 from tests.server.live import Hanging, Shelf, make_service, serving
 
 T = TypeVar("T")
@@ -211,6 +211,28 @@ def test_a_large_request_leaves_room_to_a_small_one() -> None:
 
     ask(use, retriever(shelves, at_once=4, at_once_each=3))
     assert shelves.most == 4
+
+
+def test_a_source_that_never_waits_leaves_the_others_their_turn() -> None:
+    turns: list[int] = [0]
+
+    class Instant:
+        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+            turns.append(turns[0])
+            return []
+
+    async def run() -> None:
+        async def others() -> None:
+            while True:
+                await asyncio.sleep(0)
+                turns[0] += 1
+
+        neighbour = asyncio.create_task(others())
+        await Retriever({"all": Instant()}).answer(RetrieveRequest(queries=[f"q{n}" for n in range(1000)]))
+        neighbour.cancel()
+
+    asyncio.run(run())
+    assert len(set(turns[1:])) > 10
 
 
 def test_too_much_at_once_is_refused_with_a_time_to_come_back() -> None:

@@ -1,5 +1,6 @@
 """How checks run: together, bounded, none of them at another's cost; and the command that shows what they found."""
 
+import asyncio
 import json
 import threading
 import time
@@ -38,12 +39,10 @@ def test_a_check_that_breaks_costs_the_others_nothing() -> None:
 
 
 def test_a_thread_that_hangs_is_not_waited_for() -> None:
-    import asyncio
-
     release = threading.Event()
 
     async def hang() -> Verdict:
-        await asyncio.to_thread(release.wait)
+        await asyncio.to_thread(release.wait, 20)
         return Verdict("ok", "")
 
     started = time.monotonic()
