@@ -3,15 +3,16 @@
 import asyncio
 import time
 from functools import partial
-from itertools import pairwise
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import SourceError
 from agent.sources.http import make_client
-from agent.sources.live.arxiv import LIMITS, MAX_AUTHORS, PoliteQueue, search_query
+from agent.sources.live.arxiv import LIMITS, MAX_AUTHORS, ArxivSource, PoliteQueue, search_query
+from tests import virtual_clock
 from tests.agent.sources.live.apiserver import ApiServer, Asked, Reply, run, text_reply
 from tests.agent.sources.live.knowledge import answered, arxiv, entry, feed, fixture
 
@@ -187,47 +188,73 @@ def test_a_hang_is_a_timeout_of_the_request_and_the_next_one_gets_its_turn():
     run(test)
 
 
-def test_searches_of_all_objects_in_a_process_go_one_by_one_with_a_pause():
-    pause, seconds = 0.08, 0.03
+class Timed(httpx2.AsyncBaseTransport):
+    """Answers after `seconds` of a clock that jumps, and keeps when it was asked."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.came: list[float] = []
+        self.under_way = self.most = 0
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        self.came.append(virtual_clock.now())
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        await asyncio.sleep(self._seconds)
+        self.under_way -= 1
+        return httpx2.Response(200, content=WHOLE.body)
+
+
+@pytest.mark.parametrize(("answer_seconds", "came"), [(0.4, [0, 3, 6, 9, 12]), (5.0, [0, 5, 10, 15, 20])])
+def test_searches_of_all_objects_in_a_process_go_one_by_one_with_three_seconds_between(
+    answer_seconds: float, came: list[float]
+):
+    transport = Timed(answer_seconds)
+
+    async def test() -> None:
+        async with httpx2.AsyncClient(transport=transport) as client, asyncio.TaskGroup() as group:
+            one, other = ArxivSource(client), ArxivSource(client)
+            for source in (one, other, one, other, one):
+                group.create_task(source.search("x", limit=1))
+
+    virtual_clock.run(test())
+    assert transport.came == pytest.approx(came, abs=0.001)
+    assert transport.most == 1
+
+
+def test_searches_that_come_slowly_do_not_wait():
+    transport = Timed(0.1)
+
+    async def test() -> None:
+        async with httpx2.AsyncClient(transport=transport) as client:
+            for _ in range(3):
+                await ArxivSource(client).search("x", limit=1)
+                await asyncio.sleep(5)
+
+    virtual_clock.run(test())
+    assert transport.came == pytest.approx([0, 5.1, 10.2], abs=0.001)
+
+
+def test_five_searches_over_http_take_at_least_four_pauses():
+    pause = 0.05
     came: list[float] = []
 
     def route(_: Asked) -> Reply:
         came.append(time.monotonic())
         return WHOLE
 
-    async def test(server: ApiServer) -> None:
+    async def test(server: ApiServer) -> float:
         server.routes["*"] = route
         queue = PoliteQueue(pause)
+        started = time.monotonic()
         async with make_client() as client, asyncio.TaskGroup() as group:
-            for source in [arxiv(client, server.base, queue=queue) for _ in range(2)] * 2:
+            for source in [arxiv(client, server.base, queue=queue) for _ in range(5)]:
                 group.create_task(source.search("x", limit=1))
-            group.create_task(arxiv(client, server.base, queue=queue).search("y", limit=1))
+        return started
 
-    run(test)
-    gaps = [later - earlier for earlier, later in pairwise(came)]
-    assert len(gaps) == 4
-    assert min(gaps) > pause - seconds
-
-
-def test_one_request_is_under_way_at_a_time_also_where_it_takes_longer_than_the_pause():
-    under_way = most = 0
-
-    async def one(queue: PoliteQueue) -> None:
-        nonlocal under_way, most
-        async with queue.turn():
-            under_way += 1
-            most = max(most, under_way)
-            await asyncio.sleep(0.005)
-            under_way -= 1
-
-    async def test(_: ApiServer) -> None:
-        queue = PoliteQueue(0.001)
-        async with asyncio.TaskGroup() as group:
-            for _number in range(5):
-                group.create_task(one(queue))
-
-    run(test)
-    assert most == 1
+    started = run(test)
+    assert len(came) == 5
+    assert came[-1] - started > 4 * pause - 0.01
 
 
 def test_a_caller_who_leaves_the_queue_leaves_it_in_order():
