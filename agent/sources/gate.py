@@ -18,6 +18,8 @@ from agent.sources.deadline import spoken, time_left
 from agent.sources.limits import Limits
 
 TRYING: Final = "another request is just trying it"
+LONGEST_SECONDS: Final = 24 * 3600.0
+"""Nobody is left alone for longer, whatever a header says."""
 _RESOLUTION: Final = 1e-6
 """Seconds: an event loop may wake a sleeper a little early."""
 
@@ -39,7 +41,7 @@ class Gate:
 
     def pause(self, seconds: float) -> None:
         """The back end asked to be left alone for so long (Retry-After)."""
-        self._paused_until = max(self._paused_until, _now() + seconds)
+        self._paused_until = max(self._paused_until, _now() + min(seconds, LONGEST_SECONDS))
 
     def remember(self, error: SourceError) -> None:
         """What went wrong last: who is refused later is told."""

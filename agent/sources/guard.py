@@ -24,7 +24,7 @@ from agent.plan import Filter
 from agent.sources.base import Closable, Hits, Source, ask, credits_of
 from agent.sources.breaker import Turn
 from agent.sources.deadline import time_left
-from agent.sources.gate import Gate, NotAsked
+from agent.sources.gate import LONGEST_SECONDS, Gate, NotAsked
 from agent.sources.limits import Limits
 
 AGAIN: Final = frozenset({"rate", "upstream", "timeout"})
@@ -94,9 +94,10 @@ class Guarded:
             nonlocal usual
             if not isinstance(error, SourceError) or isinstance(error, NotAsked) or error.kind not in AGAIN:
                 return False
-            pause = max(usual + random.uniform(0, self.limits.wait_seconds), error.retry_after or 0.0)
+            longest = self.limits.longest_wait_seconds
+            pause = max(min(usual + random.uniform(0, self.limits.wait_seconds), longest), error.retry_after or 0.0)
             usual *= 2
-            too_long = pause > self.limits.longest_wait_seconds or pause >= time_left()
+            too_long = pause > longest or pause >= time_left()
             return False if too_long or self.gate.is_shut else pause
 
         return stamina.retry_context(on=pause_after, attempts=self.limits.tries, timeout=None)
@@ -125,7 +126,8 @@ class Guarded:
             case "quota" | "auth":
                 self.gate.remember(error)
                 usual = QUOTA_SECONDS if error.kind == "quota" else AUTH_SECONDS
-                breaker.open(turn, now, seconds=usual if error.retry_after is None else error.retry_after)
+                asked = usual if error.retry_after is None else error.retry_after
+                breaker.open(turn, now, seconds=min(asked, LONGEST_SECONDS))
             case "rate" | "upstream" | "timeout":
                 self.gate.remember(error)
                 if error.retry_after:

@@ -255,6 +255,18 @@ def test_a_quota_that_says_when_it_comes_back_is_believed():
     run(main())
 
 
+@pytest.mark.parametrize("kind", ["quota", "rate"])
+def test_a_retry_after_of_years_is_not_believed(kind: SourceErrorKind):
+    async def main() -> None:
+        backend = Scripted(error(kind, retry_after=1e9), [passage("Dune")])
+        source = guarded(backend)
+        await failed(source)
+        await asyncio.sleep(24 * 3600)
+        assert isinstance(await outcome(source), Hits)
+
+    run(main(), seconds=1e6)
+
+
 @pytest.mark.parametrize("kind", ["bad_query", "parse"])
 def test_what_is_the_querys_fault_does_not_count_against_the_back_end(kind: SourceErrorKind):
     async def main() -> None:
