@@ -61,7 +61,14 @@ class Cached:
     """Remembers what a source found."""
 
     def __init__(
-        self, source: Source, *, name: str, store: Store | None, limits: Limits, now: Callable[[], float] = time.time
+        self,
+        source: Source,
+        *,
+        name: str,
+        store: Store | None,
+        limits: Limits,
+        variant: str = "",
+        now: Callable[[], float] = time.time,
     ) -> None:
         """Remember what `source` finds.
 
@@ -70,9 +77,11 @@ class Cached:
             name: part of every key: two sources with one name share their answers.
             store: None: equal queries in flight share a call, and nothing is kept.
             limits: `keep_seconds` and `stale_seconds` count.
+            variant: what else answers depend on, for example the back ends; part of every key too.
             now: seconds since 1970.
         """
         self.name = name
+        self._variant = variant
         self._source = source
         self._store = store
         self._keep_seconds = limits.keep_seconds
@@ -136,7 +145,7 @@ class Cached:
     def key(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> str:
         """What makes two searches equal. White space does not count, case does: it may be a name's."""
         conditions = [(f.name, f.value) for f in sorted(filters, key=lambda f: f.name)]
-        whole = json.dumps([VERSION, self.name, " ".join(query.split()), limit, conditions])
+        whole = json.dumps([VERSION, self.name, self._variant, " ".join(query.split()), limit, conditions])
         return f"cairn:search:{VERSION}:{hashlib.sha256(whole.encode()).hexdigest()}"
 
     def _flight(self, query: str, *, limit: int, filters: Sequence[Filter]) -> _Flight:

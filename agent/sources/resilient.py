@@ -33,7 +33,7 @@ def resilient(
     around: Callable[[Source], Source] | None = None,
     now: Callable[[], float] = time.time,
 ) -> Cached:
-    """Make one source of its back ends; closing it closes them and the store.
+    """Make one source of its back ends; closing it closes them and the store. With other back ends it asks anew.
 
     Args:
         name: of the source; its answers are kept under it, for the shortest time that one of its back ends says.
@@ -53,4 +53,6 @@ def resilient(
         guarded.append(Guarded(backend, name=backend.name, limits=wanted, gate=gate))
     shortest = min(guarded, key=lambda guard: guard.limits.keep_seconds).limits
     asked: Source = Fallback(name, guarded, enough=enough)
-    return Cached(around(asked) if around else asked, name=name, store=store, limits=shortest, now=now)
+    variant = "+".join(guard.name for guard in guarded) + (" around" if around else "")
+    asked = around(asked) if around else asked
+    return Cached(asked, name=name, store=store, limits=shortest, variant=variant, now=now)

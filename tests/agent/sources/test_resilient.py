@@ -57,6 +57,21 @@ def test_answers_are_kept_for_the_shortest_time_that_a_back_end_says():
     run(main())
 
 
+def test_with_other_back_ends_or_something_around_them_it_asks_anew():
+    async def main() -> None:
+        store = open_store("memory:")
+        tavily, brave = Scripted(name="tavily"), Scripted(name="brave")
+        for source, cached in (
+            (resilient("web", [tavily], store=store), ""),
+            (resilient("web", [tavily], store=store), "fresh"),
+            (resilient("web", [tavily, brave], store=store), ""),
+            (resilient("web", [tavily], store=store, around=lambda inner: inner), ""),
+        ):
+            assert (await ask(source, "x", limit=3, seconds=10)).cached == cached
+
+    run(main())
+
+
 def test_it_tells_the_most_that_a_search_may_cost():
     backends = [Scripted(name="a", credits=1), Scripted(name="b", credits=2)]
     assert credits_of(resilient("web", backends, store=None)) == 3
