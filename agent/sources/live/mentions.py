@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from agent.sources.kg.words import meanings, stem
+
 MAX_MENTIONS: Final = 3
 """Each is one request."""
 
@@ -36,7 +38,8 @@ def mentions(text: str) -> list[str]:
     """At most three names, the likeliest first.
 
     What is quoted; else spans of capitalised words; else (all in lower case) what stands before a possessive or after
-    the last small word that joins a relation to its entity ("place of birth of …"), and the whole text.
+    the last small word that joins a relation to its entity ("place of birth of …"), and the whole text; where nothing
+    is joined, also the text without the words that ask for a relation ("aurora falls director").
     """
     text = " ".join(text.split()).rstrip(" ?!.")
     quoted = [name.strip() for match in _QUOTED.findall(text) if (name := "".join(match)).strip()]
@@ -82,5 +85,18 @@ def _lower(text: str) -> list[str]:
     words = text.split()
     while words and words[0].casefold() in _STARTS:
         words = words[1:]
-    found.append(" ".join(words))
-    return [name for name in (name.strip() for name in found) if name]
+    whole = " ".join(words)
+    names = [name for name in (name.strip() for name in [*found, whole]) if name]
+    if set(names) == {whole}:  # "aurora falls director": nothing joins the name to the rest
+        bare = _without_relation(words)
+        names += [" ".join(bare), " ".join(bare[:-1] if len(bare) > 2 else ())]
+    return [name for name in names if name]
+
+
+def _without_relation(words: list[str]) -> list[str]:
+    """Words without those at both ends that ask for a relation."""
+    while words and meanings([stem(words[-1].casefold())]):
+        words = words[:-1]
+    while words and meanings([stem(words[0].casefold())]):
+        words = words[1:]
+    return words

@@ -47,6 +47,7 @@ def paths(asked: list[Asked]) -> list[str]:
         ("Who is Lina Orr's wife?", "Lina Orr | spouse | Bo; Ada (start time 1999)"),
         ("who directed Aurora Falls", "Aurora Falls | director | Lina Orr"),
         ("running duration of the film Aurora Falls", "Aurora Falls | duration | 94 minute"),
+        ("aurora falls film director", "Aurora Falls | director | Lina Orr"),
         ("country of the waterfall Aurora Falls", "Aurora Falls | country | Norway"),
         ("IMDb ID of Lina Orr", "Lina Orr | IMDb ID | nm001"),
         ("Q1001 place of birth", "Lina Orr | place of birth | Trieste"),
