@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from agent.errors import CorpusError
 from agent.sources.extract import Extracted, ExtractError, decode
-from agent.sources.reader import MAX_BYTES, FileReader
+from agent.sources.reader import MAX_BYTES
 from agent.sources.split import split_markdown, split_page, split_text
 
 SUFFIXES: Final = {
@@ -29,6 +29,7 @@ SUFFIXES: Final = {
     ".xhtml": "html",
     ".pdf": "pdf",
 }
+PARSED: Final = frozenset({"html", "pdf"})
 KINDS: Final = "JSON lines (.jsonl), plain text (.txt), Markdown (.md), HTML (.html) or PDF (.pdf)"
 
 RECORD_CHARS: Final = 4000
@@ -177,7 +178,13 @@ Tick = Callable[[int], None]
 """Is told how many bytes were read since the last call."""
 
 
-def read_file(file: SourceFile, reader: FileReader, *, tick: Tick = lambda _: None) -> Iterator[Document]:
+class Reader(Protocol):
+    """What reads files that must be parsed."""
+
+    def read(self, path: Path, kind: str) -> Extracted: ...
+
+
+def read_file(file: SourceFile, reader: Reader, *, tick: Tick = lambda _: None) -> Iterator[Document]:
     """Read one file, cut into passages. `tick` hears of JSON lines only; any other file is read at once.
 
     A short JSON line keeps its id; the parts of a long one are `ID#1`, `ID#2`, …, the passages of any other file
@@ -190,7 +197,7 @@ def read_file(file: SourceFile, reader: FileReader, *, tick: Tick = lambda _: No
     if file.kind == "lines":
         yield from _read_lines(file.path, tick)
         return
-    found = reader.read(file.path, file.kind) if file.kind in ("html", "pdf") else _read_text(file.path)
+    found = reader.read(file.path, file.kind) if file.kind in PARSED else _read_text(file.path)
     title = found.title or file.path.stem
     number = 0
     for heading, start, end in _sections(found, file.kind, title):

@@ -17,6 +17,8 @@ from agent.errors import AgentError
 
 PAGE_BREAK: Final = "\n\n"
 """Stands between two pages of a PDF's text."""
+MAX_WHOLE_CHARS: Final = 2_000_000
+"""A longer page is read in the plain and fast way only."""
 
 _BOMS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CHARSET: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w:.-]{2,40})""", re.IGNORECASE)
@@ -92,7 +94,7 @@ def html_text(raw: bytes) -> Extracted:
     page = decode(raw).replace("\0", "")
     title = date = url = text = ""
     try:
-        tree = cast(Any, load_html(page))
+        tree = cast(Any, load_html(page) if len(page) <= MAX_WHOLE_CHARS else None)
         if tree is not None:
             for mark in tree.xpath("//b|//strong|//i|//em|//u"):
                 mark.drop_tag()  # as Markdown, stars would stand within the sentences

@@ -15,10 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.errors import CorpusError
-from agent.sources.documents import Document, Found, Record, Skipped, SourceFile, numbered_lines, read_file
+from agent.sources.documents import (
+    PARSED,
+    Document,
+    Found,
+    Reader,
+    Record,
+    Skipped,
+    SourceFile,
+    numbered_lines,
+    read_file,
+)
 from agent.sources.extract import ExtractError
 from agent.sources.index_folder import FILES, OFFSETS, RECORDS, Card, Entry, read_card, read_entries
-from agent.sources.reader import FileReader
+from agent.sources.read_ahead import ReadAhead
 from agent.sources.records import Records
 
 _DOUBT_NS: Final = 2_000_000_000
@@ -123,7 +133,9 @@ class Gathering:
             CorpusError: a line that is no document, an id that stands twice, no passages at all, or, in a strict
                 build, a file that cannot be read.
         """
-        with (folder / RECORDS).open("wb") as records, FileReader() as reader:
+        pairs = zip(self._files, self._kept, strict=True)
+        parsed = [(file.path, file.kind) for file, known in pairs if known is None and file.kind in PARSED]
+        with (folder / RECORDS).open("wb") as records, ReadAhead(parsed) as reader:
             for file, known in zip(self._files, self._kept, strict=True):
                 self._take(file, known, reader, records.write)
         if not self._ids:
@@ -148,7 +160,7 @@ class Gathering:
             return None  # whoever reads it says why it cannot be read
         return known.model_copy(update={"path": path, "mtime_ns": mtime_ns, "read_ns": read_ns}) if same else None
 
-    def _take(self, file: SourceFile, known: Entry | None, reader: FileReader, write: Write) -> None:
+    def _take(self, file: SourceFile, known: Entry | None, reader: Reader, write: Write) -> None:
         """Write the passages of one file."""
         first = self.rows
         if known and self._older:
@@ -163,7 +175,7 @@ class Gathering:
         self.entries.append(entry.model_copy(update={"rows": self.rows - first}))
         self._note(entry)
 
-    def _read(self, file: SourceFile, reader: FileReader, write: Write) -> Entry:
+    def _read(self, file: SourceFile, reader: Reader, write: Write) -> Entry:
         before, read_ns, why, sha256 = self._done, time_ns(), "", ""
         size, mtime_ns = _state(file.path)
         try:

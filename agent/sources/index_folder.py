@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic, sleep
 from typing import IO, Final
 
 from pydantic import BaseModel
@@ -41,6 +42,7 @@ TITLE_WEIGHT: Final = 2
 _LOCK: Final = ".lock"
 _DATA: Final = "data-"
 _BUILDING: Final = ".building-"
+_PATIENCE_SECONDS: Final = 1.0
 _NEXT_CARD: Final = ".index.json"
 _VERSION_1: Final = (RECORDS, OFFSETS, INDEX)
 """What the first version kept beside its card."""
@@ -207,7 +209,7 @@ def locked(folder: Path, *, wait: bool = False) -> Generator[None]:
             file = lock.open("ab")
         except FileNotFoundError:
             continue  # another build has just failed and removed the folder
-        if not _take(file, wait=wait):
+        if not (_take(file, wait=wait) or _take_soon(file)):
             file.close()
             raise CorpusError(f"another build is writing to {folder}; wait until it has ended")
         with suppress(OSError):
@@ -223,6 +225,16 @@ def locked(folder: Path, *, wait: bool = False) -> Generator[None]:
         if made:
             with suppress(OSError):
                 folder.rmdir()  # only an empty one can be removed
+
+
+def _take_soon(file: IO[bytes]) -> bool:
+    """Try a little longer: a process that a killed build had just started may hold its lock for a moment."""
+    until = monotonic() + _PATIENCE_SECONDS
+    while monotonic() < until:
+        sleep(_PATIENCE_SECONDS / 20)
+        if _take(file, wait=False):
+            return True
+    return False
 
 
 def _take(file: IO[bytes], *, wait: bool) -> bool:

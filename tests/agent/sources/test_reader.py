@@ -1,6 +1,7 @@
 import os
 import signal
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
@@ -34,8 +35,10 @@ def test_a_file_without_text_costs_nothing_but_itself(tmp_path: Path):
 def test_a_parser_that_hangs_is_killed(tmp_path: Path):
     """A pipe that nobody writes to stands for it: opening it never ends."""
     os.mkfifo(tmp_path / "hang.html")
+    started = perf_counter()
     with FileReader(seconds=0.5) as files, pytest.raises(ExtractError, match=r"took more than 0\.5 s"):
         files.read(tmp_path / "hang.html", "html")
+    assert perf_counter() - started < 4, "the worker ends itself only seconds later, should nobody do it"
 
 
 def test_a_worker_that_dies_is_told_and_another_one_takes_its_place(tmp_path: Path):
