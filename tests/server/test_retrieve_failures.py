@@ -1,0 +1,201 @@
+"""`POST /retrieve` over real HTTP: every way in which it can go wrong, and how its health is told."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from pydantic import SecretStr
+
+from agent.errors import SourceErrorKind
+from agent.evidence import Passage
+from agent.plan import Filter
+from agent.settings import CairnSettings
+from server.chat import Service
+from server.gate import Rules
+from server.launch import make_retriever
+from server.retrieve import Retriever
+from tests.server.live import Hanging, make_service
+from tests.server.retrieval import Shelves, ask, error, post, retriever
+
+
+def test_too_much_at_once_is_refused_with_a_time_to_come_back() -> None:
+    shelves = Shelves(wait=asyncio.Event())
+
+    async def use(client: httpx2.AsyncClient) -> httpx2.Response:
+        first = asyncio.create_task(client.post("/retrieve", json={"queries": list("abcdefgh")}))  # alone: taken
+        await shelves.until(1)
+        refused = await client.post("/retrieve", json={"queries": ["i"]})
+        assert shelves.wait is not None
+        shelves.wait.set()
+        assert len((await first).json()["result"]) == 8
+        again = await client.post("/retrieve", json={"queries": ["i"]})
+        assert again.status_code == 200
+        return refused
+
+    refused = ask(use, retriever(shelves, waiting=4))
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+    assert error(refused)["code"] == "server_busy"
+    assert "8 queries are on their way and 4 may be" in error(refused)["message"]
+
+
+def test_a_client_that_leaves_takes_its_work_along() -> None:
+    source = Hanging()
+    served = retriever(source, waiting=1)
+
+    async def use(client: httpx2.AsyncClient) -> httpx2.Response:
+        asking = asyncio.create_task(client.post("/retrieve", json={"queries": ["a", "b"]}))
+        await source.asked.wait()
+        asking.cancel()
+        await source.let_go.wait()
+        return await client.post("/retrieve", json={"queries": ["orr"], "source": "web"})
+
+    assert ask(use, served).status_code == 200
+
+
+def test_a_server_that_stops_says_so_and_closes_its_sources() -> None:
+    source = Hanging()
+    shelves = Shelves()
+    served = Retriever({"corpus": source, "web": shelves})
+
+    async def use(client: httpx2.AsyncClient) -> httpx2.Response:
+        asking = asyncio.create_task(client.post("/retrieve", json={"queries": ["a"]}))
+        await source.asked.wait()
+        served.runs.end()
+        return await asking
+
+    response = ask(use, served)
+    assert (response.status_code, error(response)["code"]) == (503, "server_stops")
+    assert shelves.closed
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("auth", 502),
+        ("quota", 429),
+        ("rate", 429),
+        ("bad_query", 400),
+        ("upstream", 502),
+        ("timeout", 504),
+        ("parse", 502),
+    ],
+)
+def test_a_failure_has_the_status_of_its_kind(kind: SourceErrorKind, status: int) -> None:
+    response = post(retriever(Shelves(fails={"bad": kind})), queries=["good", "bad"])
+    assert response.status_code == status
+    assert (error(response)["kind"], error(response)["code"]) == (kind, f"source_{kind}")
+    assert error(response)["message"] == "The search for 'bad' failed: it broke"
+    assert response.headers.get("retry-after") == ("2" if kind == "rate" else None)
+
+
+def test_one_failure_ends_the_other_searches_of_its_request() -> None:
+    shelves = Shelves(fails={"bad": "upstream"})
+    source = Hanging()
+
+    class Both:
+        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+            if query != "bad":
+                return await source.search(query, limit=limit)
+            await source.asked.wait()
+            return await shelves.search(query, limit=limit)
+
+    assert post(retriever(Both()), queries=["good", "bad"]).status_code == 502
+    assert source.let_go.is_set()
+
+
+def test_who_wants_it_gets_what_could_be_found() -> None:
+    shelves = Shelves(fails={"bad": "timeout"})
+    response = post(retriever(shelves), queries=["good", "bad", "bad"], topk=1, partial=True)
+    assert response.status_code == 200
+    assert [len(documents) for documents in response.json()["result"]] == [1, 0, 0]
+    assert response.json()["errors"] == [
+        {"query": 1, "kind": "timeout", "message": "it broke"},
+        {"query": 2, "kind": "timeout", "message": "it broke"},
+    ]
+    assert post(queries=["good"], partial=True).json()["errors"] == []
+
+
+def test_a_source_that_never_answers_is_a_timeout() -> None:
+    response = post(retriever(Hanging(), seconds=0.02), queries=["a"])
+    assert (response.status_code, error(response)["kind"]) == (504, "timeout")
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "mend"),
+    [
+        ({"queries": "one"}, "invalid_value", "'queries' cannot be used"),
+        ({"queries": [1]}, "invalid_value", "'queries.0' cannot be used"),
+        ({"queries": ["a"], "topk": -1}, "invalid_value", "'topk' cannot be used"),
+        ({"queries": ["a"], "topk": 101}, "invalid_value", "at most 100 documents"),
+        ({"queries": ["a", "b", "c"]}, "too_many_queries", "at most 2 in one request"),
+        ({}, "missing_required_parameter", '"queries": ["your query"]'),
+        ([], "invalid_body", '"queries": ["your query"]'),
+    ],
+)
+def test_a_bad_body_is_told_what_to_mend(body: Any, code: str, mend: str) -> None:
+    served = retriever(queries=2)
+    response = ask(lambda client: client.post("/retrieve", json=body), served)
+    assert (response.status_code, error(response)["code"]) == (400, code)
+    assert mend in error(response)["message"]
+
+
+def test_a_body_over_the_limit_is_refused() -> None:
+    response = post(rules=Rules(body_bytes=1000), queries=["a" * 2000])
+    assert (response.status_code, error(response)["code"]) == (413, "body_too_large")
+
+
+def test_with_a_key_it_asks_for_it() -> None:
+    rules = Rules(key=SecretStr("s3cret"))
+    assert error(post(rules=rules, queries=["a"]))["code"] == "invalid_api_key"
+    assert post(rules=rules, queries=["a"], headers={"authorization": "Bearer s3cret"}).status_code == 200
+
+
+def test_alone_there_is_no_policy_to_ask() -> None:
+    response = ask(lambda client: client.post("/v1/chat/completions", json={"messages": []}))
+    assert (response.status_code, error(response)["code"]) == (404, "unknown_url")
+    assert "--retrieval-only" in error(response)["message"]
+    assert "POST /retrieve" in error(response)["message"]
+
+
+@pytest.mark.parametrize("served", [None, make_service()])
+def test_it_is_healthy_and_ready(served: Service | None) -> None:
+    async def use(client: httpx2.AsyncClient) -> list[httpx2.Response]:
+        return [await client.get("/healthz"), await client.get("/readyz"), await client.head("/readyz")]
+
+    healthy, ready, head = ask(use, served)
+    assert healthy.json() == {"status": "ok"}
+    assert ready.json() == {"status": "ready", "source": "all" if served else "corpus"}
+    assert (head.status_code, head.content) == (200, b"")
+
+
+def test_an_index_that_does_not_answer_is_not_ready() -> None:
+    shelves = Shelves(fails={"ready": "upstream"})
+
+    async def use(client: httpx2.AsyncClient) -> list[httpx2.Response]:
+        return [await client.get("/readyz") for _ in range(3)]
+
+    responses = ask(use, retriever(shelves))
+    assert {r.status_code for r in responses} == {503}
+    assert responses[0].json() == {"status": "not ready", "source": "corpus", "kind": "upstream", "why": "it broke"}
+    assert shelves.asked == ["ready"]
+
+
+@pytest.mark.parametrize("far", [True, False])
+def test_being_ready_costs_no_credits_and_asks_nobody_far_away(*, far: bool) -> None:
+    class Metered(Shelves):
+        credits_per_search = 1.0
+
+    shelves = Shelves() if far else Metered()
+    served = Retriever({"all": shelves}, far=far)
+    assert ask(lambda client: client.get("/readyz"), served).status_code == 200
+    assert shelves.asked == []
+
+
+def test_live_sources_are_far_and_documents_are_near(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A text.", encoding="utf-8")
+    assert make_retriever(CairnSettings(live=True, cache="")).far
+    assert not make_retriever(CairnSettings(live=True, cache="", corpus=tmp_path / "a.txt")).far
+    assert not make_retriever(CairnSettings()).far
