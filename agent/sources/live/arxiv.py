@@ -52,10 +52,13 @@ _OPERATOR: Final = re.compile(r"(\s+(?:AND|OR|ANDNOT|NOT)\s+)")
 _SAYS_NOTHING: Final = frozenset(
     "arxiv paper papers article articles preprint preprints publication publications study studies literature "
     "author authors authored wrote written published proposed propose proposes introduced introduce introduces "
-    "presented presents latest recent newest new first year work works research used using use".split()
+    "presented presents latest recent newest new first year work works research used using use "
+    "came come out appeared released".split()
 )
+_YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _MUST: Final = 3
 _WORDS: Final = 8
+"""At most so many must be there, and so many are used at all."""
 _ERROR_ENTRY: Final = re.compile(rb"<id>\s*https?://(?:export\.)?arxiv\.org/api/errors")
 _SUMMARY: Final = re.compile(rb"<summary[^>]*>(.*?)</summary>", re.DOTALL)
 
@@ -270,12 +273,15 @@ def _with_title(text: str) -> str:
 def _wanted_words(text: str) -> str:
     found = telling(text, without=_SAYS_NOTHING)
     phrases = [part for phrase in found.phrases if (part := _all(phrase))]
+    words = [word for word in found.words if not _YEAR.fullmatch(word)] or list(
+        found.words
+    )  # no abstract tells its year
     # The longest and the most particular words tell most; the order in the text decides between equals.
-    ranked = sorted(found.words, key=_weight, reverse=True)[:_WORDS]
+    ranked = sorted(words, key=_weight, reverse=True)[:_WORDS]
     must, may = ranked[:_MUST], ranked[_MUST:]
-    clauses = phrases + [_all(word) for word in found.words if word in must]
+    clauses = phrases + [_all(word) for word in words if word in must]
     if may:
-        clauses.append(f"({' OR '.join(_all(word) for word in found.words if word in may)})")
+        clauses.append(f"({' OR '.join(_all(word) for word in words if word in may)})")
     return " AND ".join(clauses)
 
 

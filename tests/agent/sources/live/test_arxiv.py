@@ -46,6 +46,11 @@ def test_no_more_than_a_hundred_papers_are_asked_for():
         ("au:bengio AND ti:attention", "au:bengio AND ti:attention"),
         ('cat:cs.CL AND abs:"chain of thought"', 'cat:cs.CL AND abs:"chain of thought"'),
         ("LoRA", "all:LoRA"),
+        (
+            "which papers on CoNLL-2003 came out in 2021",
+            'ti:"which papers on CoNLL 2003 came out in 2021" OR (all:"CoNLL 2003")',
+        ),
+        ("1984", "all:1984"),
         ("papers on Noether's theorem", 'ti:"papers on Noether s theorem" OR (all:Noether AND all:theorem)'),
         ("What is BERT?", 'ti:"What is BERT" OR (all:BERT)'),
         ("Attention is all you need", 'ti:"Attention is all you need" OR (all:Attention AND all:need)'),
