@@ -208,13 +208,20 @@ def _server(kind: Kind, index: Path, mode: Mode) -> Generator[str]:
     try:
         if not ours.poll(START_SECONDS):
             raise SetupError(f"the server did not start within {START_SECONDS:.0f} s")
-        address = ours.recv()
-        if isinstance(address, Exception):
-            raise SetupError(str(address)) from address
-        yield address
+        yield _address(ours)
     finally:
         child.terminate()
         child.join(STOP_SECONDS)
+
+
+def _address(pipe: Connection) -> str:
+    try:
+        address = pipe.recv()
+    except EOFError as error:
+        raise SetupError("the server ended before it listened; its error stands above") from error
+    if isinstance(address, Exception):
+        raise SetupError(str(address)) from address
+    return address
 
 
 def _serve(kind: Kind, index: Path, mode: Mode, pipe: Connection) -> None:

@@ -1,6 +1,7 @@
 """Encoders for tests: one that needs no model, and small real models made on the spot."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -44,7 +45,9 @@ class WordEncoder:
         return self._vectors([self.query_prefix + query for query in queries])
 
     def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        summed = np.array([sum((self._word(word) for word in text.split()), np.zeros(self.dim)) for text in texts])
+        summed = np.array(
+            [sum((self._word(word) for word in re.findall(r"\w+", text)), np.zeros(self.dim)) for text in texts]
+        )
         lengths = np.linalg.norm(summed, axis=1, keepdims=True)
         return (summed / np.maximum(lengths, 1e-9)).astype(np.float32)
 
