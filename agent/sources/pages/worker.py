@@ -84,7 +84,7 @@ def _read(stream: BinaryIO) -> bytes | None:
 
 
 def _write(stream: BinaryIO, answer: dict[str, Any]) -> None:
-    data = json.dumps(answer).encode()
+    data = json.dumps(answer, ensure_ascii=False).encode("utf-8", errors="replace")
     stream.write(LENGTH.pack(len(data)) + data)
     stream.flush()
 

@@ -126,7 +126,8 @@ def test_what_a_page_is_counts_more_than_what_its_server_says(reply: Reply):
         Reply(ARTICLE, type="application/octet-stream"),
         Reply(ARTICLE, type=None),
         Reply(ARTICLE, headers={"content-encoding": "br"}),
-        Reply(ARTICLE, headers={"content-encoding": "gzip, gzip"}),
+        Reply(ARTICLE, headers={"content-encoding": "x-of-our-own"}),
+        Reply(gzip.compress(gzip.compress(ARTICLE.encode())), headers={"content-encoding": "gzip, gzip"}),
         Reply(ARTICLE, headers={"content-encoding": "gzip"}),
     ],
 )

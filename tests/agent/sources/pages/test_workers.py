@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent.sources.pages.errors import PageError
+from agent.sources.pages.extract import MAX_TEXT_CHARS
 from agent.sources.pages.worker import LENGTH
 from agent.sources.pages.workers import Workers
 from tests.agent.sources.pages.pages import ARTICLE, STORY, nested, pdf
@@ -205,6 +206,14 @@ def test_whoever_gives_up_in_the_middle_leaves_no_process_behind():
             await workers.extract(PAGE, kind="html")
 
     run(use, lambda: Workers(count=1, seconds=0.2, command=HANGS))
+
+
+def test_a_long_text_of_characters_that_need_many_bytes_comes_through_whole():
+    async def use(workers: Workers) -> None:
+        text = "🌊" * MAX_TEXT_CHARS
+        assert (await workers.extract(text.encode(), kind="text")).text == text
+
+    run(use)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="address space is limited where the system can")
