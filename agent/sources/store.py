@@ -79,7 +79,7 @@ class Store:
         left = time_left()
         if self._closed or now < self._rest_until or not left:
             return None
-        allowed = OPENING_SECONDS if self._cache is None else SECONDS
+        allowed = SECONDS if self._cache or self._said else OPENING_SECONDS
         scope = asyncio.timeout(min(allowed, left))
         try:
             async with scope:

@@ -197,6 +197,25 @@ def test_callers_who_leave_give_their_places_back():
     run(main())
 
 
+@pytest.mark.parametrize("leave", ["cancelled", "out of time"])
+def test_callers_who_leave_while_they_wait_for_the_rate_give_their_places_back(leave: str):
+    async def main() -> None:
+        backend = Scripted()
+        source = guarded(backend, Limits(concurrency=2, requests=1, per_seconds=10))
+        await outcome(source)
+        seconds = 1000 if leave == "cancelled" else 9
+        waiting = [asyncio.create_task(outcome(source, seconds=seconds)) for _ in range(2)]
+        await asyncio.sleep(1)
+        for task in waiting:
+            if leave == "cancelled":
+                task.cancel()
+        await asyncio.wait(waiting)
+        assert len(backend.asked) == 1
+        assert isinstance(await outcome(source), Hits)
+
+    run(main())
+
+
 def test_a_back_end_that_fails_in_a_row_is_left_alone_and_tried_when_its_time_is_over():
     async def main() -> None:
         backend = Scripted(error("upstream", "boom"))

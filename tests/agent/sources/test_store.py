@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -226,13 +226,18 @@ def test_a_redis_that_dies_breaks_no_search(redis: RedisServer, caplog: pytest.L
     assert len([r for r in caplog.records if r.name == "agent.sources.store"]) == 1
 
 
+sprung: list[str] = []
+
+
+def spring() -> None:
+    sprung.append("unpickled")
+
+
 class Trap:
     """Whoever unpickles it is caught."""
 
-    sprung: ClassVar[list[int]] = []
-
     def __reduce__(self) -> tuple[object, ...]:
-        return (Trap.sprung.append, (1,))
+        return (spring, ())
 
 
 def test_nothing_that_redis_holds_is_unpickled(redis: RedisServer):
@@ -244,7 +249,9 @@ def test_nothing_that_redis_holds_is_unpickled(redis: RedisServer):
         await source.aclose()
 
     asyncio.run(main())
-    assert not Trap.sprung
+    assert not sprung
+    pickle.loads(pickle.dumps(Trap()))
+    assert sprung, "it was no trap"
 
 
 def test_redis_lets_go_of_what_is_over(redis: RedisServer):
