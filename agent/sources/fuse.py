@@ -16,8 +16,11 @@ RANK_CONSTANT: Final = 60
 class FusedSource:
     """Several sources as one. It answers as long as one of them does."""
 
-    def __init__(self, sources: Mapping[str, Source], *, seconds: float = 8.0) -> None:
-        """Fuse `sources`; one that needs longer than `seconds` is left out of an answer."""
+    def __init__(self, sources: Mapping[str, Source], *, seconds: float = 10.0) -> None:
+        """Fuse `sources`; one that needs longer than `seconds` is left out of an answer.
+
+        Ten seconds are three turns in arXiv's queue: a plan with three queries still hears from it.
+        """
         if not sources:
             raise ValueError("there is no source to fuse")
         self._sources = dict(sources)
