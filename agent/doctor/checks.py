@@ -65,7 +65,7 @@ def _sources(settings: CairnSettings, *, probe: bool) -> list[Check]:
     if uses_world(settings):
         checks.append(Check("world", partial(local.check_world, settings)))
     if settings.corpus:
-        checks.append(Check("corpus", partial(local.check_corpus, settings)))
+        checks.append(Check("corpus", partial(local.check_corpus, settings), slow=True))
     if settings.kg:
         checks.append(Check("kg", partial(local.check_graph, settings)))
     options = {name: settings.plugins.get(name, {}) for name in _plugins(settings)}

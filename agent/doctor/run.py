@@ -13,6 +13,7 @@ State = Literal["ok", "warn", "bad", "skip"]
 """It works · it works, but look at it · it does not work · it is not set up, or was not looked at."""
 SECONDS: Final = 15.0
 """One check."""
+SLOWER: Final = 6
 
 T = TypeVar("T")
 
@@ -42,6 +43,8 @@ class Check:
 
     name: str
     run: Callable[[], Awaitable[Verdict]]
+    slow: bool = False
+    """It loads a model: it may take `SLOWER` times as long."""
 
 
 def ok(says: str) -> Verdict:
@@ -89,6 +92,7 @@ async def examine(checks: Sequence[Check], *, seconds: float = SECONDS, tell: Te
 
 
 async def _one(check: Check, *, seconds: float, tell: Tell) -> Finding:
+    seconds *= SLOWER if check.slow else 1
     try:
         async with asyncio.timeout(seconds):
             verdict = await check.run()

@@ -52,6 +52,15 @@ def test_a_thread_that_hangs_is_not_waited_for() -> None:
     assert (found[0].state, found[0].says) == ("bad", "no answer in 0.05 s")
 
 
+def test_what_loads_a_model_may_take_longer_and_is_bounded_too() -> None:
+    async def hang() -> Verdict:
+        await asyncio.Event().wait()
+        return Verdict("ok", "")
+
+    quick, slow = diagnose([Check("port", hang), Check("corpus", hang, slow=True)], seconds=0.02)
+    assert (quick.says, slow.says) == ("no answer in 0.02 s", "no answer in 0.12 s")
+
+
 @pytest.fixture
 def quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Options with which nothing is wrong, in a folder of its own."""
