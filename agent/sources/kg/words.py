@@ -91,12 +91,16 @@ def _stemmer() -> _Stemmer:
 
 
 def fold(text: str) -> str:
-    """A name as it is compared: no case, no accents, no double spaces. Folding twice changes nothing."""
+    """A name as it is compared: no case, no accents, no double spaces. Folding twice changes nothing.
+
+    A name of accents alone keeps them: nothing but white space is folded to nothing.
+    """
     if text.isascii():
         return " ".join(text.lower().split())
-    folded = _MARK.sub("", unicodedata.normalize("NFKD", text.casefold())).translate(_LETTERS_APART)
+    plain = text.casefold()
+    folded = _MARK.sub("", unicodedata.normalize("NFKD", plain)).translate(_LETTERS_APART)
     folded = unicodedata.normalize("NFKC", folded).casefold()
-    return " ".join(_MARK.sub("", unicodedata.normalize("NFKD", folded)).split())
+    return " ".join((_MARK.sub("", unicodedata.normalize("NFKD", folded)).strip() or plain).split())
 
 
 def readable(relation: str) -> str:

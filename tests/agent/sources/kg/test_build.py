@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent.errors import SetupError
@@ -34,7 +34,8 @@ def tar_of(path: Path, files: dict[str, str]) -> Path:
     return path
 
 
-@settings(max_examples=25)
+@settings(max_examples=40)
+@example(rows=[("¯", "r", "\u0301"), ("'", "r", '"'), ("a; b", "r", "%_*")])
 @given(rows=st.lists(st.tuples(names, names, names), min_size=1, max_size=12))
 def test_every_triple_is_found_out_and_in(rows: list[tuple[str, str, str]], tmp_path_factory: pytest.TempPathFactory):
     graph = Graph.open(make_graph(tmp_path_factory.mktemp("kg"), rows))

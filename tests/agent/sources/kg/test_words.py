@@ -15,6 +15,11 @@ def test_a_folded_name_has_single_spaces_and_no_line_breaks(text: str):
     assert fold(text) == " ".join(fold(text).split())
 
 
+@given(st.text().filter(str.strip))
+def test_no_name_is_folded_to_nothing(text: str):
+    assert fold(text)
+
+
 @pytest.mark.parametrize(
     ("name", "folded"),
     [
@@ -25,6 +30,9 @@ def test_a_folded_name_has_single_spaces_and_no_line_breaks(text: str):
         ("Ｔｏｋｙｏ", "tokyo"),
         ("东京", "东京"),
         ("İstanbul", "istanbul"),
+        ("¯", "¯"),
+        ("Ångström", "angstrom"),
+        ("Nguyễn Tất Thành", "nguyen tat thanh"),
     ],
 )
 def test_case_accents_and_width_do_not_matter(name: str, folded: str):
