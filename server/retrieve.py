@@ -8,6 +8,7 @@ It knows sources, and nothing of policies.
 import asyncio
 import json
 import math
+from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -66,7 +67,7 @@ class Bounds:
     waiting: int = 8192
     """Queries of all requests that run or wait; a request that is alone is always taken."""
     at_once: int = 256
-    """Searches that run at the same time …"""
+    """Searches of one source that run at the same time …"""
     at_once_each: int = 64
     """… and of one request, so that a large one leaves room to small ones."""
     seconds: float = 30.0
@@ -86,7 +87,7 @@ class Retriever:
     _ready: tuple[float, SourceError | None] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self._slots = asyncio.Semaphore(self.bounds.at_once)
+        self._slots: defaultdict[int, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(self.bounds.at_once))
 
     @property
     def default(self) -> str:
@@ -163,11 +164,12 @@ class Retriever:
         self, source: Source, queries: Sequence[str], *, limit: int, partial: bool
     ) -> dict[str, Hits | SourceError]:
         left = iter(queries)
+        slots = self._slots[id(source)]
         found: dict[str, Hits | SourceError] = {}
 
         async def work() -> None:
             for query in left:
-                async with self._slots:
+                async with slots:
                     try:
                         found[query] = await ask(source, query, limit=limit, seconds=self.bounds.seconds)
                     except SourceError as error:

@@ -13,8 +13,8 @@ from agent.evidence import Passage
 from agent.plan import Filter
 from agent.settings import CairnSettings
 from server.launch import make_retriever
-from server.retrieve import TOPK, Retriever, RetrieveRequest, document
-from tests.server.live import make_service
+from server.retrieve import TOPK, Bounds, Retriever, RetrieveRequest, document
+from tests.server.live import Hanging, make_service
 from tests.server.retrieval import Shelves, ask, error, post, retriever
 
 
@@ -171,3 +171,18 @@ def test_a_real_index_answers_many_clients_and_each_gets_its_own(tmp_path: Path)
     served = make_retriever(CairnSettings(corpus=tmp_path / "docs.jsonl"))
     assert served.default == "corpus"
     assert ask(use, served) == [[f"d{n}" for n in range(start, 200, 40)] for start in range(40)]
+
+
+def test_a_source_that_hangs_keeps_no_other_one_waiting() -> None:
+    hanging = Hanging()
+    served = Retriever({"corpus": Shelves(), "web": hanging}, bounds=Bounds(at_once=1))
+
+    async def use(client: httpx2.AsyncClient) -> httpx2.Response:
+        waiting = asyncio.create_task(client.post("/retrieve", json={"queries": ["a"], "source": "web"}))
+        await hanging.asked.wait()
+        found = await client.post("/retrieve", json={"queries": ["a"]})
+        waiting.cancel()
+        await hanging.let_go.wait()
+        return found
+
+    assert ask(use, served).status_code == 200
