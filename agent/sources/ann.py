@@ -145,7 +145,7 @@ class Ann:
             scores, rows = self._faiss.knn(queries, self.vectors, limit, metric=self._faiss.METRIC_INNER_PRODUCT)
             return scores, rows
         wanted = min(limit * self.shape.rescored, len(self.vectors))
-        found = self.index.search(queries, wanted, params=self._parameters(effort or self.shape.effort, wanted))
+        found = self.index.search(queries, wanted, params=self._parameters(effort or self.shape.effort, limit, wanted))
         if self.shape.rescored == 1:
             return np.where(found[1] < 0, -np.inf, found[0]).astype(np.float32), found[1]
         return self._rescore(queries, found[1], limit)
@@ -154,10 +154,12 @@ class Ann:
         """The same index with another effort."""
         return Ann(self.index, self.vectors, self.shape.model_copy(update={"effort": effort}))
 
-    def _parameters(self, effort: int, wanted: int) -> Any:
+    def _parameters(self, effort: int, limit: int, wanted: int) -> Any:
+        """An effort that can find so many: who asks for all rows gets them."""
         if self.shape.kind == "hnsw":
             return self._faiss.SearchParametersHNSW(efSearch=max(effort, wanted))
-        return self._faiss.SearchParametersIVF(nprobe=min(effort, self.shape.cells))
+        needed = math.ceil(2 * self.shape.cells * limit / len(self.vectors))
+        return self._faiss.SearchParametersIVF(nprobe=min(max(effort, needed), self.shape.cells))
 
     def _rescore(self, queries: NDArray[np.float32], rows: Rows, limit: int) -> tuple[Scores, Rows]:
         """Order candidates by their exact vectors."""

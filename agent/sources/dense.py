@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from pydantic import ValidationError
@@ -138,24 +138,30 @@ def build_dense(
     queries = encoder.encode_queries(probes)
     ann, found = (ann, recall(ann, queries)) if effort else tuned(ann, queries)
     ann.save(folder)
-    size = sum(path.stat().st_size for path in folder.iterdir())
     card = DenseCard(
-        model=encoder.name,
-        fingerprint=encoder.fingerprint,
-        query_prefix=encoder.query_prefix,
-        passage_prefix=encoder.passage_prefix,
-        dtype=encoder.dtype,
-        dim=encoder.dim,
+        **_described(encoder),
         passages=count,
         index=ann.shape,
         recall_10=round(found, 4),
         probes=len(probes),
         encoded=encoded,
         seconds=round(perf_counter() - started, 3),
-        bytes=size,
+        bytes=sum(path.stat().st_size for path in folder.iterdir()),
     )
     (folder / CARD).write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return card
+
+
+def _described(encoder: PassageEncoder) -> dict[str, Any]:
+    """What a card says of the model."""
+    return {
+        "model": encoder.name,
+        "fingerprint": encoder.fingerprint,
+        "query_prefix": encoder.query_prefix,
+        "passage_prefix": encoder.passage_prefix,
+        "dtype": encoder.dtype,
+        "dim": encoder.dim,
+    }
 
 
 def discard(log: Path) -> None:

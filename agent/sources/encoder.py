@@ -77,7 +77,7 @@ class Encoder:
             SetupError: the extra `dense` is not installed, or the model cannot be loaded.
         """
         torch, sentence_transformers = need("torch"), need("sentence_transformers")
-        name = str(model)
+        name = model_name(model)
         half = fast_in_half(torch, device) if half is None else half
         dtype = torch.bfloat16 if half else torch.float32
 
@@ -130,6 +130,12 @@ def need(module: str) -> Any:
         ) from error
 
 
+def model_name(model: str | Path) -> str:
+    """How a model is called in a card: a folder by its whole path, which is the same from everywhere."""
+    path = Path(model).expanduser()
+    return str(path.resolve()) if path.is_dir() and str(model) not in PACKAGED else str(model)
+
+
 def resolve(model: str) -> str:
     """The folder of a packaged model; any other name as it is.
 
@@ -137,7 +143,7 @@ def resolve(model: str) -> str:
         SetupError: the package is not installed.
     """
     package = PACKAGED.get(model)
-    if package is None or Path(model).is_dir():
+    if package is None:
         return model
     found = find_spec(package)
     if found is None or found.origin is None:

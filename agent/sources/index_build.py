@@ -18,7 +18,7 @@ from agent.sources.ann import Kind
 from agent.sources.bm25 import Bm25Index
 from agent.sources.dense import DENSE, DenseCard, build_dense, discard
 from agent.sources.documents import Document, Found, Skipped, find_files
-from agent.sources.encoder import Encoder
+from agent.sources.encoder import Encoder, model_name
 from agent.sources.gathering import Gathering, Older
 from agent.sources.index_folder import (
     INDEX,
@@ -64,7 +64,7 @@ class Dense:
 
     def made(self, card: DenseCard | None) -> bool:
         """Whether an index is what is wanted, as far as one can tell without loading the model."""
-        if card is None or card.model != self.model or (self.ann and card.index.kind != self.ann):
+        if card is None or card.model != model_name(self.model) or (self.ann and card.index.kind != self.ann):
             return False
         return self.encoder is None or self.encoder.fingerprint == card.fingerprint
 

@@ -105,9 +105,17 @@ def test_more_than_there_is_gives_what_there_is(vectors: NDArray[np.float32]):
     assert Ann.build(few, shape_for("flat", 7, DIM)).search(few[:0], 5)[1].shape == (0, 0)
 
 
-def test_an_inverted_file_that_finds_fewer_says_so(vectors: NDArray[np.float32], queries: NDArray[np.float32]):
-    built = Ann.build(vectors, shape_for("ivf-sq8", ROWS, DIM, effort=1))
-    scores, rows = built.search(queries, ROWS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_asks_for_all_rows_gets_them(kind: Kind, vectors: NDArray[np.float32], queries: NDArray[np.float32]):
+    """As a filter does that few passages meet."""
+    built = Ann.build(vectors, shape_for(kind, ROWS, DIM, effort=1))
+    _, rows = built.search(queries[:3], ROWS)
+    assert [len(set(row) - {-1}) for row in rows.tolist()] == [ROWS] * 3
+
+
+def test_a_cell_with_too_few_rows_leaves_places_empty(vectors: NDArray[np.float32], queries: NDArray[np.float32]):
+    built = Ann.build(vectors, Shape(kind="ivf-sq8", effort=1, cells=100))
+    scores, rows = built.search(queries, 60)
     assert (rows == -1).any()
     assert np.isneginf(scores[rows == -1]).all()
     assert np.isfinite(scores[rows >= 0]).all()

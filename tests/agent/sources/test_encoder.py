@@ -120,3 +120,14 @@ def test_a_library_that_is_missing_names_the_extra():
 
 def test_a_name_that_is_no_package_stays_as_it_is():
     assert resolve("intfloat/e5-base-v2") == "intfloat/e5-base-v2"
+
+
+@needs_model
+def test_a_folder_is_called_by_its_whole_path_wherever_it_is_named_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    tiny_encoder(tmp_path / "model")
+    monkeypatch.chdir(tmp_path)
+    assert Encoder.load("model").name == Encoder.load("./model").name == str(tmp_path / "model")
+    (tmp_path / MINILM).mkdir()
+    assert Encoder.load(MINILM).dim == 384, "a folder of the same name does not hide a packaged model"
