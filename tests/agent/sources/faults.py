@@ -158,6 +158,7 @@ def random_plan(number: int, chance: random.Random) -> Plan:
 async def run_plans(kind: SourceErrorKind, *, plans: int, every_seconds: float) -> tuple[list[Run], list[Call]]:
     """Start a plan every so often, wait for all."""
     chance = random.Random(kind)
+    random.seed(kind)  # the jitter of the guards
     books: list[Call] = []
     gates, store = Gates(), open_store("memory:")
     sources: dict[str, Cached] = {}
