@@ -214,8 +214,6 @@ def read_file(file: SourceFile, reader: Reader, *, tick: Tick = lambda _: None) 
                 end=to,
                 page=found.page(at),
             )
-    if not number:
-        raise ExtractError("it is empty")
 
 
 def _sections(found: Extracted, kind: str, title: str) -> Iterator[tuple[str, int, int]]:

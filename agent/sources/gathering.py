@@ -176,7 +176,7 @@ class Gathering:
         self._note(entry)
 
     def _read(self, file: SourceFile, reader: Reader, write: Write) -> Entry:
-        before, read_ns, why, sha256 = self._done, time_ns(), "", ""
+        first, before, read_ns, why, sha256 = self.rows, self._done, time_ns(), "", ""
         size, mtime_ns = _state(file.path)
         try:
             sha256 = _sha256(file.path)
@@ -187,6 +187,8 @@ class Gathering:
             why = str(error)
         except OSError as error:
             why = f"it cannot be opened: {error.strerror or error}"
+        if self.rows == first and not why:
+            why = "it is empty"
         self._tick(before + size - self._done)
         return Entry(
             name=file.name,
@@ -244,7 +246,7 @@ class Gathering:
     def _nothing(self) -> str:
         reasons = [f"{skip.name}: {skip.why}" for skip in self.skipped if skip.reason == "unreadable"]
         shown = "; ".join(reasons[:_SHOWN]) + ("; …" if len(reasons) > _SHOWN else "")
-        return f"there are no documents to index{f' ({shown})' if shown else ': every file is empty'}"
+        return f"there are no documents to index ({shown})"
 
 
 def _state(path: Path) -> tuple[int, int]:
