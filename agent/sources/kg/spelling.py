@@ -19,6 +19,7 @@ POSTINGS: Final = 60_000
 CANDIDATES: Final = 192
 """So many names are then compared letter by letter."""
 _END: Final = 0x0A
+_PARTS: Final = "FROM spelling WHERE id BETWEEN ? AND ?"
 
 Ids = NDArray[np.uint32]
 Grams = NDArray[np.uint64]
@@ -87,34 +88,36 @@ def alike(connection: sqlite3.Connection, folded: str, *, postings: int = POSTIN
     if not lists:
         return np.empty(0, dtype=np.uint32)
     together = np.sort(np.concatenate(lists))
-    starts = np.flatnonzero(np.diff(together, prepend=together[0] ^ np.uint32(1)))
-    shared = np.diff(starts, append=len(together))
+    starts = np.flatnonzero(np.concatenate(([True], together[1:] != together[:-1])))
+    shared = np.minimum(np.diff(starts, append=len(together)), 255).astype(np.uint8)
     if len(starts) > most:
-        least = np.partition(shared, len(shared) - most)[len(shared) - most]
-        keep = shared >= least
-        starts, shared = starts[keep], shared[keep]
-    order = np.argsort(-shared, kind="stable")[:most]
-    return together[starts[order]]
+        as_many = np.cumsum(np.bincount(shared, minlength=256)[::-1])[::-1]  # at n: names that share n or more
+        least = int(np.flatnonzero(as_many >= most).max())
+        more = np.flatnonzero(shared > least)
+        kept = np.concatenate((more, np.flatnonzero(shared == least)[: most - len(more)]))
+        starts, shared = starts[kept], shared[kept]
+    return together[starts[np.argsort(np.uint8(255) - shared, kind="stable")]]
 
 
 def _rarest(connection: sqlite3.Connection, grams: list[int], *, postings: int) -> list[Ids]:
     """The lists of the rarest grams, as many as may be read; at least the rarest one, cut."""
-    sizes: list[tuple[int, list[int]]] = []
+    sizes: list[tuple[int, int]] = []
     for gram in grams:
-        rows = connection.execute(
-            "SELECT id, length(names) FROM spelling WHERE id BETWEEN ? AND ?",
-            (gram << PART_BITS, (gram + 1 << PART_BITS) - 1),
-        ).fetchall()
-        if rows:
-            sizes.append((sum(size for _, size in rows) // 4, [row for row, _ in rows]))
-    sizes.sort()
+        (size,) = connection.execute(f"SELECT sum(length(names)) {_PARTS}", _parts_of(gram)).fetchone()
+        if size:
+            sizes.append((size // 4, gram))
     lists: list[Ids] = []
     left = postings
-    for size, rows in sizes:
+    for size, gram in sorted(sizes):
         if size > left and lists:
             break
-        for row in rows:
-            (names,) = connection.execute("SELECT names FROM spelling WHERE id = ?", (row,)).fetchone()
+        for (names,) in connection.execute(f"SELECT names {_PARTS}", _parts_of(gram)):
             lists.append(np.frombuffer(names, dtype="<u4")[: max(left, 0)])
-        left -= size
+            left -= len(lists[-1])
+            if left <= 0:
+                break
     return lists
+
+
+def _parts_of(gram: int) -> tuple[int, int]:
+    return gram << PART_BITS, (gram + 1 << PART_BITS) - 1
