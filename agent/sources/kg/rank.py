@@ -93,7 +93,7 @@ class _Scorer:
         own, other = relation
         same = sum(self._rarity(self._in[word]) for word in own & asked)
         kin = sum(self._rarity(self._kin_in[meaning]) for meaning in meanings(own - asked) & meanings(asked - own))
-        alias = sum(self._rarity(1) for _ in other & asked)
+        alias = self._rarity(1) if other & asked else 0.0  # once: some relations have thirty other names
         news = [len(_overlap(triple.news, asked)) for triple in group]
         unasked = len(own - asked) / (1 + len(own))
         fit = same + _KIN * (kin + alias) + _NEWS * max(news) - 0.1 * unasked
