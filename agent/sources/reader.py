@@ -46,7 +46,8 @@ class FileReader:
         Raises:
             ExtractError: it has no text that can be read, or reading it took too long.
         """
-        if self._worker is None:
+        if self._worker is None or self._worker.poll() is not None:
+            self.close()
             self._worker = _start(self._seconds)
         worker, started = self._worker, perf_counter()
         killer = threading.Timer(self._seconds, worker.kill)

@@ -1,5 +1,6 @@
 import os
 import signal
+import threading
 from pathlib import Path
 from time import perf_counter
 
@@ -41,15 +42,27 @@ def test_a_parser_that_hangs_is_killed(tmp_path: Path):
     assert perf_counter() - started < 4, "the worker ends itself only seconds later, should nobody do it"
 
 
-def test_a_worker_that_dies_is_told_and_another_one_takes_its_place(tmp_path: Path):
+def test_a_worker_that_died_between_two_files_is_replaced(tmp_path: Path):
     with FileReader() as files:
         files.read(page(tmp_path), "html")
         worker = files._worker  # pyright: ignore[reportPrivateUsage]
         assert worker is not None
         os.kill(worker.pid, signal.SIGKILL)
         worker.wait()
-        with pytest.raises(ExtractError, match="its reader died"):
-            files.read(page(tmp_path), "html")
+        assert files.read(page(tmp_path), "html").title == "Owls"
+
+
+def test_a_parser_that_takes_its_worker_down_costs_its_own_file_only(tmp_path: Path):
+    os.mkfifo(tmp_path / "hang.html")
+    with FileReader() as files:
+        files.read(page(tmp_path), "html")
+        worker = files._worker  # pyright: ignore[reportPrivateUsage]
+        assert worker is not None
+        crash = threading.Timer(0.1, worker.kill)
+        crash.start()
+        with pytest.raises(ExtractError, match=r"its reader died \(status -9\)"):
+            files.read(tmp_path / "hang.html", "html")
+        crash.join()
         assert files.read(page(tmp_path), "html").title == "Owls"
 
 
