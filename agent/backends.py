@@ -28,11 +28,14 @@ def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "
     Raises:
         SetupError: the cache is at no place that can be.
     """
+    import stamina
+
     from agent.sources.gate import Gates
     from agent.sources.http import make_client
     from agent.sources.owning import Owning
     from agent.sources.resilient import resilient
 
+    stamina.instrumentation.set_on_retry_hooks(())  # each retry is on the trace; none belongs on standard output
     client, store, gates = make_client(), _store(settings), Gates()
     pages = _pages(settings)
     made: dict[str, Source] = {}
