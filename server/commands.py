@@ -10,16 +10,13 @@ from rich.markup import escape
 from agent.cli.bench import bench_app
 from agent.cli.console import messages, output, print_json
 from agent.cli.options import (
-    BaseUrlOption,
     CheckpointOption,
     ConfigOption,
-    CorpusOption,
     JsonOption,
-    ModelOption,
+    Load,
     PolicyOption,
-    ProtocolOption,
-    SourcesOption,
     WorldOption,
+    with_agent_options,
 )
 from server.bench_retrieval import bench_retrieval
 
@@ -42,7 +39,7 @@ cairn serve --retrieval-only --corpus ./my-index --port 8001
 
 def register(app: typer.Typer) -> None:
     """Add `serve` to the root; `bench serve` stands in the benchmarks' own app."""
-    app.command("serve", epilog=_EXAMPLES)(serve)
+    app.command("serve", epilog=_EXAMPLES)(with_agent_options(serve))
 
 
 bench_app.command("retrieval")(bench_retrieval)
@@ -52,21 +49,13 @@ def serve(
     *,
     host: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Where to listen.  [default: 127.0.0.1]")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one.  [default: 8000]")] = None,
-    policy: PolicyOption = None,
-    model: ModelOption = None,
-    base_url: BaseUrlOption = None,
-    checkpoint: CheckpointOption = None,
-    protocol: ProtocolOption = None,
-    sources: SourcesOption = None,
-    corpus: CorpusOption = None,
-    world: WorldOption = None,
     insecure: Annotated[
         bool | None, typer.Option("--insecure", help="Serve other machines although no key is set.")
     ] = None,
     retrieval_only: Annotated[
         bool, typer.Option("--retrieval-only", help="Serve POST /retrieve alone; no policy is loaded.")
     ] = False,
-    config: ConfigOption = None,
+    load: Load,
 ) -> None:
     """Serve the agent in OpenAI's format, and a page to ask it on.
 
@@ -76,23 +65,9 @@ def serve(
     Only this machine is served, unless --host says otherwise; then a key is
     needed.
     """
-    from agent.settings import load_settings
     from server import launch
 
-    settings = load_settings(
-        config,
-        host=host,
-        port=port,
-        policy=policy,
-        model=model,
-        base_url=base_url,
-        checkpoint=checkpoint,
-        protocol=protocol,
-        sources=sources,
-        corpus=corpus,
-        world=world,
-        insecure=insecure,
-    )
+    settings = load(host=host, port=port, insecure=insecure)
     rules = launch.rules_of(settings)
     with launch.bind(settings.host, settings.port) as listener:
         made = launch.make_retriever(settings) if retrieval_only else launch.make_service(settings)

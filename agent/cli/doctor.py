@@ -8,17 +8,7 @@ import typer
 from rich.text import Text
 
 from agent.cli.console import messages, note, output, print_json, printable
-from agent.cli.options import (
-    BaseUrlOption,
-    CheckpointOption,
-    ConfigOption,
-    CorpusOption,
-    JsonOption,
-    ModelOption,
-    PolicyOption,
-    SourcesOption,
-    WorldOption,
-)
+from agent.cli.options import ConfigOption, JsonOption, Load, with_agent_options
 
 if TYPE_CHECKING:
     from agent.doctor import Check, Finding
@@ -28,18 +18,11 @@ _MARKS: Final = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗",
 
 def register(app: typer.Typer) -> None:
     """Add `doctor`."""
-    app.command("doctor")(doctor)
+    app.command("doctor")(with_agent_options(doctor))
 
 
 def doctor(
     *,
-    policy: PolicyOption = None,
-    model: ModelOption = None,
-    base_url: BaseUrlOption = None,
-    checkpoint: CheckpointOption = None,
-    sources: SourcesOption = None,
-    corpus: CorpusOption = None,
-    world: WorldOption = None,
     host: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Where the server would listen.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Its port.")] = None,
     probe: Annotated[
@@ -47,6 +30,7 @@ def doctor(
     ] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
+    load: Load,
 ) -> None:
     """Check every source, index, engine and place that is configured.
 
@@ -59,21 +43,9 @@ def doctor(
     """
     from agent.doctor import Finding, checks_of, paid_probes
     from agent.errors import SetupError
-    from agent.settings import load_settings
 
     try:
-        settings = load_settings(
-            config,
-            policy=policy,
-            model=model,
-            base_url=base_url,
-            checkpoint=checkpoint,
-            sources=sources,
-            corpus=corpus,
-            world=world,
-            host=host,
-            port=port,
-        )
+        settings = load(host=host, port=port)
     except SetupError as error:
         _tell([Finding("settings", "bad", str(error))], as_json=as_json)
         raise typer.Exit(1) from error

@@ -106,10 +106,14 @@ Load = Callable[..., "CairnSettings"]
 
 
 def with_agent_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the agent's options and --config; it takes `load` in their place, which reads the settings."""
+    """Give a command the agent's options and --config; it takes `load` in their place, which reads the settings.
+
+    A command that wants to know the settings file, too, takes `config`.
+    """
+    own = {name: parameter for name, parameter in inspect.signature(command).parameters.items() if name != "load"}
 
     def called(**given: Any) -> None:
-        config = given.pop("config")
+        config = given["config"] if "config" in own else given.pop("config")
         flags = {name: given.pop(name) for name in AGENT}
 
         def load(**more: Any) -> "CairnSettings":
@@ -119,12 +123,12 @@ def with_agent_options(command: Callable[..., None]) -> Callable[..., None]:
 
         command(**given, load=load)
 
-    own = [parameter for name, parameter in inspect.signature(command).parameters.items() if name != "load"]
     shared = {**AGENT, "config": ConfigOption}
     added = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
         for name, option in shared.items()
+        if name not in own
     ]
-    called.__signature__ = inspect.Signature([*own, *added])  # pyright: ignore[reportFunctionMemberAccess]
+    called.__signature__ = inspect.Signature([*own.values(), *added])  # pyright: ignore[reportFunctionMemberAccess]
     called.__name__, called.__doc__ = command.__name__, command.__doc__
     return called
