@@ -98,8 +98,7 @@ def fold(text: str) -> str:
     if text.isascii():
         return " ".join(text.lower().split())
     plain = text.casefold()
-    folded = _MARK.sub("", unicodedata.normalize("NFKD", plain)).translate(_LETTERS_APART)
-    folded = unicodedata.normalize("NFKC", folded).casefold()
+    folded = unicodedata.normalize("NFKD", plain).casefold().translate(_LETTERS_APART)
     return " ".join((_MARK.sub("", unicodedata.normalize("NFKD", folded)).strip() or plain).split())
 
 

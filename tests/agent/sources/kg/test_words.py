@@ -10,6 +10,11 @@ def test_folding_twice_changes_nothing(text: str):
     assert fold(fold(text)) == fold(text)
 
 
+def test_folding_any_letter_twice_changes_nothing():
+    letters = [chr(code) for code in range(0x20000) if not 0xD800 <= code < 0xE000]
+    assert [letter for letter in letters if fold(fold(letter)) != fold(letter)] == []
+
+
 @given(st.text())
 def test_a_folded_name_has_single_spaces_and_no_line_breaks(text: str):
     assert fold(text) == " ".join(fold(text).split())
