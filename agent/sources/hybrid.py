@@ -105,6 +105,7 @@ class HybridSource:
         if (dense is None) != (encoder is None) or (dense is None and not words):
             raise ValueError("dense search needs an index and an encoder; without it, search by words")
         self.name = corpus.name
+        self.card = corpus.card
         self._corpus, self._words, self._depth, self._reranked = corpus, words, depth, reranked
         self._meaning: MicroBatcher[tuple[str, int], Ranked] | None = None
         self._judge: MicroBatcher[Sequence[Pair], list[float]] | None = None

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from agent import __version__
 from agent.build import build_agent
+from agent.build_sources import uses_world
 from agent.errors import SetupError
 from agent.policies.base import Policy
 from agent.rollout import Agent
 from agent.settings import CairnSettings
 from agent.sources.corpus import CorpusSource
+from agent.sources.hybrid import HybridSource
 from agent.sources.questions import gold_found
 from agent.trace import Trace
 from agent.world import World, load_world
@@ -136,10 +138,8 @@ class Evaluation:
         }
         if agent is None:
             return described
-        corpus = agent.sources.get("all")
-        searched = f"corpus {corpus.card.sha256}" if isinstance(corpus, CorpusSource) else f"world {settings.world}"
         return described | {
-            "searched": searched,
+            "searched": _searched(settings, agent),
             "sources": ",".join(agent.sources),
             "protocol": f"{agent.protocol.name} {agent.protocol.version}",
             "policy": agent.policy.name,
@@ -182,3 +182,14 @@ def _first_passages(world: World, questions: Sequence[Question]) -> list[Result]
         )
         for question in questions
     ]
+
+
+def _searched(settings: CairnSettings, agent: Agent) -> str:
+    """What answered the searches, exactly enough to tell two runs apart; of the live web nobody can."""
+    if uses_world(settings):
+        return f"world {settings.world}"
+    corpora = {s.card.sha256 for s in agent.sources.values() if isinstance(s, CorpusSource | HybridSource)}
+    parts = [f"corpus {sha256}" for sha256 in sorted(corpora)]
+    parts += [f"graph {settings.kg}"] if settings.kg else []
+    parts += ["live"] if settings.is_live else []
+    return ", ".join([*parts, *settings.plugins])
