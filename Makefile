@@ -44,6 +44,8 @@ format: $(DEV)/.installed  ## Put the code into its form.
 bench: $(DEV)/.installed  ## Run the benchmarks, print their tables and keep them in docs/bench.
 	$(BIN)/cairn bench executor --write
 	$(BIN)/cairn bench serve --write
+	$(BIN)/cairn bench retrieval --write
+	$(BIN)/cairn bench kg --write
 
 picture: $(DEV)/.installed  ## Draw docs/trace.svg anew from a real rollout.
 	$(BIN)/python docs/make_trace_svg.py docs/trace.svg
