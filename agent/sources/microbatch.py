@@ -1,4 +1,4 @@
-"""Requests that wait at the same time, done in one call by one worker thread: for any number of event loops.
+"""Requests that wait at the same time, done in one call by a worker thread: for any number of event loops.
 
 No timer holds anything back: while one call runs, the next one's requests gather.
 """
@@ -31,14 +31,16 @@ class MicroBatcher(Generic[Asked, Found]):
         name: str,
         together: int = TOGETHER,
         waiting: int = WAITING,
+        workers: int = 1,
     ) -> None:
         """Offer `work`.
 
         Args:
-            work: gives one result for each request, in their order; it runs in one thread, one call at a time.
+            work: gives one result for each request, in their order; each worker calls it, one call at a time.
             name: for the thread and in errors.
             together: requests of one call at most.
             waiting: requests that may wait.
+            workers: threads.
         """
         self._work = work
         self._name = name
@@ -47,7 +49,8 @@ class MicroBatcher(Generic[Asked, Found]):
         self._queue: deque[tuple[Asked, Future[Found]]] = deque()
         self._changed = threading.Condition()
         self._closed = False
-        self._thread: threading.Thread | None = None
+        self._workers = workers
+        self._threads: list[threading.Thread] = []
         self.calls = 0
         """How often `work` was called."""
 
@@ -65,17 +68,17 @@ class MicroBatcher(Generic[Asked, Found]):
         return await asyncio.wrap_future(self.submit(asked))
 
     async def aclose(self) -> None:
-        """Turn away who waits, and end the thread when its call is done."""
+        """Turn away who waits, and end the threads when their calls are done."""
         with self._changed:
             self._closed = True
             left = list(self._queue)
             self._queue.clear()
-            self._changed.notify()
+            self._changed.notify_all()
         for _, future in left:
             if future.set_running_or_notify_cancel():
                 future.set_exception(SourceError(f"{self._name} is closed"))
-        if self._thread is not None:
-            await asyncio.to_thread(self._thread.join)
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
 
     def submit(self, asked: Asked) -> "Future[Found]":
         """The same as a future, for who does something else meanwhile; whoever leaves it cancels it.
@@ -90,9 +93,10 @@ class MicroBatcher(Generic[Asked, Found]):
             if len(self._queue) >= self._most:
                 why = f"{self._name} is busy: {self._most} queries wait already; ask again in a moment"
                 raise SourceError(why, kind="rate", retry_after=1.0)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=f"cairn-{self._name}", daemon=True)
-                self._thread.start()
+            while len(self._threads) < self._workers:
+                name = f"cairn-{self._name}-{len(self._threads)}"
+                self._threads.append(threading.Thread(target=self._run, name=name, daemon=True))
+                self._threads[-1].start()
             self._queue.append((asked, future))
             self._changed.notify()
         return future

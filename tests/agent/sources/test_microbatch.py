@@ -154,7 +154,7 @@ def test_closing_turns_away_who_waits_and_ends_the_thread():
             work.go.set()
             await closing
             assert await tasks[0] == 0, "what had begun is finished"
-            assert "cairn-work" not in {thread.name for thread in threading.enumerate()}
+            assert not any(thread.name.startswith("cairn-work") for thread in threading.enumerate())
             with pytest.raises(SourceError, match="closed"):
                 await batcher.ask(2)
 
@@ -171,3 +171,25 @@ def test_one_batcher_serves_event_loops_one_after_the_other():
 
     assert [asyncio.run(ask(1)), asyncio.run(ask(2))] == [2, 4]
     asyncio.run(batcher.aclose())
+
+
+def test_several_workers_do_calls_at_the_same_time():
+    async def run() -> None:
+        async with asyncio.timeout(10):
+            work = Meeting(parties=2)
+            batcher = MicroBatcher(work, name="work", together=1, workers=2)
+            assert await asyncio.gather(batcher.ask(1), batcher.ask(2)) == [2, 4]
+            await batcher.aclose()
+
+    asyncio.run(run())
+
+
+class Meeting:
+    """Doubles numbers, once as many calls run at the same time as were announced."""
+
+    def __init__(self, parties: int) -> None:
+        self._all = threading.Barrier(parties)
+
+    def __call__(self, asked: Sequence[int]) -> list[int]:
+        self._all.wait(5)
+        return [2 * number for number in asked]
