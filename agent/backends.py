@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     import httpx2
 
     from agent.sources.base import Source
+    from agent.sources.care.resilient import Backend
+    from agent.sources.care.store import Store
     from agent.sources.limits import Limits
-    from agent.sources.resilient import Backend
-    from agent.sources.store import Store
 
 PAGES: Final = Path("~/.cache/cairn/pages.sqlite")
 """Answers of pages, kept as long as they allow."""
@@ -30,10 +30,10 @@ def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "
     """
     import stamina
 
-    from agent.sources.gate import Gates
+    from agent.sources.care.gate import Gates
+    from agent.sources.care.resilient import resilient
     from agent.sources.http import make_client
     from agent.sources.owning import Owning
-    from agent.sources.resilient import resilient
 
     stamina.instrumentation.set_on_retry_hooks(())  # each retry is on the trace; none belongs on standard output
     client, store, gates = make_client(), _store(settings), Gates()
@@ -111,7 +111,7 @@ def _limits(settings: CairnSettings, backend: "Backend") -> "Limits":
 def _store(settings: CairnSettings) -> "Store | None":
     if not settings.cache:
         return None
-    from agent.sources.store import open_store
+    from agent.sources.care.store import open_store
 
     try:
         return open_store(settings.cache)

@@ -14,7 +14,7 @@ from agent.sources.plugins import BUILT_IN
 if TYPE_CHECKING:
     import httpx2
 
-    from agent.sources.resilient import Backend
+    from agent.sources.care.resilient import Backend
 
 _OPEN: Final = {"arxiv": "arxiv", "wiki": "mediawiki", "kg": "wikidata"}
 """Sources whose one back end needs no key."""

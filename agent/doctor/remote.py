@@ -15,7 +15,7 @@ from agent.sources.base import ask, credits_of
 if TYPE_CHECKING:
     import httpx2
 
-    from agent.sources.resilient import Backend
+    from agent.sources.care.resilient import Backend
 
 QUERY: Final = "Ada Lovelace"
 LOW: Final = 0.05

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from agent.sources.base import Source
-from agent.sources.cached import Cached
-from agent.sources.fallback import Fallback
-from agent.sources.gate import Gates
-from agent.sources.guard import Guarded
+from agent.sources.care.cached import Cached
+from agent.sources.care.fallback import Fallback
+from agent.sources.care.gate import Gates
+from agent.sources.care.guard import Guarded
+from agent.sources.care.store import Store
 from agent.sources.limits import Limits
-from agent.sources.store import Store
 
 
 class Backend(Source, Protocol):

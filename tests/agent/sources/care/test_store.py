@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent.sources.base import ask
-from agent.sources.cached import Cached
+from agent.sources.care.cached import Cached
+from agent.sources.care.store import OPENING_SECONDS, Store, open_store
 from agent.sources.limits import Limits
-from agent.sources.store import OPENING_SECONDS, Store, open_store
-from tests.agent.sources.backends import Scripted, passage
+from tests.agent.sources.care.backends import Scripted, passage
 from tests.virtual_clock import run as run_virtually
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def test_a_folder_that_cannot_be_made_is_said_once_and_breaks_no_search(
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     with caplog.at_level(logging.WARNING):
         assert asyncio.run(twice(open_store(tmp_path / "file" / "cache"))) == ["", ""]
-    assert [r.name for r in caplog.records] == ["agent.sources.store"]
+    assert [r.name for r in caplog.records] == ["agent.sources.care.store"]
     assert "searches go on without it" in caplog.text
 
 
@@ -223,7 +223,7 @@ def test_a_redis_that_dies_breaks_no_search(redis: RedisServer, caplog: pytest.L
 
     with caplog.at_level(logging.WARNING, logger="agent"):
         asyncio.run(main())
-    assert len([r for r in caplog.records if r.name == "agent.sources.store"]) == 1
+    assert len([r for r in caplog.records if r.name == "agent.sources.care.store"]) == 1
 
 
 sprung: list[str] = []

@@ -13,13 +13,13 @@ from agent.evidence import Passage
 from agent.execute import execute
 from agent.plan import Filter, Node, Plan
 from agent.sources.base import Hits, close_sources
-from agent.sources.cached import Cached
-from agent.sources.gate import Gates
+from agent.sources.care.cached import Cached
+from agent.sources.care.gate import Gates
+from agent.sources.care.resilient import resilient
+from agent.sources.care.store import open_store
 from agent.sources.limits import Limits
-from agent.sources.resilient import resilient
-from agent.sources.store import open_store
 from agent.trace import Searched, SearchFailed
-from tests.agent.sources.backends import HANG
+from tests.agent.sources.care.backends import HANG
 from tests.virtual_clock import now
 
 Step = Searched | SearchFailed

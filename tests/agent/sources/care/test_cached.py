@@ -5,12 +5,12 @@ import pytest
 from agent.errors import Failure, SourceError, SourceErrorKind
 from agent.plan import Filter
 from agent.sources.base import Hits, ask, credits_of
-from agent.sources.cached import EMPTY_SECONDS, Cached
-from agent.sources.fallback import Fallback
-from agent.sources.guard import Guarded
+from agent.sources.care.cached import EMPTY_SECONDS, Cached
+from agent.sources.care.fallback import Fallback
+from agent.sources.care.guard import Guarded
+from agent.sources.care.store import Store, open_store
 from agent.sources.limits import Limits
-from agent.sources.store import Store, open_store
-from tests.agent.sources.backends import HANG, Scripted, error, passage
+from tests.agent.sources.care.backends import HANG, Scripted, error, passage
 from tests.virtual_clock import now, run
 
 LIMITS = Limits(keep_seconds=3600, stale_seconds=7200)

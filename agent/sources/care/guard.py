@@ -22,9 +22,9 @@ import stamina
 from agent.errors import Failure, SourceError
 from agent.plan import Filter
 from agent.sources.base import Closable, Hits, Source, ask, credits_of
-from agent.sources.breaker import Turn
+from agent.sources.care.breaker import Turn
+from agent.sources.care.gate import LONGEST_SECONDS, Gate, NotAsked
 from agent.sources.deadline import time_left
-from agent.sources.gate import LONGEST_SECONDS, Gate, NotAsked
 from agent.sources.limits import Limits
 
 AGAIN: Final = frozenset({"rate", "upstream", "timeout"})

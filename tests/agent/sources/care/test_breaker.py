@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.sources.breaker import Breaker, Turn
+from agent.sources.care.breaker import Breaker, Turn
 
 
 def fail(breaker: Breaker, now: float, *, times: int = 1) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from agent.errors import Failure, SourceErrorKind
 from agent.trace import Searched
-from tests.agent.sources.backends import most_in_window
-from tests.agent.sources.faults import BACKENDS, DEAD, SECONDS, Call, Run, Step, run_plans
+from tests.agent.sources.care.backends import most_in_window
+from tests.agent.sources.care.faults import BACKENDS, DEAD, SECONDS, Call, Run, Step, run_plans
 from tests.virtual_clock import run
 
 PLANS = 1000

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from aiolimiter import AsyncLimiter
 
 from agent.errors import SourceError
-from agent.sources.breaker import Breaker, Turn
+from agent.sources.care.breaker import Breaker, Turn
 from agent.sources.deadline import spoken, time_left
 from agent.sources.limits import Limits
 

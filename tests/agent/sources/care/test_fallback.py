@@ -2,10 +2,10 @@ import pytest
 
 from agent.errors import SourceError, SourceErrorKind
 from agent.sources.base import Hits, ask
-from agent.sources.fallback import Fallback
-from agent.sources.guard import Guarded
+from agent.sources.care.fallback import Fallback
+from agent.sources.care.guard import Guarded
 from agent.sources.limits import Limits
-from tests.agent.sources.backends import HANG, Scripted, error, passage
+from tests.agent.sources.care.backends import HANG, Scripted, error, passage
 from tests.virtual_clock import now, run
 
 

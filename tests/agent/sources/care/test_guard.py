@@ -5,10 +5,10 @@ import pytest
 
 from agent.errors import SourceError, SourceErrorKind
 from agent.sources.base import Hits, ask
-from agent.sources.gate import Gate, bucket
-from agent.sources.guard import AUTH_SECONDS, QUOTA_SECONDS, Guarded
+from agent.sources.care.gate import Gate, bucket
+from agent.sources.care.guard import AUTH_SECONDS, QUOTA_SECONDS, Guarded
 from agent.sources.limits import Limits
-from tests.agent.sources.backends import HANG, Scripted, error, most_in_window, passage
+from tests.agent.sources.care.backends import HANG, Scripted, error, most_in_window, passage
 from tests.virtual_clock import now, run
 
 QUICK = Limits(requests=1000, concurrency=1000, wait_seconds=1)

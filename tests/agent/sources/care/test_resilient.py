@@ -7,11 +7,11 @@ import pytest
 
 from agent.errors import SourceError
 from agent.sources.base import ask, credits_of
-from agent.sources.gate import Gates
+from agent.sources.care.gate import Gates
+from agent.sources.care.resilient import resilient
+from agent.sources.care.store import open_store
 from agent.sources.limits import Limits
-from agent.sources.resilient import resilient
-from agent.sources.store import open_store
-from tests.agent.sources.backends import HANG, Scripted, error, most_in_window, passage
+from tests.agent.sources.care.backends import HANG, Scripted, error, most_in_window, passage
 from tests.virtual_clock import now, run
 
 POLITE = Limits(requests=1, per_seconds=3, concurrency=1)

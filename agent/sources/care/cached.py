@@ -23,9 +23,9 @@ from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Closable, Hits, Source, credits_of
+from agent.sources.care.store import Store
 from agent.sources.deadline import spoken, time_left, within
 from agent.sources.limits import Limits
-from agent.sources.store import Store
 
 VERSION: Final = 1
 """Of an entry: one of another version is not there."""
