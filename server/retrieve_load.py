@@ -225,6 +225,8 @@ def _address(pipe: Connection) -> str:
 
 
 def _serve(kind: Kind, index: Path, mode: Mode, pipe: Connection) -> None:
+    import signal
+
     import uvicorn
 
     from agent.sources.hybrid import open_corpus
@@ -241,8 +243,14 @@ def _serve(kind: Kind, index: Path, mode: Mode, pipe: Connection) -> None:
     except (AgentError, OSError) as error:
         pipe.send(SetupError(str(error)))
         return
+    signal.signal(signal.SIGTERM, _leave)
     pipe.send(launch.address_of(listener))
     asyncio.run(server.serve(sockets=[listener]))
+
+
+def _leave(number: int, frame: object) -> None:
+    """End as a process that was not killed, so that libraries give back what they hold."""
+    raise SystemExit(0)
 
 
 def plain_app(search: "Callable[[str, int], Sequence[Passage]]") -> "FastAPI":

@@ -26,7 +26,8 @@ Ranked = Sequence[tuple[int, float]]
 
 RANK_CONSTANT: Final = 10
 """Smaller than the usual 60, which was chosen for many deep lists: with two lists and ten passages to show, what one of
-them is sure of must not lose against what both find somewhere. From 1 to 20 it hardly matters; see docs/log.md."""
+them is sure of must not lose against what both find somewhere. Mean all-gold@10 of `cairn bench retrieval`, with equal
+weights: 0.559 at 1, 0.558 at 5, 0.559 at 10, 0.549 at 20, 0.534 at 60 (BM25 alone 0.495, dense alone 0.491)."""
 DEPTH: Final = 100
 """Rows that each part gives to the fusion."""
 RERANKED: Final = 30
