@@ -106,7 +106,7 @@ def _own_sources(settings: CairnSettings) -> "dict[str, Source]":
     """What the user brought: documents, a graph, plug-ins."""
     own: dict[str, Source] = {}
     if settings.corpus is not None:
-        from agent.sources.hybrid import open_corpus
+        from agent.sources.corpus.hybrid import open_corpus
 
         own["corpus"] = open_corpus(settings.corpus, mode=settings.retrieval, rerank=settings.rerank or None)
     if settings.kg is not None:

@@ -229,7 +229,7 @@ def _serve(kind: Kind, index: Path, mode: Mode, pipe: Connection) -> None:
 
     import uvicorn
 
-    from agent.sources.hybrid import open_corpus
+    from agent.sources.corpus.hybrid import open_corpus
     from server import launch
     from server.retrieve import Retriever
 
@@ -271,10 +271,10 @@ def plain_app(search: "Callable[[str, int], Sequence[Passage]]") -> "FastAPI":
 
 def plain_search(index: Path, mode: Mode) -> "Callable[[str, int], Sequence[Passage]]":
     """The same search as ours, for one query at a time, encoded by the library's own `encode` in the same precision."""
-    from agent.sources.corpus import CorpusSource
-    from agent.sources.dense import DENSE, DenseIndex
+    from agent.sources.corpus.dense import DENSE, DenseIndex
+    from agent.sources.corpus.hybrid import DEPTH, fuse_rows
+    from agent.sources.corpus.source import CorpusSource
     from agent.sources.filters import Wanted
-    from agent.sources.hybrid import DEPTH, fuse_rows
 
     corpus = CorpusSource(index)
     if mode == "bm25":

@@ -17,15 +17,15 @@ from agent.bench.phrasings import phrasings
 from agent.errors import SetupError
 from agent.evidence import Passage
 from agent.sources.base import Source
-from agent.sources.corpus import CorpusSource, update_index
-from agent.sources.dense import DENSE, DenseIndex
-from agent.sources.encoder import Encoder
+from agent.sources.corpus.build import Dense
+from agent.sources.corpus.dense import DENSE, DenseIndex
+from agent.sources.corpus.encoder import Encoder
+from agent.sources.corpus.folder import INDEX, Card
+from agent.sources.corpus.hybrid import HybridSource
+from agent.sources.corpus.rerank import Reranker
+from agent.sources.corpus.source import CorpusSource, update_index
 from agent.sources.fuse import fuse
-from agent.sources.hybrid import HybridSource
-from agent.sources.index_build import Dense
-from agent.sources.index_folder import INDEX, Card
 from agent.sources.questions import Question, gold_found, read_questions
-from agent.sources.rerank import Reranker
 
 SETS: Final = (
     "qa_2wiki_train500",

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from agent.evidence import Passage
     from agent.sources.base import Source
-    from agent.sources.documents import Skipped
-    from agent.sources.index_build import Dense, Outcome
+    from agent.sources.corpus.build import Dense, Outcome
+    from agent.sources.corpus.documents import Skipped
     from agent.sources.questions import Question
 
 Ann = Literal["flat", "hnsw", "ivf-sq8", "ivf-pq"]
@@ -73,7 +73,7 @@ def build(
     Example: cairn index build notes/ --out my-index --dense intfloat/e5-small-v2
     """
     from agent.cli.progress import Stages
-    from agent.sources.index_build import update_index
+    from agent.sources.corpus.build import update_index
 
     wanted = _dense(out, dense, ann)
     with Stages(_UNITS) as stages:
@@ -96,8 +96,8 @@ def build(
 def _dense(out: Path, model: str | None, ann: Ann | None) -> "Dense | None":
     """What the flags ask for; where they say nothing, what the index that is there has."""
     from agent.errors import CorpusError
-    from agent.sources.index_build import Dense
-    from agent.sources.index_folder import read_card
+    from agent.sources.corpus.build import Dense
+    from agent.sources.corpus.folder import read_card
 
     if model is None:
         try:
@@ -250,8 +250,8 @@ def _table(figures: dict[str, float], title: str) -> "Table":
 
 
 def _open(folder: Path, mode: Mode) -> "Source":
-    from agent.sources.corpus import read_card
-    from agent.sources.hybrid import open_corpus
+    from agent.sources.corpus.hybrid import open_corpus
+    from agent.sources.corpus.source import read_card
 
     read_card(folder)  # what is no index is refused, not made one
     return open_corpus(folder, mode=mode)

@@ -69,9 +69,9 @@ async def check_world(settings: CairnSettings) -> Verdict:
 
 async def check_corpus(settings: CairnSettings) -> Verdict:
     """An index is opened with its models and asked; documents are only counted: to index them may take long."""
-    from agent.sources.documents import find_files
-    from agent.sources.hybrid import open_corpus
-    from agent.sources.index_folder import CARD
+    from agent.sources.corpus.documents import find_files
+    from agent.sources.corpus.folder import CARD
+    from agent.sources.corpus.hybrid import open_corpus
 
     path = settings.corpus
     assert path is not None, "only a corpus that is set is checked"
@@ -181,7 +181,7 @@ async def check_disk(settings: CairnSettings) -> Verdict:
 
 def _room(cache: str) -> dict[Path, int]:
     """Free bytes by folder."""
-    from agent.sources.corpus import CACHE
+    from agent.sources.corpus.source import CACHE
 
     places = {CACHE, Path.cwd()}
     if cache and "://" not in cache:

@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from agent.errors import CorpusError
-from agent.sources.documents import line_problem
+from agent.sources.corpus.documents import line_problem
 
 _MEND = 'each line must be one object like {"id": "…", "question": "…", "answers": ["…"]}'
 

@@ -12,7 +12,7 @@ from agent.errors import AgentError, CheckpointError, SetupError
 from agent.policies.scripted import ScriptedPolicy
 from agent.settings import BudgetSettings, CairnSettings
 from agent.sources.base import Source
-from agent.sources.corpus import build_index
+from agent.sources.corpus.source import build_index
 
 ENDPOINT = CairnSettings(policy="openai", base_url="http://127.0.0.1:1/v1", model="m")
 

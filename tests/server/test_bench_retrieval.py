@@ -9,11 +9,11 @@ import pytest
 
 from agent.bench.retrieval import METRICS, IndexFigures, Interval, Quality, SetFigures
 from agent.errors import SetupError
-from agent.sources.corpus import build_index
-from agent.sources.index_build import Dense
+from agent.sources.corpus.build import Dense
+from agent.sources.corpus.source import build_index
 from server.bench_retrieval import report, tables
 from server.retrieve_load import Load, Speed, measure_speed, plain_app, plain_search
-from tests.agent.sources.encoding import MINILM, needs_model
+from tests.agent.sources.corpus.encoding import MINILM, needs_model
 
 TOPICS = ["glaciers", "bread", "violins", "harbours", "volcanoes", "chess", "orchids", "comets"]
 
@@ -51,7 +51,7 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path):
 @needs_model
 @pytest.mark.parametrize("mode", ["bm25", "dense", "hybrid"])
 def test_the_plain_server_gives_the_same_documents_as_ours(tmp_path: Path, mode: str):
-    from agent.sources.hybrid import open_corpus
+    from agent.sources.corpus.hybrid import open_corpus
 
     assert mode in ("bm25", "dense", "hybrid")
     index = index_of(tmp_path, dense=True)

@@ -15,8 +15,8 @@ from agent.errors import SetupError
 from agent.policies.base import Policy
 from agent.rollout import Agent
 from agent.settings import CairnSettings
-from agent.sources.corpus import CorpusSource
-from agent.sources.hybrid import HybridSource
+from agent.sources.corpus.hybrid import HybridSource
+from agent.sources.corpus.source import CorpusSource
 from agent.sources.questions import gold_found
 from agent.trace import Trace
 from agent.world import World, load_world

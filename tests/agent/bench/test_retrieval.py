@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent.bench.phrasings import keywords, phrasings
 from agent.bench.retrieval import METRICS, interval, measure, scores_of
 from agent.errors import SetupError
-from tests.agent.sources.encoding import MINILM, needs_model
+from tests.agent.sources.corpus.encoding import MINILM, needs_model
 
 
 def test_the_metrics_are_those_that_one_counts_by_hand():

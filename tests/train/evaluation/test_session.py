@@ -44,7 +44,7 @@ class Asked:
 
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
-    from agent.sources.corpus import build_index
+    from agent.sources.corpus.source import build_index
 
     build_index([write(tmp_path / "documents.jsonl", DOCUMENTS)], tmp_path / "index")
     return tmp_path / "index"

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.sources.split import PASSAGE_CHARS, split_markdown, split_page, split_text
+from agent.sources.corpus.split import PASSAGE_CHARS, split_markdown, split_page, split_text
 
 MARKDOWN = """Before all.
 

@@ -9,8 +9,8 @@ from queue import LifoQueue
 from types import TracebackType
 from typing import Final, Self
 
-from agent.sources.extract import Extracted
-from agent.sources.reader import FileReader
+from agent.sources.corpus.extract import Extracted
+from agent.sources.corpus.reader import FileReader
 
 MOST_WORKERS: Final = 8
 """Each one holds an extraction library in memory."""

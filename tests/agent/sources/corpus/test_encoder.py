@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from agent.errors import SetupError
-from agent.sources.encoder import Encoder, prefixes, resolve
-from agent.sources.libraries import need
-from tests.agent.sources.encoding import MINILM, needs_model, tiny_encoder
+from agent.sources.corpus.encoder import Encoder, prefixes, resolve
+from agent.sources.corpus.libraries import need
+from tests.agent.sources.corpus.encoding import MINILM, needs_model, tiny_encoder
 
 TEXTS = ["The film Aurora Falls was directed by Lina Orr.", "Bread is baked from flour, water and salt.", "Rain."]
 

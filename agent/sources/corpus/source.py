@@ -15,11 +15,11 @@ from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Hits
 from agent.sources.bm25 import Bm25Index
-from agent.sources.documents import Document
+from agent.sources.corpus.build import Outcome, build_index, update_index
+from agent.sources.corpus.documents import Document
+from agent.sources.corpus.folder import CARD, FORMAT, INDEX, OFFSETS, RECORDS, Card, read_card
+from agent.sources.corpus.records import Records
 from agent.sources.filters import Wanted, read_filters, unhonoured
-from agent.sources.index_build import Outcome, build_index, update_index
-from agent.sources.index_folder import CARD, FORMAT, INDEX, OFFSETS, RECORDS, Card, read_card
-from agent.sources.records import Records
 
 __all__ = ["CARD", "Card", "CorpusSource", "Outcome", "build_index", "cached_index", "read_card", "update_index"]
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from agent.sources.encoder import Encoder
-from agent.sources.libraries import need
-from agent.sources.traced import traced
-from tests.agent.sources.encoding import MINILM, needs_model
+from agent.sources.corpus.encoder import Encoder
+from agent.sources.corpus.libraries import need
+from agent.sources.corpus.traced import traced
+from tests.agent.sources.corpus.encoding import MINILM, needs_model
 
 pytestmark = needs_model
 

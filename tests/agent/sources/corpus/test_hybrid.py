@@ -12,13 +12,13 @@ from agent.errors import CorpusError, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Hits, Source
-from agent.sources.corpus import CorpusSource, build_index
-from agent.sources.dense import DENSE, DenseIndex, build_dense
-from agent.sources.encoder import Encoder
-from agent.sources.hybrid import HybridSource, fuse_rows, open_corpus
-from agent.sources.index_build import Dense
-from agent.sources.rerank import Pair, Reranker
-from tests.agent.sources.encoding import MINILM, WordEncoder, needs_faiss, needs_model, tiny_cross_encoder
+from agent.sources.corpus.build import Dense
+from agent.sources.corpus.dense import DENSE, DenseIndex, build_dense
+from agent.sources.corpus.encoder import Encoder
+from agent.sources.corpus.hybrid import HybridSource, fuse_rows, open_corpus
+from agent.sources.corpus.rerank import Pair, Reranker
+from agent.sources.corpus.source import CorpusSource, build_index
+from tests.agent.sources.corpus.encoding import MINILM, WordEncoder, needs_faiss, needs_model, tiny_cross_encoder
 
 pytestmark = needs_faiss
 T = TypeVar("T")

@@ -14,9 +14,9 @@ from typing import Final, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from agent.errors import CorpusError
-from agent.sources.extract import Extracted, ExtractError, decode
-from agent.sources.reader import MAX_BYTES
-from agent.sources.split import split_markdown, split_page, split_text
+from agent.sources.corpus.extract import Extracted, ExtractError, decode
+from agent.sources.corpus.reader import MAX_BYTES
+from agent.sources.corpus.split import split_markdown, split_page, split_text
 
 SUFFIXES: Final = {
     ".jsonl": "lines",

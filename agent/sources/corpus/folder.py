@@ -25,9 +25,9 @@ from pydantic import BaseModel
 from agent.errors import CorpusError
 from agent.evidence import Frozen
 from agent.sources.bm25 import K1, B
-from agent.sources.dense import DenseCard
-from agent.sources.documents import READING, RECORD_CHARS
-from agent.sources.split import PASSAGE_CHARS
+from agent.sources.corpus.dense import DenseCard
+from agent.sources.corpus.documents import READING, RECORD_CHARS
+from agent.sources.corpus.split import PASSAGE_CHARS
 
 CARD: Final = "index.json"
 RECORDS: Final = "documents.jsonl"

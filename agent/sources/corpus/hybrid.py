@@ -13,12 +13,12 @@ from agent.errors import CorpusError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Hits, Source
-from agent.sources.corpus import CACHE, THREAD_ROWS, CorpusSource
-from agent.sources.dense import DENSE, DenseIndex, QueryEncoder, passage_text
-from agent.sources.encoder import Encoder
+from agent.sources.corpus.dense import DENSE, DenseIndex, QueryEncoder, passage_text
+from agent.sources.corpus.encoder import Encoder
+from agent.sources.corpus.rerank import Pair, Reranker
+from agent.sources.corpus.source import CACHE, THREAD_ROWS, CorpusSource
 from agent.sources.filters import Wanted
 from agent.sources.microbatch import MicroBatcher
-from agent.sources.rerank import Pair, Reranker
 
 Mode = Literal["auto", "bm25", "dense", "hybrid"]
 Ranked = Sequence[tuple[int, float]]

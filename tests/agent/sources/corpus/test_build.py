@@ -10,10 +10,10 @@ from time import time_ns
 import pytest
 
 from agent.errors import CorpusError, SetupError
-from agent.sources.corpus import CorpusSource, build_index, read_card, update_index
-from agent.sources.index_build import Dense, Outcome
-from agent.sources.index_folder import locked, read_entries
-from tests.agent.sources.files import make_pdf
+from agent.sources.corpus.build import Dense, Outcome
+from agent.sources.corpus.folder import locked, read_entries
+from agent.sources.corpus.source import CorpusSource, build_index, read_card, update_index
+from tests.agent.sources.corpus.files import make_pdf
 
 LONG_AGO = time_ns() - 10**12
 
@@ -259,7 +259,7 @@ def test_a_second_build_of_the_same_index_refuses(notes: Path, tmp_path: Path):
 BUILD = """
 import sys
 from pathlib import Path
-from agent.sources.corpus import build_index
+from agent.sources.corpus.source import build_index
 
 def told(stage, done, total):
     print(stage, flush=True)
@@ -313,7 +313,7 @@ def test_readers_find_an_index_at_every_moment_of_many_builds(notes: Path, tmp_p
 MANY = """
 import sys
 from pathlib import Path
-from agent.sources.corpus import build_index
+from agent.sources.corpus.source import build_index
 
 notes, index = map(Path, sys.argv[1:])
 for turn in range(60):
@@ -326,7 +326,7 @@ DENSE = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from agent.sources.index_build import Dense, build_index
+from agent.sources.corpus.build import Dense, build_index
 
 class Letters:
     name = fingerprint = "letters"

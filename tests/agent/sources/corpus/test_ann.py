@@ -7,10 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from agent.errors import CorpusError, SetupError
-from agent.sources import ann
-from agent.sources.ann import FILE, Ann, Kind, Shape, kind_for, recall, shape_for, tuned
-from agent.sources.vectors import VECTORS
-from tests.agent.sources.encoding import clustered, needs_faiss
+from agent.sources.corpus import ann
+from agent.sources.corpus.ann import FILE, Ann, Kind, Shape, kind_for, recall, shape_for, tuned
+from agent.sources.corpus.vectors import VECTORS
+from tests.agent.sources.corpus.encoding import clustered, needs_faiss
 
 pytestmark = needs_faiss
 KINDS: tuple[Kind, ...] = ("flat", "hnsw", "ivf-sq8", "ivf-pq")

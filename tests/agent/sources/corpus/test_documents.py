@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from agent.errors import CorpusError
-from agent.sources.documents import RECORD_CHARS, Document, find_files, read_file
-from agent.sources.extract import ExtractError
-from agent.sources.reader import FileReader
-from tests.agent.sources.files import make_pdf
+from agent.sources.corpus.documents import RECORD_CHARS, Document, find_files, read_file
+from agent.sources.corpus.extract import ExtractError
+from agent.sources.corpus.reader import FileReader
+from tests.agent.sources.corpus.files import make_pdf
 
 
 def write(path: Path, *lines: object) -> Path:

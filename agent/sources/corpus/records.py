@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
-from agent.sources.documents import Document
+from agent.sources.corpus.documents import Document
 
 
 class Records:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from agent.errors import CorpusError, SetupError
 from agent.evidence import Frozen
-from agent.sources.libraries import need
-from agent.sources.vectors import exact_vectors
+from agent.sources.corpus.libraries import need
+from agent.sources.corpus.vectors import exact_vectors
 
 Kind = Literal["flat", "hnsw", "ivf-sq8", "ivf-pq"]
 Rows = NDArray[np.int64]

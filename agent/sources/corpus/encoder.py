@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.errors import SetupError
-from agent.sources.libraries import need
-from agent.sources.traced import traced
+from agent.sources.corpus.libraries import need
+from agent.sources.corpus.traced import traced
 
 Vectors = NDArray[np.float32]
 """One row a text, of length 1: the inner product of two rows is their cosine."""

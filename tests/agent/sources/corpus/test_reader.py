@@ -6,9 +6,9 @@ from time import perf_counter
 
 import pytest
 
-from agent.sources.extract import Extracted, ExtractError
-from agent.sources.reader import FileReader
-from tests.agent.sources.files import make_pdf
+from agent.sources.corpus.extract import Extracted, ExtractError
+from agent.sources.corpus.reader import FileReader
+from tests.agent.sources.corpus.files import make_pdf
 
 
 def page(folder: Path, name: str = "a.html") -> Path:

@@ -4,8 +4,8 @@ from time import perf_counter
 
 import pytest
 
-from agent.sources.extract import ExtractError
-from agent.sources.read_ahead import ReadAhead
+from agent.sources.corpus.extract import ExtractError
+from agent.sources.corpus.read_ahead import ReadAhead
 
 
 def pages(folder: Path, count: int) -> list[tuple[Path, str]]:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
-from agent.sources.libraries import need
+from agent.sources.corpus.libraries import need
 
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 _READ: Final = (["a short text", "and a second one that is somewhat longer than that"], ["one"], ["x " * 40] * 3)

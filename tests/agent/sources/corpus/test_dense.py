@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from agent.errors import CorpusError
-from agent.sources import dense
-from agent.sources.ann import Ann, recall
-from agent.sources.dense import CHUNK, DenseIndex, build_dense, discard, read_dense_card
-from agent.sources.vectors import VectorLog, exact_vectors, key_of
-from tests.agent.sources.encoding import MINILM, WordEncoder, needs_faiss, needs_model, tiny_encoder
+from agent.sources.corpus import dense
+from agent.sources.corpus.ann import Ann, recall
+from agent.sources.corpus.dense import CHUNK, DenseIndex, build_dense, discard, read_dense_card
+from agent.sources.corpus.vectors import VectorLog, exact_vectors, key_of
+from tests.agent.sources.corpus.encoding import MINILM, WordEncoder, needs_faiss, needs_model, tiny_encoder
 
 pytestmark = needs_faiss
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def passages(count: int) -> list[tuple[str, str]]:
@@ -64,8 +64,8 @@ def test_equal_passages_are_encoded_once(tmp_path: Path):
 KILLED = """
 import sys
 from pathlib import Path
-from agent.sources.dense import CHUNK, build_dense
-from tests.agent.sources.encoding import WordEncoder
+from agent.sources.corpus.dense import CHUNK, build_dense
+from tests.agent.sources.corpus.encoding import WordEncoder
 from tests.agent.sources.test_dense import passages
 
 class Stuck(WordEncoder):
@@ -143,7 +143,7 @@ def test_queries_of_another_model_are_refused(tmp_path: Path):
 
 @needs_model
 def test_an_index_loads_the_model_that_built_it_and_refuses_one_of_the_same_name(tmp_path: Path):
-    from agent.sources.encoder import Encoder
+    from agent.sources.corpus.encoder import Encoder
 
     folder = tiny_encoder(tmp_path / "model")
     encoder = Encoder.load(folder, query_prefix="ask: ")

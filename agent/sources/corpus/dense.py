@@ -15,9 +15,9 @@ from pydantic import ValidationError
 
 from agent.errors import CorpusError
 from agent.evidence import Frozen
-from agent.sources.ann import Ann, Kind, Shape, kind_for, recall, shape_for, tuned
-from agent.sources.encoder import Encoder, Vectors
-from agent.sources.vectors import KEYS, VECTORS, VectorLog, exact_vectors, key_of, row_keys
+from agent.sources.corpus.ann import Ann, Kind, Shape, kind_for, recall, shape_for, tuned
+from agent.sources.corpus.encoder import Encoder, Vectors
+from agent.sources.corpus.vectors import KEYS, VECTORS, VectorLog, exact_vectors, key_of, row_keys
 
 DENSE: Final = "dense"
 """Name of the folder inside an index folder."""

@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from agent.errors import SetupError
-from agent.sources.encoder import fast_in_half, loading, resolve
-from agent.sources.libraries import need
+from agent.sources.corpus.encoder import fast_in_half, loading, resolve
+from agent.sources.corpus.libraries import need
 
 BATCH: Final = 32
 """Pairs of one forward pass."""

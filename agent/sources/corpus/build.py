@@ -14,13 +14,12 @@ from typing import Final, Literal
 import numpy as np
 
 from agent.errors import CorpusError
-from agent.sources.ann import Kind
 from agent.sources.bm25 import Bm25Index
-from agent.sources.dense import DENSE, DenseCard, build_dense, discard
-from agent.sources.documents import Document, Found, Skipped, find_files
-from agent.sources.encoder import Encoder, model_name
-from agent.sources.gathering import Gathering, Older
-from agent.sources.index_folder import (
+from agent.sources.corpus.ann import Kind
+from agent.sources.corpus.dense import DENSE, DenseCard, build_dense, discard
+from agent.sources.corpus.documents import Document, Found, Skipped, find_files
+from agent.sources.corpus.encoder import Encoder, model_name
+from agent.sources.corpus.folder import (
     INDEX,
     OFFSETS,
     RECORDS,
@@ -34,7 +33,8 @@ from agent.sources.index_folder import (
     refuse_strange,
     sweep,
 )
-from agent.sources.records import Records
+from agent.sources.corpus.gathering import Gathering, Older
+from agent.sources.corpus.records import Records
 
 Stage = Literal["reading", "indexing", "encoding", "writing"]
 Progress = Callable[[Stage, int, int], None]

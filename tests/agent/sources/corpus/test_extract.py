@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pypdf import PdfReader, PdfWriter
 
-from agent.sources.extract import Extracted, ExtractError, clean, decode, html_text, pdf_text, unwrap
-from tests.agent.sources.files import make_pdf
+from agent.sources.corpus.extract import Extracted, ExtractError, clean, decode, html_text, pdf_text, unwrap
+from tests.agent.sources.corpus.files import make_pdf
 
 PDF = make_pdf(["Aurora Falls is a film."], ["Second (2) page."], title="Films")
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.errors import CorpusError
-from agent.sources.documents import (
+from agent.sources.corpus.documents import (
     PARSED,
     Document,
     Found,
@@ -26,10 +26,10 @@ from agent.sources.documents import (
     numbered_lines,
     read_file,
 )
-from agent.sources.extract import ExtractError
-from agent.sources.index_folder import FILES, OFFSETS, RECORDS, Card, Entry, read_card, read_entries
-from agent.sources.read_ahead import ReadAhead
-from agent.sources.records import Records
+from agent.sources.corpus.extract import ExtractError
+from agent.sources.corpus.folder import FILES, OFFSETS, RECORDS, Card, Entry, read_card, read_entries
+from agent.sources.corpus.read_ahead import ReadAhead
+from agent.sources.corpus.records import Records
 
 _DOUBT_NS: Final = 2_000_000_000
 """A file that was changed this shortly before it was read may have been changed again without another time."""

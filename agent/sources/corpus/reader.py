@@ -13,7 +13,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Final, Self
 
-from agent.sources.extract import Extracted, ExtractError, html_text, pdf_text
+from agent.sources.corpus.extract import Extracted, ExtractError, html_text, pdf_text
 
 SECONDS: Final = 60.0
 """A book of a thousand pages takes less."""
@@ -88,7 +88,7 @@ def _exchange(worker: "subprocess.Popen[bytes]", request: bytes) -> bytes:
 
 def _start(seconds: float) -> "subprocess.Popen[bytes]":
     """Start a worker that finds the packages where this process finds them, and runs nothing else of its program."""
-    code = f"import sys; sys.path[:] = {sys.path!r}; from agent.sources.reader import serve; serve({seconds!r})"
+    code = f"import sys; sys.path[:] = {sys.path!r}; from agent.sources.corpus.reader import serve; serve({seconds!r})"
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     return subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=nothing)
 

@@ -1,0 +1,1 @@
+"""Your documents: read, cut into passages, indexed by words and by meaning."""
