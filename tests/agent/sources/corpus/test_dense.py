@@ -66,7 +66,7 @@ import sys
 from pathlib import Path
 from agent.sources.corpus.dense import CHUNK, build_dense
 from tests.agent.sources.corpus.encoding import WordEncoder
-from tests.agent.sources.test_dense import passages
+from tests.agent.sources.corpus.test_dense import passages
 
 class Stuck(WordEncoder):
     def encode_passages(self, passages):
