@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -135,3 +137,10 @@ def test_the_public_names_are_all_there():
     assert all(getattr(agent, name) for name in agent.__all__)
     with pytest.raises(AttributeError, match="nonsense"):
         agent.nonsense  # noqa: B018 - the look-up is what is tested
+
+
+def test_importing_the_agent_loads_nothing_heavy():
+    heavy = ("torch", "faiss", "httpx2", "httpx", "transformers", "sentence_transformers", "numpy", "trafilatura")
+    code = f"import sys, agent; sys.exit(', '.join(m for m in {heavy!r} if m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stderr
