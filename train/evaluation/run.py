@@ -4,50 +4,24 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
-
 from agent.errors import AgentError, QuestionError, SetupError
 from agent.rollout import Agent
 from agent.sources.questions import gold_found
 from agent.trace import Trace
 from train.evaluation.metrics import cover, exact_match, f1
 from train.evaluation.questions import Question
+from train.evaluation.result import Failure, Result
+
+__all__ = ["HOPELESS", "OnResult", "Result", "evaluate", "score", "score_trace"]
 
 HOPELESS: Final = 8
 """So many engine failures at the start, and nothing else, end the run."""
 
 
-class Result(BaseModel):
-    """One question, scored. `infrastructure`: an engine or a source failed, so the scores say nothing of the policy."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    id: str
-    question: str
-    type: str
-    hops: int | None
-    answers: tuple[str, ...]
-    prediction: str
-    em: bool
-    f1: float
-    cover: bool
-    rounds: int = 0
-    searches: int = 0
-    policy_tokens: int = 0
-    seconds: float = 0.0
-    stopped: str = ""
-    budget: str = ""
-    detail: str = ""
-    infrastructure: bool = False
-    gold: int = 0
-    """Gold passages that are known; 0: none are."""
-    gold_found: int = 0
-    """Those among the passages that were shown."""
-    trace: str = ""
-
-
 def score(question: Question, prediction: str) -> Result:
     """Score an answer alone."""
+    right = exact_match(prediction, question.answers)
+    overlap, covers = f1(prediction, question.answers), cover(prediction, question.answers)
     return Result(
         id=question.id,
         question=question.question,
@@ -55,32 +29,50 @@ def score(question: Question, prediction: str) -> Result:
         hops=question.hops,
         answers=question.answers,
         prediction=prediction,
-        em=exact_match(prediction, question.answers),
-        f1=f1(prediction, question.answers),
-        cover=cover(prediction, question.answers),
+        em=right,
+        f1=overlap,
+        cover=covers,
         gold=len(set(question.supporting)),
+        metrics={"em": float(right), "f1": overlap, "cover": float(covers)},
     )
 
 
 def score_trace(question: Question, trace: Trace) -> Result:
     """Score a rollout: its answer, what it used, how it ended, and the gold passages that it was shown."""
     stopped, usage = trace.stopped, trace.usage
-    reason = stopped.reason if stopped else "interrupted"
     shown = gold_found(question.supporting, (passage.id for passage in trace.passages))
-    return score(question, trace.answer or "").model_copy(
+    scored = score(question, trace.answer or "")
+    failure = _failure(trace)
+    used = {
+        "rounds": usage.rounds,
+        "searches": usage.searches,
+        "policy_tokens": usage.policy_tokens,
+        "seconds": trace.timings.total,
+    }
+    return scored.model_copy(
         update={
-            "rounds": usage.rounds,
-            "searches": usage.searches,
-            "policy_tokens": usage.policy_tokens,
-            "seconds": trace.timings.total,
-            "stopped": reason,
+            **used,
+            "metrics": scored.metrics | used,
+            "status": "failed" if failure else "scored",
+            "failure": failure,
+            "stopped": stopped.reason if stopped else "interrupted",
             "budget": (stopped and stopped.budget) or "",
             "detail": (stopped and stopped.detail) or "",
-            "infrastructure": trace.infrastructure or reason in ("engine", "interrupted", "cancelled"),
+            "infrastructure": bool(failure),
             "gold_found": len(shown),
             "trace": trace.id,
         }
     )
+
+
+def _failure(trace: Trace) -> Failure:
+    """What outside of the policy's doing went wrong."""
+    reason = trace.stopped.reason if trace.stopped else "interrupted"
+    if reason in ("interrupted", "cancelled"):
+        return "interrupted"
+    if reason == "engine":
+        return "engine"
+    return "source" if trace.infrastructure else ""
 
 
 OnResult = Callable[[Result, Trace], None]
