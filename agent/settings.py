@@ -64,7 +64,7 @@ class CairnSettings(LiveSettings):
     """Names of the sources that a plan may ask; empty: all that there are."""
     corpus: Path | None = None
     """Your documents, or an index of them; without live sources it answers under every source's name."""
-    world: str = "test"
+    world: str = "test-v1"
     """The little world that answers where there is no corpus: test, test-v1, dev, or a folder."""
     budgets: BudgetSettings = BudgetSettings()
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent.world.pages import Document, Stated
-from agent.world.questions import Lookup, Question
+from agent.world.records import Document, Lookup, Question, Stated
 from agent.world.world import World
 
 

@@ -19,9 +19,9 @@ from pydantic import BaseModel, ValidationError
 from agent.errors import SetupError
 from agent.evidence import Frozen
 from agent.world.names import Split
-from agent.world.pages import Document
-from agent.world.questions import Question
-from agent.world.world import World, make_world
+from agent.world.records import Document, Question
+from agent.world.v1.make import make_world
+from agent.world.world import World
 
 _M = TypeVar("_M", bound=BaseModel)
 

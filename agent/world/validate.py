@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from agent.evidence import Frozen
 from agent.world.names import Split, split_of
-from agent.world.questions import Question
 from agent.world.reader import answer_from, first_passage_answer
+from agent.world.records import Question
 from agent.world.world import World
 
 LEAST_SHARES = {

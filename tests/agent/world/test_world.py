@@ -8,7 +8,7 @@ from agent.errors import SetupError
 from agent.plan import Filter
 from agent.world import World, build_world, frozen_lists, load_world, make_world
 from agent.world.names import SPLITS, split_of, words
-from agent.world.pages import Document, Stated
+from agent.world.records import Document, Stated
 from agent.world.reader import answer_from, first_passage_answer
 from agent.world.relations import RELATIONS
 from agent.world.store import read_card

@@ -4,31 +4,9 @@ import random
 from collections.abc import Iterator
 from datetime import date, timedelta
 
-from agent.evidence import Frozen
-from agent.world.relations import LISTINGS, RELATIONS
-from agent.world.universe import Entity, Fact, Universe
-
-
-class Stated(Frozen):
-    """One fact that a document states: labels, so that it can be read without the universe."""
-
-    subject: str
-    relation: str
-    values: tuple[str, ...]
-    outdated: bool = False
-
-
-class Document(Frozen):
-    """One document, and what it states (nothing but checks and baselines may look at `states`)."""
-
-    id: str
-    source: str
-    title: str
-    text: str
-    url: str
-    date: str = ""
-    states: tuple[Stated, ...] = ()
-
+from agent.world.records import Document, Stated
+from agent.world.v1.relations import LISTINGS, RELATIONS
+from agent.world.v1.universe import Entity, Fact, Universe
 
 _FIRST_NEWS = date(2025, 1, 6)
 

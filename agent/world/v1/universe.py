@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agent.world.names import Namer, Split
-from agent.world.relations import LISTINGS, PROFESSIONS, RELATIONS
+from agent.world.v1.relations import LISTINGS, PROFESSIONS, RELATIONS
 
 _PAPER_NOUNS = ("Problem", "Limit", "Lattice", "Paradox", "Kernel", "Effect")
 _ORG_NOUNS = ("Labs", "Works", "Group", "Motors")

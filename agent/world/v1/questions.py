@@ -4,12 +4,9 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from agent.evidence import Frozen
-from agent.world.pages import Document
-from agent.world.relations import LISTINGS, RELATIONS
-from agent.world.universe import Entity, Fact, Universe
-
-QuestionType = Literal["chain1", "chain2", "chain3", "comparison", "intersection", "choice"]
+from agent.world.records import Document, Lookup, Question, QuestionType
+from agent.world.v1.relations import LISTINGS, RELATIONS
+from agent.world.v1.universe import Entity, Fact, Universe
 
 MIX: dict[QuestionType, float] = {
     "chain1": 0.17,
@@ -19,67 +16,6 @@ MIX: dict[QuestionType, float] = {
     "intersection": 0.13,
     "choice": 0.15,
 }
-
-
-class Lookup(Frozen):
-    """One thing to find out: what stands in `relation` to `subject`. Labels only, so that it can be read alone."""
-
-    subject: str
-    relation: str
-    """Name of a relation or of a listing."""
-    values: tuple[str, ...]
-    gold: str
-    """Id of the document that states the current values."""
-
-    @property
-    def noun(self) -> str:
-        """For example "birth year", or "people born in"."""
-        known = RELATIONS.get(self.relation)
-        return known.noun if known else LISTINGS[self.relation].noun
-
-    @property
-    def is_list(self) -> bool:
-        return self.relation in LISTINGS
-
-    @property
-    def query(self) -> str:
-        link = "" if self.is_list else " of"
-        return f"{self.noun}{link} {self.subject}"
-
-    @property
-    def rephrased(self) -> str:
-        """The same thing in other words; for what changes, in the words of a report."""
-        known = RELATIONS.get(self.relation)
-        return (known.rephrased[0] if known else LISTINGS[self.relation].rephrased).format(s=self.subject)
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """Where it can stand, the most current source last."""
-        known = RELATIONS.get(self.relation)
-        return known.sources if known else (LISTINGS[self.relation].source,)
-
-
-class Question(Frozen):
-    """One question of the little world."""
-
-    id: str
-    type: QuestionType
-    question: str
-    answers: tuple[str, ...]
-    supporting: tuple[str, ...]
-    hops: int
-    plan: tuple[tuple[Lookup, ...], ...]
-    """The gold plan: the look-ups of each round; those of one round can run at the same time."""
-    asks: Literal["", "earlier", "later"] = ""
-    """Which end of a comparison is wanted."""
-    candidates: tuple[str, ...] = ()
-    """Names that a comparison decides between, in the order of the last round's look-ups; or a choice's options."""
-    reveals: bool = False
-    """Whether it needs a name that only a search reveals."""
-    trap: bool = False
-    """Whether a namesake or an outdated page is among what the gold plan finds."""
-    web_only: bool = True
-    """Whether web pages alone would do."""
 
 
 class QuestionWriter:
