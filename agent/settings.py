@@ -165,6 +165,17 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def secret_named(name: str) -> SecretStr:
+    """The secret in an environment variable that somebody named, so that it stands in no command line.
+
+    Raises:
+        SetupError: it is not set.
+    """
+    if value := os.environ.get(name, "").strip():
+        return SecretStr(value)
+    raise SetupError(f"the environment variable {name!r} is empty; export it, or name another one")
+
+
 def wants_debug() -> bool:
     """Whether the environment asks for tracebacks; readable also when the other settings are not."""
     return os.environ.get(f"{PREFIX}DEBUG", "").lower() in {"1", "true", "yes", "on"}

@@ -4,7 +4,7 @@ The index, its records and BM25 are `corpus`'s, the vectors `dense`'s; here they
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -14,6 +14,7 @@ from agent.plan import Filter
 from agent.sources.base import Hits, Source
 from agent.sources.corpus import CACHE, THREAD_ROWS, CorpusSource
 from agent.sources.dense import DENSE, DenseIndex, QueryEncoder, passage_text
+from agent.sources.documents import Document
 from agent.sources.filters import Wanted
 from agent.sources.microbatch import MicroBatcher
 from agent.sources.rerank import Pair, Reranker
@@ -118,6 +119,10 @@ class HybridSource:
             self._judge = MicroBatcher(_Judge(reranker), name="the cross-encoder", together=8)
         parts = [part for part, there in (("bm25", words), ("dense", dense), ("rerank", reranker)) if there]
         self.backend = "+".join(parts)
+
+    def documents(self) -> Iterator[Document]:
+        """Every passage of the corpus, read one by one."""
+        return self._corpus.documents()
 
     async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
         """Give at most `limit` passages, best first.

@@ -34,6 +34,8 @@ class Result(BaseModel):
     hops: int | None
     answers: tuple[str, ...]
     """Gold; empty where the question has no answer."""
+    supporting: tuple[str, ...] = ()
+    """Ids of its gold passages, where they are known."""
     prediction: str
     status: Status = "scored"
     failure: Failure = ""
@@ -55,14 +57,42 @@ class Result(BaseModel):
     trace: str = ""
     """Id of its trace in traces.jsonl; empty for an agent that shows none."""
 
-    # Leave with the report's own reading of `metrics`:
-    em: bool = False
-    f1: float = 0.0
-    cover: bool = False
-    rounds: int = 0
-    searches: int = 0
-    policy_tokens: int = 0
-    seconds: float = 0.0
-    infrastructure: bool = False
-    gold: int = 0
-    gold_found: int = 0
+    @property
+    def em(self) -> bool:
+        return bool(self.metrics.get("em"))
+
+    @property
+    def f1(self) -> float:
+        return self.metrics.get("f1") or 0.0
+
+    @property
+    def cover(self) -> bool:
+        return bool(self.metrics.get("cover"))
+
+    @property
+    def infrastructure(self) -> bool:
+        return self.status == "failed"
+
+    @property
+    def rounds(self) -> float:
+        return self.metrics.get("rounds") or 0
+
+    @property
+    def searches(self) -> float:
+        return self.metrics.get("searches") or 0
+
+    @property
+    def policy_tokens(self) -> float:
+        return self.metrics.get("policy_tokens") or 0
+
+    @property
+    def seconds(self) -> float:
+        return self.metrics.get("seconds") or 0
+
+    @property
+    def gold(self) -> int:
+        return len(set(self.supporting))
+
+    @property
+    def gold_found(self) -> float:
+        return (self.metrics.get("gold_found") or 0) * self.gold

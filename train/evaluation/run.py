@@ -1,90 +1,51 @@
-"""Runs an agent over questions, many at once, and scores each trace."""
+"""Asks many questions at once and scores what is said; what fails on the way is recorded, and no wrong answer."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from agent.errors import AgentError, QuestionError, SetupError
-from agent.rollout import Agent
-from agent.sources.questions import gold_found
+from agent.errors import AgentError, SetupError
 from agent.trace import Trace
-from train.evaluation.metrics import cover, exact_match, f1
+from train.evaluation.asking import Asker, AskFailed
 from train.evaluation.questions import Question
-from train.evaluation.result import Failure, Result
-
-__all__ = ["HOPELESS", "OnResult", "Result", "evaluate", "score", "score_trace"]
+from train.evaluation.result import FAILURES, Failure, Result
+from train.evaluation.scoring import Scoring, failed
 
 HOPELESS: Final = 8
-"""So many engine failures at the start, and nothing else, end the run."""
+"""So many questions are asked before their failures can end a run; more, where more are asked at the same time."""
+MOST_FAILED: Final = 0.5
+
+OnResult = Callable[[Result, Trace | None], None]
+"""Is told of each question as it ends, with its trace where there is one."""
 
 
-def score(question: Question, prediction: str) -> Result:
-    """Score an answer alone."""
-    right = exact_match(prediction, question.answers)
-    overlap, covers = f1(prediction, question.answers), cover(prediction, question.answers)
-    return Result(
-        id=question.id,
-        question=question.question,
-        type=question.type,
-        hops=question.hops,
-        answers=question.answers,
-        prediction=prediction,
-        em=right,
-        f1=overlap,
-        cover=covers,
-        gold=len(set(question.supporting)),
-        metrics={"em": float(right), "f1": overlap, "cover": float(covers)},
-    )
-
-
-def score_trace(question: Question, trace: Trace) -> Result:
-    """Score a rollout: its answer, what it used, how it ended, and the gold passages that it was shown."""
-    stopped, usage = trace.stopped, trace.usage
-    shown = gold_found(question.supporting, (passage.id for passage in trace.passages))
-    scored = score(question, trace.answer or "")
-    failure = _failure(trace)
-    used = {
-        "rounds": usage.rounds,
-        "searches": usage.searches,
-        "policy_tokens": usage.policy_tokens,
-        "seconds": trace.timings.total,
-    }
-    return scored.model_copy(
-        update={
-            **used,
-            "metrics": scored.metrics | used,
-            "status": "failed" if failure else "scored",
-            "failure": failure,
-            "stopped": stopped.reason if stopped else "interrupted",
-            "budget": (stopped and stopped.budget) or "",
-            "detail": (stopped and stopped.detail) or "",
-            "infrastructure": bool(failure),
-            "gold_found": len(shown),
-            "trace": trace.id,
-        }
-    )
-
-
-def _failure(trace: Trace) -> Failure:
-    """What outside of the policy's doing went wrong."""
-    reason = trace.stopped.reason if trace.stopped else "interrupted"
-    if reason in ("interrupted", "cancelled"):
-        return "interrupted"
-    if reason == "engine":
-        return "engine"
-    return "source" if trace.infrastructure else ""
-
-
-OnResult = Callable[[Result, Trace], None]
+class TooManyFailed(SetupError):
+    """So many questions failed that asking the rest makes no sense."""
 
 
 async def evaluate(
-    agent: Agent, questions: Sequence[Question], *, concurrency: int, on_result: OnResult, seed: int = 0
+    asker: Asker,
+    questions: Sequence[Question],
+    *,
+    scoring: Scoring,
+    concurrency: int,
+    on_result: OnResult,
+    most_failed: float = MOST_FAILED,
 ) -> None:
-    """Run `agent` over the questions and tell `on_result` of each as it ends, in whatever order.
+    """Ask the questions and tell `on_result` of each as it ends, in whatever order.
+
+    Args:
+        asker: who is asked.
+        questions: each is asked once.
+        scoring: what makes a result of what was said.
+        concurrency: questions on their way at the same time.
+        on_result: see `OnResult`.
+        most_failed: the share of failures, 0 to 1, over which the rest is not asked any more.
 
     Raises:
-        SetupError: the engine failed on each of the first questions, so it would on all.
+        TooManyFailed: over this share failed while there were others to ask. What ended was told of.
+        SetupError: the asker cannot be used at all.
     """
     waiting = iter(questions)
     failures: list[Result] = []
@@ -93,14 +54,13 @@ async def evaluate(
     async def work() -> None:
         nonlocal done
         for question in waiting:
-            trace = await _rollout(agent, question, seed)
-            result = score_trace(question, trace)
+            result, trace = await _ask(asker, question, scoring)
             on_result(result, trace)
             done += 1
-            if result.stopped == "engine":
+            if result.status == "failed":
                 failures.append(result)
-            if len(failures) == done and done >= min(HOPELESS, len(questions)):
-                raise SetupError(f"the engine failed on the first {done} questions: {result.detail}")
+                if max(HOPELESS, concurrency) <= done < len(questions) and len(failures) > most_failed * done:
+                    raise TooManyFailed(_hopeless(failures, done, most_failed))
 
     try:
         async with asyncio.TaskGroup() as workers:
@@ -110,9 +70,23 @@ async def evaluate(
         raise group.exceptions[0] from None
 
 
-async def _rollout(agent: Agent, question: Question, seed: int) -> Trace:
+async def _ask(asker: Asker, question: Question, scoring: Scoring) -> tuple[Result, Trace | None]:
     try:
-        trace = agent.new_trace(question.question, seed=seed)
-    except QuestionError as error:
-        raise SetupError(f"the question {question.id!r} cannot be asked: {error}") from error
-    return await agent.run(trace)
+        said = await asker.ask(question)
+    except AskFailed as error:
+        return failed(question, error), None
+    return await scoring.result(question, said)
+
+
+def tally(results: Iterable[Result]) -> dict[Failure, int]:
+    """How many failed in each way, the most frequent first."""
+    counts = Counter[Failure](result.failure for result in results if result.status == "failed")
+    return dict(counts.most_common())
+
+
+def _hopeless(failures: Sequence[Result], done: int, most: float) -> str:
+    kinds = "; ".join(f"{count}: {FAILURES[kind]}" for kind, count in tally(failures).items())
+    return (
+        f"{len(failures)} of the first {done} questions failed ({kinds}), and at most {most:.0%} may; the last said: "
+        f"{failures[-1].detail}"
+    )
