@@ -51,9 +51,12 @@ def _named(said: str, plain: Sequence[str]) -> frozenset[int]:
 
 
 def right_options(answers: Sequence[str], options: Sequence[str]) -> frozenset[int]:
-    """Places of the options that the gold answers are."""
+    """Places of the options that the gold answers are, in words; or by letter where none is."""
     gold = {unicode(answer) for answer in answers}
-    return frozenset(place for place, option in enumerate(options) if unicode(option) in gold)
+    places = frozenset(place for place, option in enumerate(options) if unicode(option) in gold)
+    if places or not options:
+        return places
+    return frozenset(place for place in range(len(options)) if LETTERS[place] in answers)
 
 
 def set_f1(said: frozenset[int], gold: frozenset[int]) -> float:

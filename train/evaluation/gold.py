@@ -55,12 +55,13 @@ class GoldBook:
         for question in questions:
             ids.update(question.supporting)
             titles.update(map(fold, question.titles))
+        addresses = {plain_url(key): key for key in ids if "://" in key}
         had: set[str] = set()
         named: set[str] = set()
         urls: dict[str, str] = {}
         texts: dict[str, str] = {}
         for document in documents:
-            if key := _own(document.id, ids):
+            if key := _own(document.id, ids) or addresses.get(plain_url(document.url), ""):
                 had.add(key)
                 texts[key] = f"{texts[key]}\n{document.text}" if key in texts else document.text
                 if document.url:
@@ -85,7 +86,7 @@ def gold_among(question: Question, named: Iterable[Named], book: GoldBook | None
 def gold_name(question: Question, named: Named, book: GoldBook | None = None) -> str:
     """The gold passage that this is, or ""; a part `ID#2` of a long passage counts as the passage.
 
-    One without a known id is known by its address, and only then by its title.
+    One without a known id is known by its address: gold may be addresses itself, and a corpus tells those of its own.
     """
     gold = set(gold_of(question, book))
     if book and book.by_title and question.titles:
@@ -95,7 +96,8 @@ def gold_name(question: Question, named: Named, book: GoldBook | None = None) ->
         return key
     if book and named.url and (key := book.urls.get(plain_url(named.url), "")) in gold:
         return key
-    return named.url if named.url in gold else ""
+    plain = plain_url(named.url) if named.url else ""
+    return next((key for key in gold if "://" in key and plain_url(key) == plain), "")
 
 
 def in_corpus(question: Question, book: GoldBook) -> float | None:
