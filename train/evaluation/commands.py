@@ -8,6 +8,7 @@ import typer
 from agent.cli.console import messages, note, output, print_json
 from agent.cli.options import JsonOption, Load, with_agent_options
 from agent.errors import SetupError
+from train.evaluation import commands_compare
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
@@ -126,6 +127,7 @@ MY_KEY=… cairn eval --endpoint https://example.org/v1 --model my-agent --api-k
 def register(app: typer.Typer) -> None:
     """Add `eval` and what belongs to it to the root."""
     app.command("eval", epilog=_EXAMPLES)(with_agent_options(evaluate_command))
+    commands_compare.register(app)
 
 
 def evaluate_command(

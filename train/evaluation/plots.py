@@ -12,7 +12,7 @@ from typing import Final
 
 HEIGHT: Final = 110
 """Pixels of a histogram's bars."""
-MOST_BINS: Final = 16
+MOST_BINS: Final = 12
 _STEPS: Final = (1, 2, 5, 10)
 
 
@@ -28,18 +28,21 @@ class Estimate:
 
 
 def estimates(rows: Sequence[Estimate], *, low: float = 0.0, high: float = 1.0, figure: str = "EM") -> str:
-    """A dot for each mean and a line for its interval, on one axis from `low` to `high`."""
+    """A dot for each mean and a line for its interval, on one axis from `low` to `high`; a signed one marks zero."""
 
     def at(value: float) -> str:
         return f"{4 + 92 * (value - low) / (high - low):.2f}%"
 
     grid = "".join(f'<line class="grid" x1="{at(tick)}" x2="{at(tick)}" y1="0" y2="26"/>' for tick in _ticks(low, high))
+    sign = "+" if low < 0 else ""
+    if low < 0 < high:
+        grid += f'<line class="zero" x1="{at(0)}" x2="{at(0)}" y1="0" y2="26"/>'
     body = "".join(
         f'<tr><th scope="row">{escape(row.label)}</th><td class="plot">'
         f'<svg height="26" role="img"><title>{escape(_said(row, figure))}</title>{grid}'
         f'<line class="range" x1="{at(row.low)}" x2="{at(row.high)}" y1="13" y2="13"/>'
         f'<circle class="dot" cx="{at(row.mean)}" cy="13" r="5"/></svg></td>'
-        f'<td class="number">{row.mean:.3f}</td><td class="number quiet">{row.n:,}</td></tr>'
+        f'<td class="number">{row.mean:{sign}.3f}</td><td class="number quiet">{row.n:,}</td></tr>'
         for row in rows
     )
     axis = "".join(f'<text x="{at(tick)}" y="12" text-anchor="middle">{tick:g}</text>' for tick in _ticks(low, high))
@@ -102,9 +105,10 @@ def histogram(title: str, right: Sequence[float], others: Sequence[float], *, wh
         _bar(bin_, count, top=top, x=width * place, width=width, whole=whole)
         for place, (bin_, count) in enumerate(zip(table, counts, strict=True))
     )
+    shift = 0.5 if whole and all(bin_.high in (None, bin_.low + 1) for bin_ in table) else 0.0
     stride = math.ceil(len(table) / 8)
     axis = "".join(
-        f'<text x="{width * (place + 0.5):.2f}%" y="{HEIGHT + 34}" text-anchor="middle">{_low(bin_)}</text>'
+        f'<text x="{width * (place + shift):.2f}%" y="{HEIGHT + 34}" text-anchor="middle">{_low(bin_)}</text>'
         for place, bin_ in enumerate(table)
         if place % stride == 0
     )

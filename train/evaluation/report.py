@@ -5,7 +5,7 @@ What could not be scored is counted, by what failed, and is in no other figure; 
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from train.evaluation.measure import METRICS
@@ -161,31 +161,64 @@ _LABELS: Final = {
     "infrastructure": "failures (not scored)",
 }
 
+BRIEF: Final = (
+    "judged",
+    "choice",
+    "abstained_rightly",
+    "abstained_wrongly",
+    "answer_closed",
+    "answer_grounded",
+    "citation_precision",
+    "citation_recall",
+    "evidence_support",
+    "snr_information",
+    "snr_merge",
+    "gold_in_corpus",
+    "failed_searches",
+    "duplicate_searches",
+)
+"""Metrics that a table for people has beside the main figures; the report has all."""
+
 Row = tuple[str, str, str]
 
 
 def rows(figures: Figures) -> list[Row]:
-    """(figure, value, 95 % interval) as a person reads them: the main ones, failures by kind, other metrics, groups."""
+    """(figure, value, 95 % interval) as a person reads them: the main ones, failures by kind, others, groups."""
+    return [*main_rows(figures), *metric_rows(figures, BRIEF), *group_rows(figures)]
+
+
+def main_rows(figures: Figures) -> list[Row]:
     listed = [
         (label, number(figures[name]), between(figures.get(f"{name}_interval")))
         for name, label in _LABELS.items()
         if figures.get(name) is not None
     ]
-    listed += [(f"  {FAILURES.get(kind, kind)}", number(count), "") for kind, count in figures["failures"].items()]
-    listed += other_metrics(figures)
-    for title, groups in (("type", figures["by_type"]), ("hops", figures["by_hops"])):
-        for name, group in groups.items():
-            value = f"{group['em']:.3f}  (F1 {group['f1']:.3f}, n {group['n']})"
-            listed.append((f"EM, {title} {name}", value, between(group["em_interval"])))
-    return listed
+    return listed + [(f"  {FAILURES.get(kind, kind)}", number(n), "") for kind, n in figures["failures"].items()]
 
 
-def other_metrics(figures: Figures) -> list[Row]:
-    """What the main rows do not have, with the number of questions where it is not all of them."""
+def metric_rows(figures: Figures, names: Iterable[str]) -> list[Row]:
+    """Metrics by name, with the number of questions where it is not all of them; those that nobody has are left out."""
+    metrics = figures["metrics"]
     return [
-        (_counted(name, figure["n"], figures["n"]), number(figure["mean"]), between(figure["interval"]))
-        for name, figure in figures["metrics"].items()
-        if name not in (*PLAIN, "seconds")
+        (
+            _counted(name, metrics[name]["n"], figures["n"]),
+            number(metrics[name]["mean"]),
+            between(metrics[name]["interval"]),
+        )
+        for name in names
+        if name in metrics
+    ]
+
+
+def group_rows(figures: Figures) -> list[Row]:
+    return [
+        (
+            f"EM, {title} {name}",
+            f"{group['em']:.3f}  (F1 {group['f1']:.3f}, n {group['n']})",
+            between(group["em_interval"]),
+        )
+        for title, groups in (("type", figures["by_type"]), ("hops", figures["by_hops"]))
+        for name, group in groups.items()
     ]
 
 
@@ -211,9 +244,13 @@ def table(figures: Figures, title: str) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table("figure", "value", "95 %", title=Text(title))
-    for row in rows(figures):
-        drawn.add_row(*map(Text, row))
+    drawn = Table("figure", title=Text(title))
+    drawn.add_column("value", justify="right")
+    drawn.add_column("95 %", justify="right")
+    for part in (main_rows(figures), metric_rows(figures, BRIEF), group_rows(figures)):
+        for row in part:
+            drawn.add_row(*map(Text, row))
+        drawn.add_section()
     return drawn
 
 
@@ -223,15 +260,21 @@ def cell(text: str) -> str:
 
 
 def markdown(figures: Figures, title: str) -> str:
-    """The same table, with what was run and what each metric means."""
+    """The same table, with what was run, and every metric with what it means."""
     settings = "\n".join(f"- {name}: {value}" for name, value in figures["settings"].items())
-    lines = "\n".join(f"| {' | '.join(map(cell, row))} |" for row in rows(figures))
+    lines = "\n".join(f"| {' | '.join(map(cell, row))} |" for row in (*main_rows(figures), *group_rows(figures)))
     meant = "\n".join(
-        f"- **{METRICS[name].label}** (`{name}`): {METRICS[name].definition}" for name in figures["metrics"]
+        f"| {' | '.join(map(cell, (*row, METRICS[name].definition if name in METRICS else '')))} |"
+        for name in figures["metrics"]
+        for row in metric_rows(figures, [name])
     )
     return (
         f"# {title}\n\n{settings}\n\n| figure | value | 95 % |\n|---|---:|---|\n{lines}\n\n"
         f"Answers are compared after the normalisation “{figures['normalisation']}”; an empty answer is wrong. "
         f"Intervals are percentiles of {RESAMPLES:,} bootstrap means with a fixed seed.\n"
-        + (f"\n## What the figures mean\n\n{meant}\n" if meant else "")
+        + (
+            f"\n## Every metric\n\n| metric | mean | 95 % | what it is |\n|---|---:|---|---|\n{meant}\n"
+            if meant
+            else ""
+        )
     )

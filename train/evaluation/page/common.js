@@ -47,56 +47,67 @@ async function embedded() {
   return JSON.parse(await new Response(stream).text());
 }
 
-// A list in pages: columns are {name, title, cell(row), key(row), kind}; `detail(row)` is drawn when a row is opened.
-function list({ rows, columns, keep, detail, state }) {
+// Rows with a search field, filters, sortable columns and details to unfold. A column is {name, title, kind, opens,
+// key(row), cell(row)}, a filter {title, of(row), names}. `#q=ID` in the address opens a row.
+function browse(holder, { rows, note, text, filters, columns, detail }) {
   const PAGE = 100;
-  const sorted = { by: state.sort || columns[0].name, down: false };
+  const sorted = { by: columns[0].name, down: false };
   let shown = PAGE;
   const body = el("tbody");
+  const status = el("span", { class: "quiet", role: "status" });
+  const search = el("input", { type: "search", placeholder: "Search questions and answers", "aria-label": "Search questions and answers" });
+  const selects = filters.map((filter) => {
+    const names = filter.names || [...new Set(rows.map(filter.of).filter(Boolean))].sort();
+    const select = el("select", {}, el("option", { value: "" }, "all"), names.map((name) => el("option", { value: name }, name)));
+    return { ...filter, select, drawn: names.length > 1 ? el("label", {}, filter.title, select) : null };
+  });
   const heads = columns.map((column) =>
     el("th", { scope: "col", class: column.kind, "data-name": column.name },
-      el("button", { type: "button", onclick: () => sort(column.name) }, column.title)));
-  const table = el("table", { class: "list" }, el("thead", {}, el("tr", {}, heads)), body);
+      el("button", { type: "button", onclick: () => sort(column.name, sorted.by === column.name && !sorted.down) }, column.title)));
+  const choose = el("select", {}, columns.map((column) => el("option", { value: column.name }, column.title)));
   const more = el("button", { type: "button", class: "more", onclick: () => { shown += PAGE; draw(); } });
-  const choose = el("select", { "aria-label": "Sort by" }, columns.map((c) => el("option", { value: c.name }, c.title)));
-  choose.addEventListener("change", () => sort(choose.value, false));
 
-  function sort(name, flip = true) {
-    sorted.down = flip && sorted.by === name ? !sorted.down : false;
-    sorted.by = name;
+  function sort(name, down) {
+    Object.assign(sorted, { by: name, down });
     draw();
   }
 
-  function unfold(row, line, button, focus) {
-    const open = button.getAttribute("aria-expanded") === "true";
-    button.setAttribute("aria-expanded", String(!open));
+  function kept() {
+    const wanted = search.value.trim().toLowerCase();
+    const passes = (row) => selects.every(({ select, of }) => !select.value || of(row) === select.value) &&
+      (!wanted || text(row).filter(Boolean).join("\n").toLowerCase().includes(wanted));
+    const key = columns.find((column) => column.name === sorted.by).key;
+    const order = (a, b) => (typeof a === "number" ? a - b : a.localeCompare(b, "en", { numeric: true }));
+    return rows.filter(passes).sort((a, b) => order(key(a), key(b)) * (sorted.down ? -1 : 1));
+  }
+
+  function toggle(row, line, ask) {
+    const open = ask.getAttribute("aria-expanded") === "true";
+    ask.setAttribute("aria-expanded", String(!open));
     line.classList.toggle("open", !open);
     if (open) line.nextElementSibling.remove();
     else line.after(el("tr", { class: "unfolded" }, el("td", { class: "detail", colspan: columns.length }, detail(row))));
-    if (focus) line.scrollIntoView({ block: "start" });
   }
 
   function line(row) {
     const ask = el("button", { type: "button", class: "ask", "aria-expanded": "false" });
     const cells = columns.map((column) => {
-      if (!column.opens) return el("td", { class: column.kind }, column.cell(row));
-      ask.append(column.cell(row));
-      return el("td", { class: column.kind }, ask);
+      const content = column.cell(row);
+      if (column.opens) ask.append(content);
+      return el("td", { class: column.kind }, column.opens ? ask : content);
     });
     const drawn = el("tr", { class: "row", "data-id": row.id }, cells);
     drawn.addEventListener("click", () => {
-      if (!String(getSelection())) unfold(row, drawn, ask, false);
+      if (!String(getSelection())) toggle(row, drawn, ask);
     });
     drawn.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && ask.getAttribute("aria-expanded") === "true") unfold(row, drawn, ask, false);
+      if (event.key === "Escape" && ask.getAttribute("aria-expanded") === "true") toggle(row, drawn, ask);
     });
     return drawn;
   }
 
   function draw() {
-    const column = columns.find((c) => c.name === sorted.by);
-    const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
-    const found = rows.filter(keep).sort((a, b) => compare(column.key(a), column.key(b)) * (sorted.down ? -1 : 1));
+    const found = kept();
     for (const head of heads) {
       const here = head.dataset.name === sorted.by;
       head.setAttribute("aria-sort", here ? (sorted.down ? "descending" : "ascending") : "none");
@@ -105,16 +116,30 @@ function list({ rows, columns, keep, detail, state }) {
     body.replaceChildren(...found.slice(0, shown).map(line));
     more.hidden = found.length <= shown;
     more.textContent = `Show more (${number(found.length - shown)} left)`;
-    state.counted(found.length, rows.length);
+    status.textContent = found.length === rows.length ? `${number(rows.length)} questions` : `${number(found.length)} of ${number(rows.length)} questions`;
   }
 
-  function open(id) {
-    const index = rows.filter(keep).length && body.querySelector(`tr[data-id="${CSS.escape(id)}"]`);
-    if (!index) return false;
-    const ask = index.querySelector(".ask");
-    if (ask.getAttribute("aria-expanded") !== "true") unfold(rows.find((row) => row.id === id), index, ask, true);
-    return true;
+  function addressed() {
+    if (!location.hash.startsWith("#q=")) return;
+    const id = decodeURIComponent(location.hash.slice(3));
+    const place = kept().findIndex((row) => row.id === id);
+    if (place < 0) return;
+    if (place >= shown) { shown = place + 1; draw(); }
+    const found = body.querySelector(`tr.row[data-id="${CSS.escape(id)}"]`);
+    const ask = found.querySelector(".ask");
+    if (ask.getAttribute("aria-expanded") !== "true") ask.click();
+    found.scrollIntoView({ block: "start" });
   }
 
-  return { table, more, choose, draw, open, reset: () => { shown = PAGE; draw(); }, all: () => { shown = rows.length; draw(); } };
+  const again = () => { shown = PAGE; draw(); };
+  search.addEventListener("input", again);
+  for (const { select } of selects) select.addEventListener("change", again);
+  choose.addEventListener("change", () => sort(choose.value, false));
+  addEventListener("hashchange", addressed);
+  holder.replaceChildren(
+    el("div", { class: "tools" }, search, selects.map(({ drawn }) => drawn), el("label", {}, "Sort", choose), status),
+    note ? el("p", { class: "notice" }, note) : "",
+    el("table", { class: "list" }, el("thead", {}, el("tr", {}, heads)), body), el("p", {}, more));
+  draw();
+  addressed();
 }
