@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 from pydantic import Field
 
 from agent.evidence import Frozen
-from agent.world.relations import LISTINGS, RELATIONS
+from agent.world.relations import LISTINGS, RELATIONS, noun_of, sources_of
 
 _T = TypeVar("_T")
 
@@ -85,8 +85,7 @@ class Lookup(Frozen):
     @property
     def noun(self) -> str:
         """For example "birth year", or "people born in"."""
-        known = RELATIONS.get(self.relation)
-        return known.noun if known else LISTINGS[self.relation].noun
+        return noun_of(self.relation)
 
     @property
     def is_list(self) -> bool:
@@ -101,14 +100,19 @@ class Lookup(Frozen):
     @property
     def rephrased(self) -> str:
         """The same thing in other words; for what changes, in the words of a report."""
+        return self.queries[1]
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The standard query and every other wording: what one misses, another may find."""
         known = RELATIONS.get(self.relation)
-        return (known.rephrased[0] if known else LISTINGS[self.relation].rephrased).format(s=self.subject)
+        others = known.rephrased if known else (LISTINGS[self.relation].rephrased,)
+        return (self.query, *(text.format(s=self.subject) for text in others))
 
     @property
     def sources(self) -> tuple[str, ...]:
         """Where it can stand, the most current source last."""
-        known = RELATIONS.get(self.relation)
-        return known.sources if known else (LISTINGS[self.relation].source,)
+        return sources_of(self.relation)
 
 
 class Question(Frozen):

@@ -88,6 +88,10 @@ class World:
     def document(self, key: str) -> Document:
         return self._by_id[key]
 
+    def about(self, subjects: Iterable[str]) -> list[Document]:
+        """Every document that speaks of one of the subjects, by its statements, its title or its text."""
+        return [d for d in self.documents if any(s in d.title or s in d.text or _speaks(d, s) for s in subjects)]
+
     @cached_property
     def _by_id(self) -> dict[str, Document]:
         return {document.id: document for document in self.documents}
@@ -111,6 +115,10 @@ class World:
         stated = [s for document in self.documents for s in document.states]
         labels = {label for s in stated for label in (s.subject, *s.values)}
         return frozenset(word for label in labels for word in _NAME_PARTS.findall(label) if word not in _COMMON)
+
+
+def _speaks(document: Document, subject: str) -> bool:
+    return any(s.subject == subject or subject in s.values for s in document.states)
 
 
 _NAME_PARTS = re.compile(r"[A-Z][a-z]{3,}")
