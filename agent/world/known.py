@@ -26,12 +26,11 @@ _COMPANIES: Final = ("Quickwater Mills", "Ironoak Works", "Amberyard Shipping", 
 @cache
 def well_known() -> Universe:
     """The closed set as a universe of its own."""
-    named = [("person", name, note, pronoun) for name, note, pronoun in _PEOPLE]
-    named += [(kind, name, "", "it") for kind, name in _things()]
     entities = [
-        Entity(f"known-{number}", kind, name, note, pronoun=pronoun)
-        for number, (kind, name, note, pronoun) in enumerate(named)
+        Entity(f"known-{number}", "person", name, note, pronoun=pronoun)
+        for number, (name, note, pronoun) in enumerate(_PEOPLE)
     ]
+    entities += [Entity(f"known-{number}", kind, name) for number, (kind, name) in enumerate(_things(), len(_PEOPLE))]
     universe = Universe({entity.id: entity for entity in entities})
     keys = {entity.name: entity.id for entity in entities}
     for subject, relation, value in _facts():

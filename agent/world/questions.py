@@ -31,11 +31,13 @@ _SHARES: dict[QuestionType, float] = {
 def mix_of(knobs: Knobs) -> dict[QuestionType, float]:
     """The share of every type of question; they add up to 1."""
     too_long = {f"chain{hops}" for hops in range(knobs.hops + 1, 5)}
-    shares = {kind: share for kind, share in _SHARES.items() if kind not in too_long}
+    shares: dict[QuestionType, float] = {kind: share for kind, share in _SHARES.items() if kind not in too_long}
     special = min(1.0, knobs.unanswerable + knobs.well_known)
     scale = (1 - special) / sum(shares.values())
     mix: dict[QuestionType, float] = {kind: share * scale for kind, share in shares.items()}
-    return mix | {"unanswerable": special - knobs.well_known, "known": knobs.well_known}
+    mix["unanswerable"] = special - min(special, knobs.well_known)
+    mix["known"] = min(special, knobs.well_known)
+    return mix
 
 
 _YEARS: dict[str, tuple[str, tuple[str, ...]]] = {

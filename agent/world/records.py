@@ -143,3 +143,5 @@ class Question(Frozen):
     """Whether nothing in the world answers it: to say so is right, and any answer is wrong."""
     well_known: bool = _later(default=False)
     """Whether it is of the closed set that is the same in every world, so that it can be known by heart."""
+    shard: int = _later(0)
+    """The part of a large world in which it was drawn; its names stand in no other part."""

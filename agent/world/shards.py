@@ -4,7 +4,7 @@ Names are unique over the shards; the well-known pages stand in the first one.
 """
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,6 +33,7 @@ class Shard:
     """One shard: its universe, its documents, and the source of its questions' randomness."""
 
     name: str
+    number: int
     universe: Universe
     documents: tuple[Document, ...]
     rng: random.Random
@@ -54,34 +55,49 @@ def make_shard(seed: int, number: int, *, split: Split, people: int = PEOPLE, kn
     documents = [draft.numbered(str(number), place) for place, draft in enumerate(drafts)]
     if number == 0:
         documents += [draft.numbered("known", place) for place, draft in enumerate(well_known_drafts())]
-    return Shard(f"{split}-{seed}-{number}", universe, tuple(documents), rng, knobs)
+    return Shard(f"{split}-{seed}-{number}", number, universe, tuple(documents), rng, knobs)
 
 
-def ask(shard: Shard, kinds: Sequence[QuestionType], name: str, first: int = 0) -> Iterator[Question]:
-    """Questions of these kinds, one after the other, all different.
+class Drawing:
+    """Draws the questions of one shard, all different."""
 
-    Raises:
-        ValueError: the shard is too small for so many.
-    """
-    world = World.of(shard.name, shard.documents)
-    writer = QuestionWriter(shard.universe, shard.documents, shard.rng, shard.knobs)
-    asked: set[object] = set()
-    for number, kind in enumerate(kinds, start=first):
-        question = _draw(world, writer, kind, f"{name}-{number}", asked)
-        if question is None:
-            raise ValueError(f"this world is too small for {len(kinds)} questions: no new {kind} can be drawn")
-        yield question
+    def __init__(self, shard: Shard) -> None:
+        self.world = World.of(shard.name, shard.documents)
+        self._shard = shard
+        self._writer = QuestionWriter(shard.universe, shard.documents, shard.rng, shard.knobs)
+        self._asked: set[object] = set()
+
+    def ask(self, kinds: Sequence[QuestionType], name: str, first: int = 0) -> Iterator[Question]:
+        """Questions of these kinds, one after the other.
+
+        Raises:
+            ValueError: the shard is too small for so many.
+        """
+        for number, kind in enumerate(kinds, start=first):
+            question = self.draw(kind, f"{name}-{number}")
+            if question is None:
+                raise ValueError(f"this world is too small for {len(kinds)} questions: no new {kind} can be drawn")
+            yield question
+
+    def draw(self, kind: QuestionType, key: str) -> Question | None:
+        """One more question, or None where there is no new one to be found."""
+        for _ in range(_TRIES):
+            question = self._writer.draw(kind, key)
+            if question is None or (marks := _marks(question)) & self._asked:
+                continue
+            if is_sound(self.world, question) and (checked := searched(self.world, question)) is not None:
+                self._asked |= marks
+                return checked.model_copy(update={"shard": self._shard.number})
+        return None
 
 
-def _draw(world: World, writer: QuestionWriter, kind: QuestionType, key: str, asked: set[object]) -> Question | None:
-    for _ in range(_TRIES):
-        question = writer.draw(kind, key)
-        if question is None or (question.question, question.history) in asked:
-            continue
-        if is_sound(world, question) and (checked := searched(world, question)) is not None:
-            asked.add((question.question, question.history))
-            return checked
-    return None
+def _marks(question: Question) -> set[object]:
+    """What no two questions share: the words, and but for the well known, what is to be found out."""
+    needed = frozenset((k.subject, k.relation, k.when, k.what) for lookups in question.plan for k in lookups)
+    marks: set[object] = {(question.question, question.history)}
+    if not question.well_known:
+        marks.add((question.type, needed, question.candidates))
+    return marks
 
 
 def is_sound(world: World, question: Question) -> bool:
@@ -153,7 +169,7 @@ def make_world(
     shard = make_shard(seed, 0, split=split, people=people, knobs=knobs)
     name = name or f"{split}-{seed}"
     kinds = shuffled_kinds(questions, mix or mix_of(knobs), shard.rng)
-    return World.of(name, shard.documents, ask(shard, kinds, name))
+    return World.of(name, shard.documents, Drawing(shard).ask(kinds, name))
 
 
 def people_for(documents: int, knobs: Knobs) -> tuple[int, int]:
@@ -174,7 +190,26 @@ def _documents_per_person(knobs: Knobs) -> float:
     return len(sample.documents) / PEOPLE
 
 
-def stream(seed: int, shards: Iterable[int], *, split: Split, people: int, knobs: Knobs) -> Iterator[Shard]:
-    """The shards, one at a time."""
-    for number in shards:
-        yield make_shard(seed, number, split=split, people=people, knobs=knobs)
+def part(
+    seed: int, number: int, of: int, *, split: Split, people: int, knobs: Knobs, questions: int, name: str
+) -> World | tuple[Document, ...]:
+    """Shard `number` with its share of a world's questions; only its documents where it has none.
+
+    Raises:
+        ValueError: it is too small for its questions.
+    """
+    shard = make_shard(seed, number, split=split, people=people, knobs=knobs)
+    kinds = _kinds_of(seed, questions, number, of, knobs)
+    if not kinds:
+        return shard.documents
+    drawing = Drawing(shard)
+    asked = tuple(drawing.ask(kinds, name if of == 1 else f"{name}-{number}"))
+    return World(name, shard.documents, asked, drawing.world.shelves)
+
+
+def _kinds_of(seed: int, questions: int, number: int, of: int, knobs: Knobs) -> list[QuestionType]:
+    """The kinds that a shard asks: every `of`-th of all, but the well-known ones are all the first shard's."""
+    every = shuffled_kinds(questions, mix_of(knobs), random.Random(f"kinds {seed}"))
+    mine = [kind for kind in every if kind != "known"][number::of]
+    known: list[QuestionType] = [kind for kind in every if kind == "known" and number == 0]
+    return mine + known

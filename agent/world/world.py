@@ -8,6 +8,7 @@ from functools import cached_property
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.bm25 import Bm25Index
+from agent.world.population import COMMON_WORDS
 from agent.world.records import Document, Question
 
 WORLD_SOURCES = ("web", "news", "arxiv", "kg")
@@ -122,7 +123,7 @@ def _speaks(document: Document, subject: str) -> bool:
 
 
 _NAME_PARTS = re.compile(r"[A-Z][a-z]{3,}")
-_COMMON = frozenset(
-    "Labs Works Group Motors River Garden Signal Winter Bridge Harbour Year House Child Song Prize Festival Regatta "
-    "Summit Problem Limit Lattice Paradox Kernel Effect Society".split()
-)
+_COMMON = COMMON_WORDS | frozenset("Labs Works Group Motors River Garden Signal Winter Bridge Harbour".split())
+_COMMON |= frozenset("Year House Child Song Prize Festival Regatta Summit Problem Limit Lattice Paradox".split())
+_COMMON |= frozenset("Kernel Effect Society".split())
+"""The words of names that are not invented, of every generator."""

@@ -3,6 +3,6 @@
 The same seed must go on giving the same world, so also its vocabulary and every order of its draws stay as they are.
 """
 
-from agent.world.v1.make import make_world
+from agent.world.v1.make import first_card, make_world
 
-__all__ = ["make_world"]
+__all__ = ["first_card", "make_world"]

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterable, Mapping, Sequence
 
+from agent.world.card import WorldCard
 from agent.world.names import Split
 from agent.world.records import Document, Lookup, Question, QuestionType
 from agent.world.v1.pages import write_documents
@@ -86,3 +87,8 @@ def _misleads(document: Document, lookup: Lookup) -> bool:
 def _bare(label: str) -> str:
     """A person's name without the profession: the last two words."""
     return " ".join(label.split()[-2:])
+
+
+def first_card(name: str, seed: int, *, split: Split, people: int) -> WorldCard:
+    """What world.json says of a world of this generator, before it is counted."""
+    return WorldCard(name=name, generator=1, seed=seed, split=split, people=people, documents=0, questions=0, files={})
