@@ -75,10 +75,12 @@ def bca_tails(drawn: Values, estimate: float, left_out: Values, *, level: float)
     """The shares of the bootstrap distribution that bias-corrected, accelerated bounds stand at."""
     normal = NormalDist()
     below = (np.mean(drawn < estimate) + np.mean(drawn <= estimate)) / 2
-    if below in (0.0, 1.0) or np.ptp(left_out) == 0:
+    lean = left_out.mean() - left_out
+    largest = np.abs(lean).max()
+    if below in (0.0, 1.0) or largest == 0:
         return ((1 - level) / 2, (1 + level) / 2)
     bias = normal.inv_cdf(float(below))
-    lean = left_out.mean() - left_out
+    lean = lean / largest  # its scale does not matter, and cubes of small numbers vanish
     acceleration = float((lean**3).sum() / (6 * (lean**2).sum() ** 1.5))
 
     def corrected(share: float) -> float:
