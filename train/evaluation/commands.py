@@ -128,6 +128,7 @@ def register(app: typer.Typer) -> None:
     """Add `eval` and what belongs to it to the root."""
     app.command("eval", epilog=_EXAMPLES)(with_agent_options(evaluate_command))
     commands_compare.register(app)
+    commands_compare.register(app)
 
 
 def evaluate_command(

@@ -182,7 +182,7 @@ class Evaluation:
         """Who is asked, what makes two such runs the same, and how the answers are scored."""
         card = {
             "cairn": __version__,
-            "questions": str(self._path or f"world {self._world.name}"),
+            "questions": self._path.name if self._path else f"world {self._world.name}",
             "questions_sha256": self._fingerprint,
             "baseline": self._baseline or "",
         }
