@@ -109,7 +109,7 @@ def _body(figures: Figures, changed: int) -> str:
 
 
 def _side(run: Mapping[str, Any]) -> str:
-    return ", ".join(filter(None, (run["policy"], run["protocol"], run["measured"]))) + f" ({run['run']})"
+    return ", ".join(filter(None, (run["policy"], run["protocol"], run["measured"]))) + f" ({Path(run['run']).name})"
 
 
 def _cards(metrics: Mapping[str, Figures]) -> str:
@@ -117,8 +117,9 @@ def _cards(metrics: Mapping[str, Figures]) -> str:
         card(
             label(name),
             f"{figure['difference']:+.3f}",
-            f"{figure['first']:.3f} → {figure['second']:.3f}, 95 %: {figure['interval'][0]:+.3f} – "
-            f"{figure['interval'][1]:+.3f}, p {probability(figure['p'])}",
+            f"{figure['first']:.3f} → {figure['second']:.3f}",
+            f"95 %: {figure['interval'][0]:+.3f} – {figure['interval'][1]:+.3f}",
+            f"p {probability(figure['p'])}",
             first=name == "em",
         )
         for name in CARDS

@@ -136,7 +136,7 @@ class _Packer:
         gold = {self._passage(p) for p in shown if _gold_names(p, supporting)}
         found = {name for p in trace.passages for name in _gold_names(p, supporting)}
         packed: Packed = {
-            "id": trace.id,
+            "protocol": trace.protocol,
             "steps": [self._step(step) for step in trace.steps],
             "gold": sorted(gold),
             "missing": [name for name in supporting if name not in found],

@@ -31,7 +31,7 @@ def page(title: str, body: str, *, scripts: Sequence[str], data: Mapping[str, An
     style = _file("style.css")
     script = "(() => {\n" + "\n".join(_file(name) for name in scripts) + "})();\n"
     form, text = _embedded(data)
-    return Template(_file("shell.html")).substitute(
+    whole = Template(_file("shell.html")).substitute(
         title=escape(title),
         style=style,
         style_hash=_hash(style),
@@ -41,6 +41,7 @@ def page(title: str, body: str, *, scripts: Sequence[str], data: Mapping[str, An
         form=form,
         data=text,
     )
+    return _encodable(whole)
 
 
 def _file(name: str) -> str:
@@ -52,18 +53,17 @@ def _hash(text: str) -> str:
 
 
 def _embedded(data: Mapping[str, Any]) -> tuple[str, str]:
-    """(form, text) with nothing in it that could end the script element. Half a surrogate pair becomes U+FFFD."""
+    """(form, text) with nothing in it that could end the script element."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    raw = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    raw = _encodable(text)
     if len(raw) <= PLAIN_BYTES:
         return "json", raw.translate(str.maketrans(_IN_SCRIPT))
     return "deflate", base64.b64encode(zlib.compress(raw.encode(), 9)).decode()
 
 
-def tag(name: str, *children: str, **attributes: str) -> str:
-    """An element; children are markup, attributes are plain text (`class_` is class)."""
-    said = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
-    return f"<{name}{said}>{''.join(children)}</{name}>"
+def _encodable(text: str) -> str:
+    """Half a surrogate pair, as broken JSON escapes leave it, becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[str]], *, numbers: Iterable[int] = ()) -> str:
@@ -87,11 +87,12 @@ def section(title: str, *content: str, lead: str = "", id_: str = "", class_: st
     return f"<section{names}>{heading}{''.join(content)}</section>"
 
 
-def card(title: str, value: str, below: str = "", *, first: bool = False) -> str:
-    """One figure, large."""
+def card(title: str, value: str, *below: str, first: bool = False) -> str:
+    """One figure, large, with small lines below."""
+    lines = "".join(f'<dd class="below">{escape(line)}</dd>' for line in below)
     return (
         f'<div class="card{" first" if first else ""}"><dt>{escape(title)}</dt>'
-        f'<dd class="value">{escape(value)}</dd><dd class="below">{escape(below)}</dd></div>'
+        f'<dd class="value">{escape(value)}</dd>{lines}</div>'
     )
 
 

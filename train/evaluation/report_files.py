@@ -59,11 +59,11 @@ def read_run(folder: Path) -> Stored:
     path = folder / RESULTS
     try:
         lines = path.read_bytes().splitlines(keepends=True)
-        settings = json.loads((folder / RUN).read_bytes())
+        settings = dict(json.loads((folder / RUN).read_bytes()))
     except OSError as error:
         why = f"{error.filename}: {error.strerror}"
         raise SetupError(f"{folder} holds no run ({why}); make one with cairn eval --out {folder}") from error
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise SetupError(f"{folder / RUN} is damaged; run the evaluation again into another --out") from error
     results: dict[str, Result] = {}
     for number, line in enumerate(lines, start=1):

@@ -93,7 +93,7 @@ function browse(holder, { rows, note, text, filters, columns, detail }) {
     const ask = el("button", { type: "button", class: "ask", "aria-expanded": "false" });
     const cells = columns.map((column) => {
       const content = column.cell(row);
-      if (column.opens) ask.append(content);
+      if (column.opens) ask.append(...[content].flat());
       return el("td", { class: column.kind }, column.opens ? ask : content);
     });
     const drawn = el("tr", { class: "row", "data-id": row.id }, cells);

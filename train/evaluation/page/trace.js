@@ -69,7 +69,7 @@ function traceView(trace, data, budgets) {
     search_failed: (s) => [head(`Search ${s.node} failed`, s, chip(s.source), chip(s.error || "upstream", "bad"), s.took ? chip(seconds(s.took)) : null),
       el("div", {}, s.query), el("div", {}, s.why), failures(s)],
     skipped: (s) => [head(`Search ${s.node} skipped`, s), el("div", { class: "quiet" }, s.why)],
-    gathered: (s) => [head(`Shown to the policy, round ${s.round}`, s, s.dropped ? chip(`${s.dropped} found but not shown`) : null),
+    gathered: (s) => [head(trace.protocol ? `Shown to the policy, round ${s.round}` : "What it cites", s, s.dropped ? chip(`${s.dropped} found but not shown`) : null),
       el("details", { open: s.passages.length <= 8 }, el("summary", { class: "quiet" }, `${s.passages.length} passages`),
         el("ul", { class: "passages" }, s.passages.map(([p, count, node]) => full(p, count, node))))],
     merged: (s) => [head("Merge", s), text(s.text)],
@@ -107,7 +107,7 @@ function traceView(trace, data, budgets) {
   }
 
   return el("div", {},
-    trace.missing.length ? el("p", { class: "notice" }, `Gold passages that were never shown: ${trace.missing.join(", ")}`) : null,
+    trace.missing.length ? el("p", { class: "notice" }, `Gold passages that were never ${trace.protocol ? "shown" : "cited"}: ${trace.missing.join(", ")}`) : null,
     (trace.history || []).map(([q, a]) => el("p", { class: "quiet" }, `Earlier turn: ${q} — ${a}`)),
     el("ol", { class: "steps" }, trace.steps.map(step)),
     el("h3", {}, "Used, of its budgets"), used(), trace.raw ? raw() : null);
