@@ -13,6 +13,8 @@ from typing import Final
 HEIGHT: Final = 110
 """Pixels of a histogram's bars."""
 MOST_BINS: Final = 12
+LABEL: Final = 28
+"""Characters of a row's name."""
 _STEPS: Final = (1, 2, 5, 10)
 
 
@@ -38,7 +40,7 @@ def estimates(rows: Sequence[Estimate], *, low: float = 0.0, high: float = 1.0, 
     if low < 0 < high:
         grid += f'<line class="zero" x1="{at(0)}" x2="{at(0)}" y1="0" y2="26"/>'
     body = "".join(
-        f'<tr><th scope="row">{escape(row.label)}</th><td class="plot">'
+        f'<tr><th scope="row">{escape(_short(row.label))}</th><td class="plot">'
         f'<svg height="26" role="img"><title>{escape(_said(row, figure))}</title>{grid}'
         f'<line class="range" x1="{at(row.low)}" x2="{at(row.high)}" y1="13" y2="13"/>'
         f'<circle class="dot" cx="{at(row.mean)}" cy="13" r="5"/></svg></td>'
@@ -53,6 +55,10 @@ def estimates(rows: Sequence[Estimate], *, low: float = 0.0, high: float = 1.0, 
         f'<tbody>{body}</tbody><tfoot aria-hidden="true"><tr><td></td><td class="plot">'
         f'<svg height="16">{axis}</svg></td><td></td><td></td></tr></tfoot></table>'
     )
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= LABEL else f"{label[: LABEL - 1]}…"
 
 
 def _said(row: Estimate, figure: str) -> str:
@@ -161,4 +167,4 @@ def bars(rows: Sequence[tuple[str, int, str]]) -> str:
         f'<td class="number">{count:,}</td><td class="number quiet">{count / total:.1%}</td></tr>'
         for label, count, kind in rows
     )
-    return f'<table class="estimates"><tbody>{body}</tbody></table>'
+    return f'<table class="estimates bars"><tbody>{body}</tbody></table>'

@@ -81,7 +81,7 @@ def test_no_text_from_elsewhere_becomes_markup(repeat: int):
 
 def test_the_page_allows_its_own_style_and_script_and_nothing_else():
     reader = Reader(page_of([result(1)], [trace(1, [])]))
-    policy = next(a["content"] or "" for tag, a in reader.elements if a.get("http-equiv") == "Content-Security-Policy")
+    policy = next(a["content"] or "" for _, a in reader.elements if a.get("http-equiv") == "Content-Security-Policy")
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     assert rules["default-src"] == "'none'"
     assert (rules["img-src"], rules["base-uri"], rules["form-action"]) == ("data:", "'none'", "'none'")

@@ -17,7 +17,7 @@ function changes(data) {
       { name: "question", title: "Question", kind: "wide", opens: true, key: (c) => c.question, cell: (c) => [c.question, el("span", { class: "quiet" }, ` ${clipped(c.answers.join(" · ") || "has no answer", 100)}`)] },
       { name: "first", title: first, key: (c) => c.first.prediction || "", cell: (c) => said(c.first) },
       { name: "second", title: second, key: (c) => c.second.prediction || "", cell: (c) => said(c.second) },
-      { name: "type", title: "Type", kind: "minor", key: (c) => c.type, cell: (c) => c.type },
+      { name: "type", title: "Type", kind: "minor", key: (c) => c.type, cell: (c) => clipped(c.type, 28) },
     ],
     detail: (c) => el("div", { class: "side-by-side" }, [[first, c.first, data.first], [second, c.second, data.second]].map(([name, question, pool]) =>
       el("div", {}, el("h3", {}, name), detail(question, { ...data, ...pool })))),

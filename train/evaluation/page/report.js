@@ -17,7 +17,7 @@ function questions(data) {
       { name: "answer", title: "Answer", key: (q) => q.prediction || "", cell: (q) => [
         el("span", { class: q.verdict === "right" ? "" : `said ${q.verdict}` }, clipped(q.prediction || "—", 120)),
         q.verdict === "right" ? null : el("div", { class: "quiet" }, `gold: ${clipped((q.answers || []).join(" · ") || "none", 120)}`)] },
-      { name: "type", title: "Type", kind: "minor", key: (q) => q.type || "", cell: (q) => q.type || "" },
+      { name: "type", title: "Type", kind: "minor", key: (q) => q.type || "", cell: (q) => clipped(q.type || "", 28) },
       { title: "F1", ...figure("f1", (value) => value.toFixed(2)) },
       { title: "Searches", ...figure("searches", number) },
       { title: "Seconds", ...figure("seconds", (value) => value.toFixed(2)) },
