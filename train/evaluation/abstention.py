@@ -30,7 +30,8 @@ LABELS: Final = (
     "not found",
     "undetermined",
     "indeterminate",
-    "n a",
+    "n/a",
+    "n.a",
     "idk",
 )
 """Whole answers, without punctuation and articles."""
@@ -76,6 +77,6 @@ _TURNS: Final = re.compile("|".join(TURNS))
 def abstains(answer: str) -> bool:
     """Whether the answer says, in so many words, that there is none."""
     plain = triviaqa(answer)
-    if plain in LABELS:
+    if plain in LABELS or answer.strip(" .\n").lower() in LABELS:
         return True
     return len(plain.split()) <= LONGEST and bool(_OPENS.match(plain)) and not _TURNS.search(plain)

@@ -10,6 +10,7 @@ LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 _LEADS: Final = re.compile(
     r"(?i)^\s*(the\s+)?(correct\s+|right\s+|best\s+|final\s+)?(answer|option|choice)s?(\s+(is|are))?\s*:?\s*"
+    r"(option\s+)?"
 )
 _MARK: Final = r"[(\[]?\s*([A-Z])\s*[)\].:]?"
 _ALONE: Final = re.compile(rf"(?i)^\s*{_MARK}(\s*(?:,|;|/|and|&)\s*{_MARK})*\s*\.?\s*$")
