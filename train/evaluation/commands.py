@@ -1,5 +1,6 @@
 """`cairn eval`: the whole agent, or somebody else's, over a list of questions, with intervals."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,17 +14,28 @@ from train.evaluation import commands_compare
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
     from train.evaluation.endpoint import Where
+    from train.evaluation.judge import JudgeSettings
     from train.evaluation.report import Figures
     from train.evaluation.session import Evaluation
 
 _ASKED = "What is asked"
 _OTHERS = "Somebody else's agent"
+_MEASURED = "How answers are measured"
 _RUN = "How the run goes"
 
 QuestionsOption = Annotated[
     Path | None,
     typer.Option(
         "--questions", metavar="FILE", help="Questions as JSON lines, not the world's own.", rich_help_panel=_ASKED
+    ),
+]
+DatasetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        metavar="NAME",
+        help="The form in which they are published, as hotpotqa; left out, it is recognised.",
+        rich_help_panel=_ASKED,
     ),
 ]
 LimitOption = Annotated[
@@ -78,6 +90,37 @@ TimeoutOption = Annotated[
 TriesOption = Annotated[
     int, typer.Option("--tries", min=1, max=10, metavar="N", help="Tries of a question.", rich_help_panel=_OTHERS)
 ]
+NormalisationOption = Annotated[
+    Literal["squad", "triviaqa", "unicode", "none"],
+    typer.Option("--normalisation", help="Under which EM, F1 and cover are told.", rich_help_panel=_MEASURED),
+]
+JudgeUrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--judge-url",
+        metavar="URL",
+        help="OpenAI-compatible endpoint of a model that judges answers.",
+        rich_help_panel=_MEASURED,
+    ),
+]
+JudgeModelOption = Annotated[
+    str, typer.Option("--judge-model", metavar="NAME", help="Its name there.", rich_help_panel=_MEASURED)
+]
+JudgeKeyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--judge-key-env",
+        metavar="NAME",
+        help="The environment variable that holds its key.",
+        rich_help_panel=_MEASURED,
+    ),
+]
+JudgeBlocksOption = Annotated[
+    bool,
+    typer.Option(
+        "--judge-blocks", help="It also looks at what was shown and merged; many requests.", rich_help_panel=_MEASURED
+    ),
+]
 ConcurrencyOption = Annotated[
     int,
     typer.Option(
@@ -119,8 +162,7 @@ cairn eval --world test --baseline closed-book
 
 MY_KEY=… cairn eval --endpoint https://example.org/v1 --model my-agent --api-key-env MY_KEY --out runs/my-agent
 
-[dim]An agent of yours that shall search the little world asks[/dim] cairn serve --retrieval-only --world test
-[dim]by[/dim] POST /retrieve[dim], or indexes the documents of[/dim] cairn eval-world --world test --out DIR[dim].[/dim]
+[dim]For an agent that shall search the little world:[/dim] cairn serve --retrieval-only --world test
 """
 
 
@@ -128,12 +170,12 @@ def register(app: typer.Typer) -> None:
     """Add `eval` and what belongs to it to the root."""
     app.command("eval", epilog=_EXAMPLES)(with_agent_options(evaluate_command))
     commands_compare.register(app)
-    commands_compare.register(app)
 
 
 def evaluate_command(
     *,
     questions: QuestionsOption = None,
+    dataset: DatasetOption = None,
     limit: LimitOption = None,
     sample: SampleOption = None,
     types: TypesOption = None,
@@ -145,6 +187,11 @@ def evaluate_command(
     stream: StreamOption = True,
     timeout: TimeoutOption = 300.0,
     tries: TriesOption = 3,
+    normalisation: NormalisationOption = "squad",
+    judge_url: JudgeUrlOption = None,
+    judge_model: JudgeModelOption = "",
+    judge_key_env: JudgeKeyOption = None,
+    judge_blocks: JudgeBlocksOption = False,
     concurrency: ConcurrencyOption = 16,
     seed: SeedOption = 0,
     out: OutOption = None,
@@ -167,7 +214,7 @@ def evaluate_command(
     questions: its answers, what they cite, and what they cost.
     """
     from train.evaluation.chosen import Choice
-    from train.evaluation.session import Evaluation
+    from train.evaluation.session import Evaluation, Measured
 
     settings = load()
     where = None
@@ -179,7 +226,13 @@ def evaluate_command(
     evaluation = Evaluation(
         settings,
         questions,
+        dataset=dataset,
         choice=Choice(limit=limit, sample=sample, types=_listed(types)),
+        measured=Measured(
+            normalisation=normalisation,
+            judge=_judge(judge_url, judge_model, judge_key_env),
+            judge_blocks=judge_blocks,
+        ),
         endpoint=where,
         baseline=baseline,
         concurrency=concurrency,
@@ -224,6 +277,18 @@ def _where(settings: "CairnSettings", url: str, key_name: str | None, **how: Any
     return Where(url=url, model=settings.model, key=key, **how)
 
 
+def _judge(url: str | None, model: str, key_name: str | None) -> "JudgeSettings | None":
+    if url is None:
+        if model or key_name:
+            raise typer.BadParameter("a judge needs its address, too", param_hint="--judge-url")
+        return None
+    from agent.settings import secret_named
+    from train.evaluation.judge import JudgeSettings
+
+    made = JudgeSettings(base_url=url, model=model)
+    return replace(made, key=secret_named(key_name)) if key_name else made
+
+
 def _listed(types: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (types or "").split(",") if name.strip())
 
@@ -238,6 +303,8 @@ def _tell(figures: "Figures", evaluation: "Evaluation", *, as_json: bool, out: P
     if failed := figures["infrastructure"]:
         again = "; with --retry-failed the same command asks them again" if out else ""
         note(f"{failed} of {figures['asked']} questions failed and are not scored, also not as wrong{again}")
+    if unjudged := sum(figures.get("judge_failures", {}).values()):
+        note(f"the judge gave no verdict {unjudged} times: {next(iter(figures['judge_failures']))}")
     if not figures["n"]:
         raise SetupError(f"no question could be scored; the last one said: {evaluation.last_failure}")
 

@@ -1,14 +1,14 @@
 """What is asked in an evaluation: a question list, or the questions of a little world."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from agent.sources.questions import Question
 from train.evaluation.datasets import read_dataset
 
-__all__ = ["Question", "fingerprint", "read_questions", "take", "world_questions"]
+__all__ = ["Question", "fingerprint", "read_questions", "world_questions"]
 
 
 def read_questions(path: Path, name: str | None = None) -> list[Question]:
@@ -30,11 +30,6 @@ def _of_world(question: Any) -> Question:
     """A choice keeps its options: they stand in the question."""
     asked = Question.model_validate(question)
     return asked.model_copy(update={"options": question.candidates}) if question.type == "choice" else asked
-
-
-def take(questions: Sequence[Question], limit: int | None) -> list[Question]:
-    """The first `limit`: a longer run contains a shorter one."""
-    return list(questions if limit is None else questions[:limit])
 
 
 def fingerprint(questions: Iterable[Question]) -> str:

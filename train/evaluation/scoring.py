@@ -1,6 +1,7 @@
 """What makes a `Result` of what was said to a question."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from agent.claims import read_claims
@@ -14,6 +15,9 @@ from train.evaluation.questions import Question
 from train.evaluation.result import Failure, Result
 from train.evaluation.support import claims_of
 
+if TYPE_CHECKING:
+    from train.evaluation.judge import Judge
+
 
 @dataclass(frozen=True)
 class Scoring:
@@ -23,14 +27,26 @@ class Scoring:
     """Who is asked, for the traces of agents that show none."""
     book: GoldBook | None = None
     """What the searched corpus has of the gold passages."""
+    judge: "Judge | None" = None
+    """Says, too, whether answers are right."""
+    judge_blocks: bool = False
+    """The judge also looks at what was shown and merged, sentence by sentence."""
 
     async def result(self, question: Question, said: Said) -> tuple[Result, Trace]:
         """Score what was said; an answer without a trace gets a small one, of what can be shown of it."""
         if isinstance(said, Trace):
-            return score_trace(question, said, book=self.book), said
+            return await self._judged(question, score_trace(question, said, book=self.book), said), said
         trace = shown(said, question, self.agent)
-        result = score_answer(question, said, book=self.book)
-        return result.model_copy(update={"trace": trace.id}), trace
+        result = score_answer(question, said, book=self.book).model_copy(update={"trace": trace.id})
+        return await self._judged(question, result), trace
+
+    async def _judged(self, question: Question, result: Result, trace: Trace | None = None) -> Result:
+        """With the judge's figures; what failed is not judged."""
+        if self.judge is None or result.status == "failed":
+            return result
+        looked_at = trace if self.judge_blocks else None
+        figures = await self.judge.figures(question, result.prediction, looked_at, abstained=result.abstained)
+        return result.model_copy(update={"metrics": result.metrics | figures})
 
 
 def failed(question: Question, error: AskFailed) -> Result:

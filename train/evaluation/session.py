@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,6 +25,7 @@ from train.evaluation.baselines import FirstPassage
 from train.evaluation.chosen import Choice
 from train.evaluation.cited import Passages
 from train.evaluation.gold import GoldBook, Written
+from train.evaluation.normalisations import DEFAULT
 from train.evaluation.questions import fingerprint, read_questions, world_questions
 from train.evaluation.report import Figures, summarise
 from train.evaluation.report_files import write_report
@@ -34,9 +36,29 @@ from train.evaluation.store import opened
 
 if TYPE_CHECKING:
     from train.evaluation.endpoint import Where
+    from train.evaluation.judge import JudgeSettings
 
 LOOKED_THROUGH = 1_000_000
 """Documents of a corpus; a larger one is not read for what it has of the gold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """How answers are measured."""
+
+    normalisation: str = DEFAULT
+    """Under which EM, F1 and cover are told first; the others are measured, too."""
+    judge: "JudgeSettings | None" = None
+    judge_blocks: bool = False
+    """The judge also looks at what was shown and merged."""
+
+    def described(self) -> dict[str, str]:
+        """What makes two runs the same; empty for the usual."""
+        judge = f"{self.judge.model} at {self.judge.base_url}" if self.judge else ""
+        return {
+            "normalisation": self.normalisation if self.normalisation != DEFAULT else "",
+            "judge": f"{judge}, also of what was shown" if judge and self.judge_blocks else judge,
+        }
 
 
 class SoFar(NamedTuple):
@@ -62,7 +84,9 @@ class Evaluation:
         settings: CairnSettings,
         questions: Path | None = None,
         *,
+        dataset: str | None = None,
         choice: Choice | None = None,
+        measured: Measured | None = None,
         endpoint: "Where | None" = None,
         baseline: str | None = None,
         concurrency: int = 16,
@@ -77,7 +101,9 @@ class Evaluation:
         Args:
             settings: of the agent; of an endpoint, only the world.
             questions: a question list; without it the questions of the settings' world are asked.
+            dataset: the published form of the question list; left out, it is recognised.
             choice: of the questions; left out, all.
+            measured: how; left out, as usual and without a judge.
             endpoint: asks this agent instead of one in this process.
             baseline: `closed-book` forbids searching; `first-passage` reads one passage of the world perfectly.
             concurrency: questions at the same time.
@@ -94,13 +120,15 @@ class Evaluation:
             raise SetupError("a corpus has no questions of its own; name them with --questions FILE")
         if questions is not None and baseline == "first-passage":
             raise SetupError("the baseline first-passage is of the little world's own questions; leave out --questions")
+        if questions is None and dataset is not None:
+            raise SetupError("--dataset says in which form a file is published; name the file with --questions")
         if endpoint and baseline:
             raise SetupError("a baseline is of the agent in this process; leave out --baseline, or --endpoint")
         self._settings, self._path, self._baseline, self._endpoint = settings, questions, baseline, endpoint
         self._concurrency, self._seed, self._out, self._policy = concurrency, seed, out, policy
         self._retry_failed, self._most_failed = retry_failed, most_failed
-        self._choice = choice or Choice()
-        listed = read_questions(questions) if questions else world_questions(self._world.questions)
+        self._choice, self._measured = choice or Choice(), measured or Measured()
+        listed = read_questions(questions, dataset) if questions else world_questions(self._world.questions)
         if not listed:
             raise SetupError(f"the world {settings.world} has no questions; name some with --questions FILE")
         self._fingerprint = fingerprint(listed)
@@ -125,6 +153,8 @@ class Evaluation:
             SetupError: something that the settings name cannot be used. TooManyFailed: what ended is kept and reported.
         """
         asker, card, scoring = self._asker()
+        card |= self._measured.described()
+        scoring = self._judged(scoring)
         if self._out is None:
             results: dict[str, Result] = {}
 
@@ -132,15 +162,15 @@ class Evaluation:
                 results[result.id] = result
 
             asyncio.run(self._ask(asker, results, keep, scoring, show))
-            return self._report(results, card)
+            return self._report(results, card, scoring)
         with opened(self._out, card) as run:
             try:
                 asyncio.run(self._ask(asker, run.results, run.keep, scoring, show))
             except TooManyFailed as error:
-                self._report(run.results, card)
+                self._report(run.results, card, scoring)
                 again = f"what ended is kept in {self._out}; with --retry-failed the same command goes on"
                 raise TooManyFailed(f"{error}; {again}") from error
-            return self._report(run.results, card)
+            return self._report(run.results, card, scoring)
 
     async def _ask(
         self, asker: Asker, results: dict[str, Result], keep: OnResult, scoring: Scoring, show: Show
@@ -167,6 +197,8 @@ class Evaluation:
 
         tell()
         try:
+            if scoring.judge and waiting:
+                await scoring.judge.check()
             await evaluate(
                 asker,
                 waiting,
@@ -177,6 +209,8 @@ class Evaluation:
             )
         finally:
             await asker.aclose()
+            if scoring.judge:
+                await scoring.judge.aclose()
 
     def _asker(self) -> tuple[Asker, dict[str, str], Scoring]:
         """Who is asked, what makes two such runs the same, and how the answers are scored."""
@@ -192,6 +226,14 @@ class Evaluation:
             return self._far(self._endpoint, card)
         agent = self._agent()
         return Rollouts(agent, self._seed), card | self._described(agent), Scoring(book=self._searched_book(agent))
+
+    def _judged(self, scoring: Scoring) -> Scoring:
+        if self._measured.judge is None:
+            return scoring
+        from train.evaluation.judge import Judge
+
+        judge = Judge(self._measured.judge, folder=self._out)
+        return dataclasses.replace(scoring, judge=judge, judge_blocks=self._measured.judge_blocks)
 
     def _far(self, where: "Where", card: dict[str, str]) -> tuple[Asker, dict[str, str], Scoring]:
         from train.evaluation.endpoint import Endpoint
@@ -237,12 +279,14 @@ class Evaluation:
             "seed": str(self._seed),
         }
 
-    def _report(self, results: dict[str, Result], card: dict[str, str]) -> Figures:
+    def _report(self, results: dict[str, Result], card: dict[str, str], scoring: Scoring) -> Figures:
         """Sum up what there is, in the order of the questions."""
         ended = [results[question.id] for question in self.questions if question.id in results]
         self.last_failure = next((r.detail for r in reversed(ended) if r.status == "failed"), "")
         settings = card | self._choice.described() | {"concurrency": str(self._concurrency)}
         figures = summarise(ended, settings)
+        if scoring.judge:
+            figures["judge_failures"] = dict(scoring.judge.failures)
         if self._out:
             write_report(self._out, figures, ended, title=self.title)
         return figures
