@@ -129,7 +129,7 @@ def _told(run: Stored) -> Figures:
         "title": run.title,
         "asked": len(run.results),
         "measured": run.measured,
-        "policy": settings.get("policy", ""),
+        "policy": settings.get("policy") or settings.get("model", ""),
         "protocol": settings.get("protocol", ""),
     }
 

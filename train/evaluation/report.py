@@ -193,7 +193,9 @@ def main_rows(figures: Figures) -> list[Row]:
         for name, label in _LABELS.items()
         if figures.get(name) is not None
     ]
-    return listed + [(f"  {FAILURES.get(kind, kind)}", number(n), "") for kind, n in figures["failures"].items()]
+    listed += [(f"  {FAILURES.get(kind, kind)}", number(n), "") for kind, n in figures["failures"].items()]
+    unjudged = sum(figures.get("judge_failures", {}).values())
+    return listed + ([("judge gave no verdict", number(unjudged), "")] if unjudged else [])
 
 
 def metric_rows(figures: Figures, names: Iterable[str]) -> list[Row]:

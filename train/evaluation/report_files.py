@@ -42,7 +42,11 @@ class Stored:
         return datetime.fromtimestamp(at, UTC).date().isoformat()
 
     def figures(self) -> Figures:
-        return summarise(self.results, self.settings)
+        """Summed up anew; what only the run itself could know is taken from its earlier report."""
+        before = _report(self.folder)
+        told = {str(name): str(value) for name, value in dict(before.get("settings") or {}).items()}
+        kept = {name: before[name] for name in ("judge_failures",) if name in before}
+        return summarise(self.results, told | self.settings) | kept
 
     def traces(self, results: Iterable[Result] | None = None) -> Iterable[Trace]:
         """The traces of these results, of all unless told."""

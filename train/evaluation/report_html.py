@@ -98,6 +98,7 @@ def facts(settings: Mapping[str, str], measured: str) -> list[tuple[str, str]]:
         ("agent", " ".join(filter(None, (settings.get("model", ""), settings.get("endpoint", ""))))),
         ("protocol", settings.get("protocol", "")),
         ("baseline", settings.get("baseline", "")),
+        ("judge", settings.get("judge", "")),
         ("questions", settings.get("questions", "")),
         ("searched", settings.get("searched", "")),
         ("measured", measured),
@@ -142,6 +143,11 @@ def _headline(figures: Figures) -> str:
     if "gold_found" in figures:
         cards.append(card("Gold passages found", f"{figures['gold_found']:.3f}", _within(figures, "gold_found")))
     metrics = figures["metrics"]
+    if "judged" in metrics:
+        unjudged = sum(figures.get("judge_failures", {}).values())
+        judged, (low, high) = metrics["judged"]["mean"], metrics["judged"]["interval"]
+        beside = f"{unjudged:,} without a verdict" if unjudged else f"95 %: {low:.3f} – {high:.3f}"
+        cards.insert(1, card("Judge", f"{judged:.3f}", beside))
     if "searches" in metrics:
         below = f"in {figures['rounds']:.2f} rounds" if "rounds" in metrics else ""
         cards.append(card("Searches a question", f"{figures['searches']:.2f}", below))

@@ -8,7 +8,8 @@ from agent.errors import SetupError
 from tests.train.evaluation.runs import failed, passage, result, stored, trace
 from train.evaluation.compare import change, compared, markdown, probability, rows, table, verdict_of
 from train.evaluation.compare_html import compare_page
-from train.evaluation.report_files import Stored, read_run
+from train.evaluation.report import main_rows, summarise
+from train.evaluation.report_files import Stored, read_run, write_report
 from train.evaluation.result import Result
 
 
@@ -123,6 +124,17 @@ def test_a_report_is_drawn_anew_from_its_folder(tmp_path: Path, capsys: pytest.C
     (folder / "report.html").unlink()
     assert run(["eval-report", str(folder), "--no-html"]) == 0
     assert not (folder / "report.html").exists()
+
+
+def test_what_only_the_run_knew_outlives_a_new_report(tmp_path: Path):
+    folder = stored(tmp_path, [result(1, judged=1.0)])
+    run_settings = {**read_run(folder).settings, "concurrency": "16"}
+    figures = summarise([result(1, judged=1.0)], run_settings) | {"judge_failures": {"no verdict": 2}}
+    write_report(folder, figures, [result(1)], title="dev: cairn", html=False)
+    again = read_run(folder)
+    assert again.title == "dev: cairn"
+    assert again.figures() == figures
+    assert ("judge gave no verdict", "2", "") in main_rows(again.figures())
 
 
 @pytest.mark.parametrize("command", [["eval-report"], ["eval-compare", "."]])
