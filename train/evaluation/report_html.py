@@ -37,6 +37,9 @@ GROUPS: Final = {
     "ending": "How it ended",
     "cost": "What it took",
 }
+AGREE: Final = (
+    "Where all questions of a group agree, the bootstrap's interval has no width; of few questions that proves little."
+)
 HISTOGRAMS: Final = (
     ("searches", "Searches a question", True),
     ("rounds", "Rounds a question", True),
@@ -191,9 +194,11 @@ def _groups(name: str, groups: Mapping[str, Figures]) -> str:
         ]
         for group, f in groups.items()
     ]
+    agree = any(low == high for low, high in (figures["em_interval"] for figures in groups.values()))
     return section(
         f"By {name}",
         f"<figure>{plots.estimates(estimates)}</figure>",
+        f'<p class="quiet">{AGREE}</p>' if agree else "",
         f"<details><summary>All figures by {escape(name)}</summary>{table(head, lines, numbers=range(1, 9))}</details>",
     )
 
