@@ -1,4 +1,4 @@
-"""`cairn world`: build a little world, and check one."""
+"""`cairn world`: build a little world, check one, and write one for agents that are not ours."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -110,6 +110,38 @@ def check(
         output().print(", ".join(f"{kind} {count:,}" for kind, count in types.items()))
     if not holds:
         raise typer.Exit(1)
+
+
+@world_app.command("export")
+def export(
+    world: Annotated[str, typer.Argument(metavar="DIR", help="A world's folder, or test, test-v1, test-v2, dev-v2.")],
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write, empty or new.")],
+    pages: Annotated[
+        bool, typer.Option("--pages", help="Also write a static page for each document, and an index of links.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one object.")] = False,
+) -> None:
+    """Write a world's documents for an agent that is not ours: to index, to serve or to crawl.
+
+    corpus.jsonl has a document a line: id, source, title, text, url, date. No
+    questions are written, and nothing of what the generator knows about a
+    document. `cairn eval --world NAME --endpoint URL` asks the questions.
+
+    Example: cairn world export test-v2 --out the-world --pages
+    """
+    from agent.cli.progress import Stages
+    from agent.world.export import export_world
+
+    with Stages({"writing": "documents"}) as stages:
+
+        def show(done: int, total: int) -> None:
+            stages.show("writing", done, total)
+
+        written = export_world(world, folder, pages=pages, show=show)
+    if json:
+        print_json(written._asdict())
+    else:
+        output().print(f"{folder}: {written.documents} documents, {written.pages} pages")
 
 
 def _split(name: str) -> "Split":
