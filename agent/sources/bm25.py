@@ -75,7 +75,11 @@ class Bm25Index:
             raise ValueError("an index needs at least one text")
         model = _Model(k1=K1, b=B, method="lucene")
         # One text with one empty word keeps the mean length above 0 where no text has a word.
-        model.index((ids if any(ids) else [array("i", [0]), *ids[1:]], vocabulary), create_empty_token=False, show_progress=False)
+        model.index(
+            (ids if any(ids) else [array("i", [0]), *ids[1:]], vocabulary),
+            create_empty_token=False,
+            show_progress=False,
+        )
         return cls(model)
 
     def search(self, query: str, limit: int) -> list[tuple[int, float]]:
