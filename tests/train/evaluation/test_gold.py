@@ -23,7 +23,8 @@ def test_passages_are_gold_by_their_id_and_a_part_counts_as_the_whole():
 
 
 def test_a_title_alone_makes_no_passage_gold_where_the_corpus_has_the_ids():
-    book = GoldBook.of([TITLED], [HARBOUR, FERRY])
+    book = GoldBook.of([TITLED], [passage("harbour", "x", title="Tarn Harbour"), FERRY])
+    assert book.titles
     assert not book.by_title
     assert gold_name(TITLED, passage("x", "y", title="Tarn Harbour"), book) == ""
     assert in_corpus(TITLED, book) == 0.5

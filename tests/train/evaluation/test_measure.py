@@ -181,6 +181,12 @@ def test_without_gold_passages_nothing_is_said_of_them():
     assert found["snr_information"] == pytest.approx(1 / 2)
 
 
+def test_two_parts_of_one_gold_passage_are_one_that_is_cited():
+    found = measure_answer(QUESTION, "Dell", [Citation(id="marn#1"), Citation(id="marn#2"), Citation(id="ferry")])
+    assert (found["citations"], found["citation_recall"]) == (3, 0.5)
+    assert found["citation_precision"] == pytest.approx(2 / 3)
+
+
 def test_an_agent_without_a_trace_is_measured_by_its_answer_its_citations_and_what_it_tells():
     book = GoldBook.of([QUESTION], [HARBOUR, passage("marn", MARN.text, url="https://www.tarn.test/Marn/")])
     said = Answer(
