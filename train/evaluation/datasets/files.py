@@ -59,8 +59,8 @@ def _bytes(path: Path) -> bytes:
 
 
 def _json(text: str, path: Path) -> Iterator[Numbered]:
-    first = text.lstrip().partition("\n")[0]
-    if first.startswith("{") and _parses(first) and not _is_whole(first):
+    first, _, rest = text.strip().partition("\n")
+    if first.startswith("{") and _parses(first) and (rest or not _is_whole(first)):
         yield from _lines(text, path)
         return
     try:

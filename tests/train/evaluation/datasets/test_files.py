@@ -53,6 +53,12 @@ def test_a_list_on_one_line_and_lines_without_a_list_are_the_same_rows(tmp_path:
     assert found["one.json"] == found["line.json"][:1]
 
 
+def test_a_row_that_holds_a_list_of_its_own_is_still_a_row(tmp_path: Path):
+    row = {"id": "1", "question": "x?", "answers": ["y"], "data": [1, 2]}
+    (tmp_path / "q.jsonl").write_text(f"{json.dumps(row)}\n{json.dumps(row | {'id': '2'})}\n", encoding="utf-8")
+    assert [question.id for question in read_dataset(tmp_path / "q.jsonl").questions] == ["1", "2"]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
