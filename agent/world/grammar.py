@@ -64,7 +64,7 @@ class Teller:
         return " ".join(sentences)
 
     def _reference(self, entity: Entity, *, named: bool) -> str:
-        if not named or self._rng.random() < 0.2:
+        if not named or self._rng.random() < 0.12:
             return entity.label
         if entity.kind == "person":
             return self._rng.choice((entity.pronoun, entity.pronoun, entity.name.split()[-1]))

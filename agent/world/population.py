@@ -112,7 +112,8 @@ def _name(kind: str, word: str, rng: random.Random, *, varied: bool) -> str:
         case "film":
             return f"The {word} {noun}"
         case "novel":
-            return f"{rng.choice(('A', 'My', 'Every'))} {word} {noun}"
+            first = rng.choice(("A", "My", "Every"))
+            return f"{'An' if first == 'A' and word[0] in 'AEIOU' else first} {word} {noun}"
         case "event":
             return f"the {word} {noun}"
         case "paper":

@@ -49,7 +49,7 @@ def make_shard(seed: int, number: int, *, split: Split, people: int = PEOPLE, kn
     if people < LEAST_PEOPLE:
         raise ValueError(f"a world needs at least {LEAST_PEOPLE} people")
     rng = random.Random(f"cairn world 2 {split} {seed} {number}")
-    universe = make_universe(rng, split=split, shard=(number + seed) % MAX_SHARDS, people=people, knobs=knobs)
+    universe = make_universe(rng, split=split, seed=seed, shard=number, people=people, knobs=knobs)
     drafts = list(PageWriter(universe, rng, knobs).write())
     drafts += NewsWriter(universe, rng, knobs).write(sum(draft.source != "kg" for draft in drafts))
     documents = [draft.numbered(str(number), place) for place, draft in enumerate(drafts)]
@@ -210,6 +210,6 @@ def part(
 def _kinds_of(seed: int, questions: int, number: int, of: int, knobs: Knobs) -> list[QuestionType]:
     """The kinds that a shard asks: every `of`-th of all, but the well-known ones are all the first shard's."""
     every = shuffled_kinds(questions, mix_of(knobs), random.Random(f"kinds {seed}"))
-    mine = [kind for kind in every if kind != "known"][number::of]
+    others: list[QuestionType] = [kind for kind in every if kind != "known"]
     known: list[QuestionType] = [kind for kind in every if kind == "known" and number == 0]
-    return mine + known
+    return [*others[number::of], *known]

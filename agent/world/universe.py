@@ -84,9 +84,9 @@ class Universe:
         return entity.name if entity else value
 
 
-def make_universe(rng: random.Random, *, split: Split, shard: int, people: int, knobs: Knobs) -> Universe:
+def make_universe(rng: random.Random, *, split: Split, seed: int, shard: int, people: int, knobs: Knobs) -> Universe:
     """Make a consistent shard: nobody marries or teaches themselves, marriages and twin cities go both ways."""
-    vocabulary = Vocabulary(rng, split, shard)
+    vocabulary = Vocabulary(rng, split, seed=seed, shard=shard)
     entities = populate(vocabulary, rng, people=people, knobs=knobs)
     strangers = tuple(vocabulary.person(vocabulary.word("last")) for _ in range(3))
     universe = Universe({entity.id: entity for entity in entities}, strangers=strangers)

@@ -16,6 +16,8 @@ _MIDDLES: Final = tuple(a + b for a in "aeiou" for b in "dlmnrstv")
 _PREFIXES: Final = ("Al", "Bel", "Cor", "Des", "El", "Fen", "Is", "Kal", "Mor", "Nor", "Or", "San", "Tor", "Vel")
 _STEP: Final = 7_368_787
 """A prime that divides no kind's number of words: steps of this size reach every word once."""
+_SHARING: Final = 4
+"""Shards that share the short words."""
 _ENDINGS: Final = {**ENDINGS, "country": (*ENDINGS["country"], "avia", "ara", "eria", "ova", "une")}
 
 
@@ -32,14 +34,14 @@ def _word(kind: str, number: int) -> str:
 
 
 @cache
-def _firsts(split: Split) -> tuple[str, ...]:
-    return words("first", split)
+def _plain(kind: str, split: Split) -> tuple[str, ...]:
+    return words(kind, split)
 
 
 class Vocabulary:
     """The words of one shard. No other shard gives out any of them but first names."""
 
-    def __init__(self, rng: random.Random, split: Split, shard: int) -> None:
+    def __init__(self, rng: random.Random, split: Split, *, seed: int, shard: int) -> None:
         """Take the shard's stretch.
 
         Raises:
@@ -47,7 +49,7 @@ class Vocabulary:
         """
         if not 0 <= shard < MAX_SHARDS:
             raise ValueError(f"a world has at most {MAX_SHARDS} shards")
-        self._rng, self._split, self._shard = rng, split, shard
+        self._rng, self._split, self._seed, self._shard = rng, split, seed, shard
         self._pools: dict[str, list[str]] = {}
         self._people: set[str] = set()
 
@@ -58,18 +60,30 @@ class Vocabulary:
             ValueError: the stretch is used up.
         """
         if kind not in self._pools:
-            size = _count(kind) // MAX_SHARDS
-            every = {_word(kind, number) for number in range(self._shard * size, (self._shard + 1) * size)}
-            mine = sorted(word for word in every if split_of(word) == self._split)
-            self._rng.shuffle(mine)
-            mine.sort(key=len, reverse=True)
-            self._pools[kind] = mine
+            self._pools[kind] = [*self._long(kind), *self._short(kind)]
         if not self._pools[kind]:
             raise ValueError(f"a shard has no more words for a {kind}")
         return self._pools[kind].pop()
 
+    def _long(self, kind: str) -> list[str]:
+        """The shard's stretch of the words with middles and prefixes, the shorter ones last."""
+        size = _count(kind) // MAX_SHARDS
+        stretch = (self._shard + self._seed) % MAX_SHARDS * size
+        every = {_word(kind, number) for number in range(stretch, stretch + size)} - set(_plain(kind, self._split))
+        mine = sorted(word for word in every if split_of(word) == self._split)
+        self._rng.shuffle(mine)
+        return sorted(mine, key=len, reverse=True)
+
+    def _short(self, kind: str) -> list[str]:
+        """Words of a stem and an ending, as in generator 1: the first shards of a world share them out."""
+        if self._shard >= _SHARING:
+            return []
+        mine = list(_plain(kind, self._split)[(self._shard + self._seed) % _SHARING :: _SHARING])
+        self._rng.shuffle(mine)
+        return mine
+
     def first_name(self) -> str:
-        return self._rng.choice(_firsts(self._split))
+        return self._rng.choice(_plain("first", self._split))
 
     def person(self, last: str) -> str:
         """A new full name of that family."""

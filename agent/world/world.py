@@ -123,7 +123,9 @@ def _speaks(document: Document, subject: str) -> bool:
 
 
 _NAME_PARTS = re.compile(r"[A-Z][a-z]{3,}")
-_COMMON = COMMON_WORDS | frozenset("Labs Works Group Motors River Garden Signal Winter Bridge Harbour".split())
-_COMMON |= frozenset("Year House Child Song Prize Festival Regatta Summit Problem Limit Lattice Paradox".split())
-_COMMON |= frozenset("Kernel Effect Society".split())
+_FIRST_COMMON = (
+    "Labs Works Group Motors River Garden Signal Winter Bridge Harbour Year House Child Song Prize Festival Regatta "
+    "Summit Problem Limit Lattice Paradox Kernel Effect Society"
+)
+_COMMON = COMMON_WORDS | frozenset(_FIRST_COMMON.split())
 """The words of names that are not invented, of every generator."""
