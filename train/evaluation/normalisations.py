@@ -18,6 +18,19 @@ _UNSPACED: Final = re.compile("([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\
 """Characters of scripts that put no space between words: each counts as one."""
 
 
+class _Plain(dict[int, str]):
+    """Nothing for an accent, a space for punctuation, anything else as it is; each looked up once."""
+
+    def __missing__(self, code: int) -> str:
+        category = unicodedata.category(chr(code))
+        between = " " if category[0] == "P" or category == "Sk" else chr(code)
+        self[code] = "" if 0x300 <= code <= 0x36F else between
+        return self[code]
+
+
+_PLAIN: Final = _Plain()
+
+
 def squad(text: str) -> str:
     """SQuAD 1.1, also HotpotQA's, 2WikiMultiHopQA's and MuSiQue's: lower case, no ASCII punctuation, no articles.
 
@@ -37,7 +50,7 @@ def unicode(text: str) -> str:
     Articles go as in SQuAD's; a character of a script without spaces (Chinese, Japanese) is a word of its own.
     """
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    plain = unicodedata.normalize("NFC", "".join(_plain(c) for c in folded))
+    plain = unicodedata.normalize("NFC", folded.translate(_PLAIN))
     return _without_articles(_UNSPACED.sub(r" \1 ", plain))
 
 
@@ -54,14 +67,6 @@ NORMALISATIONS: Final[Mapping[str, Normalise]] = {
 }
 DEFAULT: Final = "squad"
 """What a figure without a name is under."""
-
-
-def _plain(character: str) -> str:
-    """Nothing for an accent, a space for punctuation, anything else as it is."""
-    if "\u0300" <= character <= "\u036f":
-        return ""
-    category = unicodedata.category(character)
-    return " " if category[0] == "P" or category == "Sk" else character
 
 
 def _without_articles(text: str) -> str:
