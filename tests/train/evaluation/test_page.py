@@ -17,7 +17,7 @@ from train.evaluation.report import summarise
 from train.evaluation.report_html import LIMIT, report_page
 from train.evaluation.result import Result
 
-HOSTILE = "</script><script>alert(1)</script><!-- \u2028\u2029 <img src=x onerror=alert(2)> ]]> \ud800"
+HOSTILE = "</script ><script>alert(1)</script><!-- <script \u2028\u2029 <img src=x onerror=alert(2)> ]]> \ud800"
 
 
 def page_of(results: Sequence[Result], traces: Sequence[Trace] = (), *, limit: int = LIMIT, title: str = "t") -> str:
@@ -77,6 +77,7 @@ def test_no_text_from_elsewhere_becomes_markup(repeat: int):
     assert not [name for _, attributes in reader.elements for name in attributes if name.startswith("on")]
     assert "alert(1)" in json.dumps(reader.data)
     assert reader.data["texts"]
+    assert not set("<>&\u2028\u2029") & set(reader.inline[1])
 
 
 def test_the_page_allows_its_own_style_and_script_and_nothing_else():
