@@ -66,9 +66,9 @@ def check(claim: str, passages: Sequence[Passage]) -> Support:
         return "not_found"
     if any(f" {said} " in f" {' '.join(words(part))} " for p in passages for part in (p.text, p.title)):
         return "verbatim"
-    return (
-        "close" if any(_close(claim, p.title, window) for p in passages for window in windows(p.text)) else "not_found"
-    )
+    wanted = _Wanted.of(claim)
+    close = any(wanted.stands_in(window, set(words(p.title))) for p in passages for window in windows(p.text))
+    return "close" if close else "not_found"
 
 
 def windows(text: str) -> Iterable[str]:
@@ -77,15 +77,23 @@ def windows(text: str) -> Iterable[str]:
     return (" ".join(parts[at : at + 2]) for at in range(max(len(parts) - 1, 1)))
 
 
-def _close(claim: str, title: str, window: str) -> bool:
-    there = set(words(window))
-    with_title = there | set(words(title))
-    exact = {word for found in _EXACT.findall(claim) for word in words(found)} - content_free(claim)
-    wanted = content_words(claim)
-    negated = bool(set(words(claim)) & NEGATIONS) == bool(there & NEGATIONS)
-    return negated and exact <= with_title and len(wanted & with_title) >= CLOSE * len(wanted) > 0
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What a text must hold to be close to a claim."""
 
+    content: frozenset[str]
+    exact: frozenset[str]
+    """Of numbers and names; a word that says little is none, also where it begins the sentence with a capital."""
+    negated: bool
 
-def content_free(claim: str) -> set[str]:
-    """Words of a claim that say little, also where one begins the sentence with a capital."""
-    return set(words(claim)) - content_words(claim)
+    @classmethod
+    def of(cls, claim: str) -> "_Wanted":
+        said, content = set(words(claim)), content_words(claim)
+        exact = {word for found in _EXACT.findall(claim) for word in words(found)} - (said - content)
+        return cls(frozenset(content), frozenset(exact), bool(said & NEGATIONS))
+
+    def stands_in(self, text: str, title: set[str]) -> bool:
+        there = set(words(text))
+        with_title = there | title
+        enough = len(self.content & with_title) >= CLOSE * len(self.content) > 0
+        return enough and self.exact <= with_title and self.negated == bool(there & NEGATIONS)
