@@ -43,12 +43,12 @@ class Passages:
         self._ids = frozenset(addresses) | frozenset(ids)
 
     def id_of(self, url: str, *, said: str = "") -> str:
-        """The passage's id: the one that the agent said, else by its address, else what stood in a URN; else empty."""
-        if said:
-            return said
+        """The passage's id: by its address, by the name that stands in a URN of ours, or as the agent said."""
+        if known := self._by_address.get(address(url)) if url else None:
+            return known
         if ours := _OURS.fullmatch(url):
             return unquote(ours[1])
-        return url if url in self._ids else self._by_address.get(address(url), "")
+        return url if url in self._ids else said
 
     def __contains__(self, name: str) -> bool:
         return name in self._ids

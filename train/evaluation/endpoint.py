@@ -30,6 +30,8 @@ INTERFACES: Final[Mapping[Api, type[Chat] | type[Responses]]] = {"chat": Chat, "
 
 LONGEST_WAIT: Final = 60.0
 """Seconds between two tries, whatever the server asks for."""
+MOST_CHARS: Final = 1_000_000
+"""Of one answer: what is longer is no answer."""
 _FIRST_WAIT: Final = 1.0
 _STATUS: Final[Mapping[int, Failure]] = {408: "timeout", 409: "server", 429: "rate"}
 _AGAIN: Final = frozenset[Failure]({"timeout", "rate", "server", "connection"})
@@ -165,6 +167,8 @@ class Endpoint:
             async with asyncio.timeout(self._where.seconds):
                 async for event in self._events(made, body):
                     made.feed(event)
+                    if len(made.reply.text) > MOST_CHARS:
+                        raise AskFailed("malformed", f"the answer is longer than {MOST_CHARS:,} characters")
                     if first is None and made.reply.begun:
                         first = perf_counter() - started
         except (TimeoutError, httpx2.TimeoutException) as error:
@@ -185,7 +189,7 @@ class Endpoint:
         """Every event of a stream; also one that was asked for may come whole."""
         url = f"{self._where.url.rstrip('/')}/{made.path}"
         async with self._client.stream("POST", url, json=body) as response:
-            if response.status_code != 200:
+            if not response.is_success:
                 raise self._refused(response, await response.aread(), body)
             if "text/event-stream" not in response.headers.get("content-type", ""):
                 yield _object(await response.aread())
@@ -203,7 +207,7 @@ class Endpoint:
                 yield _object("\n".join(lines))
 
     def _refused(self, response: httpx2.Response, content: bytes, body: Mapping[str, Any]) -> Exception:
-        """What a status other than 200 means."""
+        """What a status that is no success means."""
         status = response.status_code
         try:
             told: Any = json.loads(content)

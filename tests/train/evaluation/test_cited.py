@@ -45,6 +45,14 @@ def test_of_search_results_alone_those_count_that_the_text_numbers_or_that_say_s
     assert read("It is so [2].", search_results=results) == [("", "https://a.org/2"), ("", "https://a.org/3")]
 
 
+def test_a_known_address_counts_for_more_than_an_id_of_the_agents_own():
+    results = [{"url": "https://web.little.world/1", "id": "kg-2"}, {"url": "https://a.org/x", "id": "their-7"}]
+    assert read(citations=[result["url"] for result in results], search_results=results) == [
+        ("web-1", "https://web.little.world/1"),
+        ("their-7", "https://a.org/x"),
+    ]
+
+
 def test_what_is_told_twice_counts_once():
     urls = ["https://web.little.world/1", "http://www.web.little.world/1/"]
     annotation = {"type": "url_citation", "url_citation": {"url": f"{urls[0]}?utm_source=agent#part"}}

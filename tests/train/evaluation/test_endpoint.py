@@ -244,6 +244,14 @@ def test_a_stream_that_breaks_off_is_no_short_answer():
     assert caught.value.kind == "connection"
 
 
+def test_an_answer_without_end_is_none(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("train.evaluation.endpoint.MOST_CHARS", 100)
+    given = Given(events=deltas(*({"content": "la "} for _ in range(50))))
+    with far_agent(in_turn(given)) as agent, pytest.raises(AskFailed, match="longer than 100 characters") as caught:
+        ask(agent)
+    assert caught.value.kind == "malformed"
+
+
 def test_a_content_filter_is_a_refusal():
     choice = {"message": {"content": "I"}, "finish_reason": "content_filter"}
     with far_agent(in_turn(Given({"choices": [choice]}))) as agent, pytest.raises(AskFailed) as caught:
