@@ -71,6 +71,15 @@ def test_a_stream_is_the_same_as_the_whole_and_tells_when_its_first_token_came()
     assert 0 < answer.first_token <= answer.seconds
 
 
+@pytest.mark.parametrize("name", ["citations", "search_results"])
+def test_what_is_cited_may_stand_in_the_message_too(name: str):
+    message = {"content": "Herbert [1]", name: [{"url": "https://a.b/c"}]}
+    whole = Given({"choices": [{"message": message, "finish_reason": "stop"}]})
+    for given in (whole, Given(events=deltas(message))):
+        with far_agent(in_turn(given)) as agent:
+            assert [citation.url for citation in ask(agent).citations] == ["https://a.b/c"]
+
+
 def test_a_server_that_does_not_stream_may_answer_whole():
     with far_agent(in_turn(chat("Herbert"))) as agent:
         assert ask(agent, stream=True).text == "Herbert"

@@ -65,6 +65,16 @@ def test_a_judge_says_what_it_holds_right_and_what_it_did_not_judge(
     assert json.loads(Path("out/run.json").read_text("utf-8"))["judge"] == f"j at {judge.url}"
 
 
+def test_what_failed_is_not_judged(capsys: pytest.CaptureFixture[str]):
+    def fails(asked: Asked) -> Given:
+        return Given({}, status=400) if "sang" in asked.question else says(asked)
+
+    with far_agent(fails) as agent, far_agent(lambda asked: chat("correct")) as judge:
+        figures = evaluated(agent, capsys, "--judge-url", judge.url, "--judge-model", "j")
+        assert len(judge.asked) == 3, "one to see whether it can be used, and two answers"
+    assert (figures["infrastructure"], figures["metrics"]["judged"]["n"]) == (1, 2)
+
+
 def test_a_judge_that_cannot_be_used_is_said_before_anything_is_asked(capsys: pytest.CaptureFixture[str]):
     with far_agent(says) as agent, far_agent(lambda asked: Given({}, status=404)) as judge:
         evaluated(agent, capsys, "--judge-url", judge.url, "--judge-model", "j", status=1)
