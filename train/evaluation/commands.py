@@ -204,36 +204,25 @@ def evaluate_command(
     """Run an agent over many questions and report how good its answers are.
 
     A line of --questions is {"id", "question", "answers", "supporting"?,
-    "hops"?, "type"?}: answers and supporting (ids of gold passages) are lists.
-    EM and F1 are SQuAD's; an empty answer is wrong. What an engine, a source
-    or a server failed is counted apart and is no wrong answer. With --out,
-    the same command goes on where an interrupted run stopped, and asks
-    nothing twice.
+    "hops"?, "type"?}; published files are read, too. An empty answer is wrong;
+    what an engine, a source or a server failed is not, but counted apart. With
+    --out the same command goes on after an interruption and asks nothing twice.
 
-    --endpoint measures any agent that speaks OpenAI's format on the same
-    questions: its answers, what they cite, and what they cost.
+    --endpoint measures any agent that speaks OpenAI's format.
     """
     from train.evaluation.chosen import Choice
     from train.evaluation.session import Evaluation, Measured
 
     settings = load()
-    where = None
-    if endpoint is not None:
-        _refuse_own_agent(context)
-        where = _where(
-            settings, endpoint, api_key_env, api=api, plain=plain, stream=stream, seconds=timeout, tries=tries
-        )
+    far = {"api": api, "plain": plain, "stream": stream, "seconds": timeout, "tries": tries}
+    judge = _judge(judge_url, judge_model, judge_key_env)
     evaluation = Evaluation(
         settings,
         questions,
         dataset=dataset,
         choice=Choice(limit=limit, sample=sample, types=_listed(types)),
-        measured=Measured(
-            normalisation=normalisation,
-            judge=_judge(judge_url, judge_model, judge_key_env),
-            judge_blocks=judge_blocks,
-        ),
-        endpoint=where,
+        measured=Measured(normalisation=normalisation, judge=judge, judge_blocks=judge_blocks),
+        endpoint=_where(context, settings, endpoint, api_key_env, **far) if endpoint is not None else None,
         baseline=baseline,
         concurrency=concurrency,
         seed=seed,
@@ -241,13 +230,7 @@ def evaluate_command(
         retry_failed=retry_failed,
         most_failed=max_failed,
     )
-    try:
-        figures = _watched(evaluation)
-    except KeyboardInterrupt:
-        if out:
-            note(f"what was scored is kept in {out}; the same command goes on")
-        raise
-    _tell(figures, evaluation, as_json=as_json, out=out)
+    _tell(_watched(evaluation, out), evaluation, as_json=as_json, out=out)
 
 
 _OWN = {"policy": "--policy", "base_url": "--base-url", "checkpoint": "--checkpoint", "protocol": "--protocol"} | {
@@ -268,8 +251,9 @@ def _refuse_own_agent(context: typer.Context) -> None:
         raise typer.BadParameter(why, param_hint="--endpoint")
 
 
-def _where(settings: "CairnSettings", url: str, key_name: str | None, **how: Any) -> "Where":
+def _where(context: typer.Context, settings: "CairnSettings", url: str, key_name: str | None, **how: Any) -> "Where":
     """The agent that is measured; its key comes from the environment or the settings, never from the command line."""
+    _refuse_own_agent(context)
     from agent.settings import secret_named
     from train.evaluation.endpoint import Where
 
@@ -309,7 +293,7 @@ def _tell(figures: "Figures", evaluation: "Evaluation", *, as_json: bool, out: P
         raise SetupError(f"no question could be scored; the last one said: {evaluation.last_failure}")
 
 
-def _watched(evaluation: "Evaluation") -> "Figures":
+def _watched(evaluation: "Evaluation", out: Path | None) -> "Figures":
     """Run with a progress bar that tells the EM and the failures so far."""
     from rich.progress import (
         BarColumn,
@@ -338,4 +322,9 @@ def _watched(evaluation: "Evaluation") -> "Figures":
             failed = f"{so_far.failed} failed" if so_far.failed else ""
             bar.update(task, completed=so_far.done, total=so_far.total, em=em, failed=failed)
 
-        return evaluation.run(show)
+        try:
+            return evaluation.run(show)
+        except KeyboardInterrupt:
+            if out:
+                note(f"what was scored is kept in {out}; the same command goes on")
+            raise

@@ -70,9 +70,11 @@ def test_what_failed_is_not_judged(capsys: pytest.CaptureFixture[str]):
         return Given({}, status=400) if "sang" in asked.question else says(asked)
 
     with far_agent(fails) as agent, far_agent(lambda asked: chat("correct")) as judge:
-        figures = evaluated(agent, capsys, "--judge-url", judge.url, "--judge-model", "j")
+        figures = evaluated(agent, capsys, "--judge-url", judge.url, "--judge-model", "j", "--out", "out")
         assert len(judge.asked) == 3, "one to see whether it can be used, and two answers"
     assert (figures["infrastructure"], figures["metrics"]["judged"]["n"]) == (1, 2)
+    results = map(json.loads, Path("out/results.jsonl").read_text("utf-8").splitlines())
+    assert [result["metrics"] for result in results if result["status"] == "failed"] == [{}]
 
 
 def test_a_judge_that_cannot_be_used_is_said_before_anything_is_asked(capsys: pytest.CaptureFixture[str]):
