@@ -21,8 +21,8 @@ _NOUNS = {
 _PLACE_PREFIXES = ("New", "Upper", "Lower", "East", "West", "Port")
 
 THINGS = {
-    "city": (0.25, 5), "country": (0.05, 3), "org": (0.25, 5), "film": (0.25, 5), "novel": (0.15, 4),
-    "event": (0.15, 3), "paper": (0.15, 3), "society": (0.1, 2), "school": (0.06, 2),
+    "city": (0.25, 4), "country": (0.05, 2), "org": (0.25, 4), "film": (0.25, 3), "novel": (0.15, 2),
+    "event": (0.15, 1), "paper": (0.15, 1), "society": (0.1, 1), "school": (0.06, 1),
 }  # fmt: skip
 """Kind → how many for each person, and at least."""
 

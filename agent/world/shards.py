@@ -22,7 +22,7 @@ from agent.world.world import World
 
 PEOPLE: Final = 110
 """Of a full shard; everything else follows."""
-LEAST_PEOPLE: Final = 12
+LEAST_PEOPLE: Final = 6
 _TRIES: Final = 3000
 _REACH: Final = 3
 """Passages of a search that must hold the gold one."""
