@@ -173,8 +173,8 @@ def test_the_first_passage_baseline_reads_one_passage_of_the_world():
 
 
 def test_without_questions_the_worlds_own_are_asked():
-    asked = Evaluation(CairnSettings(world="test"), choice=Choice(limit=7))
-    assert [q.id for q in asked.questions] == [q.id for q in load_world("test").questions[:7]]
+    asked = Evaluation(CairnSettings(world="test-v1"), choice=Choice(limit=7))
+    assert [q.id for q in asked.questions] == [q.id for q in load_world("test-v1").questions[:7]]
     assert all(q.answers and q.supporting and q.type and q.hops for q in asked.questions)
 
 
