@@ -64,7 +64,7 @@ class CairnSettings(LiveSettings):
     """Names of the sources that a plan may ask; empty: all that there are."""
     corpus: Path | None = None
     """Your documents, or an index of them; without live sources it answers under every source's name."""
-    world: str = "test"
+    world: str = "test-v1"
     """The little world that answers where there is no corpus: test, test-v1, dev, or a folder."""
     budgets: BudgetSettings = BudgetSettings()
 
@@ -163,6 +163,17 @@ def _sentence(detail: Mapping[str, Any]) -> str:
 def _nearest(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.75)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def secret_named(name: str) -> SecretStr:
+    """The secret in an environment variable that somebody named, so that it stands in no command line.
+
+    Raises:
+        SetupError: it is not set.
+    """
+    if value := os.environ.get(name, "").strip():
+        return SecretStr(value)
+    raise SetupError(f"the environment variable {name!r} is empty; export it, or name another one")
 
 
 def wants_debug() -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agent.evidence import Passage
 from agent.protocols import TextProtocol
-from agent.world.questions import Lookup, Question
+from agent.world.records import Lookup, Question
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.errors import SetupError
 from agent.world.names import Split
-from agent.world.questions import QuestionType
+from agent.world.records import QuestionType
 
 
 class _Part(BaseModel):

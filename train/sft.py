@@ -23,7 +23,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from agent.errors import SetupError
 from agent.protocols import protocol_named
-from agent.world import make_world
+from agent.world.v1 import make_world
 from train.pieces import trajectory
 from train.recipe import SftRecipe
 from train.tokenizer import EOS, PAD, token_id, train_tokenizer

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tokenizers import Tokenizer
 
 from agent.protocols import protocol_named
-from agent.world import make_world
+from agent.world.v1 import make_world
 from train.pieces import Piece, trajectory
 from train.recipe import SftRecipe, Weights
 from train.tokenizer import EOS, encode_all, token_id

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from agent.errors import CorpusError
 from agent.sources.corpus.documents import line_problem
@@ -18,12 +18,22 @@ class Question(BaseModel):
 
     id: str
     question: str
+    unanswerable: bool = False
+    """Whether saying that one does not know is right, and anything else is wrong."""
     answers: tuple[str, ...]
-    """Any of them is right."""
+    """Any of them is right; empty only for what cannot be answered."""
     supporting: tuple[str, ...] = ()
     """Ids of the passages that are needed."""
+    titles: tuple[str, ...] = ()
+    """The title of each of them where it is known, for a corpus that has other ids."""
     hops: int | None = None
     type: str = ""
+    options: tuple[str, ...] = ()
+    """What a multiple choice offers, in the order of its letters."""
+    dataset: str = ""
+    """The published set that it comes from."""
+    history: tuple[tuple[str, str], ...] = ()
+    """Earlier turns of the conversation as (question, answer), oldest first."""
 
     @field_validator("id", "question")
     @classmethod
@@ -34,7 +44,9 @@ class Question(BaseModel):
 
     @field_validator("answers")
     @classmethod
-    def _one_can_be_given(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _one_can_be_given(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if info.data.get("unanswerable"):
+            return value
         if not any(c.isalnum() for answer in value for c in answer):
             raise ValueError("needs at least one answer that holds a letter or a digit")
         return value

@@ -4,105 +4,68 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from agent.evidence import Frozen
-from agent.world.pages import Document
+from agent.world.asking import Asker
+from agent.world.facts import Ground
+from agent.world.grammar import capital
+from agent.world.knobs import Knobs
+from agent.world.population import Entity
+from agent.world.records import Document, Lookup, Question, QuestionType
 from agent.world.relations import LISTINGS, RELATIONS
-from agent.world.universe import Entity, Fact, Universe
+from agent.world.universe import Universe
 
-QuestionType = Literal["chain1", "chain2", "chain3", "comparison", "intersection", "choice"]
-
-MIX: dict[QuestionType, float] = {
-    "chain1": 0.17,
-    "chain2": 0.22,
-    "chain3": 0.18,
-    "comparison": 0.15,
-    "intersection": 0.13,
-    "choice": 0.15,
+_SHARES: dict[QuestionType, float] = {
+    "chain1": 0.13,
+    "chain2": 0.16,
+    "chain3": 0.14,
+    "chain4": 0.08,
+    "comparison": 0.12,
+    "intersection": 0.09,
+    "choice": 0.10,
+    "count": 0.06,
+    "time": 0.06,
+    "followup": 0.06,
 }
+"""Of the questions that are neither well known nor unanswerable."""
 
 
-class Lookup(Frozen):
-    """One thing to find out: what stands in `relation` to `subject`. Labels only, so that it can be read alone."""
-
-    subject: str
-    relation: str
-    """Name of a relation or of a listing."""
-    values: tuple[str, ...]
-    gold: str
-    """Id of the document that states the current values."""
-
-    @property
-    def noun(self) -> str:
-        """For example "birth year", or "people born in"."""
-        known = RELATIONS.get(self.relation)
-        return known.noun if known else LISTINGS[self.relation].noun
-
-    @property
-    def is_list(self) -> bool:
-        return self.relation in LISTINGS
-
-    @property
-    def query(self) -> str:
-        link = "" if self.is_list else " of"
-        return f"{self.noun}{link} {self.subject}"
-
-    @property
-    def rephrased(self) -> str:
-        """The same thing in other words; for what changes, in the words of a report."""
-        known = RELATIONS.get(self.relation)
-        return (known.rephrased[0] if known else LISTINGS[self.relation].rephrased).format(s=self.subject)
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """Where it can stand, the most current source last."""
-        known = RELATIONS.get(self.relation)
-        return known.sources if known else (LISTINGS[self.relation].source,)
+def mix_of(knobs: Knobs) -> dict[QuestionType, float]:
+    """The share of every type of question; they add up to 1."""
+    too_long = {f"chain{hops}" for hops in range(knobs.hops + 1, 5)}
+    shares: dict[QuestionType, float] = {kind: share for kind, share in _SHARES.items() if kind not in too_long}
+    special = min(1.0, knobs.unanswerable + knobs.well_known)
+    scale = (1 - special) / sum(shares.values())
+    mix: dict[QuestionType, float] = {kind: share * scale for kind, share in shares.items()}
+    mix["unanswerable"] = special - min(special, knobs.well_known)
+    mix["known"] = min(special, knobs.well_known)
+    return mix
 
 
-class Question(Frozen):
-    """One question of the little world."""
-
-    id: str
-    type: QuestionType
-    question: str
-    answers: tuple[str, ...]
-    supporting: tuple[str, ...]
-    hops: int
-    plan: tuple[tuple[Lookup, ...], ...]
-    """The gold plan: the look-ups of each round; those of one round can run at the same time."""
-    asks: Literal["", "earlier", "later"] = ""
-    """Which end of a comparison is wanted."""
-    candidates: tuple[str, ...] = ()
-    """Names that a comparison decides between, in the order of the last round's look-ups; or a choice's options."""
-    reveals: bool = False
-    """Whether it needs a name that only a search reveals."""
-    trap: bool = False
-    """Whether a namesake or an outdated page is among what the gold plan finds."""
-    web_only: bool = True
-    """Whether web pages alone would do."""
+_YEARS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "person": ("birth_year", ("Who was born {w}, {a} or {b}?", "Of {a} and {b}, who was born {w}?")),
+    "city": ("city_founded", ("Which city was founded {w}, {a} or {b}?", "Of {a} and {b}, which was founded {w}?")),
+    "org": ("org_founded", ("Which company was founded {w}, {a} or {b}?", "Of {a} and {b}, which was founded {w}?")),
+    "school": ("school_founded", ("Which university was founded {w}, {a} or {b}?",)),
+    "film": ("film_released", ("Which film was released {w}, {a} or {b}?", "Of {a} and {b}, which was released {w}?")),
+    "novel": (
+        "novel_published",
+        ("Which novel was published {w}, {a} or {b}?", "Of {a} and {b}, which was published {w}?"),
+    ),
+}
+"""Kind → the year by which two are compared, and how that is asked."""
+_CROSSED = (
+    ("natives", "members", ("Which person {a} and {b}?", "Who {a} and {b}?")),
+    ("natives", "alumni", ("Which person {a} and {b}?", "Who {a} and also {b}?")),
+    ("films_by", "films_set", ("Which film {a} and {b}?", "What film {a} and {b}?")),
+)
 
 
 class QuestionWriter:
     """Draws questions from a universe and its documents."""
 
-    def __init__(self, universe: Universe, documents: Sequence[Document], rng: random.Random) -> None:
-        self._universe = universe
-        self._rng = rng
-        self._gold: dict[tuple[str, str], Document] = {}
-        for document in documents:  # later documents are more exact: a triple or a report beats a page
-            for stated in document.states:
-                known = self._gold.get((stated.subject, stated.relation))
-                if not stated.outdated and (known is None or document.source in self._wanted(stated.relation)):
-                    self._gold[stated.subject, stated.relation] = document
-        self._facts = list(universe.facts.values())
-        self._by_subject: dict[str, list[Fact]] = {}
-        for fact in self._facts:
-            self._by_subject.setdefault(fact.subject, []).append(fact)
-
-    @staticmethod
-    def _wanted(relation: str) -> tuple[str, ...]:
-        known = RELATIONS.get(relation)
-        return known.sources if known else (LISTINGS[relation].source,)
+    def __init__(self, universe: Universe, documents: Sequence[Document], rng: random.Random, knobs: Knobs) -> None:
+        self._ground = Ground(universe, documents, rng, knobs)
+        self._asker = Asker(self._ground, documents)
+        self._rng, self._universe, self._knobs = rng, universe, knobs
 
     def draw(self, kind: QuestionType, key: str) -> Question | None:
         """Try once; None where the draw did not give a sound question."""
@@ -110,82 +73,51 @@ class QuestionWriter:
             "chain1": lambda: self._chain(1),
             "chain2": lambda: self._chain(2),
             "chain3": lambda: self._chain(3),
+            "chain4": lambda: self._chain(4),
             "comparison": self._comparison,
             "intersection": self._intersection,
             "choice": self._choice,
+            "count": self._asker.count,
+            "time": self._asker.time,
+            "followup": self._asker.followup,
+            "known": self._asker.known,
+            "unanswerable": self._asker.unanswerable,
         }
         question = make[kind]()
         if question is None:
             return None
-        lookups = [lookup for lookups in question.plan for lookup in lookups]
-        sources = {source for lookup in lookups for source in self._sources_of_gold(lookup)}
-        supporting = tuple(dict.fromkeys(lookup.gold for lookup in lookups))
-        return question.model_copy(
-            update={"id": key, "type": kind, "supporting": supporting, "web_only": sources <= {"web"}}
-        )
-
-    def _sources_of_gold(self, lookup: Lookup) -> set[str]:
-        return {self._gold[lookup.subject, lookup.relation].source}
-
-    def _lookup(self, fact: Fact) -> Lookup:
-        subject = self._universe.label(fact.subject)
-        values = (self._universe.label(fact.object),)
-        return Lookup(
-            subject=subject, relation=fact.relation, values=values, gold=self._gold[subject, fact.relation].id
-        )
-
-    def _listed(self, holder: str, listing: str) -> Lookup:
-        subject = self._universe.label(holder)
-        values = tuple(self._universe.label(member) for member in self._universe.lists[holder, listing])
-        return Lookup(subject=subject, relation=listing, values=values, gold=self._gold[subject, listing].id)
-
-    def _path(self, hops: int) -> list[Fact] | None:
-        """Facts that lead from one to the next, without coming back to anything."""
-        path = [self._rng.choice(self._facts)]
-        been = {path[0].subject}
-        while len(path) < hops:
-            nexts = self._by_subject.get(path[-1].object, [])
-            been.add(path[-1].object)
-            choices = [fact for fact in nexts if fact.object not in been]
-            if not choices:
-                return None
-            path.append(self._rng.choice(choices))
-        return path
-
-    def _words(self, path: Sequence[Fact]) -> str:
-        """The question in words: phrases nested from the first fact on, the last one asked."""
-        subject = self._universe.label(path[0].subject)
-        for fact in path[:-1]:
-            subject = self._rng.choice(RELATIONS[fact.relation].phrases).format(s=subject)
-        text = self._rng.choice(RELATIONS[path[-1].relation].asks).format(s=subject)
-        return text[0].upper() + text[1:]
-
-    def _answers(self, value: str) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((self._universe.name(value), self._universe.label(value))))
+        found = [lookup for lookups in question.plan for lookup in lookups if lookup.gold]
+        supporting = tuple(dict.fromkeys(key for lookup in found for key in (lookup.gold, *lookup.also)))
+        web_only = {self._ground.source(lookup) for lookup in found} <= {"web"}
+        return question.model_copy(update={"id": key, "type": kind, "supporting": supporting, "web_only": web_only})
 
     def _chain(self, hops: int) -> Question | None:
-        path = self._path(hops)
+        path = self._ground.path(hops)
         if path is None:
             return None
+        subject = self._ground.subject_of(path[:-1]) if hops > 1 else self._universe.label(path[0].subject)
         return Question(
             id="",
             type="chain1",
-            question=self._words(path),
-            answers=self._answers(path[-1].object),
+            question=self._ground.ask(path[-1].relation, subject),
+            answers=self._ground.answers(path[-1].object),
             supporting=(),
             hops=hops,
-            plan=tuple((self._lookup(fact),) for fact in path),
+            plan=tuple((self._ground.lookup(fact),) for fact in path),
             reveals=hops > 1,
         )
 
     def _choice(self) -> Question | None:
-        question = self._chain(self._rng.choice((1, 2, 2)))
+        question = self._chain(min(self._knobs.hops, self._rng.choice((1, 2, 2, 3))))
         if question is None:
             return None
         right, last = question.answers[0], question.plan[-1][0]
         kind = RELATIONS[last.relation].object
-        others = {self._universe.name(f.object) for f in self._facts if RELATIONS[f.relation].object == kind}
-        wrong = sorted(others - {right} - {w for w in others if w in question.question})
+        alike = [fact.object for fact in self._ground.facts if RELATIONS[fact.relation].object == kind]
+        if kind == "year":
+            alike = [fact.object for fact in self._ground.facts if fact.relation == last.relation]
+        others = {self._universe.name(value) for value in alike}
+        wrong = sorted(others - {right} - {other for other in others if other in question.question})
         if len(wrong) < 3 or right in question.question:
             return None
         options = [right, *self._rng.sample(wrong, 3)]
@@ -195,100 +127,71 @@ class QuestionWriter:
 
     def _comparison(self) -> Question | None:
         if self._rng.random() < 1 / 3:
-            return self._compare_named()
+            kind = self._rng.choice(list(_YEARS))
+            one, two = self._rng.sample(self._universe.of_kind(kind), 2)
+            return self._compare(one, two, kind, (), (one.label, two.label))
         return self._compare_revealed()
 
-    def _compare_named(self) -> Question | None:
-        relation, ask = self._rng.choice(
-            (
-                ("birth_year", ("Who was born {w}, {a} or {b}?", "Of {a} and {b}, who was born {w}?")),
-                ("city_founded", ("Which city was founded {w}, {a} or {b}?",)),
-                ("org_founded", ("Which company was founded {w}, {a} or {b}?",)),
-                ("film_released", ("Which film was released {w}, {a} or {b}?",)),
-                ("novel_published", ("Which novel was published {w}, {a} or {b}?",)),
-            )
-        )
-        one, two = self._rng.sample(self._universe.of_kind(RELATIONS[relation].subject), 2)
-        return self._compare(one, two, relation, ask, (), (one.label, two.label))
-
     def _compare_revealed(self) -> Question | None:
-        paths = [self._path(1), self._path(1)]
-        first, second = (path[0] for path in paths if path)
-        people = self._universe.entities
+        first, second = self._rng.sample(self._ground.facts, 2)
+        kind = RELATIONS[first.relation].object
+        if kind not in _YEARS or RELATIONS[second.relation].object != kind:
+            return None
         if first.subject == second.subject or first.object == second.object:
             return None
-        if any(RELATIONS[fact.relation].object != "person" for fact in (first, second)):
-            return None
-        named = [
-            self._rng.choice(RELATIONS[fact.relation].phrases).format(s=self._universe.label(fact.subject))
-            for fact in (first, second)
-        ]
-        asks = ("Who was born {w}, {a} or {b}?", "Of {a} and {b}, who was born {w}?")
-        round_one = (self._lookup(first), self._lookup(second))
-        pair = people[first.object], people[second.object]
-        return self._compare(*pair, "birth_year", asks, (round_one,), (named[0], named[1]))
+        named = tuple(
+            self._ground.phrase(fact.relation, self._universe.label(fact.subject)) for fact in (first, second)
+        )
+        before = ((self._ground.lookup(first), self._ground.lookup(second)),)
+        one, two = (self._universe.entities[fact.object] for fact in (first, second))
+        return self._compare(one, two, kind, before, (named[0], named[1]))
 
     def _compare(
-        self,
-        one: Entity,
-        two: Entity,
-        relation: str,
-        asks: Sequence[str],
-        before: tuple[tuple[Lookup, ...], ...],
-        named: tuple[str, str],
+        self, one: Entity, two: Entity, kind: str, before: tuple[tuple[Lookup, ...], ...], named: tuple[str, str]
     ) -> Question | None:
-        facts = [self._universe.facts[entity.id, relation] for entity in (one, two)]
-        years = [int(fact.object) for fact in facts]
-        if one.name == two.name or years[0] == years[1]:
+        relation, asks = _YEARS[kind]
+        facts = [self._universe.facts.get((entity.id, relation)) for entity in (one, two)]
+        known = [fact for fact in facts if fact is not None]
+        if len(known) < 2 or one.name == two.name or known[0].object == known[1].object:
             return None
         wanted: Literal["earlier", "later"] = self._rng.choice(("earlier", "later"))
         text = self._rng.choice(asks).format(w="first" if wanted == "earlier" else "last", a=named[0], b=named[1])
-        winner = one if (years[0] < years[1]) == (wanted == "earlier") else two
+        winner = one if (int(known[0].object) < int(known[1].object)) == (wanted == "earlier") else two
         return Question(
             id="",
             type="comparison",
-            question=text[0].upper() + text[1:],
-            answers=self._answers(winner.id),
+            question=capital(text),
+            answers=self._ground.answers(winner.id),
             supporting=(),
             hops=1 + len(before),
-            plan=(*before, tuple(self._lookup(fact) for fact in facts)),
+            plan=(*before, tuple(self._ground.lookup(fact) for fact in known)),
             asks=wanted,
             candidates=(one.label, two.label),
             reveals=bool(before),
         )
 
     def _intersection(self) -> Question | None:
-        one, two, asks = self._rng.choice(
-            (
-                ("natives", "members", ("Which person {a} and {b}?", "Who {a} and {b}?")),
-                ("films_by", "films_set", ("Which film {a} and {b}?", "What film {a} and {b}?")),
-            )
-        )
-        holders = [holder for holder, name in self._universe.lists if name == one]
-        first = self._rng.choice(holders)
-        members = self._universe.lists[first, one]
-        seconds = [h for (h, name), held in self._universe.lists.items() if name == two and set(held) & set(members)]
+        one, two, asks = self._rng.choice(_CROSSED)
+        lists = self._universe.lists
+        first = self._rng.choice([holder for holder, name in lists if name == one])
+        members = lists[first, one]
+        seconds = [holder for (holder, name), held in lists.items() if name == two and set(held) & set(members)]
         if not seconds:
             return None
         second = self._rng.choice(seconds)
-        both = [member for member in members if member in self._universe.lists[second, two]]
-        if len(both) != 1 or len(members) < 2:
+        both = [member for member in members if member in lists[second, two]]
+        if len(both) != 1 or len(members) < 2 or len(lists[second, two]) < 2:
             return None
-        clauses = [
-            LISTINGS[name].clause.format(s=self._universe.label(holder))
-            for holder, name in ((first, one), (second, two))
-        ]
-        lookups = [self._listed(first, one), self._listed(second, two)]
-        if self._rng.random() < 0.5:
-            clauses.reverse()
-            lookups.reverse()
+        pairs = [(first, one), (second, two)]
+        self._rng.shuffle(pairs)
+        clauses = [self._rng.choice(LISTINGS[name].clause).format(s=self._universe.label(held)) for held, name in pairs]
         return Question(
             id="",
             type="intersection",
             question=self._rng.choice(asks).format(a=clauses[0], b=clauses[1]),
-            answers=self._answers(both[0]),
+            answers=self._ground.answers(both[0]),
             supporting=(),
             hops=1,
-            plan=(tuple(lookups),),
+            plan=(tuple(self._ground.listed(holder, name) for holder, name in pairs),),
             reveals=True,
         )

@@ -1,18 +1,15 @@
 """A little world, ready to be searched: its documents behind four sources and one that asks them all."""
 
-import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.bm25 import Bm25Index
-from agent.world.names import Split
-from agent.world.pages import Document, write_documents
-from agent.world.questions import MIX, Lookup, Question, QuestionType, QuestionWriter
-from agent.world.universe import Size, make_universe
+from agent.world.population import COMMON_WORDS
+from agent.world.records import Document, Question
 
 WORLD_SOURCES = ("web", "news", "arxiv", "kg")
 
@@ -92,6 +89,10 @@ class World:
     def document(self, key: str) -> Document:
         return self._by_id[key]
 
+    def about(self, subjects: Iterable[str]) -> list[Document]:
+        """Every document that speaks of one of the subjects, by its statements, its title or its text."""
+        return [d for d in self.documents if any(s in d.title or s in d.text or _speaks(d, s) for s in subjects)]
+
     @cached_property
     def _by_id(self) -> dict[str, Document]:
         return {document.id: document for document in self.documents}
@@ -117,85 +118,14 @@ class World:
         return frozenset(word for label in labels for word in _NAME_PARTS.findall(label) if word not in _COMMON)
 
 
+def _speaks(document: Document, subject: str) -> bool:
+    return any(s.subject == subject or subject in s.values for s in document.states)
+
+
 _NAME_PARTS = re.compile(r"[A-Z][a-z]{3,}")
-_COMMON = frozenset(
+_FIRST_COMMON = (
     "Labs Works Group Motors River Garden Signal Winter Bridge Harbour Year House Child Song Prize Festival Regatta "
-    "Summit Problem Limit Lattice Paradox Kernel Effect Society".split()
+    "Summit Problem Limit Lattice Paradox Kernel Effect Society"
 )
-
-
-def make_world(
-    seed: int,
-    *,
-    split: Split,
-    people: int = 110,
-    questions: int = 0,
-    name: str = "",
-    mix: Mapping[QuestionType, float] = MIX,
-) -> World:
-    """Generate a world and `questions` questions about it, in the shares of `mix`. The same seed gives the same world.
-
-    A question is kept only if its gold plan, searched for real, finds what it needs.
-    """
-    rng = random.Random(f"cairn world {split} {seed}")
-    universe = make_universe(rng, split=split, size=Size.of(people))
-    documents = write_documents(universe, rng)
-    world = World.of(name or f"{split}-{seed}", documents)
-    writer = QuestionWriter(universe, documents, rng)
-    kinds = _shuffled_kinds(questions, mix, rng)
-    return World(world.name, world.documents, tuple(_draw_all(world, writer, kinds)), world.shelves)
-
-
-def _shuffled_kinds(total: int, mix: Mapping[QuestionType, float], rng: random.Random) -> list[QuestionType]:
-    """How many of each type, exactly in the shares of the mix (what rounding leaves goes to the first), shuffled."""
-    counts: dict[QuestionType, int] = {kind: int(total * share) for kind, share in mix.items()}
-    counts["chain1"] = counts.get("chain1", 0) + total - sum(counts.values())
-    kinds: list[QuestionType] = [kind for kind, count in counts.items() for _ in range(count)]
-    rng.shuffle(kinds)
-    return kinds
-
-
-def _draw_all(world: World, writer: QuestionWriter, kinds: Sequence[QuestionType]) -> Iterable[Question]:
-    asked: set[str] = set()
-    for number, kind in enumerate(kinds):
-        for _ in range(2000):
-            question = writer.draw(kind, f"{world.name}-{number}")
-            if question is None or question.question in asked:
-                continue
-            checked = _searched(world, question)
-            if checked is not None:
-                asked.add(checked.question)
-                yield checked
-                break
-        else:
-            raise ValueError(f"this world is too small for {len(kinds)} questions: no new {kind} can be drawn")
-
-
-def _searched(world: World, question: Question) -> Question | None:
-    """The question with its trap marked, or None where a search of its plan misses the gold document."""
-    trap = False
-    for lookups in question.plan:
-        for lookup in lookups:
-            found = {p.id for source in lookup.sources for p in world.find(source, lookup.query, limit=2)}
-            # Alone in its round, a look-up is also asked in other words.
-            queries = (lookup.query, lookup.rephrased) if len(lookups) == 1 else (lookup.query,)
-            joint = {p.id for query in queries for p in world.find("all", query, limit=3)}
-            if lookup.gold not in found or lookup.gold not in joint:
-                return None
-            trap = trap or any(_misleads(world.document(key), lookup) for key in found)
-    return question.model_copy(update={"trap": trap})
-
-
-def _misleads(document: Document, lookup: Lookup) -> bool:
-    """Whether a document is outdated on this look-up, or about a namesake of its subject."""
-    outdated = any(
-        s.outdated and s.subject == lookup.subject and s.relation == lookup.relation for s in document.states
-    )
-    subjects = {s.subject for s in document.states}
-    name = _bare(lookup.subject)
-    return outdated or any(_bare(s) == name and s != lookup.subject for s in subjects)
-
-
-def _bare(label: str) -> str:
-    """A person's name without the profession: the last two words."""
-    return " ".join(label.split()[-2:])
+_COMMON = COMMON_WORDS | frozenset(_FIRST_COMMON.split())
+"""The words of names that are not invented, of every generator."""

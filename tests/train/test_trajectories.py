@@ -9,7 +9,8 @@ from agent import Agent
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
 from agent.trace import Trace
-from agent.world import Question, World, make_world
+from agent.world import Question, World
+from agent.world.v1 import make_world
 from train.pieces import Piece, trajectory
 
 

@@ -1,30 +1,153 @@
-"""`cairn eval`: the whole agent over a list of questions, with intervals."""
+"""`cairn eval`: the whole agent, or somebody else's, over a list of questions, with intervals."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from agent.cli.console import messages, note, output, print_json
 from agent.cli.options import JsonOption, Load, with_agent_options
 from agent.errors import SetupError
+from train.evaluation import commands_compare
 
 if TYPE_CHECKING:
+    from agent.settings import CairnSettings
+    from train.evaluation.endpoint import Where
+    from train.evaluation.judge import JudgeSettings
     from train.evaluation.report import Figures
     from train.evaluation.session import Evaluation
 
+_ASKED = "What is asked"
+_OTHERS = "Somebody else's agent"
+_MEASURED = "How answers are measured"
+_RUN = "How the run goes"
+
 QuestionsOption = Annotated[
-    Path | None, typer.Option("--questions", metavar="FILE", help="Questions as JSON lines, not the world's own.")
+    Path | None,
+    typer.Option(
+        "--questions", metavar="FILE", help="Questions as JSON lines, not the world's own.", rich_help_panel=_ASKED
+    ),
+]
+DatasetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        metavar="NAME",
+        help="The form in which they are published, as hotpotqa; left out, it is recognised.",
+        rich_help_panel=_ASKED,
+    ),
+]
+LimitOption = Annotated[
+    int | None,
+    typer.Option("--limit", min=1, metavar="N", help="At most N questions, the first ones.", rich_help_panel=_ASKED),
+]
+SampleOption = Annotated[
+    int | None,
+    typer.Option("--sample", metavar="SEED", help="Draw them with this seed instead.", rich_help_panel=_ASKED),
+]
+TypesOption = Annotated[
+    str | None,
+    typer.Option("--types", metavar="A,B", help="Only questions of these types.", rich_help_panel=_ASKED),
 ]
 BaselineOption = Annotated[
     Literal["closed-book", "first-passage"] | None,
     typer.Option("--baseline", help="Instead: answer without searching, or read the first passage perfectly."),
 ]
-LimitOption = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Only the first N questions.")]
-ConcurrencyOption = Annotated[int, typer.Option("--concurrency", min=1, metavar="N", help="Rollouts at the same time.")]
-SeedOption = Annotated[int, typer.Option("--seed", help="For sampling; greedy decoding does not use it.")]
+EndpointOption = Annotated[
+    str | None,
+    typer.Option(
+        "--endpoint",
+        metavar="URL",
+        help="Ask this OpenAI-compatible agent, as https://example.org/v1; --model names it.",
+        rich_help_panel=_OTHERS,
+    ),
+]
+ApiOption = Annotated[
+    Literal["chat", "responses"],
+    typer.Option("--api", help="Its interface: /chat/completions or /responses.", rich_help_panel=_OTHERS),
+]
+KeyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--api-key-env",
+        metavar="NAME",
+        help="The environment variable that holds its key.  [default: CAIRN_API_KEY]",
+        rich_help_panel=_OTHERS,
+    ),
+]
+PlainOption = Annotated[
+    bool,
+    typer.Option("--plain", help="Send the bare question, without asking for a short answer.", rich_help_panel=_OTHERS),
+]
+StreamOption = Annotated[
+    bool, typer.Option("--stream/--no-stream", help="Ask for the answer as a stream.", rich_help_panel=_OTHERS)
+]
+TimeoutOption = Annotated[
+    float,
+    typer.Option("--timeout", min=0.1, metavar="SECONDS", help="For one try of a question.", rich_help_panel=_OTHERS),
+]
+TriesOption = Annotated[
+    int, typer.Option("--tries", min=1, max=10, metavar="N", help="Tries of a question.", rich_help_panel=_OTHERS)
+]
+NormalisationOption = Annotated[
+    Literal["squad", "triviaqa", "unicode", "none"],
+    typer.Option("--normalisation", help="Under which EM, F1 and cover are told.", rich_help_panel=_MEASURED),
+]
+JudgeUrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--judge-url",
+        metavar="URL",
+        help="OpenAI-compatible endpoint of a model that judges answers.",
+        rich_help_panel=_MEASURED,
+    ),
+]
+JudgeModelOption = Annotated[
+    str, typer.Option("--judge-model", metavar="NAME", help="Its name there.", rich_help_panel=_MEASURED)
+]
+JudgeKeyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--judge-key-env",
+        metavar="NAME",
+        help="The environment variable that holds its key.",
+        rich_help_panel=_MEASURED,
+    ),
+]
+JudgeBlocksOption = Annotated[
+    bool,
+    typer.Option(
+        "--judge-blocks", help="It also looks at what was shown and merged; many requests.", rich_help_panel=_MEASURED
+    ),
+]
+ConcurrencyOption = Annotated[
+    int,
+    typer.Option(
+        "--concurrency", min=1, metavar="N", help="Questions on their way at the same time.", rich_help_panel=_RUN
+    ),
+]
+SeedOption = Annotated[
+    int, typer.Option("--seed", help="For sampling; greedy decoding does not use it.", rich_help_panel=_RUN)
+]
 OutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Keep traces, results and report; go on with an older run.")
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Keep traces, results and report; go on with an older run.",
+        rich_help_panel=_RUN,
+    ),
+]
+RetryOption = Annotated[
+    bool,
+    typer.Option("--retry-failed", help="Going on: ask those again, too, that failed.", rich_help_panel=_RUN),
+]
+MostOption = Annotated[
+    float,
+    typer.Option(
+        "--max-failed", min=0, max=1, metavar="SHARE", help="Stop where more than this fails.", rich_help_panel=_RUN
+    ),
 ]
 
 _EXAMPLES = """
@@ -36,62 +159,142 @@ cairn eval --questions dev.jsonl --corpus my-index --policy openai --base-url ht
 --model qwen3:8b --out runs/dev
 
 cairn eval --world test --baseline closed-book
+
+MY_KEY=… cairn eval --endpoint https://example.org/v1 --model my-agent --api-key-env MY_KEY --out runs/my-agent
+
+[dim]For an agent that shall search the little world:[/dim] cairn serve --retrieval-only --world test
 """
 
 
 def register(app: typer.Typer) -> None:
-    """Add `eval` to the root."""
+    """Add `eval` and what belongs to it to the root."""
     app.command("eval", epilog=_EXAMPLES)(with_agent_options(evaluate_command))
+    commands_compare.register(app)
 
 
 def evaluate_command(
     *,
     questions: QuestionsOption = None,
-    baseline: BaselineOption = None,
+    dataset: DatasetOption = None,
     limit: LimitOption = None,
+    sample: SampleOption = None,
+    types: TypesOption = None,
+    baseline: BaselineOption = None,
+    endpoint: EndpointOption = None,
+    api: ApiOption = "chat",
+    api_key_env: KeyOption = None,
+    plain: PlainOption = False,
+    stream: StreamOption = True,
+    timeout: TimeoutOption = 300.0,
+    tries: TriesOption = 3,
+    normalisation: NormalisationOption = "squad",
+    judge_url: JudgeUrlOption = None,
+    judge_model: JudgeModelOption = "",
+    judge_key_env: JudgeKeyOption = None,
+    judge_blocks: JudgeBlocksOption = False,
     concurrency: ConcurrencyOption = 16,
     seed: SeedOption = 0,
     out: OutOption = None,
+    retry_failed: RetryOption = False,
+    max_failed: MostOption = 0.5,
     as_json: JsonOption = False,
+    context: typer.Context,
     load: Load,
 ) -> None:
-    """Run the whole agent over many questions and report how good its answers are.
+    """Run an agent over many questions and report how good its answers are.
 
     A line of --questions is {"id", "question", "answers", "supporting"?,
-    "hops"?, "type"?}: answers and supporting (ids of gold passages) are lists.
-    EM and F1 are SQuAD's; an empty answer is wrong. A rollout that an engine
-    or a source failed is counted apart. With --out, the same command goes on
-    where an interrupted run stopped.
+    "hops"?, "type"?}; published files are read, too. An empty answer is wrong;
+    what an engine, a source or a server failed is not, but counted apart. With
+    --out the same command goes on after an interruption and asks nothing twice.
+
+    --endpoint measures any agent that speaks OpenAI's format.
     """
-    from train.evaluation.session import Evaluation
+    from train.evaluation.chosen import Choice
+    from train.evaluation.session import Evaluation, Measured
 
+    settings = load()
+    far = {"api": api, "plain": plain, "stream": stream, "seconds": timeout, "tries": tries}
+    judge = _judge(judge_url, judge_model, judge_key_env)
     evaluation = Evaluation(
-        load(), questions, baseline=baseline, limit=limit, concurrency=concurrency, seed=seed, out=out
+        settings,
+        questions,
+        dataset=dataset,
+        choice=Choice(limit=limit, sample=sample, types=_listed(types)),
+        measured=Measured(normalisation=normalisation, judge=judge, judge_blocks=judge_blocks),
+        endpoint=_where(context, settings, endpoint, api_key_env, **far) if endpoint is not None else None,
+        baseline=baseline,
+        concurrency=concurrency,
+        seed=seed,
+        out=out,
+        retry_failed=retry_failed,
+        most_failed=max_failed,
     )
-    try:
-        figures = _watched(evaluation)
-    except KeyboardInterrupt:
-        if out:
-            note(f"what was scored is kept in {out}; the same command goes on")
-        raise
-    _tell(figures, evaluation.title, as_json=as_json)
+    _tell(_watched(evaluation, out), evaluation, as_json=as_json, out=out)
 
 
-def _tell(figures: "Figures", title: str, *, as_json: bool) -> None:
+_OWN = {"policy": "--policy", "base_url": "--base-url", "checkpoint": "--checkpoint", "protocol": "--protocol"} | {
+    "sources": "--sources",
+    "live": "--live",
+    "corpus": "--corpus",
+    "kg": "--kg",
+}
+"""Options of the agent in this process."""
+
+
+def _refuse_own_agent(context: typer.Context) -> None:
+    """An option that would mean nothing is refused, not dropped."""
+    sources = {name: context.get_parameter_source(name) for name in _OWN}
+    said = [_OWN[name] for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    if said:
+        why = f"{', '.join(said)} would change the agent in this process; leave it out, or leave out --endpoint"
+        raise typer.BadParameter(why, param_hint="--endpoint")
+
+
+def _where(context: typer.Context, settings: "CairnSettings", url: str, key_name: str | None, **how: Any) -> "Where":
+    """The agent that is measured; its key comes from the environment or the settings, never from the command line."""
+    _refuse_own_agent(context)
+    from agent.settings import secret_named
+    from train.evaluation.endpoint import Where
+
+    key = secret_named(key_name) if key_name else settings.api_key
+    return Where(url=url, model=settings.model, key=key, **how)
+
+
+def _judge(url: str | None, model: str, key_name: str | None) -> "JudgeSettings | None":
+    if url is None:
+        if model or key_name:
+            raise typer.BadParameter("a judge needs its address, too", param_hint="--judge-url")
+        return None
+    from agent.settings import secret_named
+    from train.evaluation.judge import JudgeSettings
+
+    made = JudgeSettings(base_url=url, model=model)
+    return replace(made, key=secret_named(key_name)) if key_name else made
+
+
+def _listed(types: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (types or "").split(",") if name.strip())
+
+
+def _tell(figures: "Figures", evaluation: "Evaluation", *, as_json: bool, out: Path | None) -> None:
     from train.evaluation.report import table
 
     if as_json:
         print_json(figures)
     else:
-        output().print(table(figures, title))
-    if figures["infrastructure"]:
-        note(f"{figures['infrastructure']} rollouts failed for reasons outside of the policy; they are not scored")
+        output().print(table(figures, evaluation.title))
+    if failed := figures["infrastructure"]:
+        again = "; with --retry-failed the same command asks them again" if out else ""
+        note(f"{failed} of {figures['asked']} questions failed and are not scored, also not as wrong{again}")
+    if unjudged := sum(figures.get("judge_failures", {}).values()):
+        note(f"the judge gave no verdict {unjudged} times: {next(iter(figures['judge_failures']))}")
     if not figures["n"]:
-        raise SetupError("no rollout could be scored")
+        raise SetupError(f"no question could be scored; the last one said: {evaluation.last_failure}")
 
 
-def _watched(evaluation: "Evaluation") -> "Figures":
-    """Run with a progress bar that tells the EM so far."""
+def _watched(evaluation: "Evaluation", out: Path | None) -> "Figures":
+    """Run with a progress bar that tells the EM and the failures so far."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -101,17 +304,27 @@ def _watched(evaluation: "Evaluation") -> "Figures":
         TimeRemainingColumn,
     )
 
+    from train.evaluation.session import SoFar
+
     columns = (
         TextColumn("EM {task.fields[em]}"),
         BarColumn(),
         MofNCompleteColumn(),
+        TextColumn("{task.fields[failed]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=messages(), transient=True, disable=not messages().is_terminal) as bar:
-        task = bar.add_task("", total=None, em="–")
+        task = bar.add_task("", total=None, em="–", failed="")
 
-        def show(done: int, total: int, em: float) -> None:
-            bar.update(task, completed=done, total=total, em=f"{em:.3f}")
+        def show(so_far: SoFar) -> None:
+            em = "–" if so_far.em is None else f"{so_far.em:.3f}"
+            failed = f"{so_far.failed} failed" if so_far.failed else ""
+            bar.update(task, completed=so_far.done, total=so_far.total, em=em, failed=failed)
 
-        return evaluation.run(show)
+        try:
+            return evaluation.run(show)
+        except KeyboardInterrupt:
+            if out:
+                note(f"what was scored is kept in {out}; the same command goes on")
+            raise

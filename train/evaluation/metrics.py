@@ -1,40 +1,42 @@
-"""How an answer is scored: exact match, F1 and cover, after a named normalisation; and intervals by bootstrap.
+"""How an answer is scored against gold answers: exact match, F1 and cover, after a named normalisation.
 
-Cover is CEM of the papers, with whole words. An answer that says nothing is wrong, whatever the gold answers are.
+Cover is CEM of the papers, with whole words. Of several gold answers the best counts. An answer that says nothing is
+wrong, whatever the gold answers are.
 """
 
-import re
-import string
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
-NORMALISATION: Final = "squad"
-BOOTSTRAP_SAMPLES: Final = 2000
+from train.evaluation.normalisations import DEFAULT, Normalise, squad
+from train.evaluation.statistics import bootstrap
 
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ARTICLE = re.compile(r"\b(a|an|the)\b")
+NORMALISATION: Final = DEFAULT
+HOTPOTQA_LABELS: Final = frozenset({"yes", "no", "noanswer"})
 
-
-def normalise(text: str) -> str:
-    """SQuAD's normalisation: lower case, no ASCII punctuation, no articles, white space folded.
-
-    Articles stay where nothing else is left: "A" is an answer to a choice, "The The" a band.
-    """
-    plain = " ".join(text.lower().translate(_PUNCTUATION).split())
-    return " ".join(_ARTICLE.sub(" ", plain).split()) or plain
+normalise = squad
 
 
-def exact_match(prediction: str, golds: Sequence[str]) -> bool:
-    said = normalise(prediction)
-    return bool(said) and any(said == normalise(gold) for gold in golds)
+def exact_match(prediction: str, golds: Sequence[str], *, by: Normalise = squad) -> bool:
+    said = by(prediction)
+    return bool(said) and any(said == by(gold) for gold in golds)
 
 
-def f1(prediction: str, golds: Sequence[str]) -> float:
-    """F1 over words, 0 to 1, of the gold answer that fits best."""
-    return max((_f1(normalise(prediction).split(), normalise(gold).split()) for gold in golds), default=0.0)
+def f1(prediction: str, golds: Sequence[str], *, by: Normalise = squad) -> float:
+    """F1 over words, 0 to 1, of the gold answer that fits best (Rajpurkar et al., 2016)."""
+    said = by(prediction).split()
+    return max((_f1(said, by(gold).split()) for gold in golds), default=0.0)
+
+
+def f1_hotpotqa(prediction: str, golds: Sequence[str]) -> float:
+    """F1 as HotpotQA and 2WikiMultiHopQA publish it: where one side is yes, no or noanswer, only equality counts."""
+    said = squad(prediction)
+    plain = [squad(gold) for gold in golds]
+    if said in HOTPOTQA_LABELS:
+        return float(said in plain)
+    return max((_f1(said.split(), gold.split()) for gold in plain if gold not in HOTPOTQA_LABELS), default=0.0)
 
 
 def _f1(said: Sequence[str], gold: Sequence[str]) -> float:
@@ -42,10 +44,16 @@ def _f1(said: Sequence[str], gold: Sequence[str]) -> float:
     return 2 * common / (len(said) + len(gold)) if common else 0.0
 
 
-def cover(prediction: str, golds: Sequence[str]) -> bool:
+def cover(prediction: str, golds: Sequence[str], *, by: Normalise = squad) -> bool:
     """Whether a gold answer stands in the prediction as whole words, in its order."""
-    said = f" {normalise(prediction)} "
-    return any(f" {normalise(gold)} " in said for gold in golds if normalise(gold))
+    said = f" {by(prediction)} "
+    return any(f" {plain} " in said for plain in map(by, golds) if plain)
+
+
+def cover_anywhere(prediction: str, golds: Sequence[str], *, by: Normalise = squad) -> bool:
+    """Cover as a search for the characters, as several papers have it: it finds "no" in "nothing"."""
+    said = by(prediction)
+    return any(plain in said for plain in map(by, golds) if plain)
 
 
 def mean(values: Sequence[float]) -> float:
@@ -56,11 +64,8 @@ def interval(values: Sequence[float], *, seed: int = 0) -> tuple[float, float]:
     """The 95 % bootstrap interval of the mean; the same seed gives the same interval."""
     if not values:
         return (0.0, 0.0)
-    rng = np.random.default_rng(seed)
-    table = np.asarray(values, dtype=np.float64)
-    means = [float(table[rng.integers(len(table), size=len(table))].mean()) for _ in range(BOOTSTRAP_SAMPLES)]
-    low, high = np.percentile(means, [2.5, 97.5])
-    return (float(low), float(high))
+    found = bootstrap(values, seed=seed)
+    return (found.low, found.high)
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -1,22 +1,35 @@
 """What is asked in an evaluation: a question list, or the questions of a little world."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-from agent.sources.questions import Question, read_questions
+from agent.sources.questions import Question
+from train.evaluation.datasets import read_dataset
 
-__all__ = ["Question", "fingerprint", "read_questions", "take", "world_questions"]
+__all__ = ["Question", "fingerprint", "read_questions", "world_questions"]
+
+
+def read_questions(path: Path, name: str | None = None) -> list[Question]:
+    """Read a question list, the project's own or a published one; see `train.evaluation.datasets`.
+
+    Raises:
+        CorpusError: a missing or empty file, one in another form than `name`, a row that is no question, or an id that
+            stands twice.
+    """
+    return read_dataset(path, name).questions
 
 
 def world_questions(questions: Iterable[Any]) -> list[Question]:
     """The questions of a world without their gold plans, which nothing here may look at."""
-    return [Question.model_validate(question) for question in questions]
+    return [_of_world(question) for question in questions]
 
 
-def take(questions: Sequence[Question], limit: int | None) -> list[Question]:
-    """The first `limit`: a longer run contains a shorter one."""
-    return list(questions if limit is None else questions[:limit])
+def _of_world(question: Any) -> Question:
+    """A choice keeps its options: they stand in the question."""
+    asked = Question.model_validate(question)
+    return asked.model_copy(update={"options": question.candidates}) if question.type == "choice" else asked
 
 
 def fingerprint(questions: Iterable[Question]) -> str:

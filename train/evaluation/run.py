@@ -1,98 +1,51 @@
-"""Runs an agent over questions, many at once, and scores each trace."""
+"""Asks many questions at once and scores what is said; what fails on the way is recorded, and no wrong answer."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
-
-from agent.errors import AgentError, QuestionError, SetupError
-from agent.rollout import Agent
-from agent.sources.questions import gold_found
+from agent.errors import AgentError, SetupError
 from agent.trace import Trace
-from train.evaluation.metrics import cover, exact_match, f1
+from train.evaluation.asking import Asker, AskFailed
 from train.evaluation.questions import Question
+from train.evaluation.result import FAILURES, Failure, Result
+from train.evaluation.scoring import Scoring, failed
 
 HOPELESS: Final = 8
-"""So many engine failures at the start, and nothing else, end the run."""
+"""So many questions are asked before their failures can end a run; more, where more are asked at the same time."""
+MOST_FAILED: Final = 0.5
+
+OnResult = Callable[[Result, Trace | None], None]
+"""Is told of each question as it ends, with its trace where there is one."""
 
 
-class Result(BaseModel):
-    """One question, scored. `infrastructure`: an engine or a source failed, so the scores say nothing of the policy."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    id: str
-    question: str
-    type: str
-    hops: int | None
-    answers: tuple[str, ...]
-    prediction: str
-    em: bool
-    f1: float
-    cover: bool
-    rounds: int = 0
-    searches: int = 0
-    policy_tokens: int = 0
-    seconds: float = 0.0
-    stopped: str = ""
-    budget: str = ""
-    detail: str = ""
-    infrastructure: bool = False
-    gold: int = 0
-    """Gold passages that are known; 0: none are."""
-    gold_found: int = 0
-    """Those among the passages that were shown."""
-    trace: str = ""
-
-
-def score(question: Question, prediction: str) -> Result:
-    """Score an answer alone."""
-    return Result(
-        id=question.id,
-        question=question.question,
-        type=question.type,
-        hops=question.hops,
-        answers=question.answers,
-        prediction=prediction,
-        em=exact_match(prediction, question.answers),
-        f1=f1(prediction, question.answers),
-        cover=cover(prediction, question.answers),
-        gold=len(set(question.supporting)),
-    )
-
-
-def score_trace(question: Question, trace: Trace) -> Result:
-    """Score a rollout: its answer, what it used, how it ended, and the gold passages that it was shown."""
-    stopped, usage = trace.stopped, trace.usage
-    reason = stopped.reason if stopped else "interrupted"
-    shown = gold_found(question.supporting, (passage.id for passage in trace.passages))
-    return score(question, trace.answer or "").model_copy(
-        update={
-            "rounds": usage.rounds,
-            "searches": usage.searches,
-            "policy_tokens": usage.policy_tokens,
-            "seconds": trace.timings.total,
-            "stopped": reason,
-            "budget": (stopped and stopped.budget) or "",
-            "detail": (stopped and stopped.detail) or "",
-            "infrastructure": trace.infrastructure or reason in ("engine", "interrupted", "cancelled"),
-            "gold_found": len(shown),
-            "trace": trace.id,
-        }
-    )
-
-
-OnResult = Callable[[Result, Trace], None]
+class TooManyFailed(SetupError):
+    """So many questions failed that asking the rest makes no sense."""
 
 
 async def evaluate(
-    agent: Agent, questions: Sequence[Question], *, concurrency: int, on_result: OnResult, seed: int = 0
+    asker: Asker,
+    questions: Sequence[Question],
+    *,
+    scoring: Scoring,
+    concurrency: int,
+    on_result: OnResult,
+    most_failed: float = MOST_FAILED,
 ) -> None:
-    """Run `agent` over the questions and tell `on_result` of each as it ends, in whatever order.
+    """Ask the questions and tell `on_result` of each as it ends, in whatever order.
+
+    Args:
+        asker: who is asked.
+        questions: each is asked once.
+        scoring: what makes a result of what was said.
+        concurrency: questions on their way at the same time.
+        on_result: see `OnResult`.
+        most_failed: the share of failures, 0 to 1, over which the rest is not asked any more.
 
     Raises:
-        SetupError: the engine failed on each of the first questions, so it would on all.
+        TooManyFailed: over this share failed while there were others to ask. What ended was told of.
+        SetupError: the asker cannot be used at all.
     """
     waiting = iter(questions)
     failures: list[Result] = []
@@ -101,14 +54,13 @@ async def evaluate(
     async def work() -> None:
         nonlocal done
         for question in waiting:
-            trace = await _rollout(agent, question, seed)
-            result = score_trace(question, trace)
+            result, trace = await _ask(asker, question, scoring)
             on_result(result, trace)
             done += 1
-            if result.stopped == "engine":
+            if result.status == "failed":
                 failures.append(result)
-            if len(failures) == done and done >= min(HOPELESS, len(questions)):
-                raise SetupError(f"the engine failed on the first {done} questions: {result.detail}")
+                if max(HOPELESS, concurrency) <= done < len(questions) and len(failures) > most_failed * done:
+                    raise TooManyFailed(_hopeless(failures, done, most_failed))
 
     try:
         async with asyncio.TaskGroup() as workers:
@@ -118,9 +70,23 @@ async def evaluate(
         raise group.exceptions[0] from None
 
 
-async def _rollout(agent: Agent, question: Question, seed: int) -> Trace:
+async def _ask(asker: Asker, question: Question, scoring: Scoring) -> tuple[Result, Trace | None]:
     try:
-        trace = agent.new_trace(question.question, seed=seed)
-    except QuestionError as error:
-        raise SetupError(f"the question {question.id!r} cannot be asked: {error}") from error
-    return await agent.run(trace)
+        said = await asker.ask(question)
+    except AskFailed as error:
+        return failed(question, error), None
+    return await scoring.result(question, said)
+
+
+def tally(results: Iterable[Result]) -> dict[Failure, int]:
+    """How many failed in each way, the most frequent first."""
+    counts = Counter[Failure](result.failure for result in results if result.status == "failed")
+    return dict(counts.most_common())
+
+
+def _hopeless(failures: Sequence[Result], done: int, most: float) -> str:
+    kinds = "; ".join(f"{count}: {FAILURES[kind]}" for kind, count in tally(failures).items())
+    return (
+        f"{len(failures)} of the first {done} questions failed ({kinds}), and at most {most:.0%} may; the last said: "
+        f"{failures[-1].detail}"
+    )

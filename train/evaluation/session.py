@@ -3,10 +3,11 @@
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent import __version__
 from agent.build import build_agent
@@ -17,22 +18,63 @@ from agent.rollout import Agent
 from agent.settings import CairnSettings
 from agent.sources.corpus.hybrid import HybridSource
 from agent.sources.corpus.source import CorpusSource
-from agent.sources.questions import gold_found
 from agent.trace import Trace
 from agent.world import World, load_world
-from agent.world.reader import first_passage_answer
-from train.evaluation.questions import Question, fingerprint, read_questions, take, world_questions
-from train.evaluation.report import Figures, markdown, summarise
-from train.evaluation.run import OnResult, Result, evaluate, score
-from train.evaluation.store import Run
+from train.evaluation.asking import Asker, Rollouts
+from train.evaluation.baselines import FirstPassage
+from train.evaluation.chosen import Choice
+from train.evaluation.cited import Passages
+from train.evaluation.gold import GoldBook, Written
+from train.evaluation.normalisations import DEFAULT
+from train.evaluation.questions import fingerprint, read_questions, world_questions
+from train.evaluation.report import Figures, summarise
+from train.evaluation.report_files import write_report
+from train.evaluation.result import Result
+from train.evaluation.run import MOST_FAILED, OnResult, TooManyFailed, evaluate
+from train.evaluation.scoring import Scoring
+from train.evaluation.store import opened
 
-REPORT = "report"
+if TYPE_CHECKING:
+    from train.evaluation.endpoint import Where
+    from train.evaluation.judge import JudgeSettings
 
-Show = Callable[[int, int, float], None]
-"""Is told how many questions are done, of how many, and the EM so far."""
+LOOKED_THROUGH = 1_000_000
+"""Documents of a corpus; a larger one is not read for what it has of the gold."""
 
 
-def _silent(done: int, total: int, em: float) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """How answers are measured."""
+
+    normalisation: str = DEFAULT
+    """Under which EM, F1 and cover are told first; the others are measured, too."""
+    judge: "JudgeSettings | None" = None
+    judge_blocks: bool = False
+    """The judge also looks at what was shown and merged."""
+
+    def described(self) -> dict[str, str]:
+        """What makes two runs the same; empty for the usual."""
+        judge = f"{self.judge.model} at {self.judge.base_url}" if self.judge else ""
+        return {
+            "normalisation": self.normalisation if self.normalisation != DEFAULT else "",
+            "judge": f"{judge}, also of what was shown" if judge and self.judge_blocks else judge,
+        }
+
+
+class SoFar(NamedTuple):
+    """How far an evaluation is."""
+
+    done: int
+    total: int
+    failed: int
+    em: float | None
+    """Of those that could be scored; None before the first one."""
+
+
+Show = Callable[[SoFar], None]
+
+
+def _silent(so_far: SoFar) -> None:
     """Nobody watches."""
 
 
@@ -42,23 +84,33 @@ class Evaluation:
         settings: CairnSettings,
         questions: Path | None = None,
         *,
+        dataset: str | None = None,
+        choice: Choice | None = None,
+        measured: Measured | None = None,
+        endpoint: "Where | None" = None,
         baseline: str | None = None,
-        limit: int | None = None,
         concurrency: int = 16,
         seed: int = 0,
         out: Path | None = None,
+        retry_failed: bool = False,
+        most_failed: float = MOST_FAILED,
         policy: Policy | None = None,
     ) -> None:
         """Read what is asked.
 
         Args:
-            settings: of the agent.
+            settings: of the agent; of an endpoint, only the world.
             questions: a question list; without it the questions of the settings' world are asked.
+            dataset: the published form of the question list; left out, it is recognised.
+            choice: of the questions; left out, all.
+            measured: how; left out, as usual and without a judge.
+            endpoint: asks this agent instead of one in this process.
             baseline: `closed-book` forbids searching; `first-passage` reads one passage of the world perfectly.
-            limit: ask only the first ones.
-            concurrency: rollouts at the same time.
+            concurrency: questions at the same time.
             seed: for sampling.
             out: folder for traces, results and report.
+            retry_failed: ask those again that failed in an earlier run into `out`.
+            most_failed: the share of failures over which the rest is not asked any more.
             policy: instead of the one that the settings name.
 
         Raises:
@@ -68,37 +120,129 @@ class Evaluation:
             raise SetupError("a corpus has no questions of its own; name them with --questions FILE")
         if questions is not None and baseline == "first-passage":
             raise SetupError("the baseline first-passage is of the little world's own questions; leave out --questions")
-        self._settings, self._path, self._baseline = settings, questions, baseline
+        if questions is None and dataset is not None:
+            raise SetupError("--dataset says in which form a file is published; name the file with --questions")
+        if endpoint and baseline:
+            raise SetupError("a baseline is of the agent in this process; leave out --baseline, or --endpoint")
+        self._settings, self._path, self._baseline, self._endpoint = settings, questions, baseline, endpoint
         self._concurrency, self._seed, self._out, self._policy = concurrency, seed, out, policy
-        listed = read_questions(questions) if questions else world_questions(self._world.questions)
+        self._retry_failed, self._most_failed = retry_failed, most_failed
+        self._choice, self._measured = choice or Choice(), measured or Measured()
+        listed = read_questions(questions, dataset) if questions else world_questions(self._world.questions)
         if not listed:
             raise SetupError(f"the world {settings.world} has no questions; name some with --questions FILE")
         self._fingerprint = fingerprint(listed)
-        self.questions = take(listed, limit)
+        self.questions = self._choice.pick(listed)
+        self.last_failure = ""
+        """Why the last question that failed did, when it has run."""
 
     @property
     def title(self) -> str:
         asked = self._path.name if self._path else self._world.name
-        return f"{asked}: {self._baseline or self._settings.protocol}"
+        who = self._endpoint.model if self._endpoint else self._baseline or self._settings.protocol
+        return f"{asked}: {who}"
 
     @cached_property
     def _world(self) -> World:
         return load_world(self._settings.world)
 
     def run(self, show: Show = _silent) -> Figures:
-        """Ask everything that was not scored before, and sum up.
+        """Ask everything that is not answered yet, and sum up.
 
         Raises:
-            SetupError: something that the settings name cannot be used, or the engine fails on everything.
+            SetupError: something that the settings name cannot be used. TooManyFailed: what ended is kept and reported.
         """
+        asker, card, scoring = self._asker()
+        card |= self._measured.described()
+        scoring = self._judged(scoring)
+        if self._out is None:
+            results: dict[str, Result] = {}
+
+            def keep(result: Result, trace: Trace | None) -> None:
+                results[result.id] = result
+
+            asyncio.run(self._ask(asker, results, keep, scoring, show))
+            return self._report(results, card, scoring)
+        with opened(self._out, card) as run:
+            try:
+                asyncio.run(self._ask(asker, run.results, run.keep, scoring, show))
+            except TooManyFailed as error:
+                self._report(run.results, card, scoring)
+                again = f"what ended is kept in {self._out}; with --retry-failed the same command goes on"
+                raise TooManyFailed(f"{error}; {again}") from error
+            return self._report(run.results, card, scoring)
+
+    async def _ask(
+        self, asker: Asker, results: dict[str, Result], keep: OnResult, scoring: Scoring, show: Show
+    ) -> None:
+        """Ask what has no result. `keep` puts each one into `results`, too."""
+        mine = {question.id for question in self.questions}
+        before = [result for id, result in results.items() if id in mine]
+        retried = {result.id for result in before if self._retry_failed and result.status == "failed"}
+        waiting = [question for question in self.questions if question.id not in results or question.id in retried]
+        counted = [result for result in before if result.id not in retried]
+        failed = sum(result.status == "failed" for result in counted)
+        done, right = len(counted), sum(result.metrics.get("em") or 0.0 for result in counted)
+
+        def on_result(result: Result, trace: Trace | None) -> None:
+            nonlocal done, failed, right
+            keep(result, trace)
+            done, failed = done + 1, failed + (result.status == "failed")
+            right += result.metrics.get("em") or 0.0
+            tell()
+
+        def tell() -> None:
+            scored = done - failed
+            show(SoFar(done, len(self.questions), failed, right / scored if scored else None))
+
+        tell()
+        try:
+            if scoring.judge and waiting:
+                await scoring.judge.check()
+            await evaluate(
+                asker,
+                waiting,
+                scoring=scoring,
+                concurrency=self._concurrency,
+                on_result=on_result,
+                most_failed=self._most_failed,
+            )
+        finally:
+            await asker.aclose()
+            if scoring.judge:
+                await scoring.judge.aclose()
+
+    def _asker(self) -> tuple[Asker, dict[str, str], Scoring]:
+        """Who is asked, what makes two such runs the same, and how the answers are scored."""
+        card = {
+            "cairn": __version__,
+            "questions": self._path.name if self._path else f"world {self._world.name}",
+            "questions_sha256": self._fingerprint,
+            "baseline": self._baseline or "",
+        }
         if self._baseline == "first-passage":
-            return self._report(_first_passages(self._world, self.questions), self._described(None))
+            return FirstPassage(self._world), card, Scoring(book=self._book(self._world.documents))
+        if self._endpoint:
+            return self._far(self._endpoint, card)
         agent = self._agent()
-        described = self._described(agent)
-        run = Run(self._out, described) if self._out else None
-        done = {q.id: run.results[q.id] for q in self.questions if run and q.id in run.results}
-        asyncio.run(self._ask(agent, done, run.recording() if run else nullcontext(_keep_nothing), show))
-        return self._report([done[q.id] for q in self.questions], described)
+        return Rollouts(agent, self._seed), card | self._described(agent), Scoring(book=self._searched_book(agent))
+
+    def _judged(self, scoring: Scoring) -> Scoring:
+        if self._measured.judge is None:
+            return scoring
+        from train.evaluation.judge import Judge
+
+        judge = Judge(self._measured.judge, folder=self._out)
+        return dataclasses.replace(scoring, judge=judge, judge_blocks=self._measured.judge_blocks)
+
+    def _far(self, where: "Where", card: dict[str, str]) -> tuple[Asker, dict[str, str], Scoring]:
+        from train.evaluation.endpoint import Endpoint
+
+        documents = () if self._path else self._world.documents
+        gold = (name for question in self.questions for name in question.supporting)
+        passages = Passages({document.id: document.url for document in documents}, ids=gold)
+        scoring = Scoring(agent=where.model, book=self._book(documents) if documents else None)
+        return Endpoint(where, passages=passages), card | where.described(), scoring
 
     def _agent(self) -> Agent:
         """The agent without its scope sentence: also real questions go through the whole of it."""
@@ -107,38 +251,23 @@ class Evaluation:
             return dataclasses.replace(agent, budgets=dataclasses.replace(agent.budgets, rounds=0))
         return agent
 
-    async def _ask(
-        self, agent: Agent, done: dict[str, Result], recording: AbstractContextManager[OnResult], show: Show
-    ) -> None:
-        waiting = [question for question in self.questions if question.id not in done]
-        right = sum(result.em for result in done.values())
-        with recording as keep:
+    def _book(self, documents: Iterable[Written]) -> GoldBook:
+        return GoldBook.of(self.questions, documents)
 
-            def on_result(result: Result, trace: Trace) -> None:
-                nonlocal right
-                keep(result, trace)
-                done[result.id] = result
-                right += result.em
-                show(len(done), len(self.questions), right / len(done))
+    def _searched_book(self, agent: Agent) -> GoldBook | None:
+        """What is searched, where it can be read as a whole."""
+        if uses_world(self._settings):
+            return self._book(load_world(self._settings.world).documents if self._path else self._world.documents)
+        corpora = {s.card.sha256: s for s in agent.sources.values() if isinstance(s, CorpusSource | HybridSource)}
+        if len(corpora) != 1 or self._settings.is_live:
+            return None
+        (corpus,) = corpora.values()
+        return self._book(corpus.documents()) if corpus.card.documents <= LOOKED_THROUGH else None
 
-            show(len(done), len(self.questions), right / max(len(done), 1))
-            try:
-                await evaluate(agent, waiting, concurrency=self._concurrency, on_result=on_result, seed=self._seed)
-            finally:
-                await agent.aclose()
-
-    def _described(self, agent: Agent | None) -> dict[str, str]:
-        """What makes two runs the same, for the report and for going on with a run."""
+    def _described(self, agent: Agent) -> dict[str, str]:
+        """The agent, exactly enough to tell two runs apart."""
         settings = self._settings
-        described = {
-            "cairn": __version__,
-            "questions": str(self._path or f"world {self._world.name}"),
-            "questions_sha256": self._fingerprint,
-            "baseline": self._baseline or "",
-        }
-        if agent is None:
-            return described
-        return described | {
+        return {
             "searched": _searched(settings, agent),
             "sources": ",".join(agent.sources),
             "protocol": f"{agent.protocol.name} {agent.protocol.version}",
@@ -150,38 +279,17 @@ class Evaluation:
             "seed": str(self._seed),
         }
 
-    def _report(self, results: Sequence[Result], described: dict[str, str]) -> Figures:
-        figures = summarise(results, described | {"concurrency": str(self._concurrency)})
+    def _report(self, results: dict[str, Result], card: dict[str, str], scoring: Scoring) -> Figures:
+        """Sum up what there is, in the order of the questions."""
+        ended = [results[question.id] for question in self.questions if question.id in results]
+        self.last_failure = next((r.detail for r in reversed(ended) if r.status == "failed"), "")
+        settings = card | self._choice.described() | {"concurrency": str(self._concurrency)}
+        figures = summarise(ended, settings)
+        if scoring.judge:
+            figures["judge_failures"] = dict(scoring.judge.failures)
         if self._out:
-            try:
-                self._out.mkdir(parents=True, exist_ok=True)
-                text = json.dumps(figures, indent=2, ensure_ascii=False) + "\n"
-                (self._out / f"{REPORT}.json").write_text(text, encoding="utf-8")
-                (self._out / f"{REPORT}.md").write_text(markdown(figures, self.title), encoding="utf-8")
-            except OSError as error:
-                raise SetupError(f"the report cannot be written to {self._out}: {error.strerror or error}") from error
+            write_report(self._out, figures, ended, title=self.title)
         return figures
-
-
-def _keep_nothing(result: Result, trace: Trace) -> None:
-    """The results stay in memory."""
-
-
-def _first_passages(world: World, questions: Sequence[Question]) -> list[Result]:
-    """What a perfect reader of the first passage answers, with the question as the query."""
-    planned = {question.id: question for question in world.questions}
-    return [
-        score(question, first_passage_answer(world, planned[question.id])).model_copy(
-            update={
-                "searches": 1,
-                "stopped": "answered",
-                "gold_found": len(
-                    gold_found(question.supporting, [p.id for p in world.find("all", question.question, limit=1)])
-                ),
-            }
-        )
-        for question in questions
-    ]
 
 
 def _searched(settings: CairnSettings, agent: Agent) -> str:

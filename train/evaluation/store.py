@@ -1,84 +1,162 @@
-"""The folder of an evaluation: what was scored is kept, and not run again."""
+"""The folder of an evaluation: what ended is kept, and not asked again, however the process ends.
+
+run.json holds what makes two runs the same. results.jsonl and traces.jsonl grow by whole lines: each is handed to the
+system at once, so a killed process loses nothing that ended, and is forced to the disk about once a second, so a power
+cut loses at most the last second. A last line that was cut off is removed when the run goes on.
+"""
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import os
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final, TextIO
+from time import monotonic
+from types import TracebackType
+from typing import Final, Self
 
 from pydantic import ValidationError
 
-from agent.errors import SetupError
+from agent.errors import CorpusError, SetupError
+from agent.sources.corpus.folder import locked
 from agent.trace import Trace
-from train.evaluation.run import OnResult, Result
+from train.evaluation.result import Result
 
 RESULTS: Final = "results.jsonl"
 TRACES: Final = "traces.jsonl"
 RUN: Final = "run.json"
+SYNC_SECONDS: Final = 1.0
+_BLOCK: Final = 1 << 16
 
 
 class Run:
-    """A folder with what was scored so far: run.json, results.jsonl, traces.jsonl."""
+    """What a folder holds: `results` by the question's id, the last one of each. Use it inside of `opened`."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
-        """Open a run, or go on with one.
+    def __init__(self, folder: Path, card: Mapping[str, str]) -> None:
+        self._folder = folder
+        _claim(folder, dict(card))
+        for name in (TRACES, RESULTS):
+            _end_last_line(folder / name)
+        self.results = {result.id: result for result in read_results(folder)}
+
+    def __enter__(self) -> Self:
+        self._traces, self._results = _Lines(self._folder / TRACES), _Lines(self._folder / RESULTS)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for lines in (self._traces, self._results):
+            lines.close()
+
+    def keep(self, result: Result, trace: Trace | None) -> None:
+        """Keep a result; its trace is written first, so every result that names one has it.
 
         Raises:
-            SetupError: the folder holds a run with other settings, or cannot be written.
+            SetupError: the folder cannot be written to.
         """
-        self._folder = folder
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._claim(dict(settings))
-            self.results = {r.id: r for r in self._read() if not r.infrastructure}
+            if trace:
+                self._traces.add(trace.model_dump_json())
+            self._results.add(result.model_dump_json())
         except OSError as error:
-            raise SetupError(f"the results cannot be written to {folder}: {error.strerror or error}") from error
+            raise _unwritable(self._folder, error) from error
+        self.results[result.id] = result
 
-    @contextmanager
-    def recording(self) -> Iterator[OnResult]:
-        """Give what keeps each result with its trace; the trace is written first, so every result has one."""
-        with self._append(TRACES) as traces, self._append(RESULTS) as results:
 
-            def keep(result: Result, trace: Trace) -> None:
-                traces.write(trace.model_dump_json() + "\n")
-                traces.flush()
-                results.write(result.model_dump_json() + "\n")
-                results.flush()
-                self.results[result.id] = result
+@contextmanager
+def opened(folder: Path, card: Mapping[str, str]) -> Generator[Run]:
+    """Begin a run, or go on with one; nobody else writes to the folder meanwhile.
 
-            yield keep
+    Args:
+        folder: made if it is not there.
+        card: what makes two runs the same.
 
-    def _append(self, name: str) -> TextIO:
-        return (self._folder / name).open("a", encoding="utf-8", newline="\n")
-
-    def _claim(self, settings: dict[str, str]) -> None:
-        card = self._folder / RUN
-        if not card.exists():
-            card.write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-            return
+    Raises:
+        SetupError: the folder holds another run, is in use or damaged, or cannot be written.
+    """
+    with ExitStack() as held:
         try:
-            before = dict(json.loads(card.read_bytes()))
-        except (ValueError, TypeError) as error:
-            raise SetupError(f"{card} is damaged; choose another --out") from error
-        for name in sorted(before | settings):
-            old, new = before.get(name, "nothing"), settings.get(name, "nothing")
-            if old != new:
-                raise SetupError(
-                    f"{self._folder} holds a run with {name} = {old}, and this one has {new}; choose another --out"
-                )
+            held.enter_context(locked(folder))
+            run = held.enter_context(Run(folder, card))
+        except CorpusError as error:
+            why = f"another evaluation is writing to {folder}; wait for its end, or choose another --out"
+            raise SetupError(why) from error
+        except OSError as error:
+            raise _unwritable(folder, error) from error
+        yield run
 
-    def _read(self) -> Iterator[Result]:
-        """What was scored before; a last line that a kill cut off is removed."""
-        for name in (TRACES, RESULTS):
-            path = self._folder / name
-            if path.exists():
-                content = path.read_bytes()
-                if not content.endswith(b"\n"):
-                    path.write_bytes(content[: content.rfind(b"\n") + 1])
-        path = self._folder / RESULTS
-        lines = path.read_bytes().splitlines() if path.exists() else []
+
+def read_results(folder: Path) -> Iterator[Result]:
+    """Every result that was kept, in the order in which they ended; of a question that was asked again, all.
+
+    Raises:
+        SetupError: a line that is no result.
+    """
+    path = folder / RESULTS
+    if not path.exists():
+        return
+    with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
                 yield Result.model_validate_json(line)
             except ValidationError as error:
                 raise SetupError(f"{path}, line {number} is no result; choose another --out") from error
+
+
+class _Lines:
+    """A file that grows by whole lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("ab", buffering=0)
+        self._synced = monotonic()
+
+    def add(self, line: str) -> None:
+        rest = memoryview(line.encode("utf-8", "replace") + b"\n")
+        while rest:
+            rest = rest[self._file.write(rest) or 0 :]
+        if monotonic() - self._synced >= SYNC_SECONDS:
+            os.fsync(self._file.fileno())
+            self._synced = monotonic()
+
+    def close(self) -> None:
+        with self._file:
+            os.fsync(self._file.fileno())
+
+
+def _claim(folder: Path, card: dict[str, str]) -> None:
+    """Write the card, or hold this run against the one that is there."""
+    path = folder / RUN
+    if not path.exists():
+        if (folder / RESULTS).exists():
+            raise SetupError(f"{folder} holds results without their {RUN}; choose another --out")
+        written = path.with_suffix(".tmp")
+        written.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        written.replace(path)
+        return
+    try:
+        before = dict(json.loads(path.read_bytes()))
+    except (ValueError, TypeError) as error:
+        raise SetupError(f"{path} is damaged; choose another --out") from error
+    for name in sorted(before | card):
+        old, new = before.get(name) or "nothing", card.get(name) or "nothing"
+        if old != new:
+            raise SetupError(f"{folder} holds a run with {name} = {old}, and this one has {new}; choose another --out")
+
+
+def _end_last_line(path: Path) -> None:
+    """Cut off what stands behind the last line break, reading only the end of the file."""
+    if not path.exists():
+        return
+    with path.open("r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        start = end
+        while start:
+            start = max(0, start - _BLOCK)
+            file.seek(start)
+            if (found := file.read(min(_BLOCK, end - start)).rfind(b"\n")) >= 0:
+                start += found + 1
+                break
+        if start < end:
+            file.truncate(start)
+
+
+def _unwritable(folder: Path, error: OSError) -> SetupError:
+    return SetupError(f"the results cannot be written to {folder}: {error.strerror or error}")

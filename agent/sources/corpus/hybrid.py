@@ -5,7 +5,7 @@ The index, its records and BM25 are `corpus`'s, the vectors `dense`'s; here they
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -14,6 +14,7 @@ from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Hits, Source
 from agent.sources.corpus.dense import DENSE, DenseIndex, QueryEncoder, passage_text
+from agent.sources.corpus.documents import Document
 from agent.sources.corpus.encoder import Encoder
 from agent.sources.corpus.rerank import Pair, Reranker
 from agent.sources.corpus.source import CACHE, THREAD_ROWS, CorpusSource
@@ -122,6 +123,10 @@ class HybridSource:
             self._judge = MicroBatcher(_Judge(reranker), name="the cross-encoder", together=8)
         parts = [part for part, there in (("bm25", words), ("dense", dense), ("rerank", reranker)) if there]
         self.backend = "+".join(parts)
+
+    def documents(self) -> Iterator[Document]:
+        """Every passage of the corpus, read one by one."""
+        return self._corpus.documents()
 
     async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
         """Give at most `limit` passages, best first.

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Final, Self
@@ -83,6 +83,10 @@ class CorpusSource:
         narrow = wanted != Wanted()
         ranked = self.ranked(query, self.card.documents if narrow else limit)
         return Hits(self.passages(ranked, limit, wanted), backend=self.name, notes=notes)
+
+    def documents(self) -> Iterator[Document]:
+        """Every passage of the index, read one by one."""
+        return iter(self._records)
 
     def ranked(self, query: str, limit: int) -> list[tuple[int, float]]:
         """Rows and their BM25 scores, best first, at most `limit`."""

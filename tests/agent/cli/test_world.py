@@ -31,13 +31,43 @@ def test_an_unknown_split_is_a_usage_error(tmp_path: Path, capfd: pytest.Capture
 
 def test_a_world_without_questions_is_a_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     folder = str(tmp_path / "w")
-    assert run(["world", "build", "--seed", "1", "--out", folder, "--size", "40", "--questions", "0"]) == 0
+    assert run(["world", "build", "--seed", "1", "--out", folder, "--size", "300", "--questions", "0"]) == 0
     assert run(["world", "validate", folder]) == 1
     assert "build it with --questions" in capfd.readouterr().err.replace("\n", " ")
 
 
 def test_too_many_questions_for_a_small_world_is_a_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert (
-        run(["world", "build", "--seed", "1", "--out", str(tmp_path / "w"), "--size", "30", "--questions", "9000"]) == 1
+        run(["world", "build", "--seed", "1", "--out", str(tmp_path / "w"), "--size", "300", "--questions", "9000"])
+        == 1
     )
     assert "fewer --questions" in capfd.readouterr().err.replace("\n", " ")
+
+
+def test_knobs_are_turned_and_told_in_the_card(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder = str(tmp_path / "w")
+    turned = ["--knob", "noise=0.9", "--knob", "hops=2"]
+    assert run(["world", "build", "--seed", "1", "--out", folder, "--questions", "20", *turned, "--json"]) == 0
+    card = json.loads(capfd.readouterr().out)
+    assert (card["knobs"]["noise"], card["knobs"]["hops"]) == (0.9, 2)
+    assert "chain3" not in card["types"]
+
+
+@pytest.mark.parametrize("knob", ["noise=2", "hops=5", "volume=1", "noise"])
+def test_a_knob_that_cannot_be_turned_is_a_usage_error(
+    knob: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["world", "build", "--seed", "1", "--out", str(tmp_path / "w"), "--knob", knob]) == 2
+    assert "--knob" in capfd.readouterr().err
+
+
+def test_so_many_questions_of_each_type_are_validated(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["world", "validate", "--each", "15", "--json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    assert told["holds"]
+    assert min(told["types"].values()) >= 15
+
+
+def test_validate_wants_a_world_or_a_number(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["world", "validate"]) == 2
+    assert "--each" in capfd.readouterr().err

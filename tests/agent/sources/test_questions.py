@@ -22,6 +22,12 @@ def test_questions_are_read_with_what_is_known_of_them(tmp_path: Path):
     ]
 
 
+def test_a_question_without_an_answer_says_so_and_a_conversation_is_kept(tmp_path: Path):
+    line = {"id": "q2", "question": "And he?", "answers": [], "unanswerable": True, "history": [["Who?", "Lina"]]}
+    (question,) = read_questions(write(tmp_path / "q.jsonl", line))
+    assert (question.unanswerable, question.answers, question.history) == (True, (), (("Who?", "Lina"),))
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [

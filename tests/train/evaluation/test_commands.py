@@ -1,4 +1,5 @@
 import json
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -51,13 +52,13 @@ def test_a_person_gets_a_table_and_the_folder_its_files(
     assert run([*ARGUMENTS, "--protocol", "cairn", "--out", "run", "--concurrency", "2"]) == 0
     assert "questions.jsonl: cairn" in capsys.readouterr().out
     there = {path.name for path in Path("run").iterdir()}
-    assert there == {"run.json", "results.jsonl", "traces.jsonl", "report.json", "report.md"}
+    assert there == {"run.json", "results.jsonl", "traces.jsonl", "report.json", "report.md", "report.html"}
 
 
 def test_failures_of_the_engine_are_said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     says(monkeypatch, [PolicyError("no route to the model")])
     assert run(ARGUMENTS) == 1
-    assert "the engine failed on the first 1 questions: no route to the model" in capsys.readouterr().err
+    assert "no question could be scored; the last one said: no route to the model" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,8 @@ def test_bad_input_is_a_sentence_and_a_status(
 
 def test_ctrl_c_keeps_what_was_scored(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     def interrupt(context: str) -> str:
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+        return "<think>"
 
     says(monkeypatch, interrupt)
     assert run([*ARGUMENTS, "--out", "run"]) == 130

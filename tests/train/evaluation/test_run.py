@@ -7,8 +7,11 @@ from agent.evidence import Passage
 from agent.rollout import Agent
 from agent.trace import Answered, Stopped, Trace, Usage
 from tests.conftest import ANSWER_TURN, PLAN_TURN, Broken, answer, make_agent
-from train.evaluation.questions import Question, fingerprint, take
-from train.evaluation.run import HOPELESS, Result, evaluate, score_trace
+from train.evaluation.asking import Rollouts
+from train.evaluation.questions import Question, fingerprint
+from train.evaluation.result import Result
+from train.evaluation.run import HOPELESS, TooManyFailed, evaluate, tally
+from train.evaluation.scoring import Scoring, score_trace
 
 DUNE = Question(id="q", question="Who wrote Dune?", answers=("Frank Herbert",), supporting=("web:who wrote Dune", "x"))
 
@@ -17,17 +20,27 @@ def many(n: int) -> list[Question]:
     return [Question(id=f"q{i}", question=f"Who wrote book {i}?", answers=("Frank Herbert",)) for i in range(n)]
 
 
-def run_all(agent: Agent, questions: list[Question], *, concurrency: int = 4) -> dict[str, Result]:
+def run_all(
+    agent: Agent, questions: list[Question], *, concurrency: int = 4, most_failed: float = 0.5
+) -> dict[str, Result]:
     results: dict[str, Result] = {}
 
-    def keep(result: Result, trace: Trace) -> None:
+    def keep(result: Result, trace: Trace | None) -> None:
+        assert trace
         assert result.trace == trace.id
         assert result.id not in results
         results[result.id] = result
 
     async def run() -> None:
         async with asyncio.timeout(20):
-            await evaluate(agent, questions, concurrency=concurrency, on_result=keep)
+            await evaluate(
+                Rollouts(agent),
+                questions,
+                scoring=Scoring(),
+                concurrency=concurrency,
+                on_result=keep,
+                most_failed=most_failed,
+            )
 
     asyncio.run(run())
     return results
@@ -36,45 +49,51 @@ def run_all(agent: Agent, questions: list[Question], *, concurrency: int = 4) ->
 def test_a_trace_is_scored_with_what_it_used_and_what_gold_it_was_shown():
     trace = answer([PLAN_TURN, ANSWER_TURN])
     result = score_trace(DUNE, trace)
-    assert (result.em, result.f1, result.cover, result.prediction) == (True, 1.0, True, "Frank Herbert")
-    assert (result.rounds, result.searches, result.gold, result.gold_found) == (1, 2, 2, 1)
-    assert result.policy_tokens == trace.usage.policy_tokens > 0
-    assert (result.stopped, result.infrastructure) == ("answered", False)
+    assert (result.prediction, result.status, result.stopped) == ("Frank Herbert", "scored", "answered")
+    wanted = {"em": 1.0, "f1": 1.0, "cover": 1.0, "rounds": 1, "searches": 2, "gold_found": 0.5}
+    assert wanted.items() <= result.metrics.items()
+    assert result.metrics["policy_tokens"] == trace.usage.policy_tokens > 0
+    assert result.citations == ("web:who wrote Dune",)
 
 
 def test_no_answer_is_wrong_and_says_how_it_stopped():
     result = score_trace(DUNE, answer(["I give up."]))
-    assert (result.em, result.f1, result.prediction, result.stopped) == (False, 0.0, "", "bad_format")
-    assert not result.infrastructure
+    assert (result.metrics["em"], result.metrics["f1"], result.prediction) == (0.0, 0.0, "")
+    assert (result.stopped, result.status) == ("bad_format", "scored")
 
 
-def test_a_failed_source_counts_as_infrastructure_although_there_is_an_answer():
+def test_a_question_whose_source_failed_is_not_scored_although_there_is_an_answer():
     agent = make_agent([PLAN_TURN, ANSWER_TURN], sources={name: Broken() for name in ("web", "news")})
     result = score_trace(DUNE, answer([], agent=agent))
-    assert result.em
-    assert result.infrastructure
+    assert result.prediction == "Frank Herbert"
+    assert (result.status, result.failure, result.metrics) == ("failed", "source", {})
+    assert result.detail == "web: no route"
 
 
-@pytest.mark.parametrize("reason", ["engine", "interrupted", "cancelled"])
-def test_a_rollout_that_could_not_end_counts_as_infrastructure(reason: str):
+@pytest.mark.parametrize(
+    ("reason", "kind"), [("engine", "engine"), ("interrupted", "interrupted"), ("cancelled", "interrupted")]
+)
+def test_a_rollout_that_could_not_end_is_not_scored(reason: str, kind: str):
     trace = Trace(id="t", question="Who?", protocol="cairn", policy="p", steps=[Answered(text="Frank Herbert")])
     trace.steps.append(Stopped.model_validate({"reason": reason}))
-    assert score_trace(DUNE, trace).infrastructure
+    result = score_trace(DUNE, trace)
+    assert (result.status, result.failure, result.metrics) == ("failed", kind, {})
 
 
 def test_gold_that_was_found_but_not_shown_does_not_count():
     passage = Passage(id="x", source="web", title="", text="…")
     trace = Trace(id="t", question="Who?", protocol="cairn", policy="p", usage=Usage(searches=1), passages=[passage])
-    assert score_trace(DUNE, trace).gold_found == 1
+    trace.steps.append(Stopped(reason="answered"))
+    assert score_trace(DUNE, trace).metrics["gold_found"] == 0.5
     trace.passages.clear()
-    assert score_trace(DUNE, trace).gold_found == 0
+    assert score_trace(DUNE, trace).metrics["gold_found"] == 0
 
 
 @pytest.mark.parametrize("concurrency", [1, 3, 50])
 def test_every_question_is_asked_once_however_many_run_at_once(concurrency: int):
     results = run_all(make_agent([PLAN_TURN, ANSWER_TURN]), many(10), concurrency=concurrency)
     assert sorted(results) == sorted(f"q{i}" for i in range(10))
-    assert all(result.em for result in results.values())
+    assert all(result.metrics["em"] for result in results.values())
 
 
 def test_rollouts_run_at_the_same_time_but_never_more_than_asked():
@@ -99,7 +118,8 @@ def test_an_engine_that_fails_now_and_then_is_counted_apart():
         return PolicyError("out of memory") if "book 3" in context else "<answer>Frank Herbert</answer>"
 
     results = run_all(make_agent(turn), many(2 * HOPELESS))
-    assert [r.id for r in results.values() if r.infrastructure] == ["q3"]
+    assert [r.id for r in results.values() if r.status == "failed"] == ["q3"]
+    assert tally(results.values()) == {"engine": 1}
     assert results["q3"].detail == "out of memory"
 
 
@@ -110,21 +130,52 @@ def test_an_engine_that_fails_from_the_start_ends_the_run_with_a_sentence():
         asked.append(context)
         return PolicyError("connection refused")
 
-    with pytest.raises(SetupError, match=r"failed on the first 8 questions: connection refused"):
+    with pytest.raises(TooManyFailed, match=r"8 of the first 8 questions failed \(8: the engine.*50% may.*refused"):
         run_all(make_agent(turn), many(100), concurrency=1)
     assert len(asked) == HOPELESS
+
+
+@pytest.mark.parametrize(("most", "ended"), [(0.3, 10), (0.5, 100)])
+def test_the_run_goes_on_while_no_more_than_the_allowed_share_fails(most: float, ended: int):
+    """Every other one of the later questions fails: 0, 0, 0, 0, 0, 1, 0, 1, 0, 1, and so on."""
+    done: list[str] = []
+
+    def turn(context: str) -> str | Exception:
+        done.append(context)
+        number = len(done) - 1
+        return PolicyError("busy") if number >= 5 and number % 2 else "<answer>Frank Herbert</answer>"
+
+    if ended < 100:
+        with pytest.raises(TooManyFailed, match="at most 30% may"):
+            run_all(make_agent(turn), many(100), concurrency=1, most_failed=most)
+        assert len(done) < 30
+    else:
+        assert len(run_all(make_agent(turn), many(100), concurrency=1, most_failed=most)) == 100
+
+
+def test_the_last_questions_failure_does_not_end_a_run_that_is_over():
+    results = run_all(make_agent([PolicyError("gone")]), many(3))
+    assert tally(results.values()) == {"engine": 3}
+
+
+def test_earlier_turns_are_given_to_the_agent():
+    asked = Question(id="q", question="And when?", answers=("1965",), history=(("Who wrote Dune?", "Frank Herbert"),))
+    traces: list[Trace] = []
+
+    def keep(result: Result, trace: Trace | None) -> None:
+        assert trace
+        traces.append(trace)
+
+    agent = make_agent(["<answer>1965</answer>"])
+    asyncio.run(evaluate(Rollouts(agent), [asked], scoring=Scoring(), concurrency=1, on_result=keep))
+    assert traces[0].history == asked.history
+    assert "Who wrote Dune?" in traces[0].segments[0].text
 
 
 def test_a_question_that_cannot_be_asked_is_named():
     long = Question(id="long", question="x" * 30_000, answers=("y",))
     with pytest.raises(SetupError, match="'long' cannot be asked: "):
         run_all(make_agent([]), [long])
-
-
-def test_a_longer_run_contains_a_shorter_one():
-    questions = many(5)
-    assert take(questions, 2) == questions[:2]
-    assert take(questions, None) == questions
 
 
 def test_a_changed_gold_answer_changes_the_fingerprint():

@@ -11,7 +11,8 @@ from agent.errors import PolicyError, SetupError
 from agent.policies.scripted import Script, ScriptedPolicy
 from agent.settings import CairnSettings
 from agent.world import load_world
-from train.evaluation.session import Evaluation
+from train.evaluation.chosen import Choice
+from train.evaluation.session import Evaluation, SoFar
 
 DOCUMENTS = [
     {"id": "d1", "title": "Aurora Falls", "text": "Lina Orr directed Aurora Falls."},
@@ -70,7 +71,7 @@ def test_real_questions_run_through_the_whole_agent(index: Path, questions: Path
     assert figures["settings"]["searched"].startswith("corpus ")
     results, traces = lines(tmp_path / "out" / "results.jsonl"), lines(tmp_path / "out" / "traces.jsonl")
     assert {r["trace"] for r in results} == {t["id"] for t in traces}
-    assert json.loads((tmp_path / "out" / "report.json").read_bytes()) == figures
+    assert json.loads((tmp_path / "out" / "report.json").read_bytes()).items() >= figures.items()
     assert "| EM | 0.667 |" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
 
 
@@ -83,19 +84,18 @@ def test_the_scope_of_the_embedded_policy_ends_no_evaluation(questions: Path, mo
     assert figures["searches"] == 1.0
 
 
-def test_progress_tells_the_em_so_far(index: Path, questions: Path):
-    told: list[tuple[int, int, float]] = []
+def test_progress_tells_the_em_and_the_failures_so_far(index: Path, questions: Path):
+    def fails_at_last(context: str) -> str | Exception:
+        return PolicyError("gone") if "that?" in context else "<answer>Lina Orr</answer>"
 
-    def show(done: int, total: int, em: float) -> None:
-        told.append((done, total, em))
-
-    evaluation(index, questions, Asked(), concurrency=1).run(show)
-    assert told == [(0, 3, 0.0), (1, 3, 1.0), (2, 3, 0.5), (3, 3, 2 / 3)]
+    told: list[SoFar] = []
+    evaluation(index, questions, fails_at_last, concurrency=1).run(told.append)
+    assert told == [SoFar(0, 3, 0, None), SoFar(1, 3, 0, 1.0), SoFar(2, 3, 0, 0.5), SoFar(3, 3, 1, 0.5)]
 
 
 def test_a_run_goes_on_with_what_is_missing(index: Path, questions: Path, tmp_path: Path):
     first, second = Asked(), Asked()
-    evaluation(index, questions, first, out=tmp_path / "out", limit=2).run()
+    evaluation(index, questions, first, out=tmp_path / "out", choice=Choice(limit=2)).run()
     figures = evaluation(index, questions, second, out=tmp_path / "out").run()
     assert (first.answers, second.answers) == (2, 1)
     assert figures["n"] == 3
@@ -112,15 +112,19 @@ def test_a_line_that_a_kill_cut_off_is_asked_again(index: Path, questions: Path,
     assert sorted(r["id"] for r in lines(results)) == ["q1", "q2", "q3"]
 
 
-def test_infrastructure_failures_are_counted_apart_and_asked_again(index: Path, questions: Path, tmp_path: Path):
+def test_failures_are_counted_apart_and_asked_again_only_where_that_is_said(
+    index: Path, questions: Path, tmp_path: Path
+):
     def fails_once(context: str) -> str | Exception:
         return PolicyError("gone") if "that?" in context else "<answer>Lina Orr</answer>"
 
     figures = evaluation(index, questions, fails_once, out=tmp_path / "out").run()
     assert (figures["asked"], figures["n"], figures["infrastructure"], figures["em"]) == (3, 2, 1, 0.5)
-    healed = Asked()
-    figures = evaluation(index, questions, healed, out=tmp_path / "out").run()
-    assert (figures["n"], figures["infrastructure"], healed.answers) == (3, 0, 1)
+    assert figures["failures"] == {"engine": 1}
+    later, healed = Asked(), Asked()
+    assert evaluation(index, questions, later, out=tmp_path / "out").run()["infrastructure"] == 1
+    figures = evaluation(index, questions, healed, out=tmp_path / "out", retry_failed=True).run()
+    assert (figures["n"], figures["infrastructure"], later.answers, healed.answers) == (3, 0, 0, 1)
 
 
 def test_a_folder_of_another_run_is_refused(index: Path, questions: Path, tmp_path: Path):
@@ -169,8 +173,8 @@ def test_the_first_passage_baseline_reads_one_passage_of_the_world():
 
 
 def test_without_questions_the_worlds_own_are_asked():
-    asked = Evaluation(CairnSettings(world="test"), limit=7)
-    assert [q.id for q in asked.questions] == [q.id for q in load_world("test").questions[:7]]
+    asked = Evaluation(CairnSettings(world="test-v1"), choice=Choice(limit=7))
+    assert [q.id for q in asked.questions] == [q.id for q in load_world("test-v1").questions[:7]]
     assert all(q.answers and q.supporting and q.type and q.hops for q in asked.questions)
 
 

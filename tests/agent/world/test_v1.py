@@ -1,4 +1,5 @@
 import asyncio
+import hashlib
 from collections import Counter
 from pathlib import Path
 
@@ -6,12 +7,14 @@ import pytest
 
 from agent.errors import SetupError
 from agent.plan import Filter
-from agent.world import World, build_world, frozen_lists, load_world, make_world
+from agent.world import Lookup, World, build_world, frozen_lists, load_world
 from agent.world.names import SPLITS, split_of, words
-from agent.world.pages import Document, Stated
 from agent.world.reader import answer_from, first_passage_answer
-from agent.world.relations import RELATIONS
-from agent.world.store import read_card
+from agent.world.records import Document, Stated
+from agent.world.store import folder_of, write_world
+from agent.world.v1 import first_card, make_world
+from agent.world.v1.relations import LISTINGS as FIRST_LISTINGS
+from agent.world.v1.relations import RELATIONS as FIRST_RELATIONS
 from agent.world.validate import validate
 
 
@@ -65,7 +68,7 @@ def test_a_page_is_outdated_exactly_where_a_later_report_says_otherwise(world: W
     current: dict[tuple[str, str], tuple[str, ...]] = {}
     for document in sorted(world.documents, key=lambda d: d.date):
         for stated in document.states:
-            if RELATIONS[stated.relation].changes if stated.relation in RELATIONS else False:
+            if FIRST_RELATIONS[stated.relation].changes if stated.relation in FIRST_RELATIONS else False:
                 current[stated.subject, stated.relation] = stated.values
     seen = 0
     for document in world.documents:
@@ -99,9 +102,11 @@ def test_the_frozen_list_keeps_every_promise(frozen: World) -> None:
 
 def test_the_frozen_list_is_what_its_generator_makes(frozen: World, tmp_path: Path) -> None:
     """The hashes are in the package: a change of the generator must not pass for the old list."""
-    card = build_world(1, split="test", people=110, questions=500, out=tmp_path / "w", name="test-v1")
+    made = make_world(1, split="test", people=110, questions=500, name="test-v1")
+    card = write_world([made], first_card("test-v1", 1, split="test", people=110), tmp_path / "w")
     shipped = load_world(tmp_path / "w")
     assert shipped.questions == frozen.questions
+    assert (tmp_path / "w" / "world.json").read_bytes() == (folder_of("test-v1") / "world.json").read_bytes()
     assert card.files == {
         "documents.jsonl": "02e802bf0d8e184c0edfa3050db5bb4689360f52956b47cfba12ababaaa9bb08",
         "triples.tsv": "28e0db377e2c446fed42db590383f0dab70faa6835ef0cb6688e1a33e6e1615a",
@@ -183,7 +188,7 @@ def test_a_folder_that_is_no_world_is_named_with_the_mend(tmp_path: Path) -> Non
 
 
 def test_a_world_whose_files_were_changed_is_refused(tmp_path: Path) -> None:
-    build_world(1, split="train", people=40, questions=5, out=tmp_path / "w")
+    build_world(1, split="train", size=400, questions=5, out=tmp_path / "w")
     with (tmp_path / "w" / "questions.jsonl").open("a", encoding="utf-8") as file:
         file.write("\n")
     with pytest.raises(SetupError, match="was changed"):
@@ -193,17 +198,29 @@ def test_a_world_whose_files_were_changed_is_refused(tmp_path: Path) -> None:
 def test_a_folder_with_other_things_in_it_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("do not lose", encoding="utf-8")
     with pytest.raises(SetupError, match="is no world"):
-        build_world(1, split="train", people=40, questions=0, out=tmp_path)
-
-
-def test_a_built_world_loads_as_it_was_made(tmp_path: Path) -> None:
-    build_world(5, split="train", people=40, questions=10, out=tmp_path / "w", name="w")
-    made = make_world(5, split="train", people=40, questions=10, name="w")
-    loaded = load_world(tmp_path / "w")
-    assert (loaded.documents, loaded.questions) == (made.documents, made.questions)
-    assert read_card(tmp_path / "w").documents == len(made.documents)
+        build_world(1, split="train", size=400, questions=0, out=tmp_path)
 
 
 def test_a_world_too_small_for_its_questions_says_so() -> None:
     with pytest.raises(ValueError, match="too small"):
         make_world(1, split="train", people=30, questions=5000)
+
+
+def test_the_shipped_recipe_goes_on_seeing_the_worlds_that_it_saw() -> None:
+    """The first checkpoint can be trained again: the same seed still gives the same training world."""
+    world = make_world(1_000_000, split="train", people=110, questions=300)
+    lines = [record.model_dump_json() for record in (*world.documents, *world.questions)]
+    digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    assert digest == "32e87ee857c98bdf75b25886c85fcf94e18d8706075aba231d14383dd2221cf7"
+
+
+def test_what_generator_1_calls_things_is_what_look_ups_call_them(frozen: World) -> None:
+    """The oracle's queries are those that the checkpoint learned."""
+    for name, relation in FIRST_RELATIONS.items():
+        lookup = Lookup(subject="Tarnton", relation=name, values=(), gold="")
+        assert (lookup.noun, lookup.sources) == (relation.noun, relation.sources)
+        assert lookup.rephrased == relation.rephrased[0].format(s="Tarnton")
+    for name, listing in FIRST_LISTINGS.items():
+        lookup = Lookup(subject="Tarnton", relation=name, values=(), gold="")
+        assert (lookup.noun, lookup.rephrased) == (listing.noun, listing.rephrased.format(s="Tarnton"))
+        assert lookup.sources == (listing.source,)

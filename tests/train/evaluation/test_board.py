@@ -1,0 +1,259 @@
+"""The whole command against agents that are not in this process: failures, a kill in the middle, and our own server."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import pytest
+
+from agent.cli import run
+from agent.settings import load_settings
+from server.launch import address_of, bind, make_server, make_service
+from tests.train.evaluation.far import Asked, FarAgent, Given, chat, far_agent
+from train.evaluation.chosen import Choice
+from train.evaluation.endpoint import Where
+from train.evaluation.session import Evaluation
+
+MANY = 40
+ROOT = Path(__file__).parents[3]
+SECRET = "sk-very-secret-0123456789"
+
+
+def number_of(asked: Asked) -> int:
+    return int(asked.question.removeprefix("What is number ").removesuffix("?"))
+
+
+def right(asked: Asked) -> Given:
+    return chat(f"<answer>{number_of(asked)}</answer>")
+
+
+@pytest.fixture(autouse=True)
+def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Forty questions, in a file of the current folder; the answer is the number."""
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": f"q{n}", "question": f"What is number {n}?", "answers": [str(n)], "hops": 1} for n in range(MANY)]
+    path = tmp_path / "questions.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def arguments(agent: FarAgent, *more: str) -> list[str]:
+    return [
+        "eval",
+        "--endpoint",
+        agent.url,
+        "--model",
+        "m",
+        *(() if "--questions" in more else ("--questions", "questions.jsonl")),
+        *more,
+    ]
+
+
+def evaluated(agent: FarAgent, capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
+    capsys.readouterr()
+    assert run([*arguments(agent, *more), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def kept(folder: Path = Path("out")) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_an_agent_is_measured_with_its_citations_tokens_and_traces_to_look_at(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("THEIR_KEY", SECRET)
+
+    def says(asked: Asked) -> Given:
+        wrong = number_of(asked) % 4 == 0
+        said = "I looked it up [1].\n<answer>" + ("no idea" if wrong else str(number_of(asked))) + "</answer>"
+        return chat(said, citations=["https://e.org/1"], usage={"completion_tokens": 8})
+
+    with far_agent(says) as agent:
+        figures = evaluated(agent, capsys, "--api-key-env", "THEIR_KEY", "--out", "out")
+        assert all(asked.headers["authorization"] == f"Bearer {SECRET}" for asked in agent.asked)
+    assert (figures["asked"], figures["n"], figures["em"], figures["policy_tokens"]) == (MANY, MANY, 0.75, 8)
+    assert figures["settings"]["endpoint"] == agent.url
+    assert all(result["citations"] == ["https://e.org/1"] for result in kept())
+    traces = [json.loads(line) for line in Path("out/traces.jsonl").read_text("utf-8").splitlines()]
+    assert {trace["id"] for trace in traces} == {result["trace"] for result in kept()}
+    assert not any(SECRET in path.read_text("utf-8") for path in Path("out").iterdir())
+
+
+def test_an_endpoint_that_fails_for_a_tenth_is_reported_so_and_nothing_of_it_counts_as_wrong(
+    capsys: pytest.CaptureFixture[str],
+):
+    def says(asked: Asked) -> Given:
+        if number_of(asked) % 10 == 3:
+            return Given({"error": {"message": "out of memory"}}, status=500)
+        return right(asked) if number_of(asked) % 2 else chat("something else")
+
+    with far_agent(says) as agent:
+        figures = evaluated(agent, capsys, "--out", "out", "--tries", "1")
+    assert (figures["asked"], figures["n"], figures["infrastructure"]) == (40, 36, 4)
+    assert figures["failures"] == {"server": 4}
+    assert figures["em"] == pytest.approx(16 / 36, abs=1e-4)
+    assert figures["em_strict"] == pytest.approx(16 / 40, abs=1e-4)
+    failed = [result for result in kept() if result["status"] == "failed"]
+    assert {result["id"] for result in failed} == {"q3", "q13", "q23", "q33"}
+    assert all("out of memory" in result["detail"] and result["metrics"] == {} for result in failed)
+    assert "the server failed (5xx)" in Path("out/report.md").read_text("utf-8")
+
+
+def test_a_person_is_told_of_failures_and_how_to_ask_again(capsys: pytest.CaptureFixture[str]):
+    def says(asked: Asked) -> Given:
+        return Given("busy", status=503) if number_of(asked) == 3 and asked.times == 1 else right(asked)
+
+    with far_agent(says) as agent:
+        assert run(arguments(agent, "--out", "out", "--tries", "1")) == 0
+        assert (
+            "1 of 40 questions failed and are not scored, also not as wrong; with --retry-failed"
+            in capsys.readouterr().err
+        )
+        evaluated(agent, capsys, "--out", "out")
+        assert len(agent.asked) == MANY
+        figures = evaluated(agent, capsys, "--out", "out", "--retry-failed")
+        assert len(agent.asked) == MANY + 1
+    assert (figures["n"], figures["infrastructure"], figures["em"]) == (MANY, 0, 1.0)
+
+
+def test_too_many_failures_stop_the_run_and_what_ended_is_kept(capsys: pytest.CaptureFixture[str]):
+    def says(asked: Asked) -> Given:
+        return right(asked) if number_of(asked) < 5 else Given("gone", status=503)
+
+    with far_agent(says) as agent:
+        status = run(arguments(agent, "--out", "out", "--tries", "1", "--concurrency", "1", "--max-failed", "0.4"))
+        assert status == 1
+        said = capsys.readouterr().err
+        assert "4 of the first 9 questions failed (4: the server failed (5xx), also when asked again)" in said
+        assert "at most 40% may" in said
+        assert "--retry-failed the same command goes on" in said
+        assert len(kept()) == len(agent.asked) == 9
+        assert json.loads(Path("out/report.json").read_text("utf-8"))["n"] == 5
+        agent.says = right
+        figures = evaluated(agent, capsys, "--out", "out", "--retry-failed")
+    assert (figures["n"], figures["em"]) == (MANY, 1.0)
+    assert agent.answered == Counter({f"What is number {n}?": 1 for n in range(MANY)})
+
+
+class Holding:
+    """Answers so many questions, and then keeps everybody waiting until it is let go."""
+
+    def __init__(self, answers: int) -> None:
+        self._left = threading.Semaphore(answers)
+        self.let_go = threading.Event()
+
+    def __call__(self, asked: Asked) -> Given:
+        if not self._left.acquire(blocking=False):
+            self.let_go.wait(30)
+            return Given("too late", status=503)
+        return right(asked)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_evaluation_goes_on_and_asks_nothing_twice_that_was_answered(
+    ending: signal.Signals, questions: Path, capsys: pytest.CaptureFixture[str]
+):
+    holding = Holding(answers=17)
+    with far_agent(holding) as agent:
+        more = ("--questions", str(questions), "--out", str(Path("out").absolute()), "--concurrency", "3", "--json")
+        command = [sys.executable, "-m", "agent.cli", *arguments(agent, *more)]
+        process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
+        try:
+            _wait_for(lambda: Path("out/results.jsonl").exists() and len(kept()) == 17 and len(agent.asked) == 20)
+            process.send_signal(ending)
+            said = process.communicate(timeout=20)[1].decode()
+        finally:
+            process.kill()
+        assert process.returncode == (-signal.SIGKILL if ending is signal.SIGKILL else 130)
+        assert ("the same command goes on" in said) is (ending is signal.SIGINT)
+        held = {asked.question for asked in agent.asked} - set(agent.answered)
+        holding.let_go.set()
+        with Path("out/results.jsonl").open("ab") as results:
+            results.write(b'{"id": "q39", "question": "What')  # as a power cut leaves it
+        agent.says = right
+        figures = evaluated(agent, capsys, "--out", "out", "--concurrency", "3")
+    assert (figures["asked"], figures["n"], figures["em"]) == (MANY, MANY, 1.0)
+    assert agent.answered == Counter({f"What is number {n}?": 1 for n in range(MANY)})
+    assert len(held) == 3
+    assert {q for q, times in Counter(asked.question for asked in agent.asked).items() if times > 1} == held
+    assert sorted(result["id"] for result in kept()) == sorted(f"q{n}" for n in range(MANY))
+
+
+def _wait_for(holds: Any) -> None:
+    until = monotonic() + 30
+    while not holds():
+        assert monotonic() < until, "it never came so far"
+        sleep(0.01)
+
+
+def test_the_same_figures_come_out_however_many_are_asked_at_once(capsys: pytest.CaptureFixture[str]):
+    def says(asked: Asked) -> Given:
+        return right(asked) if number_of(asked) % 3 else chat("no")
+
+    with far_agent(says) as agent:
+        one, many = (evaluated(agent, capsys, "--concurrency", n, "--out", f"out{n}") for n in ("1", "20"))
+    assert (one["em"], one["f1"], one["em_interval"]) == (many["em"], many["f1"], many["em_interval"])
+    first, second = ({r["id"]: _untimed(r) for r in kept(Path(name))} for name in ("out1", "out20"))
+    assert first == second
+
+
+def _untimed(result: dict[str, Any]) -> dict[str, Any]:
+    measured = {name: value for name, value in result["metrics"].items() if name not in ("seconds", "first_token")}
+    return {**result, "trace": "", "metrics": measured}
+
+
+def test_another_agent_or_interface_is_another_run(capsys: pytest.CaptureFixture[str]):
+    with far_agent(right) as agent:
+        evaluated(agent, capsys, "--out", "out", "--limit", "3")
+        for more, why in ((["--plain"], "a run with instruction ="), (["--api", "responses"], "a run with api = chat")):
+            assert run(arguments(agent, "--out", "out", *more)) == 1
+            assert why in capsys.readouterr().err
+        assert len(agent.asked) == 3
+
+
+def test_options_of_our_own_agent_are_refused_beside_an_endpoint(capsys: pytest.CaptureFixture[str]):
+    with far_agent(right) as agent:
+        assert run(arguments(agent, "--protocol", "cairn", "--policy", "embedded")) == 2
+        said = " ".join(capsys.readouterr().err.replace("│", " ").split())
+        assert "--policy, --protocol would change the agent in this process" in said
+        assert run(arguments(agent, "--baseline", "closed-book")) == 1
+        assert "leave out --baseline" in capsys.readouterr().err
+        assert run(arguments(agent, "--api-key-env", "NOT_SET_ANYWHERE")) == 1
+        assert "the environment variable 'NOT_SET_ANYWHERE' is empty" in capsys.readouterr().err
+        assert agent.asked == []
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Generator[str]:
+    """`cairn serve --world test-v1`, in a thread."""
+    listener = bind("127.0.0.1", 0)
+    server = make_server(make_service(load_settings(world="test-v1")), None)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    yield address_of(listener)
+    server.should_exit = True
+    thread.join(20)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_our_own_server_scores_what_the_agent_in_this_process_scores(own_server: str, stream: bool):
+    settings = load_settings(world="test-v1")
+    choice = Choice(limit=30, sample=4)
+    where = Where(url=f"{own_server}/v1", model="cairn", stream=stream)
+    near = Evaluation(settings, choice=choice).run()
+    far = Evaluation(settings, choice=choice, endpoint=where).run()
+    same = ("asked", "n", "em", "em_interval", "f1", "cover", "searches", "policy_tokens")
+    assert {name: far[name] for name in same} == {name: near[name] for name in same}
+    by_type = [{kind: group["em"] for kind, group in figures["by_type"].items()} for figures in (far, near)]
+    assert by_type[0] == by_type[1]
+    assert near["em"] > 0.8
+    for name in ("citations", "citation_precision", "citation_recall"):
+        assert far["metrics"][name]["mean"] == near["metrics"][name]["mean"] > 0

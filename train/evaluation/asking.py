@@ -1,0 +1,57 @@
+"""Who is asked in an evaluation: the agent in this process, or any other that can be asked and may fail."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent.errors import AgentError, QuestionError, SetupError
+from agent.rollout import Agent
+from agent.trace import Trace
+from train.evaluation.answer import Answer
+from train.evaluation.questions import Question
+from train.evaluation.result import Failure
+
+Said = Trace | Answer
+
+
+class AskFailed(AgentError):
+    """There is no answer to one question, for a reason outside of the agent's own doing; `kind` says which."""
+
+    def __init__(self, kind: Failure, why: str) -> None:
+        super().__init__(why)
+        self.kind: Failure = kind
+
+
+class Asker(Protocol):
+    """Somebody who can be asked many questions at the same time."""
+
+    async def ask(self, question: Question) -> Said:
+        """Ask one question, with the earlier turns that it leans on.
+
+        Raises:
+            AskFailed: there is no answer to this one.
+            SetupError: there will be none to any other, either.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of everything that is held."""
+        ...
+
+
+@dataclass(frozen=True)
+class Rollouts:
+    """The agent in this process: each question is one rollout."""
+
+    agent: Agent
+    seed: int = 0
+
+    async def ask(self, question: Question) -> Trace:
+        """What fails in an engine or a source is on the trace, not raised."""
+        try:
+            trace = self.agent.new_trace(question.question, history=question.history, seed=self.seed)
+        except QuestionError as error:
+            raise SetupError(f"the question {question.id!r} cannot be asked: {error}") from error
+        return await self.agent.run(trace)
+
+    async def aclose(self) -> None:
+        await self.agent.aclose()

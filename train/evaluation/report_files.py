@@ -1,0 +1,133 @@
+"""The folder of a run, read for its report, and the files that the report is."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from agent.errors import SetupError
+from agent.trace import Trace
+from train.evaluation.pack import read_traces
+from train.evaluation.report import Figures, markdown, summarise
+from train.evaluation.report_html import report_page
+from train.evaluation.result import Result
+
+REPORT: Final = "report"
+RESULTS: Final = "results.jsonl"
+TRACES: Final = "traces.jsonl"
+RUN: Final = "run.json"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A run as its folder keeps it."""
+
+    folder: Path
+    settings: dict[str, str]
+    results: tuple[Result, ...]
+    """The last of each question."""
+
+    @property
+    def title(self) -> str:
+        return str(_report(self.folder).get("title", "")) or self.folder.resolve().name
+
+    @property
+    def measured(self) -> str:
+        """The day on which its last result was written."""
+        at = (self.folder / RESULTS).stat().st_mtime
+        return datetime.fromtimestamp(at, UTC).date().isoformat()
+
+    def figures(self) -> Figures:
+        """Summed up anew; what only the run itself could know is taken from its earlier report."""
+        before = _report(self.folder)
+        told = {str(name): str(value) for name, value in dict(before.get("settings") or {}).items()}
+        kept = {name: before[name] for name in ("judge_failures",) if name in before}
+        return summarise(self.results, told | self.settings) | kept
+
+    def traces(self, results: Iterable[Result] | None = None) -> Iterable[Trace]:
+        """The traces of these results, of all unless told."""
+        asked = self.results if results is None else results
+        return read_traces(self.folder / TRACES, (result.trace for result in asked if result.trace))
+
+
+def read_run(folder: Path) -> Stored:
+    """Read what an evaluation with --out kept.
+
+    Raises:
+        SetupError: it is no such folder, or a file in it is damaged.
+    """
+    path = folder / RESULTS
+    try:
+        lines = path.read_bytes().splitlines(keepends=True)
+        settings = dict(json.loads((folder / RUN).read_bytes()))
+    except OSError as error:
+        why = f"{error.filename}: {error.strerror}"
+        raise SetupError(f"{folder} holds no run ({why}); make one with cairn eval --out {folder}") from error
+    except (ValueError, TypeError) as error:
+        raise SetupError(f"{folder / RUN} is damaged; run the evaluation again into another --out") from error
+    results: dict[str, Result] = {}
+    for number, line in enumerate(lines, start=1):
+        try:
+            result = Result.model_validate_json(line)
+        except ValidationError as error:
+            if number == len(lines) and not line.endswith(b"\n"):
+                break  # cut off by a kill
+            raise SetupError(f"{path}, line {number} is no result; remove the line to go on") from error
+        results[result.id] = result
+    if not results:
+        raise SetupError(f"{path} holds no result yet; run the evaluation first")
+    return Stored(folder, {str(k): str(v) for k, v in settings.items()}, tuple(results.values()))
+
+
+def write_report(
+    folder: Path, figures: Figures, results: Sequence[Result], *, title: str, measured: str = "", html: bool = True
+) -> list[Path]:
+    """Write report.json, report.md and, unless told otherwise, report.html into a run's folder; tell their paths.
+
+    Raises:
+        SetupError: the folder cannot be written.
+    """
+    wanted = [result.trace for result in results if result.trace]
+    texts = {
+        "json": json.dumps({"title": title} | figures, indent=2, ensure_ascii=False) + "\n",
+        "md": markdown(figures, title),
+    }
+    if html:
+        texts["html"] = report_page(
+            figures, results, lambda: read_traces(folder / TRACES, wanted), title=title, measured=measured or today()
+        )
+    return write(folder, {f"{REPORT}.{ending}": text for ending, text in texts.items()})
+
+
+def write(folder: Path, texts: dict[str, str]) -> list[Path]:
+    """Write files by their names.
+
+    Raises:
+        SetupError: the folder cannot be written.
+    """
+    written: list[Path] = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            path = folder / name
+            path.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+            written.append(path)
+    except OSError as error:
+        raise SetupError(f"the report cannot be written to {folder}: {error.strerror or error}") from error
+    return written
+
+
+def today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+def _report(folder: Path) -> dict[str, Any]:
+    """What an earlier report of the folder says, or nothing."""
+    try:
+        return dict(json.loads((folder / f"{REPORT}.json").read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return {}
