@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from agent.errors import CorpusError, SetupError
+from agent.sources.corpus import ann
 from agent.sources.corpus.ann import FILE, Ann, Kind, Shape, kind_for, recall, shape_for, tuned
-from agent.sources.corpus.source import ann
 from agent.sources.corpus.vectors import VECTORS
 from tests.agent.sources.corpus.encoding import clustered, needs_faiss
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from agent.errors import CorpusError
+from agent.sources.corpus import dense
 from agent.sources.corpus.ann import Ann, recall
 from agent.sources.corpus.dense import CHUNK, DenseIndex, build_dense, discard, read_dense_card
-from agent.sources.corpus.source import dense
 from agent.sources.corpus.vectors import VectorLog, exact_vectors, key_of
 from tests.agent.sources.corpus.encoding import MINILM, WordEncoder, needs_faiss, needs_model, tiny_encoder
 

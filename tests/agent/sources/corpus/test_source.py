@@ -11,10 +11,10 @@ from agent.errors import CorpusError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Hits
+from agent.sources.corpus import source as corpus
 from agent.sources.corpus.documents import Document
 from agent.sources.corpus.folder import RECORDS
 from agent.sources.corpus.source import CARD, Card, CorpusSource, build_index, cached_index, read_card
-from agent.sources.corpus.source import source as corpus
 
 DOCUMENTS: list[dict[str, str]] = [
     {
