@@ -20,7 +20,7 @@ from agent.policies.scripted import ScriptedPolicy
 from agent.settings import CairnSettings, load_settings
 from agent.world import frozen_lists
 
-SET = load_settings().data / "qa_2wiki_train500"
+SET = (load_settings().data / "qa_2wiki_train500").resolve()
 
 
 def words(text: str) -> list[str]:
