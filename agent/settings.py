@@ -65,7 +65,8 @@ class CairnSettings(LiveSettings):
     corpus: Path | None = None
     """Your documents, or an index of them; without live sources it answers under every source's name."""
     world: str = "test-v1"
-    """The little world that answers where there is no corpus: test, test-v1, dev, or a folder."""
+    """The little world that answers where there is no corpus: test-v1 (which the embedded policy is made for), test-v2,
+    test (the newest), dev-v1, dev-v2, or a folder."""
     budgets: BudgetSettings = BudgetSettings()
 
     host: str = "127.0.0.1"

@@ -39,10 +39,9 @@ class Asker:
     def time(self) -> Question | None:
         """Who or what it was in a year, before somebody, or since when it is so."""
         fact = self._rng.choice(self._changing)
-        draw = self._rng.choice((self._in, self._before, self._since))
-        return draw(fact, RELATIONS[fact.relation].asks_in)
+        return self._rng.choice((self._in, self._before, self._since))(fact)
 
-    def _in(self, fact: Fact, asks: Sequence[str]) -> Question | None:
+    def _in(self, fact: Fact) -> Question | None:
         tenure = self._rng.choice(fact.tenures)
         years = range(tenure.since + 1, min(tenure.until or NEWS_FROM, NEWS_FROM) - 1)
         if not years:
@@ -54,9 +53,11 @@ class Asker:
             return label in stated.values and int(stated.since) <= year < int(stated.until or NEWS_FROM)
 
         lookup = self._ground.at(fact, (label,), proves, when="in", what=str(year))
-        return self._timed(asks, fact, str(year), lookup, self._ground.answers(tenure.value))
+        return self._timed(
+            RELATIONS[fact.relation].asks_in, fact, str(year), lookup, self._ground.answers(tenure.value)
+        )
 
-    def _before(self, fact: Fact, _: Sequence[str]) -> Question | None:
+    def _before(self, fact: Fact) -> Question | None:
         if len(fact.tenures) < 2:
             return None
         place = self._rng.randrange(1, len(fact.tenures))
@@ -65,10 +66,9 @@ class Asker:
         lookup = self._ground.at(
             fact, (before,), lambda s: label in s.values and s.follows == before, when="before", what=label
         )
-        asks = RELATIONS[fact.relation].asks_before
-        return self._timed(asks, fact, label, lookup, self._ground.answers(old.value))
+        return self._timed(RELATIONS[fact.relation].asks_before, fact, label, lookup, self._ground.answers(old.value))
 
-    def _since(self, fact: Fact, _: Sequence[str]) -> Question | None:
+    def _since(self, fact: Fact) -> Question | None:
         now: Tenure = fact.tenures[-1]
         label, year = self._universe.label(now.value), str(now.since)
         lookup = self._ground.at(

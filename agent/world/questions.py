@@ -1,7 +1,7 @@
 """Questions about a universe, each with its gold answers, its gold passages and the plan that finds them."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from agent.world.asking import Asker
@@ -13,6 +13,8 @@ from agent.world.records import Document, Lookup, Question, QuestionType
 from agent.world.relations import LISTINGS, RELATIONS
 from agent.world.universe import Universe
 
+_MOST_KNOWN = 200
+"""Well-known questions of one world: the closed set has not many more."""
 _SHARES: dict[QuestionType, float] = {
     "chain1": 0.13,
     "chain2": 0.16,
@@ -38,6 +40,15 @@ def mix_of(knobs: Knobs) -> dict[QuestionType, float]:
     mix["unanswerable"] = special - min(special, knobs.well_known)
     mix["known"] = min(special, knobs.well_known)
     return mix
+
+
+def counts_of(total: int, mix: Mapping[QuestionType, float]) -> dict[QuestionType, int]:
+    """How many questions of each type; what rounding and the closed set leave over goes to the first."""
+    counts: dict[QuestionType, int] = {kind: int(total * share) for kind, share in mix.items()}
+    if "known" in counts:
+        counts["known"] = min(counts["known"], _MOST_KNOWN)
+    counts["chain1"] = counts.get("chain1", 0) + total - sum(counts.values())
+    return counts
 
 
 _YEARS: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -13,7 +13,7 @@ from agent.world.known import well_known_drafts
 from agent.world.names import Split
 from agent.world.news import NewsWriter
 from agent.world.pages import PageWriter
-from agent.world.questions import QuestionWriter, mix_of
+from agent.world.questions import QuestionWriter, counts_of, mix_of
 from agent.world.reader import answer_from
 from agent.world.records import Document, Lookup, Question, QuestionType
 from agent.world.universe import Universe, make_universe
@@ -142,10 +142,8 @@ def _bare(label: str) -> str:
 
 
 def shuffled_kinds(total: int, mix: Mapping[QuestionType, float], rng: random.Random) -> list[QuestionType]:
-    """How many of each type, in the shares of the mix (what rounding leaves goes to the first), shuffled."""
-    counts: dict[QuestionType, int] = {kind: int(total * share) for kind, share in mix.items()}
-    counts["chain1"] = counts.get("chain1", 0) + total - sum(counts.values())
-    kinds: list[QuestionType] = [kind for kind, count in counts.items() for _ in range(count)]
+    """The types of so many questions, in the shares of the mix, shuffled."""
+    kinds: list[QuestionType] = [kind for kind, count in counts_of(total, mix).items() for _ in range(count)]
     rng.shuffle(kinds)
     return kinds
 

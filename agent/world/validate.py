@@ -13,7 +13,7 @@ from agent.world.baselines import Baselines
 from agent.world.knobs import Knobs
 from agent.world.known import well_known_words
 from agent.world.names import Split, split_of
-from agent.world.questions import mix_of
+from agent.world.questions import counts_of, mix_of
 from agent.world.reader import answer_from
 from agent.world.records import Document, Question
 from agent.world.shards import make_shard, searched
@@ -116,10 +116,9 @@ class Tally:
                 share = self.types[kind] / total
                 yield Check(name=f"type {kind}", value=share, bound=f"≥ {least:.2f}", holds=share >= least)
         else:
-            for kind, share in mix_of(knobs).items():
-                is_near = abs(self.types[kind] - share * total) <= 1 + len(mix_of(knobs)) * (kind == "chain1")
-                bound = f"≈ {share:.2f}"
-                yield Check(name=f"type {kind}", value=self.types[kind] / total, bound=bound, holds=is_near)
+            for kind, count in counts_of(total, mix_of(knobs)).items():
+                share, holds = self.types[kind] / total, self.types[kind] == count
+                yield Check(name=f"type {kind}", value=share, bound=f"= {count / total:.3f}", holds=holds)
         yield self._share(REVEALS, least=LEAST_REVEALED if knobs is None or knobs.hops > 1 else 0)
         hard = knobs is None or (knobs.staleness >= 0.5 and knobs.namesakes >= 0.2)
         yield self._share(TRAP, least=LEAST_TRAPS if hard else 0)

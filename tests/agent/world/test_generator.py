@@ -13,7 +13,7 @@ from agent.world.knobs import Knobs
 from agent.world.known import well_known_words
 from agent.world.names import SPLITS, Split, split_of
 from agent.world.population import Entity
-from agent.world.questions import mix_of
+from agent.world.questions import counts_of, mix_of
 from agent.world.reader import answer_from
 from agent.world.records import Document
 from agent.world.relations import LISTINGS, RELATIONS
@@ -239,3 +239,10 @@ def test_a_shard_stands_for_itself() -> None:
     one = make_shard(4, 5, split="train", knobs=Knobs())
     make_shard(4, 0, split="train", knobs=Knobs())
     assert make_shard(4, 5, split="train", knobs=Knobs()).documents == one.documents
+
+
+def test_a_large_list_asks_the_closed_set_only_as_often_as_it_has_questions() -> None:
+    world = make_world(5, split="dev", questions=200, mix={"known": 1.0})
+    assert len({q.question for q in world.questions}) == 200
+    assert counts_of(100_000, mix_of(Knobs()))["known"] == 200
+    assert sum(counts_of(100_000, mix_of(Knobs())).values()) == 100_000
