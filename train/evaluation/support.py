@@ -89,7 +89,8 @@ class _Wanted:
     @classmethod
     def of(cls, claim: str) -> "_Wanted":
         said, content = set(words(claim)), content_words(claim)
-        exact = {word for found in _EXACT.findall(claim) for word in words(found)} - (said - content)
+        little = {word for word in said - content if not word.isdigit()}
+        exact = ({word for found in _EXACT.findall(claim) for word in words(found)} & said) - little
         return cls(frozenset(content), frozenset(exact), bool(said & NEGATIONS))
 
     def stands_in(self, text: str, title: set[str]) -> bool:

@@ -1,5 +1,6 @@
 import pytest
 
+from agent.evidence import Passage
 from agent.trace import Claim, Evidenced, Merged, Reflected
 from tests.train.evaluation.traces import FERRY, HARBOUR, MARN, passage, trace_of
 from train.evaluation.support import Support, check, check_claims, claims_of
@@ -71,3 +72,12 @@ def test_claims_come_from_the_last_evidence_or_else_from_what_a_last_merge_cites
 )
 def test_sentences_end_where_a_reader_would_end_them(text: str, parts: list[str]):
     assert sentences(text) == parts
+
+
+@pytest.mark.parametrize(
+    "claim", ["The birth year of Wastim Harvane is 1994.", "A birth year of Wastim Harvane: 1994."]
+)
+def test_an_article_at_the_beginning_of_a_claim_is_no_name(claim: str):
+    text = "Wastim Harvane is a singer. The birth year is 1994."
+    page = Passage(id="p", source="web", title="Wastim Harvane", text=text)
+    assert check(claim, [page]) == "close"
