@@ -9,7 +9,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.modeling_utils import PreTrainedModel
 
 NAME = "blocked_causal"
-_BLOCK = 256
+_BLOCK = 128
 
 
 def blocked(
@@ -22,18 +22,20 @@ def blocked(
     **_: object,
 ) -> tuple[torch.Tensor, None]:
     """Attend from [rows, heads, length, width] to fewer heads of keys; gives [rows, length, heads, width]."""
-    groups = query.shape[1] // key.shape[1]
-    key = key.repeat_interleave(groups, 1).transpose(-1, -2)
-    value = value.repeat_interleave(groups, 1)
-    query = query * (scaling if scaling is not None else query.shape[-1] ** -0.5)
-    length = query.shape[2]
+    rows, heads, length, width = query.shape
+    shared = key.shape[1]
+    query = query * (scaling if scaling is not None else width**-0.5)
+    query = query.view(rows, shared, heads // shared, length, width)
+    key, value = key.transpose(-1, -2).flatten(0, 1), value.flatten(0, 1)
+    later = torch.full((_BLOCK, _BLOCK), float("-inf"), dtype=query.dtype, device=query.device).triu(1)
     parts: list[torch.Tensor] = []
     for start in range(0, length, _BLOCK):
         end = min(start + _BLOCK, length)
-        scores = query[:, :, start:end] @ key[..., :end]
-        later = torch.ones(end - start, end - start, dtype=torch.bool, device=scores.device).triu(1)
-        scores[..., start:end].masked_fill_(later, float("-inf"))
-        parts.append(scores.softmax(-1) @ value[:, :, :end])
+        block = query[:, :, :, start:end].reshape(rows * shared, -1, width)
+        scores = torch.bmm(block, key[..., :end]).view(rows * shared, -1, end - start, end)
+        scores[..., start:end] += later[: end - start, : end - start]
+        weights = scores.softmax(-1).flatten(1, 2)
+        parts.append(torch.bmm(weights, value[:, :end]).view(rows, heads, end - start, width))
     return torch.cat(parts, 2).transpose(1, 2), None
 
 

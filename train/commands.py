@@ -13,6 +13,8 @@ from train.fills import commands as fills_commands
 from train.reader import commands as reader_commands
 
 if TYPE_CHECKING:
+    from train.crew import Crew
+    from train.recipe import SftRecipe
     from train.sft import Progress, SftRun
 
 train_app = typer.Typer(no_args_is_help=True, help="Train a policy.")
@@ -24,7 +26,10 @@ def sft(
     recipe: Annotated[Path, typer.Option(help="What to train, as TOML: see train/recipes/.")],
     out: Annotated[Path, typer.Option("--out", help="Folder of the run.")],
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
-    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 leaves the choice to torch.")] = 0,
+    threads: Annotated[int, typer.Option(min=0, help="CPU threads in all; 0 leaves the choice to torch.")] = 0,
+    processes: Annotated[
+        int, typer.Option(min=1, help="That share the batches of every step; at most the recipe's batches_per_step.")
+    ] = 1,
 ) -> None:
     """Train a policy from nothing on oracle trajectories, on a CPU or on any GPU that torch sees.
 
@@ -34,17 +39,30 @@ def sft(
     """
     import torch
 
+    from train.crew import with_crew
     from train.recipe import read_recipe
-    from train.sft import SftRun
 
     if threads:
         torch.set_num_threads(threads)
     settings = read_recipe(recipe)
+    if processes > settings.optimizer.batches_per_step:
+        most = settings.optimizer.batches_per_step
+        raise SetupError(f"--processes {processes} would have nothing to share: batches_per_step of {recipe} is {most}")
     if not resume and (out / "state.pt").exists():
         raise SetupError(f"{out} holds a run already: add --resume to go on with it, or name another --out")
-    run = SftRun(settings, out)
+    with_crew(processes, _train, settings, out, resume)
+
+
+def _train(crew: "Crew", settings: "SftRecipe", out: Path, resume: bool) -> None:
+    """What each process of a run does; the first one tells about it."""
+    from train.sft import SftRun
+
+    run = SftRun(settings, out, crew)
     if resume:
         run.resume()
+    if not crew.leads:
+        run.run(lambda _: None)
+        return
     if run.done:
         note(f"the run in {out} has seen all its tokens; nothing is left to do")
     elif not _watched(run):

@@ -50,6 +50,9 @@ class Data(_Part):
 class Optimizer(_Part):
     tokens: int
     batch_tokens: int
+    """Of one batch, with padding."""
+    batches_per_step: int = Field(default=1, ge=1)
+    """Of every step; several processes share them."""
     muon_lr: float
     adamw_lr: float
     final_lr: float

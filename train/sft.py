@@ -1,4 +1,4 @@
-"""Supervised training on oracle trajectories: from nothing to a policy. One process, CPU or one GPU.
+"""Supervised training on oracle trajectories: from nothing to a policy, on CPU cores or GPUs of one machine.
 
 Departures from a textbook loop: hidden matrices are trained with Muon, everything else with AdamW; tokens of the
 environment keep a small weight in the loss (they teach copying early); batches hold trajectories of like length.
@@ -23,6 +23,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from agent.errors import SetupError
 from train.attention import use_blocked
+from train.crew import Crew
 from train.held_out import Tally, held_out
 from train.initial import begin_from
 from train.recipe import SftRecipe
@@ -47,7 +48,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Progress:
-    """What a step tells: losses and accuracy are of policy tokens, of the last batch."""
+    """What a step tells: losses and accuracy are of the policy tokens of its batches."""
 
     step: int
     tokens: int
@@ -88,10 +89,11 @@ def collate(examples: list[Example], device: torch.device) -> Batch:
 class SftRun:
     """One run in one folder: `state.pt` to resume from, `hub/` with the model, `log.jsonl` with what happened."""
 
-    def __init__(self, recipe: SftRecipe, out: Path) -> None:
+    def __init__(self, recipe: SftRecipe, out: Path, crew: Crew | None = None) -> None:
         self.recipe = recipe
         self.out = out
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.crew = crew or Crew()
+        self.device = torch.device("cuda", self.crew.rank) if torch.cuda.is_available() else torch.device("cpu")
         self.place = Place()
         out.mkdir(parents=True, exist_ok=True)
         torch.manual_seed(recipe.seed)
@@ -159,12 +161,16 @@ class SftRun:
         """Train until the recipe's tokens are seen. False if it was interrupted (the state is saved then)."""
         report = self.recipe.report
         with _interruptible() as interrupted:
-            for examples in self._batches():
+            for batches in self._steps():
                 began = time.perf_counter()
-                progress = self._step(examples)
+                progress = self._step(batches)
                 self.place.seconds += time.perf_counter() - began
                 step = self.place.step
-                last = self.done or interrupted()
+                last = self.crew.any(interrupted()) or self.done
+                if not self.crew.leads:
+                    if last:
+                        break
+                    continue
                 if step % report.evaluate_every_steps == 0 or self.done:
                     progress = self._evaluated(progress)
                 if step % report.every_steps == 0 or progress.dev_tokens_right is not None:
@@ -177,41 +183,59 @@ class SftRun:
                     break
         return self.done
 
-    def _batches(self) -> Iterator[list[Example]]:
+    def _steps(self) -> Iterator[list[list[Example]]]:
+        """The batches of every step still to be done."""
+        size = self.recipe.optimizer.batches_per_step
         while not self.done:
             if self.place.batch == 0:
                 self.place.pool_progress = self.progress
             batches = pool_batches(self.recipe, self.tokenizer, pool=self.place.pool, progress=self.place.pool_progress)
             while self.place.batch < len(batches):
-                self.place.batch += 1
-                yield batches[self.place.batch - 1]
+                first, self.place.batch = self.place.batch, min(self.place.batch + size, len(batches))
+                yield batches[first : self.place.batch]
             self.place.pool, self.place.batch = self.place.pool + 1, 0
 
-    def _step(self, examples: list[Example]) -> Progress:
+    def _step(self, batches: list[list[Example]]) -> Progress:
         rate = _rate(self.recipe, self.place)
         for optimizer in self._optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = group["peak_lr"] * rate
-        batch = collate(examples, self.device)
-        losses, logits = self._losses(batch)
-        weights, policy = batch.weights[:, 1:], batch.policy[:, 1:]
-        right = logits[policy].argmax(-1) == batch.ids[:, 1:][policy]
-        loss = (losses * weights).sum() / weights.sum()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.optimizer.clip)
+        whole = sum(sum(example.weights[1:]) for examples in batches for example in examples)
+        sums = torch.zeros(4)
+        for examples in self.crew.share(batches):
+            sums += self._backward(collate(examples, self.device), whole)
+        parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        for parameter in parameters:
+            parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        self.crew.add_up([parameter.grad for parameter in parameters if parameter.grad is not None])
+        self.crew.add_up([sums])
+        torch.nn.utils.clip_grad_norm_(parameters, self.recipe.optimizer.clip)
         for optimizer in self._optimizers:
             optimizer.step()
             optimizer.zero_grad()
         self.place.step += 1
-        self.place.tokens += sum(len(example.ids) for example in examples)
+        self.place.tokens += sum(len(example.ids) for examples in batches for example in examples)
+        loss, policy_loss, right, count = sums.tolist()
         return Progress(
             step=self.place.step,
             tokens=self.place.tokens,
             seconds=self.place.seconds,
-            loss=loss.item(),
-            policy_loss=(losses * policy).sum().item() / policy.sum().item(),
-            accuracy=right.float().mean().item(),
+            loss=loss,
+            policy_loss=policy_loss / count,
+            accuracy=right / count,
         )
+
+    def _backward(self, batch: Batch, whole: float) -> torch.Tensor:
+        """Add a batch's gradient; gives its loss, and summed over policy tokens: loss, right ones, number.
+
+        `whole` is the weight of all tokens of the step: what the loss is divided by.
+        """
+        losses, logits = self._losses(batch)
+        policy = batch.policy[:, 1:]
+        right = logits[policy].argmax(-1) == batch.ids[:, 1:][policy]
+        loss = (losses * batch.weights[:, 1:]).sum() / whole
+        loss.backward()
+        return torch.stack([loss.detach(), (losses.detach() * policy).sum(), right.sum(), policy.sum()]).float().cpu()
 
     def _losses(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """Cross-entropy in nats of each next token, [rows, length - 1], and the logits, [rows, length - 1, tokens]."""
@@ -241,10 +265,14 @@ class SftRun:
 
     def _tokenizer(self) -> Tokenizer:
         path = self.out / "tokenizer.json"
+        if not self.crew.leads:
+            self.crew.wait()
         if self.recipe.keep_tokenizer and not path.exists():
             path.write_bytes((Path(self.recipe.start) / "tokenizer.json").read_bytes())
         if not path.exists():
             train_tokenizer(tokenizer_texts(self.recipe), vocabulary=self.recipe.model.vocabulary).save(str(path))
+        if self.crew.leads:
+            self.crew.wait()
         return Tokenizer.from_file(str(path))
 
 

@@ -1,5 +1,6 @@
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agent.errors import SetupError  # noqa: E402 - only where torch is
+from train.crew import Crew, with_crew  # noqa: E402
 from train.recipe import SftRecipe, read_recipe  # noqa: E402
 from train.sft import Progress, SftRun  # noqa: E402
 
@@ -103,6 +105,43 @@ def test_a_run_that_was_stopped_and_resumed_ends_in_the_same_weights(
     assert second.run(lambda _: None)
     assert second.place.tokens == unbroken.place.tokens
     assert same_weights(second, unbroken)
+
+
+def weights_of(crew: Crew, recipe: SftRecipe, out: Path) -> dict[str, Any]:
+    run = SftRun(recipe, out, crew)
+    assert run.run(lambda _: None)
+    return dict(run.model.state_dict())
+
+
+def test_processes_that_share_a_step_learn_what_one_process_learns(recipe: SftRecipe, tmp_path: Path) -> None:
+    optimizer = recipe.optimizer.model_copy(update={"batches_per_step": 2, "tokens": 12_000})
+    shared = recipe.model_copy(update={"optimizer": optimizer})
+    one = with_crew(1, weights_of, shared, tmp_path / "one")
+    two = with_crew(2, weights_of, shared, tmp_path / "two")
+    assert all(torch.allclose(one[name], two[name], atol=1e-4) for name in one)
+    logs = [(tmp_path / name / "log.jsonl").read_text(encoding="utf-8").splitlines() for name in ("one", "two")]
+    assert len(logs[0]) == len(logs[1]) > 1
+    told = [[json.loads(line)["policy_loss"] for line in log] for log in logs]
+    assert told[0] == pytest.approx(told[1], abs=1e-3)
+
+
+def end_early(crew: Crew) -> None:
+    if crew.leads:
+        crew.wait()
+    else:
+        os._exit(1)
+
+
+def test_a_process_that_dies_ends_the_others_with_a_sentence() -> None:
+    with pytest.raises(SetupError, match="--resume"):
+        with_crew(2, end_early)
+
+
+def test_more_processes_than_batches_are_refused(tmp_path: Path) -> None:
+    command = ["train", "sft", "--recipe", str(write_recipe(tmp_path)), "--out", str(tmp_path), "--processes", "2"]
+    said = subprocess.run([sys.executable, "-m", "agent.cli", *command], capture_output=True, text=True, check=False)
+    assert said.returncode == 1
+    assert "batches_per_step" in said.stderr
 
 
 def test_training_moves_the_weights_and_lowers_the_loss(unbroken: SftRun) -> None:

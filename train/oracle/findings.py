@@ -44,6 +44,11 @@ class Finding:
             return f"The {lookup.noun} of {lookup.subject} is {lookup.what} since {self.value}"
         return f"The {lookup.query} is {self.value}"
 
+    def in_order(self) -> list[str]:
+        """The members of a list as the passages tell them, one after the other."""
+        text = "\n".join(passage.text for passage in self.passages)
+        return sorted(self.lookup.values, key=text.find)
+
     def sentences(self) -> list[str]:
         """The sentences of the passages that carry it, in their own words."""
         lookup = self.lookup

@@ -32,6 +32,11 @@ class Plans:
         """Rounds that looked for it."""
         return self._tries.get(lookup, 0)
 
+    def forget(self, lookup: Lookup) -> None:
+        """Take back that it was asked: its query was never finished."""
+        self._asked.pop(lookup, None)
+        self._tries.pop(lookup, None)
+
     def write(self, lookups: Sequence[Lookup], *, chain: bool = False) -> str:
         """The text of a plan for these; as a `chain`, each asks about what the one before it finds."""
         asked = [(lookup, query, source) for lookup in lookups for query, source in self._queries(lookup, lookups)]

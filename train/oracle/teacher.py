@@ -88,8 +88,10 @@ class Teacher:
             NotShown: they mislead.
         """
         before = next(one for (one,) in self._question.plan if one.values == (lookup.subject,))
-        told = find(before, parents, self._documents)
-        return (first_query(lookup) if told else self._protocol.skip) + self._protocol.closing("fill")
+        if find(before, parents, self._documents):
+            return first_query(lookup) + self._protocol.closing("fill")
+        self._plans.forget(lookup)
+        return self._protocol.skip + self._protocol.closing("fill")
 
     def turn(self) -> Turn:
         """The next turn.
@@ -158,7 +160,7 @@ class Teacher:
         said, stage = self._said(), self._stage()
         missing = self._stage_missing()
         if self._protocol.plans == 1:
-            return []
+            return [" ".join([*said, *([] if self._lost else self._concluded())])]
         apart = "merge" in self._protocol.tags
         if self._lost:
             text = " ".join(said)
@@ -180,8 +182,6 @@ class Teacher:
 
     def _said(self) -> list[str]:
         question, cited = self._question, self._protocol.numbered
-        if question.type == "intersection" and len(self._batch) == 2 and not self._stage_missing():
-            return [words.both(question, self._found)]
         parts: list[str] = []
         for lookup in self._batch:
             if finding := self._found.get(lookup):
@@ -194,9 +194,7 @@ class Teacher:
         return parts
 
     def _concluded(self) -> list[str]:
-        if self._question.type == "intersection" and len(self._batch) == 2:
-            return []
-        return words.concluded(self._question, self._found)
+        return words.concluded(self._question, self._found, cited=self._protocol.numbered)
 
     def _by_heart(self, lookup: Lookup) -> list[str]:
         parts = [self._block("thought", f"I know the {lookup.query}: {lookup.values[0]}.")]

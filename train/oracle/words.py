@@ -62,7 +62,7 @@ def said(finding: Finding, question: Question, *, cited: bool) -> list[str]:
     return [*([weighed] if weighed else []), f"{finding.said}{cites}."]
 
 
-def concluded(question: Question, findings: Mapping[Lookup, Finding]) -> list[str]:
+def concluded(question: Question, findings: Mapping[Lookup, Finding], *, cited: bool) -> list[str]:
     """What follows from everything that was found."""
     last = question.plan[-1]
     if question.asks:
@@ -70,16 +70,23 @@ def concluded(question: Question, findings: Mapping[Lookup, Finding]) -> list[st
         order = "before" if int(one) < int(two) else "after"
         return [f"{one} is {order} {two}, so the {question.asks} one is {question.answers[-1]}."]
     if question.type == "intersection":
-        return [f"In both: {question.answers[-1]}."]
+        return [_gone_through(findings[last[-1]], question.answers, cited=cited), f"In both: {question.answers[-1]}."]
     if question.type == "count":
         return [f"That is {len(findings[last[0]].lookup.values)}."]
     return []
 
 
-def both(question: Question, findings: Mapping[Lookup, Finding]) -> str:
-    """An intersection whose lists were found together."""
-    lists = " and ".join(f"the {lookup.query} {findings[lookup].cites}" for lookup in question.plan[-1])
-    return f"Both among {lists}: {question.answers[-1]}."
+def _gone_through(finding: Finding, common: Sequence[str], *, cited: bool) -> str:
+    """Each member of a list in its order, and whether it is in the other one, up to the first that is.
+
+    One small question after the other: to see a list's common member at a glance takes far longer to learn.
+    """
+    judged: list[str] = []
+    for value in finding.in_order():
+        judged.append(f"{value} {'yes' if value in common else 'no'}")
+        if value in common:
+            break
+    return f"Of the {finding.lookup.query}{f' {finding.cites}' if cited else ''}: {', '.join(judged)}."
 
 
 def claim(finding: Finding, question: Question) -> str:

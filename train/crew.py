@@ -1,0 +1,104 @@
+"""Processes that train one model together: each takes its share of a step's batches, and their gradients are added.
+
+A step is the same whatever their number, up to rounding. Not a launcher of several machines.
+"""
+
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+import torch.multiprocessing
+from torch import distributed
+
+from agent.errors import SetupError
+
+_T = TypeVar("_T")
+_PATIENCE = timedelta(hours=1)
+"""How long the others wait while the first one measures."""
+
+
+@dataclass(frozen=True)
+class Crew:
+    """The place of one process among all of a run."""
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def leads(self) -> bool:
+        """Whether this one writes files and tells how it goes."""
+        return self.rank == 0
+
+    def share(self, work: Sequence[_T]) -> list[_T]:
+        """What this process does of a step."""
+        return list(work[self.rank :: self.size])
+
+    def add_up(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Replace every tensor by the sum over all processes.
+
+        Raises:
+            SetupError: another process is gone.
+        """
+        if self.size == 1:
+            return
+        flat = torch.cat([tensor.flatten() for tensor in tensors])
+        try:
+            distributed.all_reduce(flat)
+        except RuntimeError as error:
+            gone = "another process of this run has ended; what was saved last is whole: go on from it with --resume"
+            raise SetupError(gone) from error
+        for tensor, added in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
+            tensor.copy_(added.view_as(tensor))
+
+    def wait(self) -> None:
+        """Until every process has come here."""
+        self.any(False)
+
+    def any(self, mine: bool) -> bool:
+        """Whether it holds in any of the processes, which all learn it."""
+        said = torch.tensor([float(mine)])
+        self.add_up([said])
+        return bool(said.item())
+
+
+def with_crew(size: int, work: Callable[..., Any], *arguments: object) -> Any:
+    """Call `work(crew, *arguments)` in so many processes at once; the first of them is this one, whose result it gives.
+
+    Args:
+        size: number of processes.
+        work: a function of a module, so that other processes find it.
+        arguments: whatever pickle can carry.
+    """
+    if size == 1:
+        return work(Crew(), *arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        meeting = (Path(folder) / "meeting").as_uri()
+        threads = max(1, torch.get_num_threads() // size)
+        others = torch.multiprocessing.get_context("spawn")
+        started = [
+            others.Process(target=_join, args=(rank, size, meeting, threads, work, arguments), daemon=True)
+            for rank in range(1, size)
+        ]
+        for process in started:
+            process.start()
+        try:
+            return _join(0, size, meeting, threads, work, arguments)
+        finally:
+            for process in started:
+                process.join(timeout=10)
+                process.terminate()
+
+
+def _join(rank: int, size: int, meeting: str, threads: int, work: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    torch.set_num_threads(threads)
+    distributed.init_process_group(init_method=meeting, rank=rank, world_size=size, timeout=_PATIENCE)
+    try:
+        return work(Crew(rank, size), *arguments)
+    finally:
+        with suppress(RuntimeError):  # another one may be gone already
+            distributed.destroy_process_group()
