@@ -1,7 +1,7 @@
 """From settings to a ready `Agent`. Each engine is imported where it is built; sources are `agent.build_sources`'s."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -116,6 +116,29 @@ def build_policy(settings: CairnSettings, *, sources: Sequence[str] = ()) -> "Po
         marks=build_protocol(settings).all_marks,
         sources=sources or SOURCES,
     )
+
+
+def policies_of(settings: CairnSettings, protocols: Iterable[str], *, own: "Policy") -> "dict[str, Policy]":
+    """The policy of each protocol: the agent's own one, but where another of the shipped checkpoints speaks it better.
+
+    Args:
+        settings: of the agent.
+        protocols: names of those that are asked under beside the agent's own.
+        own: the agent's policy. Each other checkpoint is loaded once, however many protocols take it.
+
+    Raises:
+        CheckpointError: one of them cannot be used.
+    """
+    if settings.policy != "embedded" or settings.checkpoint:
+        return dict.fromkeys(protocols, own)
+    loaded = {shipped_checkpoint(settings): own}
+    policies: dict[str, Policy] = {}
+    for name in protocols:
+        folder = shipped_checkpoint(settings.model_copy(update={"protocol": name}))
+        if folder not in loaded:
+            loaded[folder] = build_policy(settings.model_copy(update={"checkpoint": folder}))
+        policies[name] = loaded[folder]
+    return policies
 
 
 def _vllm(settings: CairnSettings) -> "Policy":

@@ -42,7 +42,7 @@ def create_app(service: Service, rules: Rules | None = None) -> Gate:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         yield
-        await agent.aclose()
+        await service.aclose()
 
     app = FastAPI(title="Cairn", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     errors.install(app)

@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Final
 
 from agent.budgets import Budgets
 from agent.errors import QuestionError
+from agent.policies.base import Policy
 from agent.protocols import TextProtocol
 from agent.recorder import Emit
 from agent.rollout import Agent
@@ -33,6 +35,8 @@ class Service:
     agent: Agent
     protocols: Mapping[str, TextProtocol]
     """By name; each one is a model id, and the agent's own protocol answers to `cairn`."""
+    policies: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
+    """By protocol, where another one than the agent's speaks it."""
     answer_style: AnswerStyle = "short"
     question_chars: int = 20_000
     heartbeat_seconds: float = 10.0
@@ -56,6 +60,14 @@ class Service:
         if model not in self.models:
             message = f"There is no model {model!r} here; there are: {', '.join(self.models)}."
             raise ApiError(HTTPStatus.NOT_FOUND, message, param="model", code="model_not_found")
+
+    async def aclose(self) -> None:
+        """Let go of the agent and of every policy, each once."""
+        others = {id(policy): policy for policy in self.policies.values() if policy is not self.agent.policy}
+        async with AsyncExitStack() as stack:
+            for policy in others.values():
+                stack.push_async_callback(policy.aclose)
+            await self.agent.aclose()
 
 
 @dataclass(frozen=True)
@@ -135,7 +147,13 @@ def _agent(service: Service, request: ChatRequest) -> Agent:
         protocol = service.protocols.get(request.model.removeprefix(f"{MODEL}/"), agent.protocol)
     wanted = {"temperature": request.temperature, "top_p": request.top_p}
     sampling = replace(agent.sampling, **{name: value for name, value in wanted.items() if value is not None})
-    return replace(agent, protocol=protocol, sampling=sampling, budgets=budgets_for(request, agent.budgets, protocol))
+    return replace(
+        agent,
+        policy=service.policies.get(protocol.name, agent.policy),
+        protocol=protocol,
+        sampling=sampling,
+        budgets=budgets_for(request, agent.budgets, protocol),
+    )
 
 
 def _runner(agent: Agent, request: ChatRequest) -> Callable[[Trace, Emit], Awaitable[Trace]]:

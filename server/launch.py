@@ -8,7 +8,7 @@ from types import FrameType
 
 import uvicorn
 
-from agent.build import build_agent, build_sources, notices
+from agent.build import build_agent, build_sources, notices, policies_of
 from agent.errors import SetupError
 from agent.protocols import protocol_named, protocol_names
 from agent.settings import CairnSettings
@@ -23,11 +23,14 @@ GRACE_SECONDS = 3
 
 
 def make_service(settings: CairnSettings) -> Service:
-    """Load the policy and the sources. Its own protocol and our six are model ids."""
+    """Load the policies and the sources. Its own protocol and our six are model ids."""
     agent = build_agent(settings)
+    own = {agent.protocol.name: agent.protocol}
+    ours = {name: protocol_named(name) for name in protocol_names()} | own
     return Service(
         agent=agent,
-        protocols={name: protocol_named(name) for name in protocol_names()} | {agent.protocol.name: agent.protocol},
+        protocols=ours,
+        policies=policies_of(settings, [name for name in ours if name not in own], own=agent.policy),
         question_chars=settings.max_question_chars,
         notices=tuple(notices(settings)),
         far=_far(settings),
