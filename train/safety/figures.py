@@ -1,0 +1,126 @@
+"""A step's rollouts as figures by name. Nothing here writes, and nothing decides."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+
+from agent.trace import Searched, SearchFailed, Trace
+from train.evaluation.words import content_words
+from train.rewards.base import Rewarded
+from train.rewards.masking import why_masked
+
+Figures = dict[str, float]
+"""Name → value. A figure of nothing (a mean over no searches) is left out; it is never 0 or nan."""
+
+_LIMITS = ("policy_tokens", "context")
+"""Budgets that end a rollout because it was too long."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """One rollout, as the monitors see it."""
+
+    trace: Trace
+    parts: Mapping[str, float] | None
+    """Of its reward; None where it is masked."""
+
+    @classmethod
+    def of(cls, trace: Trace, rewarded: Rewarded | None) -> "Watched":
+        """A rollout with what its reward said."""
+        return cls(trace, None if rewarded is None else rewarded.parts)
+
+    @property
+    def why_masked(self) -> str:
+        """The reason; empty where it is not masked."""
+        if self.parts is not None:
+            return ""
+        return why_masked(self.trace) or "a judge, a reader or an embedder failed"
+
+
+def figures_of(rollouts: Sequence[Watched]) -> Figures:
+    """Everything that is worth watching in the rollouts of one step.
+
+    Shares are of 1, lengths in policy tokens. What the policy did is told of the rollouts that nothing outside broke;
+    searches are told of all.
+    """
+    traces = [one.trace for one in rollouts]
+    own = [trace for trace in traces if not why_masked(trace)]
+    return {
+        "rollouts": float(len(rollouts)),
+        **_masked(rollouts),
+        **_lengths(own),
+        **_searches(traces, own),
+        **_rewards([one.parts for one in rollouts if one.parts is not None]),
+    }
+
+
+def reasons_of(rollouts: Iterable[Watched]) -> dict[str, int]:
+    """How many rollouts were masked for each reason, the most frequent first."""
+    return dict(Counter(why for one in rollouts if (why := one.why_masked)).most_common())
+
+
+def _masked(rollouts: Sequence[Watched]) -> Figures:
+    return {"masked/share": _share(one.parts is None for one in rollouts)} if rollouts else {}
+
+
+def _lengths(traces: Sequence[Trace]) -> Figures:
+    """How long they are, and how they end."""
+    if not traces:
+        return {}
+    tokens = [trace.usage.policy_tokens for trace in traces]
+    ends = [trace.stopped for trace in traces]
+    return {
+        "length/mean": fmean(tokens),
+        "length/longest": float(max(tokens)),
+        "length/limit_share": _share(end is not None and end.budget in _LIMITS for end in ends),
+        "answer/closed_share": _share(end is not None and end.reason == "answered" for end in ends),
+        "answer/forced_share": _share(end is not None and end.reason == "forced" for end in ends),
+        "answer/bad_format_share": _share(end is not None and end.reason == "bad_format" for end in ends),
+    }
+
+
+def _searches(traces: Sequence[Trace], own: Sequence[Trace]) -> Figures:
+    """What was asked and found. A rollout that fails at its first search would make searching look rare."""
+    found = [step for trace in traces for step in trace.steps if isinstance(step, Searched)]
+    failed = sum(isinstance(step, SearchFailed) for trace in traces for step in trace.steps)
+    figures = {"search/mean": fmean(_asked(trace) for trace in own)} if own else {}
+    if found or failed:
+        figures["search/failed_share"] = failed / (len(found) + failed)
+    if found:
+        figures["search/empty_share"] = _share(not step.passages for step in found)
+        figures["search/stale_share"] = _share(step.cached == "stale" for step in found)
+        figures["search/duplicate_share"] = sum(map(_repeats, traces)) / len(found)
+    return figures
+
+
+def _asked(trace: Trace) -> int:
+    return sum(isinstance(step, Searched | SearchFailed) for step in trace.steps)
+
+
+def _repeats(trace: Trace) -> int:
+    """Searches whose source was asked for the same content words before, in this rollout."""
+    asked = [
+        (step.source, tuple(sorted(content_words(step.query)))) for step in trace.steps if isinstance(step, Searched)
+    ]
+    return len(asked) - len(set(asked))
+
+
+def _rewards(parts: Sequence[Mapping[str, float]]) -> Figures:
+    """Every part and their sum: mean, extremes, and how far they lie apart."""
+    if not parts:
+        return {}
+    columns = {name: [one[name] for one in parts] for name in parts[0]}
+    columns["total"] = [sum(one.values()) for one in parts]
+    figures: Figures = {}
+    for name, values in columns.items():
+        figures[f"reward/{name}"] = fmean(values)
+        figures[f"reward/{name}_lowest"] = min(values)
+        figures[f"reward/{name}_highest"] = max(values)
+    figures["reward/total_std"] = pstdev(columns["total"])
+    return figures
+
+
+def _share(said: Iterable[bool]) -> float:
+    told = list(said)
+    return sum(told) / len(told)

@@ -1,0 +1,248 @@
+"""The manifest of a run: what it was made from, on what, when, and what came out. It reads no model and no log.
+
+It is written when the run begins and completed when it ends, each time as a whole; one that says "running" belongs to
+a run that goes on, or that was killed. A run that is resumed adds a sitting to it.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agent import __version__
+from agent.errors import AgentError, SetupError
+
+MANIFEST: Final = "manifest.json"
+PACKAGES: Final = ("torch", "transformers", "tokenizers", "trl", "accelerate", "ctranslate2", "vllm", "numpy", "bm25s")
+_GIT_SECONDS: Final = 10
+
+State = Literal["running", "done", "interrupted", "stopped", "failed"]
+
+
+class Machine(BaseModel):
+    """The kind of a machine, in plain figures; not which one it is."""
+
+    system: str
+    architecture: str
+    cores: int
+    memory_gib: float | None = None
+    gpus: tuple[str, ...] = ()
+    """Name and memory of each."""
+
+
+class Sitting(BaseModel):
+    """One process of the run, from its beginning to its end."""
+
+    began: str
+    ended: str = ""
+    state: State = "running"
+    why: str = ""
+    """The sentence that ended it, where it did not come to its end."""
+    machine: Machine
+    versions: dict[str, str]
+    commit: str = ""
+    """Of the source tree, where it is one; with "+" where files of it were changed."""
+
+
+class Manifest(BaseModel):
+    """What a run leaves beside its weights. `figures` may be filled in until the run ends."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    version: Literal[1] = 1
+    kind: str
+    name: str
+    recipe: dict[str, Any]
+    recipe_hash: str
+    seeds: dict[str, int]
+    data: dict[str, str] = Field(default_factory=dict)
+    """Name of a file, folder or list → SHA-256."""
+    start: dict[str, str] = Field(default_factory=dict)
+    """Files of the checkpoint that it began from → SHA-256."""
+    sittings: list[Sitting] = Field(default_factory=list[Sitting])
+    figures: dict[str, float] = Field(default_factory=dict)
+    """The last ones: steps, tokens, seconds, rewards, losses."""
+
+    @property
+    def state(self) -> State:
+        return self.sittings[-1].state
+
+    def interrupted(self) -> None:
+        """The run ends before its end because somebody asked for it, and can go on later."""
+        self.sittings[-1].state = "interrupted"
+
+
+@contextmanager
+def kept_manifest(
+    folder: Path,
+    *,
+    recipe: BaseModel,
+    seeds: Mapping[str, int],
+    data: Mapping[str, str] | None = None,
+    start: Path | None = None,
+) -> Iterator[Manifest]:
+    """Keep `manifest.json` in a run's folder, from the run's beginning to its end.
+
+    Args:
+        folder: of the run; a manifest that is there is gone on with.
+        recipe: with the fields `kind` and `name`.
+        seeds: by what they decide.
+        data: name → hash, from `hash_of` or `fingerprint`.
+        start: folder of the checkpoint that the run begins from.
+
+    Yields:
+        The manifest, whose `figures` the run fills in.
+
+    Raises:
+        SetupError: a manifest that is there cannot be read, or is another recipe's.
+    """
+    manifest = _begun(folder, recipe, dict(seeds), dict(data or {}), hashes_of(start) if start else {})
+    _write(folder, manifest)
+    sitting = manifest.sittings[-1]
+    try:
+        yield manifest
+        sitting.state = "done" if sitting.state == "running" else sitting.state
+    except KeyboardInterrupt:
+        sitting.state = "interrupted"
+        raise
+    except AgentError as error:
+        sitting.state, sitting.why = "stopped", str(error)
+        raise
+    except Exception as error:
+        sitting.why = f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        sitting.state = "failed" if sitting.state == "running" else sitting.state
+        sitting.ended = _now()
+        _write(folder, manifest)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a run.
+
+    Raises:
+        SetupError: there is none, or it cannot be read.
+    """
+    path = folder / MANIFEST
+    try:
+        return Manifest.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise SetupError(f"the manifest {path} cannot be read ({error}): is {folder} the folder of a run?") from error
+
+
+def hash_of(path: Path) -> str:
+    """SHA-256 of a file, or of a folder's files with their names."""
+    if path.is_file():
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    return hashlib.sha256(json.dumps(hashes_of(path)).encode()).hexdigest()
+
+
+def hashes_of(folder: Path) -> dict[str, str]:
+    """Every file of a folder → SHA-256, in the order of their names."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): hash_of(path) for path in files}
+
+
+def machine() -> Machine:
+    """What this process runs on."""
+    return Machine(
+        system=platform.system(),
+        architecture=platform.machine(),
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        memory_gib=_memory(),
+        gpus=_gpus(),
+    )
+
+
+def _begun(
+    folder: Path, recipe: BaseModel, seeds: dict[str, int], data: dict[str, str], start: dict[str, str]
+) -> Manifest:
+    said: dict[str, Any] = recipe.model_dump(mode="json")
+    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    if (folder / MANIFEST).exists():
+        manifest = read_manifest(folder)
+        if manifest.recipe_hash != digest:
+            raise SetupError(f"{folder / MANIFEST} is of another recipe: use that one, or another --out")
+    else:
+        manifest = Manifest(
+            kind=str(said.get("kind", "")),
+            name=str(said.get("name", "")),
+            recipe=said,
+            recipe_hash=digest,
+            seeds=seeds,
+            data=data,
+            start=start,
+        )
+    manifest.sittings.append(Sitting(began=_now(), machine=machine(), versions=_versions(), commit=_commit()))
+    return manifest
+
+
+def _write(folder: Path, manifest: Manifest) -> None:
+    """As a whole or not at all: what was there before stays until the new one is on the disk."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = folder / f"{MANIFEST}.new"
+    with written.open("w", encoding="utf-8") as file:
+        file.write(manifest.model_dump_json(indent=1) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(written, folder / MANIFEST)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _versions() -> dict[str, str]:
+    found = {"cairn": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found
+
+
+def _commit() -> str:
+    """Of the source tree that this file stands in; empty where it is an installed package, or there is no git."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return ""
+    commit = _git(root, "rev-parse", "HEAD")
+    return f"{commit}+" if commit and _git(root, "status", "--porcelain", "--untracked-files=no") else commit
+
+
+def _git(root: Path, *words: str) -> str:
+    try:
+        said = subprocess.run(
+            ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=_GIT_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return said.stdout.strip()
+
+
+def _memory() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+def _gpus() -> tuple[str, ...]:
+    """Those that torch sees; none where there is no torch."""
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return ()
+    if not torch.cuda.is_available():
+        return ()
+    seen = (torch.cuda.get_device_properties(place) for place in range(torch.cuda.device_count()))
+    return tuple(f"{gpu.name}, {gpu.total_memory / 2**30:.0f} GiB" for gpu in seen)
