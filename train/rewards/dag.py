@@ -12,10 +12,18 @@ from train.rewards.searches import rejected, rounds_of, without_repeats
 from train.rewards.task import Task
 
 ONCE_EACH = "thought search information answer "
+REASONED = "thought search information (text )?answer "
+"""The same, with text in the policy's own words between result and answer."""
 
 
 class DagSettings(RewardSettings):
-    ours: ClassVar = {"answer": "mean", "choice": "exact", "strays": False, "blank": False, "repeats": False}
+    ours: ClassVar = {
+        "answer": "mean",
+        "choice": "exact",
+        "strays": "behind_result",
+        "blank": False,
+        "repeats": False,
+    }
 
     answer: Metric | Literal["judge"] = "judge"
     """Of everything but multiple choice."""
@@ -24,8 +32,8 @@ class DagSettings(RewardSettings):
     format_weight: float = 0.25
     plan_weight: float = 0.25
     answer_weight: float = 0.5
-    strays: bool = True
-    """Whether text may stand outside of all blocks."""
+    strays: Literal["anywhere", "behind_result", "nowhere"] = "anywhere"
+    """Where text may stand outside of all blocks. Behind the result the policy may say what follows from it."""
     blank: bool = True
     """Whether a block may be empty."""
     repeats: bool = True
@@ -37,10 +45,11 @@ class DagSettings(RewardSettings):
 
 def format_part(rollout: Rollout, settings: DagSettings) -> float:
     """1 if think, search, result and answer occur exactly once each, in this order."""
-    blocks = [block for block in rollout.blocks if block.tagged or not settings.strays]
+    blocks = [block for block in rollout.blocks if block.tagged or settings.strays != "anywhere"]
     if not settings.blank and any(block.blank for block in blocks):
         return 0.0
-    return float(rollout.ended_well and has_shape(blocks, ONCE_EACH))
+    wanted = REASONED if settings.strays == "behind_result" else ONCE_EACH
+    return float(rollout.ended_well and has_shape(blocks, wanted))
 
 
 def plan_part(rollout: Rollout, settings: DagSettings) -> float:

@@ -48,6 +48,27 @@ def test_the_printed_parts(turns: tuple[str, ...], expected: tuple[float, float,
 
 
 @pytest.mark.parametrize(
+    ("turns", "ours", "strict"),
+    [
+        ((PLAN, said("Trieste")), 0.25, 0.25),
+        # what follows from the result, in its own words
+        ((PLAN, "Lina Orr built it [1] and was born in Trieste [2]. " + said("Trieste")), 0.25, 0.0),
+        # text in front of the plan, or between thought and plan
+        (("Well. " + PLAN, said("Trieste")), 0.0, 0.0),
+        ((PLAN.replace("<search>", "Well. <search>"), said("Trieste")), 0.0, 0.0),
+        # a second thought is a block, not text
+        ((PLAN, "<think>So.</think>" + said("Trieste")), 0.0, 0.0),
+    ],
+)
+def test_ours_lets_the_policy_reason_behind_the_result_and_nowhere_else(
+    turns: tuple[str, ...], ours: float, strict: float
+):
+    trace = rollout("dag", *turns)
+    assert parts("dag", trace)["format"] == ours
+    assert parts("dag", trace, strays="nowhere")["format"] == strict
+
+
+@pytest.mark.parametrize(
     ("text", "f1", "exact"),
     [
         ("A and B", 0.5, 0.5),
