@@ -18,7 +18,8 @@ from agent.world import World
 _ALL: Final = ("all", DOCUMENTS)
 """Sources of a little world that search what the others hold."""
 _TRIED: Final = 20
-"""Documents of a source that are tried until one is found by its title."""
+"""Documents of a source that are tried until one is found by its first words."""
+_WORDS: Final = 16
 
 
 class RetrieverDead(SetupError):
@@ -89,16 +90,17 @@ class Canary:
 
 
 def world_probes(world: World, sources: Sequence[str]) -> tuple[Probe, ...]:
-    """A probe for each of these sources of a little world: a title of a document, which must find that document."""
+    """A probe for each of these sources of a little world: a document's first words, which must find it."""
     found = (_probe(world, name) for name in dict.fromkeys(sources) if name in world.shelves or name in _ALL)
     return tuple(probe for probe in found if probe)
 
 
 def _probe(world: World, source: str) -> Probe | None:
-    """None where the source holds nothing that its title finds."""
+    """None where the source holds nothing that its first words find."""
     shelf = world.sources()[source].shelf
     held = [d for d in world.documents if source in (d.source, "all") or (source == DOCUMENTS and d.source != "kg")]
     for document in held[:_TRIED]:
-        if any(passage.id == document.id for passage in shelf.find(document.title, limit=5)):
-            return Probe(source=source, query=document.title, expects=document.id)
+        query = " ".join(f"{document.title} {document.text}".split()[:_WORDS])
+        if any(passage.id == document.id for passage in shelf.find(query, limit=5)):
+            return Probe(source=source, query=query, expects=document.id)
     return None

@@ -1,0 +1,110 @@
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from agent.errors import SetupError
+from train.safety.manifest import hash_of, hashes_of, kept_manifest, machine, read_manifest
+from train.safety.rules import Collapsed
+
+
+class Recipe(BaseModel):
+    kind: str = "rl"
+    name: str = "test"
+    rate: float = 0.1
+
+
+def start(folder: Path) -> Path:
+    (folder / "start").mkdir()
+    (folder / "start" / "model.safetensors").write_bytes(b"weights")
+    return folder / "start"
+
+
+def test_a_run_leaves_what_it_was_made_from_and_what_came_out(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with kept_manifest(
+        out, recipe=Recipe(), seeds={"rollouts": 7}, data={"questions": "ab"}, start=start(tmp_path)
+    ) as manifest:
+        assert read_manifest(out).state == "running"
+        manifest.figures["reward"] = 0.75
+    read = read_manifest(out)
+    assert (read.kind, read.name, read.recipe["rate"], read.seeds) == ("rl", "test", 0.1, {"rollouts": 7})
+    assert read.start == {"model.safetensors": hash_of(tmp_path / "start" / "model.safetensors")}
+    assert (read.state, read.figures) == ("done", {"reward": 0.75})
+    (sitting,) = read.sittings
+    assert sitting.began <= sitting.ended
+    assert {"cairn", "python", "numpy"} <= set(sitting.versions)
+    assert sitting.machine.cores >= 1
+
+
+def test_a_run_that_stops_itself_says_why(tmp_path: Path) -> None:
+    with pytest.raises(Collapsed), kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
+        raise Collapsed("answers are no longer closed")
+    sitting = read_manifest(tmp_path).sittings[-1]
+    assert (sitting.state, sitting.why) == ("stopped", "answers are no longer closed")
+
+
+def test_a_run_that_breaks_or_is_interrupted_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
+        _ = 1 / 0
+    assert read_manifest(tmp_path).sittings[-1].why.startswith("ZeroDivisionError")
+    with pytest.raises(KeyboardInterrupt), kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
+        raise KeyboardInterrupt
+    with kept_manifest(tmp_path, recipe=Recipe(), seeds={}) as manifest:
+        manifest.interrupted()
+    assert [sitting.state for sitting in read_manifest(tmp_path).sittings] == ["failed", "interrupted", "interrupted"]
+
+
+def test_a_killed_run_stays_readable_and_gets_another_sitting(tmp_path: Path) -> None:
+    program = textwrap.dedent(f"""
+        import os, signal
+        from pathlib import Path
+        from tests.train.safety.test_manifest import Recipe
+        from train.safety.manifest import kept_manifest
+        with kept_manifest(Path({str(tmp_path)!r}), recipe=Recipe(), seeds={{}}):
+            os.kill(os.getpid(), signal.SIGKILL)
+    """)
+    root = Path(__file__).parents[3]
+    subprocess.run([sys.executable, "-c", program], cwd=root, check=False)
+    assert read_manifest(tmp_path).state == "running"
+    with kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
+        pass
+    assert [sitting.state for sitting in read_manifest(tmp_path).sittings] == ["running", "done"]
+
+
+def test_another_recipe_cannot_go_on_with_a_run(tmp_path: Path) -> None:
+    with kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
+        pass
+    with (
+        pytest.raises(SetupError, match="another recipe"),
+        kept_manifest(tmp_path, recipe=Recipe(rate=0.2), seeds={}),
+    ):
+        pass
+
+
+def test_a_manifest_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"is .* the folder of a run"):
+        read_manifest(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"version": 1', encoding="utf-8")
+    with pytest.raises(SetupError, match="cannot be read"):
+        read_manifest(tmp_path)
+
+
+def test_the_hash_of_a_folder_changes_with_a_name_and_with_a_byte(tmp_path: Path) -> None:
+    folder = start(tmp_path)
+    before = hash_of(folder)
+    assert list(hashes_of(folder)) == ["model.safetensors"]
+    (folder / "model.safetensors").rename(folder / "other.safetensors")
+    renamed = hash_of(folder)
+    (folder / "other.safetensors").write_bytes(b"Weights")
+    assert len({before, renamed, hash_of(folder)}) == 3
+
+
+def test_the_machine_is_told_without_its_name(tmp_path: Path) -> None:
+    import platform
+
+    assert platform.node() not in json.dumps(machine().model_dump()) or not platform.node()
