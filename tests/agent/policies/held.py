@@ -2,7 +2,7 @@
 
 import threading
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -11,7 +11,11 @@ from agent.policies.requests import Request
 
 @dataclass
 class Hold:
-    """All requests of a test. The thread stops at a token of each until `released` is set."""
+    """All requests of a test. The thread stops at a token of each until `released` is set.
+
+    Inside of the policy, `async with hold` releases it at the end, also where an assertion fails: to close a policy
+    means to wait for its thread.
+    """
 
     at: int = 1
     """Which token."""
@@ -20,6 +24,12 @@ class Hold:
     """Set when the thread stops for the first time."""
     counts: list[int] = field(default_factory=list[int])
     """Tokens that the engine offered, by request."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.released.set()
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let every turn that is asked for from now on be held."""

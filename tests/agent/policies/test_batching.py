@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import threading
-from collections.abc import Generator
 from contextlib import aclosing
 
 import pytest
@@ -25,16 +24,15 @@ def engine_threads() -> list[threading.Thread]:
 
 
 @pytest.fixture
-def hold(monkeypatch: pytest.MonkeyPatch) -> Generator[Hold]:
+def hold(monkeypatch: pytest.MonkeyPatch) -> Hold:
     held = Hold()
     held.install(monkeypatch)
-    yield held
-    held.released.set()
+    return held
 
 
 def test_closing_early_keeps_what_was_given_and_frees_the_slot_at_the_next_token(hold: Hold):
     async def scene():
-        async with engine(workers=1) as policy:
+        async with engine(workers=1) as policy, hold:
             context = opened(policy)
             async with aclosing(context.generate(Sampling(), stop=[], max_tokens=450)) as chunks:
                 first = await anext(chunks)
@@ -49,7 +47,7 @@ def test_closing_early_keeps_what_was_given_and_frees_the_slot_at_the_next_token
 
 def test_cancelling_the_task_keeps_what_was_given_and_frees_the_slot_at_the_next_token(hold: Hold):
     async def scene():
-        async with engine(workers=1) as policy:
+        async with engine(workers=1) as policy, hold:
             context = opened(policy)
             began = asyncio.Event()
             given: list[int] = []
@@ -74,7 +72,7 @@ def test_cancelling_the_task_keeps_what_was_given_and_frees_the_slot_at_the_next
 
 def test_a_stop_text_frees_the_slot_at_the_next_token(hold: Hold):
     async def scene():
-        async with engine(workers=1) as policy:
+        async with engine(workers=1) as policy, hold:
             context = opened(policy)
             rollout = asyncio.create_task(turn(context, stop=[chr(n) for n in range(32, 127)], max_tokens=450))
             await asyncio.to_thread(hold.reached.wait, 20)
@@ -89,7 +87,7 @@ def test_a_stop_text_frees_the_slot_at_the_next_token(hold: Hold):
 
 def test_a_request_that_was_given_up_while_it_waited_costs_nothing(hold: Hold):
     async def scene():
-        async with engine(workers=1) as policy:
+        async with engine(workers=1) as policy, hold:
             first = asyncio.create_task(sampled(policy))
             await asyncio.to_thread(hold.reached.wait, 20)  # the only thread is at work
             waiting = [asyncio.create_task(sampled(policy)) for _ in range(30)]
@@ -109,7 +107,7 @@ def test_closing_the_policy_ends_its_threads_and_whoever_waits(hold: Hold):
     """Those of the group that runs sample the token that they are at; nobody samples another one."""
 
     async def scene():
-        async with engine(workers=1) as policy:
+        async with engine(workers=1) as policy, hold:
             assert engine_threads()
             rollouts = [asyncio.create_task(turn(opened(policy), max_tokens=450)) for _ in range(12)]
             await asyncio.to_thread(hold.reached.wait, 20)

@@ -211,11 +211,11 @@ def test_closing_early_frees_the_slot_at_the_next_token(case: EngineCase, monkey
     hold.install(monkeypatch)
 
     async def scene():
-        context = case.open()
-        async with aclosing(context.generate(Sampling(), stop=[], max_tokens=450)) as chunks:
-            for _ in range(said):
-                await anext(chunks)
-        hold.released.set()
+        async with hold:
+            context = case.open()
+            async with aclosing(context.generate(Sampling(), stop=[], max_tokens=450)) as chunks:
+                for _ in range(said):
+                    await anext(chunks)
         assert len(ids_of(context.segments[-1])) == said
         await turn(case.open(), max_tokens=40)
 
@@ -227,11 +227,11 @@ def test_closing_the_policy_ends_its_thread_and_whoever_waits(monkeypatch: pytes
     async def scene(policy: TransformersPolicy):
         hold = Hold()
         hold.install(monkeypatch)
-        rollouts = [asyncio.create_task(turn(policy.open(CAIRN, ONE_HOP), max_tokens=450)) for _ in range(5)]
-        await asyncio.to_thread(hold.reached.wait, 20)
-        closing = asyncio.create_task(policy.aclose())
-        await asyncio.sleep(0)
-        hold.released.set()
+        async with hold:
+            rollouts = [asyncio.create_task(turn(policy.open(CAIRN, ONE_HOP), max_tokens=450)) for _ in range(5)]
+            await asyncio.to_thread(hold.reached.wait, 20)
+            closing = asyncio.create_task(policy.aclose())
+            await asyncio.sleep(0)
         await closing
         results = await asyncio.gather(*rollouts, return_exceptions=True)
         assert all(isinstance(result, PolicyError) for result in results)
