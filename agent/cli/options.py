@@ -46,6 +46,24 @@ TokenizerOption = Annotated[
         rich_help_panel=_WRITES,
     ),
 ]
+DeviceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="Where transformers runs: cpu, cuda, cuda:1; left out: a GPU where there is one.",
+        rich_help_panel=_WRITES,
+    ),
+]
+DtypeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dtype",
+        metavar="NAME",
+        help="float32 or bfloat16, for transformers and vllm; left out: theirs.",
+        rich_help_panel=_WRITES,
+    ),
+]
 CheckpointOption = Annotated[
     Path | None,
     typer.Option(
@@ -112,6 +130,8 @@ AGENT: Final = {
     "base_url": BaseUrlOption,
     "model": ModelOption,
     "tokenizer": TokenizerOption,
+    "device": DeviceOption,
+    "dtype": DtypeOption,
     "checkpoint": CheckpointOption,
     "protocol": ProtocolOption,
     "prompt_file": PromptFileOption,

@@ -238,6 +238,8 @@ _OWN = {"policy": "--policy", "base_url": "--base-url", "checkpoint": "--checkpo
     "live": "--live",
     "corpus": "--corpus",
     "kg": "--kg",
+    "device": "--device",
+    "dtype": "--dtype",
 }
 """Options of the agent in this process."""
 

@@ -50,6 +50,24 @@ def test_the_steps_and_the_answer_are_printed_as_plain_text(
     assert told.splitlines()[-1].startswith("answered · 1 round · 2 searches")
 
 
+def test_where_and_in_which_numbers_a_model_runs_are_flags(monkeypatch: pytest.MonkeyPatch):
+    heard: list[CairnSettings] = []
+
+    def build(settings: CairnSettings) -> Agent:
+        heard.append(settings)
+        return make_agent(["<answer>x</answer>"])
+
+    monkeypatch.setattr("agent.build.build_agent", build)
+    asked = ["ask", "q", "--json", "--policy", "transformers", "--model", "m"]
+    assert run([*asked, "--device", "cuda:1", "--dtype", "float32"]) == 0
+    assert (heard[0].device, heard[0].dtype) == ("cuda:1", "float32")
+
+
+def test_numbers_that_there_are_not_are_refused(capsys: pytest.CaptureFixture[str]):
+    assert run(["ask", "q", "--dtype", "float3"]) == 1
+    assert "'dtype' cannot be used: Input should be 'auto', 'float32' or 'bfloat16'" in capsys.readouterr().err
+
+
 def test_json_is_the_whole_trace_and_nothing_else(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     install(monkeypatch, make_agent([PLAN_TURN, ANSWER_TURN]))
     assert run(["ask", "Who wrote Dune?", "--json"]) == 0
