@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from agent.evidence import Passage
-from agent.trace import Claim
+from agent.trace import Claim, Quote
 
 _MARK: Final = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]")
 _PENDING: Final = re.compile(r"(\[[\d,\s]*|\s+)$")
@@ -22,27 +22,37 @@ class Citations:
 
     def __init__(self) -> None:
         self.cited: list[Passage] = []
-        self._shown: dict[int, Passage] = {}
+        self._shown: dict[int, tuple[Passage, ...]] = {}
+        """Number → the passages that it means now; several where each query numbers its own from 1."""
         self._all: list[Passage] = []
 
     def show(self, passages: Iterable[Passage], *, anew: bool) -> None:
         """Passages that the policy was shown; `anew` where their numbers start again each round."""
         passages = tuple(passages)
+        if not passages:
+            return  # who is shown nothing still cites what was shown before
         self._all += [passage for passage in passages if passage not in self._all]
-        shown = {passage.number: passage for passage in passages}
+        shown: dict[int, tuple[Passage, ...]] = {}
+        for passage in passages:
+            shown[passage.number] = (*shown.get(passage.number, ()), passage)
         self._shown = shown if anew else self._shown | shown
 
-    def place(self, number: int) -> int | None:
-        """The reader's number for the policy's one; None where no such passage was shown."""
-        passage = self._shown.get(number)
-        if passage is None:
-            return None
-        if passage not in self.cited:
-            self.cited.append(passage)
-        return self.cited.index(passage) + 1
+    def places(self, numbers: Iterable[int], quotes: Sequence[Quote] = ()) -> list[int]:
+        """The reader's numbers for the policy's ones; none for what was not shown.
 
-    def places(self, numbers: Iterable[int]) -> list[int]:
-        return list(dict.fromkeys(place for number in numbers if (place := self.place(number)) is not None))
+        Args:
+            numbers: as the policy cites.
+            quotes: of the claim that cites. Where a number means several passages, they tell which one.
+        """
+        meant = [passage for number in numbers for passage in self._meant(number, quotes)]
+        self.cited += [passage for passage in dict.fromkeys(meant) if passage not in self.cited]
+        return list(dict.fromkeys(self.cited.index(passage) + 1 for passage in meant))
+
+    def _meant(self, number: int, quotes: Sequence[Quote]) -> Sequence[Passage]:
+        """What a number means: what is quoted under it, else what is cited already, else all that it may mean."""
+        shown = self._shown.get(number, ())
+        quoted = [passage for passage in shown if any(_holds(passage, quote) for quote in quotes)]
+        return quoted or [passage for passage in shown if passage in self.cited] or shown
 
     def rewrite(self, text: str) -> str:
         """Text with the reader's marks instead of the policy's. What cites nothing that was shown stays as it is."""
@@ -109,6 +119,10 @@ class AnswerText:
         ready, self._held = self._held[:end], self._held[end:]
         self._told += ready
         return self._citations.rewrite(ready)
+
+
+def _holds(passage: Passage, quote: Quote) -> bool:
+    return passage.number == quote.number and passage.text[quote.start : quote.end] == quote.text
 
 
 def marks(places: Sequence[int]) -> str:

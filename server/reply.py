@@ -88,7 +88,7 @@ class Reply:
         self._claims = list(claims)
         self._citations.cited.clear()
         for claim in claims:
-            self._citations.places(claim.cites)
+            self._places(claim)
         doubted = [claim for claim in claims if doubt(claim)]
         if not doubted or self.content:
             return []
@@ -110,8 +110,11 @@ class Reply:
         return "\n\n" + self._sentence((behind or found)[-1])
 
     def _sentence(self, claim: Claim) -> str:
-        parts = (claim.text, marks(self._citations.places(claim.cites)), doubt(claim))
+        parts = (claim.text, marks(self._places(claim)), doubt(claim))
         return " ".join(part for part in parts if part)
+
+    def _places(self, claim: Claim) -> list[int]:
+        return self._citations.places(claim.cites, claim.quotes)
 
     @property
     def annotations(self) -> list[dict[str, Any]]:
@@ -138,14 +141,14 @@ class Reply:
         quotes = [
             {"cite": place, "start": quote.start, "end": quote.end, "text": quote.text}
             for quote in claim.quotes
-            if (place := self._citations.place(quote.number)) is not None
+            for place in self._citations.places((quote.number,), (quote,))[:1]
         ]
-        cites = self._citations.places(claim.cites)
+        cites = self._places(claim)
         return {"text": claim.text, "cites": cites, "derived": claim.derived, "check": claim.check, "quotes": quotes}
 
     def _citation_claims(self) -> list[dict[str, Any]]:
         """For each mark `[n]` of the answer the claims behind it, by their place, and those of them that were found."""
-        cites = [self._citations.places(claim.cites) for claim in self._claims]
+        cites = [self._places(claim) for claim in self._claims]
         found = [not doubt(claim) for claim in self._claims]
         return [
             {

@@ -10,7 +10,7 @@ from openai.types.chat import ChatCompletionChunk
 from agent.claims import derived_claims
 from agent.evidence import Passage
 from agent.protocols import protocol_named
-from agent.trace import Answered, Claim, Delta, Event, Evidenced, Gathered, Merged, Stopped, Thought, Trace
+from agent.trace import Answered, Claim, Delta, Event, Evidenced, Gathered, Merged, Quote, Stopped, Thought, Trace
 from server.citations import AnswerText, Citations
 from server.frames import Frames, completion
 from server.reply import Content, Reasoning, Reply
@@ -83,7 +83,7 @@ def test_however_the_answer_is_cut_the_same_comes_out(text: str, cuts: list[int]
 
 def test_the_answers_own_marks_get_the_readers_numbers() -> None:
     made = citations()
-    made.place(3)
+    made.places([3])
     assert made.rewrite("Both [1][3], but not [9] or [2024].") == "Both [2][1], but not [9] or [2024]."
     assert made.rewrite("[1, 3]") == "[2] [1]"
     assert [passage.number for passage in made.cited] == [3, 1]
@@ -94,9 +94,55 @@ def test_numbers_that_start_again_mean_the_last_rounds_passages() -> None:
     first, second = (PASSAGES[0].model_copy(update={"id": name}) for name in ("first", "second"))
     made.show([first, PASSAGES[1]], anew=True)
     made.show([second], anew=True)
-    assert (made.place(1), made.place(2)) == (1, None)
+    assert (made.places([1]), made.places([2])) == ([1], [])
     assert made.cited == [second]
     assert [result["id"] for result in made.search_results] == ["second", "first", "2"]
+
+
+def of_query(node: str, number: int, text: str) -> Passage:
+    return Passage(id=f"{node}{number}", source="web", title=node, text=text, number=number, node=node)
+
+
+def test_where_each_query_numbers_its_own_passages_a_claims_quote_tells_which_one_is_cited() -> None:
+    made = Citations()
+    shown = [of_query("A", 1, "Orr directed it."), of_query("A", 2, "x"), of_query("B", 1, "Orr is from Trieste.")]
+    made.show(shown, anew=True)
+    assert made.places([1], [Quote(number=1, start=12, end=19, text="Trieste")]) == [1]
+    assert made.cited == [shown[2]]
+    assert made.rewrite("Trieste [1]") == "Trieste [1]"  # what is cited already is meant again
+    assert made.places([2]) == [2]
+    assert made.places([1], [Quote(number=1, start=0, end=3, text="Orr")]) == [3, 1]  # both say so
+    assert made.cited == [shown[2], shown[1], shown[0]]
+
+
+def test_a_number_that_may_mean_several_passages_means_all_of_them() -> None:
+    made = Citations()
+    made.show([of_query("A", 1, "a"), of_query("B", 1, "b")], anew=True)
+    assert made.rewrite("Yes [1].") == "Yes [1] [2]."
+
+
+def test_a_round_that_finds_nothing_leaves_what_was_shown() -> None:
+    made = Citations()
+    made.show(PASSAGES, anew=True)
+    made.show([], anew=True)
+    assert made.places([2]) == [1]
+
+
+def test_a_protocol_that_numbers_by_query_is_answered_with_the_passages_that_are_meant() -> None:
+    reply = Reply(protocol_named("cairn").model_copy(update={"numbering": "query"}), style="with_evidence")
+    first, second = of_query("A", 1, "Orr directed it."), of_query("B", 1, "Orr is from Trieste.")
+    quote = Quote(number=1, start=0, end=20, text="Orr is from Trieste.")
+    claim = Claim(text="Orr is from Trieste.", cites=(1,), check="verbatim", quotes=(quote,))
+    for event in (
+        Gathered(round=1, passages=(first, second)),
+        Evidenced(text="", claims=(claim,)),
+        Answered(text="Trieste"),
+    ):
+        reply.feed(event)
+    assert reply.content == "Trieste\n\n- Orr is from Trieste. [1]"
+    told = reply.summary(new_trace())
+    assert told["evidence"][0]["quotes"] == [{"cite": 1, "start": 0, "end": 20, "text": "Orr is from Trieste."}]
+    assert [result["id"] for result in reply.sources()["search_results"]] == ["B1", "A1"]
 
 
 def test_a_merge_gives_a_claim_for_each_sentence_that_cites() -> None:
