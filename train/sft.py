@@ -27,8 +27,9 @@ from train.crew import Crew
 from train.held_out import Tally, held_out
 from train.initial import begin_from
 from train.recipe import SftRecipe
+from train.safety.manifest import hash_of, kept_manifest
 from train.tokenizer import EOS, PAD, token_id, train_tokenizer
-from train.trajectories import Example, pool_batches, tokenizer_texts
+from train.trajectories import Example, data_hashes, pool_batches, tokenizer_texts
 
 Tell = Callable[["Progress"], None]
 
@@ -87,7 +88,10 @@ def collate(examples: list[Example], device: torch.device) -> Batch:
 
 
 class SftRun:
-    """One run in one folder: `state.pt` to resume from, `hub/` with the model, `log.jsonl` with what happened."""
+    """One run in one folder: `state.pt` to resume from, `hub/` with the model, `log.jsonl` with what happened.
+
+    Its manifest says what it was made from.
+    """
 
     def __init__(self, recipe: SftRecipe, out: Path, crew: Crew | None = None) -> None:
         self.recipe = recipe
@@ -105,6 +109,8 @@ class SftRun:
             use_blocked(self.model)
         cast(torch.nn.Module, self.model).to(self.device)
         self._optimizers = _optimizers(self.model, recipe)
+        self._last: dict[str, float] = {}
+        """What was told last, for the manifest."""
 
     @property
     def done(self) -> bool:
@@ -159,6 +165,19 @@ class SftRun:
 
     def run(self, tell: Tell) -> bool:
         """Train until the recipe's tokens are seen. False if it was interrupted (the state is saved then)."""
+        if not self.crew.leads:
+            return self._run(tell)
+        recipe = self.recipe
+        data = data_hashes(recipe) | {"tokenizer": hash_of(self.out / "tokenizer.json")}
+        start = Path(recipe.start) if recipe.start else None
+        with kept_manifest(self.out, recipe=recipe, seeds={"data": recipe.seed}, data=data, start=start) as manifest:
+            done = self._run(tell)
+            manifest.figures = {name: float(value) for name, value in asdict(self.place).items()} | self._last
+            if not done:
+                manifest.interrupted()
+        return done
+
+    def _run(self, tell: Tell) -> bool:
         report = self.recipe.report
         with _interruptible() as interrupted:
             for batches in self._steps():
@@ -260,6 +279,8 @@ class SftRun:
         )
 
     def _log(self, progress: Progress) -> None:
+        told = {name: value for name, value in asdict(progress).items() if isinstance(value, float | int)}
+        self._last |= {name: float(value) for name, value in told.items()}
         with (self.out / "log.jsonl").open("a", encoding="utf-8") as log:
             log.write(json.dumps({k: v for k, v in asdict(progress).items() if v is not None}) + "\n")
 

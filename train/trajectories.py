@@ -1,5 +1,6 @@
 """Oracle trajectories as tokens, with a weight for each, in batches."""
 
+import hashlib
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -96,8 +97,19 @@ def data_world(data: Data, seed: int, *, questions: int, mix: dict[QuestionType,
     return make_world(seed, split=data.split, people=data.people, questions=questions, mix=mix)
 
 
+def data_hashes(recipe: SftRecipe) -> dict[str, str]:
+    """What a run is trained on, for its manifest: the first of its worlds stands for the generator and its seeds."""
+    seed = recipe.seed * 1_000_000
+    world = data_world(recipe.data, seed, questions=recipe.data.questions_per_world)
+    digest = hashlib.sha256()
+    for record in (*world.documents, *world.questions):
+        digest.update(record.model_dump_json().encode() + b"\n")
+    return {f"world {world.name}": digest.hexdigest()}
+
+
 def world_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, world_seed: int, progress: float) -> Iterator[Example]:
     """Every trajectory of one world, each question under one protocol drawn at random."""
+    recipe = recipe.model_copy(update={"weights": recipe.weights_at(progress)})
     data, stage = recipe.data, recipe.stage(progress)
     world = data_world(data, world_seed, questions=data.questions_per_world, mix=stage.mix)
     rng = random.Random(f"protocols {recipe.seed} {world_seed}")

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 from agent.errors import SetupError  # noqa: E402 - only where torch is
 from train.crew import Crew, with_crew  # noqa: E402
 from train.recipe import SftRecipe, read_recipe  # noqa: E402
+from train.safety.manifest import read_manifest  # noqa: E402
 from train.sft import Progress, SftRun  # noqa: E402
 
 pytestmark = pytest.mark.train
@@ -227,3 +228,27 @@ def test_ctrl_c_in_the_command_saves_and_says_how_to_go_on(tmp_path: Path) -> No
     assert process.returncode == 1
     assert "--resume goes on" in said
     assert (tmp_path / "run" / "state.pt").exists()
+
+
+def test_a_run_leaves_a_manifest_of_what_it_was_made_from(recipe: SftRecipe, unbroken: SftRun) -> None:
+    manifest = read_manifest(unbroken.out)
+    assert manifest.state == "done"
+    assert manifest.recipe == recipe.model_dump(mode="json")
+    assert manifest.seeds == {"data": recipe.seed}
+    assert {name.split()[0] for name in manifest.data} == {"world", "tokenizer"}
+    assert manifest.figures["tokens"] == unbroken.place.tokens
+    assert 0 < manifest.figures["policy_loss"] < 10
+
+
+def test_an_interrupted_run_has_a_sitting_for_each_of_its_processes(recipe: SftRecipe, tmp_path: Path) -> None:
+    def stop(progress: Progress) -> None:
+        if progress.step == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    first = SftRun(recipe, tmp_path)
+    assert not first.run(stop)
+    assert read_manifest(tmp_path).state == "interrupted"
+    second = SftRun(recipe, tmp_path)
+    second.resume()
+    assert second.run(lambda _: None)
+    assert [sitting.state for sitting in read_manifest(tmp_path).sittings] == ["interrupted", "done"]
