@@ -68,7 +68,11 @@ class PlanRejected(_Step):
 
 
 class Filled(_Step):
-    """The policy wrote a node's query anew with what its parents found; `segments` are those of the branch."""
+    """The policy wrote a node's query anew with what its parents found; `segments` are those of its branch.
+
+    The event that tells of it as it happens has none yet: a branch is written onto the trace when its round has ended.
+    Its name, `ROUND.NODE`, is known from the start.
+    """
 
     kind: Literal["filled"] = "filled"
     round: int
@@ -114,6 +118,8 @@ class SearchFailed(_Step):
 
 
 class Skipped(_Step):
+    """A node was not asked; `segments` are those of the fill that skipped it (see `Filled`), or of the plan."""
+
     kind: Literal["skipped"] = "skipped"
     round: int
     node: str

@@ -14,7 +14,7 @@ from agent.protocols import protocol_named
 from agent.rollout import Agent
 from agent.samples import context_of
 from agent.sources.base import Source
-from agent.trace import Branch, Filled, Gathered, PlanRejected, Searched, Skipped, Trace
+from agent.trace import Branch, Event, Filled, Gathered, PlanRejected, Searched, Skipped, Trace
 from agent.traces import timeless
 from tests import virtual_clock
 from tests.conftest import Broken, Echo, Hanging, answer
@@ -99,6 +99,22 @@ def test_the_branch_holds_the_parents_passages_the_opening_and_what_the_policy_w
     assert context_of(trace, "1.B") == [0, 1, 2, 3, 4]
     (filled,) = (step for step in trace.steps if isinstance(step, Filled))
     assert filled.segments == (2, 3, 4)
+
+
+@pytest.mark.parametrize("written", ["birthplace of Lina Orr</fill>", "skip</fill>"])
+def test_the_event_of_a_fill_has_no_places_yet_but_names_the_branch_that_gets_them(written: str):
+    async def stream() -> tuple[list[Event], Trace]:
+        agent = Agent(ScriptedPolicy(saying(PLAN, {"B": written})), CAIRN, SOURCES)
+        trace = agent.new_trace("Where was the director born?")
+        return [event async for event in agent.stream(trace)], trace
+
+    events, trace = asyncio.run(stream())
+    (told,) = (event for event in events if isinstance(event, Filled | Skipped))
+    (step,) = (step for step in trace.steps if isinstance(step, Filled | Skipped))
+    assert told.segments == ()
+    assert told.model_copy(update={"segments": step.segments}) == step
+    named = [at for at, segment in enumerate(trace.segments) if segment.branch == f"{told.round}.{told.node}"]
+    assert list(step.segments) == named == [2, 3, 4]
 
 
 def test_the_rollouts_own_context_holds_nothing_of_a_branch_but_the_query_in_its_line():
