@@ -79,6 +79,8 @@ class Stage(_Part):
     mix: dict[QuestionType, float]
     passages: int = 0
     """Most passages that a query is shown; 0: as many as the protocol says. Fewer make short contexts to begin with."""
+    environment: float | None = None
+    """Weight of the environment's tokens in this stage, where it is another one than in all."""
 
 
 class Report(_Part):
@@ -106,6 +108,11 @@ class SftRecipe(_Part):
     weights: Weights
     curriculum: tuple[Stage, ...]
     report: Report
+
+    def weights_at(self, progress: float) -> Weights:
+        """The weights at a share of all tokens."""
+        own = self.stage(progress).environment
+        return self.weights if own is None else self.weights.model_copy(update={"environment": own})
 
     def stage(self, progress: float) -> Stage:
         """The stage at a share of all tokens."""

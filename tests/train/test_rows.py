@@ -98,3 +98,18 @@ def test_a_pool_of_the_second_recipe_is_the_same_every_time_and_speaks_every_pro
 def small(recipe: SftRecipe) -> SftRecipe:
     data = recipe.data.model_copy(update={"questions_per_world": 60, "worlds_per_pool": 1, "people": 60})
     return recipe.model_copy(update={"data": data})
+
+
+def test_a_stage_can_weigh_the_environment_otherwise() -> None:
+    recipe = small(read_recipe(RECIPE))
+    first, *others = recipe.curriculum
+    later = others[-1].model_copy(update={"environment": 0.0})
+    staged = recipe.model_copy(update={"curriculum": (first, later)})
+
+    def weighed(progress: float) -> set[float]:
+        batches = pool_batches(staged, tokenizer(), pool=0, progress=progress)
+        rows = (zip(each.weights, each.policy, strict=True) for batch in batches for each in batch)
+        return {weight for row in rows for weight, policy in row if not policy}
+
+    assert 0.1 in weighed(0.0)
+    assert weighed(0.9) == {0.0}
