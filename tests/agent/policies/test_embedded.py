@@ -1,11 +1,13 @@
 """The embedded engine: what it samples, where it stops, and that many rollouts share it without meeting."""
 
 import asyncio
+from itertools import takewhile
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent.build import newest_checkpoint
 from agent.errors import ContextFull
 from agent.policies.base import Sampling
 from agent.policies.embedded import EmbeddedPolicy
@@ -230,5 +232,35 @@ def test_the_end_of_the_context_cuts_a_turn_and_refuses_the_next():
             assert chunks[-1].cut
             with pytest.raises(ContextFull, match="full"):
                 await turn(context)
+
+    run(scene())
+
+
+# In 8 bits
+
+
+def test_in_8_bits_company_changes_a_token_only_where_two_are_nearly_tied():
+    """How 8-bit products are rounded depends on who shares the batch, by less than 0.1 where it was looked at.
+
+    Where the two likeliest tokens are nearer than that, company decides, and the turns part. `tiny-v2` had such a tie
+    (0.013) in a question of this list, which no checkpoint was made for; in float32 the same turns were equal.
+    """
+    rounding = 0.25
+
+    async def scene():
+        policy = EmbeddedPolicy.load(newest_checkpoint(), workers=2)
+        try:
+            questions = [f"Who founded company {n}{' and again' * n}?" for n in range(8)]
+            alone = [await sampled(policy, question) for question in questions]
+            together = await asyncio.gather(*(sampled(policy, question) for question in questions))
+        finally:
+            await policy.aclose()
+        for one, other in zip(alone, together, strict=True):
+            assert one.logprobs is not None
+            assert other.logprobs is not None
+            pairs = zip(ids_of(one), ids_of(other), strict=False)
+            parted = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+            for mine, yours in zip(one.logprobs[: parted + 1], other.logprobs[: parted + 1], strict=True):
+                assert mine == pytest.approx(yours, abs=rounding)
 
     run(scene())
