@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from agent.evidence import Frozen, Passage
 from agent.protocols.chat import CHAT_TEMPLATES, ChatTemplate
 from agent.protocols.pieces import TextPiece, fill_in
-from agent.protocols.templates import Told, check_templates, passage_fields, query_fields
+from agent.protocols.templates import Told, calls_of, check_templates, passage_fields, query_fields
 
 Role = Literal[
     "thought", "search", "information", "merge", "reflect", "evidence", "answer", "fill", "parents", "restated"
@@ -146,6 +146,11 @@ class TextProtocol(Frozen):
     `{query_json}`, and `{written}`, which is the function call as the policy wrote it. Empty: all passages in a row."""
     each_joiner: str = "\n"
     """Between queries, where `each` is given."""
+    each_call: str = ""
+    """Around what the queries of one function call found, where a turn may hold several calls: `{passages}` and
+    `{written}`. Empty: calls have no wrapper of their own."""
+    call_joiner: str = "\n"
+    """Between calls, where `each_call` is given."""
     wrapper: str = "\n<information>\n{passages}\n</information>\n"
     """Exact white space around what the environment says."""
     nothing: str = "Nothing was found."
@@ -188,7 +193,9 @@ class TextProtocol(Frozen):
         if self.plan == "calls" and not self.tools:
             raise ValueError("plan = 'calls' needs the functions that there are; write a table [tools.NAME]")
         shown = {"passage": self.passage, "parent": self.parent, "dated": self.dated, "head": self.head}
-        check_templates(**shown, each=self.each, rejected=self.rejected)
+        check_templates(**shown, each=self.each, each_call=self.each_call, rejected=self.rejected)
+        if self.each_call and not self.each:
+            raise ValueError("each_call stands around what each query found; write each, for example '{passages}'")
         return self
 
     def opening(self, role: Role) -> str:
@@ -334,8 +341,15 @@ class TextProtocol(Frozen):
         """The same, from what each query found: in a row, or query by query."""
         if not self.each:
             return self.wrap([line for one in told for line in one.lines])
+        parts = [self._tell_call(call) for call in calls_of(told)] if self.each_call else [self._tell_each(told)]
+        return self.wrapper.replace("{passages}", self.call_joiner.join(parts) or self.nothing)
+
+    def _tell_call(self, told: Sequence[Told]) -> str:
+        return self.each_call.format(passages=self._tell_each(told), written=told[0].written)
+
+    def _tell_each(self, told: Sequence[Told]) -> str:
         parts = [one.fill(self.each, joiner=self.joiner, nothing=self.nothing) for one in told]
-        return self.wrapper.replace("{passages}", self.each_joiner.join(parts) or self.nothing)
+        return self.each_joiner.join(parts)
 
     def _fields(self, passage: Passage) -> dict[str, object]:
         return passage_fields(passage, dated=self.dated, head=self.head)

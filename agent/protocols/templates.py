@@ -2,6 +2,7 @@
 
 import json
 import string
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +25,20 @@ class Told:
         """The template around the passages of one query."""
         passages = joiner.join(self.lines) or nothing.replace("{query}", self.query)
         return each.format(passages=passages, count=len(self.lines), written=self.written, **query_fields(self.query))
+
+
+def calls_of(told: Sequence[Told]) -> list[list[Told]]:
+    """The queries of each function call, together.
+
+    Calls that are written alike are told apart by their first query, which comes again.
+    """
+    calls: list[list[Told]] = []
+    for one in told:
+        if calls and one.written == calls[-1][0].written and one.query != calls[-1][0].query:
+            calls[-1].append(one)
+        else:
+            calls.append([one])
+    return calls
 
 
 def passage_fields(passage: Passage, *, dated: str, head: str) -> dict[str, object]:
@@ -53,7 +68,9 @@ def as_json(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def check_templates(*, passage: str, parent: str, dated: str, head: str, each: str, rejected: str) -> None:
+def check_templates(
+    *, passage: str, parent: str, dated: str, head: str, each: str, each_call: str, rejected: str
+) -> None:
     """Whether every name in the templates means something.
 
     Raises:
@@ -66,6 +83,7 @@ def check_templates(*, passage: str, parent: str, dated: str, head: str, each: s
     _check("head", head, {"title"})
     _check("rejected", rejected, {"why", "why_json", "written"})
     _check("each", each, {"passages", "count", "written", *query_fields("")})
+    _check("each_call", each_call, {"passages", "written"})
 
 
 def _check(key: str, template: str, known: set[str]) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from agent.errors import SetupError
 from agent.evidence import Passage
-from agent.protocols import load_protocol, profile_names, protocol_named, protocol_names
+from agent.protocols import TextProtocol, load_protocol, profile_names, protocol_named, protocol_names
 from agent.protocols.templates import Told
 from tests.conftest import answer, make_agent
 
@@ -176,6 +176,26 @@ def test_a_protocol_may_answer_query_by_query():
         "1. [Dune {x}](https://x.org)\nDate published: 1965-08-01\n\nA {novel}.\n=======\n"
         "A Google search for 'b' found 0 results:\n\n## Web Results\nNothing was found.\n</tool_response>"
     )
+
+
+def test_each_function_call_of_a_turn_has_a_wrapper_of_its_own_whatever_it_asks():
+    protocol = protocol_named("recall")
+    one, two = (
+        '{"name": "search", "arguments": {"query": ["a", "b"]}}',
+        '{"name": "search", "arguments": {"query": "c"}}',
+    )
+    told = [Told("a", ("x",), written=one), Told("b", (), written=one), Told("c", ("z", "w"), written=two)]
+    assert protocol.tell(told) == (
+        f"<tool_response>{one}\nresult: \nx\n\nNothing was found.\n</tool_response>\n"
+        f"<tool_response>{two}\nresult: \nz\n\nw\n</tool_response>\n"
+    )
+    again = [Told("c", ("z",), written=two), Told("c", ("z",), written=two)]
+    assert protocol.tell(again).count("<tool_response>") == 2
+
+
+def test_a_wrapper_of_calls_needs_to_know_how_a_query_is_told():
+    with pytest.raises(ValueError, match="each_call stands around what each query found"):
+        TextProtocol.model_validate(protocol_named("recall").model_dump() | {"each": ""})
 
 
 def test_what_is_written_as_json_is_json():
