@@ -5,6 +5,7 @@ episode against the loop itself.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agent.evidence import Passage
@@ -14,6 +15,8 @@ from agent.shown import show, show_parents
 from agent.sources.base import Source
 from agent.world import Question, World
 from agent.world.world import ShelfSource
+from train.oracle import NotShown, Unreachable
+from train.oracle.poor import Poverty, Told, poor_teachers
 from train.oracle.teacher import Teacher
 from train.pieces import Piece
 
@@ -44,14 +47,25 @@ def episode(world: World, question: Question, protocol: TextProtocol, *, fill: b
         Unreachable: the protocol cannot answer it.
         NotShown: what its searches show is not enough to answer it rightly.
     """
-    return _Making(world, question, protocol, fill=fill).make()
+    return _Making(world, question, protocol, Teacher(question, protocol, world.document, fill=fill)).make()
+
+
+def poor_episode(told: Told, question: Question, protocol: TextProtocol, how: Poverty) -> Episode:
+    """What the loop makes of a question when the policy copies well and chooses badly.
+
+    Raises:
+        Unreachable: the question cannot be answered so under this protocol.
+    """
+    for teacher in poor_teachers(question, protocol, told, how):
+        with suppress(NotShown, Unreachable):
+            return _Making(told.world, question, protocol, teacher).make()
+    raise Unreachable(f"there is no trajectory with {how} for it")
 
 
 class _Making:
-    def __init__(self, world: World, question: Question, protocol: TextProtocol, *, fill: bool) -> None:
-        self._world, self._protocol = world, protocol
+    def __init__(self, world: World, question: Question, protocol: TextProtocol, teacher: Teacher) -> None:
+        self._world, self._protocol, self._teacher = world, protocol, teacher
         self._sources: Mapping[str, ShelfSource] = world.sources()
-        self._teacher = Teacher(question, protocol, world.document, fill=fill)
         self._pieces = [Piece("prompt", protocol.prompt_text(question.question, history=question.history))]
         self._forks: list[Fork] = []
         self._shown: list[Passage] = []

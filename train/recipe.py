@@ -11,6 +11,10 @@ from agent.world.names import Split
 from agent.world.records import QuestionType
 
 
+def _is_zero(value: float) -> bool:
+    return not value
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -45,6 +49,9 @@ class Data(_Part):
     """Of the chains that can be asked in one round with fills, in a protocol that has them."""
     tokenizer_worlds: int = 40
     """Worlds whose trajectories the tokenizer is made from."""
+    poor_share: float = Field(default=0.0, ge=0, le=1, exclude_if=_is_zero)
+    """Of trajectories that copy well and choose badly, where a question allows it: for a deliberately weak start of
+    reinforcement learning. A run without them stays as it was, to the letter of its recipe."""
 
 
 class Optimizer(_Part):

@@ -12,8 +12,9 @@ from agent.world import Question, World, make_world
 from agent.world.records import QuestionType
 from agent.world.v1 import make_world as make_first_world
 from agent.world.v1.questions import MIX
-from train.episodes import Episode, episode
+from train.episodes import Episode, episode, poor_episode
 from train.oracle import NotShown, Unreachable, can_fill
+from train.oracle.poor import Told, draw, poverties
 from train.pieces import Piece, trajectory
 from train.recipe import Data, SftRecipe, Weights
 from train.tokenizer import EOS, encode_all, token_id
@@ -115,12 +116,33 @@ def world_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, world_seed: int, 
     rng = random.Random(f"protocols {recipe.seed} {world_seed}")
     protocols = [_with_passages(protocol_named(name), stage.passages) for name in recipe.protocols]
     weights = [data.protocol_weights.get(name, 1.0) for name in recipe.protocols]
+    poor = _Poor(world, data.poor_share, seed=f"poor {recipe.seed} {world_seed}") if data.poor_share else None
     for question in world.questions:
         protocol = rng.choices(protocols, weights)[0] if data.protocol_weights else rng.choice(protocols)
         fill = bool(data.fill_share) and can_fill(question.plan, protocol) and rng.random() < data.fill_share
-        for example in question_rows(world, question, protocol, tokenizer, recipe, fill=fill):
+        badly = poor.episode(question, protocol) if poor else None
+        if badly:
+            rows = to_rows(badly, tokenizer, recipe.weights, kind=f"{protocol.name} {question.type}")
+        else:
+            rows = question_rows(world, question, protocol, tokenizer, recipe, fill=fill)
+        for example in rows:
             if len(example.ids) <= data.max_tokens:
                 yield example
+
+
+class _Poor:
+    """Draws poor trajectories for the questions of one world."""
+
+    def __init__(self, world: World, share: float, *, seed: str) -> None:
+        self._told, self._share, self._rng = Told(world), share, random.Random(seed)
+
+    def episode(self, question: Question, protocol: TextProtocol) -> Episode | None:
+        """A poor one, if it is drawn and can be made."""
+        how = draw(self._rng, self._share, poverties(question, protocol))
+        try:
+            return poor_episode(self._told, question, protocol, how) if how else None
+        except Unreachable:
+            return None
 
 
 def _with_passages(protocol: TextProtocol, most: int) -> TextProtocol:

@@ -1,0 +1,102 @@
+"""The poor trajectories are what the loop really makes of a policy that copies well and chooses badly."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from agent.protocols import protocol_named, protocol_names
+from agent.trace import Trace
+from agent.world import Question
+from tests.train.test_episodes import rollout, world
+from train.episodes import Episode, poor_episode
+from train.oracle import Unreachable
+from train.oracle.poor import Poverty, Told, draw, poverties
+from train.pieces import Piece
+
+
+@cache
+def told() -> Told:
+    return Told(world())
+
+
+def poor(name: str, *wanted: Poverty) -> Iterator[tuple[Question, Poverty, Episode]]:
+    protocol = protocol_named(name)
+    for question in world().questions:
+        for how in poverties(question, protocol):
+            if wanted and how not in wanted:
+                continue
+            try:
+                yield question, how, poor_episode(told(), question, protocol, how)
+            except Unreachable:
+                continue
+
+
+def queries(trace: Trace) -> list[str]:
+    return [f"{step.query} ({step.source})" for step in trace.steps if step.kind == "searched"]
+
+
+@pytest.mark.parametrize("name", protocol_names())
+def test_a_poor_episode_is_the_context_that_the_loop_makes_and_well_formed(name: str) -> None:
+    kinds = Counter[str]()
+    for question, how, made in poor(name):
+        trace = rollout(question, made, name)
+        assert [Piece(s.by, s.text) for s in trace.segments] == list(made.pieces)
+        assert trace.stopped is not None
+        assert trace.stopped.reason == "answered"
+        assert not [step for step in trace.steps if step.kind in ("plan_rejected", "search_failed")]
+        kinds[how] += 1
+    assert len(kinds) >= 3
+
+
+@pytest.mark.parametrize("name", protocol_names())
+def test_stopping_too_early_is_nearly_always_wrong(name: str) -> None:
+    said = [rollout(question, made, name).answer in question.answers for question, _, made in poor(name, "few_rounds")]
+    assert len(said) > 10
+    assert sum(said) < 0.4 * len(said)
+
+
+def test_the_wrong_source_finds_nothing_and_the_policy_says_so() -> None:
+    said = {rollout(question, made, "cairn").answer for question, _, made in poor("cairn", "wrong_source")}
+    assert said == {"I do not know"}
+
+
+def test_one_source_believes_what_is_outdated() -> None:
+    wrong = 0
+    for question, _, made in poor("cairn", "one_source"):
+        trace = rollout(question, made, "cairn")
+        assert all(query.endswith(("(web)", "(kg)", "(arxiv)", "(news)")) for query in queries(trace))
+        shown = " ".join(f"{passage.title} {passage.text}" for passage in trace.passages)
+        if trace.answer not in question.answers and trace.answer != "I do not know":
+            assert trace.answer is not None
+            assert trace.answer in shown or question.type in ("choice", "count")
+            wrong += 1
+    assert wrong
+
+
+def test_one_query_stands_where_three_are_asked() -> None:
+    for question, _, made in poor("multisearch", "one_query"):
+        trace = rollout(question, made, "multisearch")
+        asked = [len(step.plan.nodes) for step in trace.steps if step.kind == "planned"]
+        assert asked[0] == len(question.plan[0])
+
+
+def test_what_is_known_by_heart_is_searched_and_still_right() -> None:
+    found = [(rollout(question, made, "cairn"), question) for question, _, made in poor("cairn", "known")]
+    assert found
+    for trace, question in found:
+        assert queries(trace)
+        assert trace.answer in question.answers
+
+
+def test_poor_trajectories_are_drawn_in_their_share_and_rare_ones_stay_rare() -> None:
+    rng = random.Random(1)
+    drawn = Counter(draw(rng, 0.75, ["few_rounds", "one_source"]) for _ in range(4000))
+    assert drawn[None] / 4000 == pytest.approx(0.25, abs=0.03)
+    assert drawn["few_rounds"] / 4000 == pytest.approx(0.75 * 12 / 16, abs=0.03)
+    rare = Counter(draw(rng, 0.75, ["wrong_source"]) for _ in range(4000))
+    assert rare["wrong_source"] / 4000 == pytest.approx(0.75 / 4, abs=0.03)
+    assert draw(rng, 0.0, ["known"]) is None
+    assert draw(rng, 1.0, []) is None
