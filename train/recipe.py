@@ -11,8 +11,13 @@ from agent.world.names import Split
 from agent.world.records import QuestionType
 
 
+def _is_none(value: object) -> bool:
+    """A field that came later is written only where it says something, so that older runs can still be resumed."""
+    return value is None
+
+
 def _is_zero(value: float) -> bool:
-    return not value
+    return value == 0
 
 
 class _Part(BaseModel):
@@ -51,7 +56,7 @@ class Data(_Part):
     """Worlds whose trajectories the tokenizer is made from."""
     poor_share: float = Field(default=0.0, ge=0, le=1, exclude_if=_is_zero)
     """Of trajectories that copy well and choose badly, where a question allows it: for a deliberately weak start of
-    reinforcement learning. A run without them stays as it was, to the letter of its recipe."""
+    reinforcement learning."""
 
 
 class Optimizer(_Part):
@@ -86,7 +91,7 @@ class Stage(_Part):
     mix: dict[QuestionType, float]
     passages: int = 0
     """Most passages that a query is shown; 0: as many as the protocol says. Fewer make short contexts to begin with."""
-    environment: float | None = None
+    environment: float | None = Field(default=None, exclude_if=_is_none)
     """Weight of the environment's tokens in this stage, where it is another one than in all."""
 
 
