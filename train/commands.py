@@ -11,6 +11,7 @@ from agent.errors import SetupError
 from train import commands_checkpoint
 from train.fills import commands as fills_commands
 from train.reader import commands as reader_commands
+from train.rl import commands as rl_commands
 
 if TYPE_CHECKING:
     from train.crew import Crew
@@ -135,6 +136,7 @@ def card(
 def register(app: typer.Typer) -> None:
     """Add `train` and `checkpoint`."""
     reader_commands.register(train_app)
+    rl_commands.register(train_app)
     fills_commands.register()
     app.add_typer(train_app, name="train")
     commands_checkpoint.register(checkpoint_app)

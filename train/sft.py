@@ -8,10 +8,8 @@ A run that is stopped and resumed ends in the same weights as one that never sto
 import json
 import math
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,6 +24,7 @@ from train.attention import use_blocked
 from train.crew import Crew
 from train.held_out import Tally, held_out
 from train.initial import begin_from
+from train.interrupt import interruptible
 from train.recipe import SftRecipe
 from train.safety.manifest import hash_of, kept_manifest
 from train.tokenizer import EOS, PAD, token_id, train_tokenizer
@@ -179,7 +178,7 @@ class SftRun:
 
     def _run(self, tell: Tell) -> bool:
         report = self.recipe.report
-        with _interruptible() as interrupted:
+        with interruptible() as interrupted:
             for batches in self._steps():
                 began = time.perf_counter()
                 progress = self._step(batches)
@@ -338,21 +337,3 @@ def _rate(recipe: SftRecipe, place: Place) -> float:
     fallen = max(0.0, min(1.0, place.tokens / settings.tokens) - (1 - settings.decay)) / settings.decay
     left = 0.5 * (1 + math.cos(math.pi * fallen))
     return warm * (settings.final_lr + (1 - settings.final_lr) * left)
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C ends the run after its current step, so that the state is whole; a second one ends it at once."""
-    hit = False
-
-    def on_interrupt(*_: object) -> None:
-        nonlocal hit
-        if hit:
-            raise KeyboardInterrupt
-        hit = True
-
-    before = signal.signal(signal.SIGINT, on_interrupt)
-    try:
-        yield lambda: hit
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,372 @@
+"""The one file that imports TRL: its GRPOTrainer with our rollouts, advantages and rows, and states that are whole.
+
+What stays TRL's: loss and clips, KL and entropy, optimiser, schedule, processes (accelerate). What is ours: where rows
+come from, what each token weighs in the loss (so every average is a weighted sum over `num_items_in_batch`), the KL
+schedule, how states are saved, and what is told. TRL's interfaces that this leans on are experimental: it is pinned.
+"""
+
+import math
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from agent.errors import SetupError
+from agent.settings import default_environment
+
+default_environment({"TRL_EXPERIMENTAL_SILENCE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"})
+
+import torch  # noqa: E402
+from accelerate.utils import gather_object  # noqa: E402
+from datasets import Dataset  # noqa: E402
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainerCallback  # noqa: E402
+from transformers.trainer_callback import PrinterCallback  # noqa: E402
+from transformers.utils import logging as transformers_logging  # noqa: E402
+from trl.trainer.grpo_config import GRPOConfig  # noqa: E402
+from trl.trainer.grpo_trainer import GRPOTrainer  # noqa: E402
+
+from agent.policies.hub_form import open_hub_form  # noqa: E402
+from train.rl.batch import Row, tensors  # noqa: E402
+from train.rl.recipe import RlRecipe  # noqa: E402
+
+STATES: Final = "states"
+_PREFIX: Final = "checkpoint-"
+
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What one batch of rollouts teaches, in this process."""
+
+    pieces: Sequence[Sequence[Row]]
+    """`minibatches * pieces` of the recipe."""
+    whole: float
+    """What the loss of the whole batch is divided by: policy tokens or rollouts, over all processes."""
+    exact: bool
+    """Whether the engine's log-probabilities are those of the weights that are trained, up to rounding."""
+
+
+class School(Protocol):
+    """Who makes lessons and listens; see `train.rl.run`."""
+
+    def lesson(self, step: int, model: Any) -> Lesson:
+        """Play the rollouts of a step (from 0) with the model's weights."""
+        ...
+
+    def learned(self, step: int, figures: Figures) -> None:
+        """Hear what the trainer tells of a step, before its state is saved."""
+        ...
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run is to end after this step."""
+        ...
+
+
+@dataclass
+class _Ratio:
+    """Of the trainer's probabilities to the engine's, before the first update from a batch."""
+
+    tokens: int = 0
+    total: float = 0.0
+    lowest: float = math.inf
+    highest: float = 0.0
+    difference: float = 0.0
+    most: float = 0.0
+
+    def add(self, differences: torch.Tensor) -> None:
+        """Take differences of log-probabilities of policy tokens."""
+        if differences.numel():
+            ratios = differences.exp()
+            self.tokens += ratios.numel()
+            self.total += ratios.sum().item()
+            self.lowest = min(self.lowest, ratios.min().item())
+            self.highest = max(self.highest, ratios.max().item())
+            self.difference += differences.abs().sum().item()
+            self.most = max(self.most, differences.abs().max().item())
+
+    def figures(self) -> Figures:
+        if not self.tokens:
+            return {}
+        return {
+            "ratio_mean": self.total / self.tokens,
+            "ratio_lowest": self.lowest,
+            "ratio_highest": self.highest,
+            "logprob_difference_mean": self.difference / self.tokens,
+            "logprob_difference_most": self.most,
+        }
+
+
+class RlTrainer(GRPOTrainer):
+    """GRPOTrainer whose generation batch is a lesson."""
+
+    def __init__(self, recipe: RlRecipe, out: Path, school: School) -> None:
+        """Load the start and take the recipe.
+
+        Args:
+            recipe: of the run.
+            out: its folder.
+            school: makes the lessons.
+
+        Raises:
+            SetupError: the start cannot be loaded.
+        """
+        self._recipe = recipe
+        self._school = school
+        self._states = out / STATES
+        self._saving: Path | None = None
+        self._ratio = _Ratio()
+        self._told: list[Figures] = []
+        self._pieces = recipe.optimizer.pieces * recipe.optimizer.minibatches
+        transformers_logging.disable_progress_bar()  # the terminal belongs to the command
+        model, tokenizer = _start(recipe)
+        super().__init__(
+            model=model,
+            processing_class=tokenizer,
+            args=_arguments(recipe, out),
+            reward_funcs=[_scored_elsewhere],
+            rollout_func=_played_elsewhere,
+            train_dataset=Dataset.from_dict({"prompt": [""] * (recipe.steps * self._pieces * _processes())}),
+            callbacks=[_Steps(self)],
+        )
+        self.remove_callback(PrinterCallback)
+        self._pad = int(model.config.pad_token_id)
+
+    @property
+    def step(self) -> int:
+        """Batches of rollouts that are learned from, whole."""
+        return self.state.global_step // self._recipe.updates_per_step
+
+    @property
+    def at_a_batch(self) -> bool:
+        """Whether the next update begins with new rollouts: only then a state can be gone on from."""
+        return self.state.global_step % self._recipe.updates_per_step == 0
+
+    def go(self, resume: bool) -> None:
+        """Train to the end, or until the school is interrupted.
+
+        Raises:
+            SetupError: there is nothing to resume.
+        """
+        state = newest_state(self._states.parent) if resume else None
+        if resume and state is None:
+            raise SetupError(f"there is nothing to resume in {self._states.parent}: start without --resume")
+        self.train(resume_from_checkpoint=str(state) if state else None)
+
+    def _prepare_inputs(self, generation_batch: Any) -> Any:
+        """The next piece; a new lesson where the last one is learned."""
+        if self._step % (self._pieces * self.num_iterations) == 0 or self._buffered_inputs is None:
+            self.beta = self._recipe.learning.kl_weight(self.step / self._recipe.steps)
+            self._ratio = _Ratio()
+            model = self.accelerator.unwrap_model(self.model)
+            model.eval()
+            lesson = self._school.lesson(self.step, model)
+            model.train()
+            self._buffered_inputs = [self._piece(rows, lesson) for rows in lesson.pieces]
+        return self._buffered_inputs[self._step % self._pieces]
+
+    def _piece(self, rows: Sequence[Row], lesson: Lesson) -> dict[str, torch.Tensor]:
+        device = self.accelerator.device
+        inputs = tensors(rows, pad=self._pad, device=device)
+        inputs["num_items_in_batch"] = torch.tensor(float(lesson.whole), device=device)
+        engine = self._recipe.learning.old == "engine" or (self._recipe.learning.old is None and lesson.exact)
+        with torch.no_grad():
+            if engine and self._recipe.rollout.temperature == 1.0:
+                inputs["old_per_token_logps"] = inputs["sampling_per_token_logps"]
+            elif self._recipe.updates_per_step > 1:
+                inputs["old_per_token_logps"] = self._logprobs(self.model, inputs)
+            if self.beta != 0.0 and self.ref_model is not None:
+                inputs["ref_per_token_logps"] = self._logprobs(self.ref_model, inputs)
+        return inputs
+
+    def _logprobs(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Of the completion's tokens, at the recipe's temperature, [rows, completion]."""
+        ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], dim=1)
+        seen = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], dim=1)
+        kept = inputs["completion_ids"].size(1)
+        return self._get_per_token_logps_and_entropies(model, ids, seen, kept)[0]
+
+    def _get_per_token_logps_and_entropies(self, *said: Any, **also: Any) -> Any:
+        result = super()._get_per_token_logps_and_entropies(*said, **also)
+        self._newest = result[0]
+        return result
+
+    def _compute_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        loss = super()._compute_loss(model, inputs)
+        place = self._step % (self._pieces * self.num_iterations)
+        if place < self._recipe.optimizer.pieces and self._recipe.rollout.temperature == 1.0:
+            trained = inputs["tool_mask"] > 0
+            self._ratio.add((self._newest.detach() - inputs["sampling_per_token_logps"])[trained])
+        return loss
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Take the figures of an update; those of a whole step are told."""
+        own = {name: _mean(values) for name, values in self._metrics["train"].items()}
+        self._metrics["train"].clear()
+        if "loss" not in logs:
+            return
+        self._told.append(_plain({**own, **logs}))
+        if self.at_a_batch:
+            names = dict.fromkeys(name for told in self._told for name in told)
+            figures = {name: _mean([told[name] for told in self._told if name in told]) for name in names}
+            self._told = []
+            self._school.learned(self.step, {**figures, **self._ratio.figures(), "beta": float(self.beta)})
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        """Beside the other states, and only then under its name: what was saved before stays whole."""
+        saving = self._states / "saving"
+        leads = self.accelerator.is_main_process
+        try:
+            if leads:
+                shutil.rmtree(saving, ignore_errors=True)
+                saving.mkdir(parents=True)
+            self.accelerator.wait_for_everyone()
+            self._saving = saving
+            Trainer._save_checkpoint(self, model, trial)
+            self.accelerator.wait_for_everyone()
+            if leads:
+                _settle(saving / f"{_PREFIX}{self.state.global_step}", self._states, keep=self._recipe.report.keep)
+        except Exception as error:  # safetensors, torch and the system have errors of their own for a full disk
+            if leads:
+                shutil.rmtree(saving, ignore_errors=True)
+            raise SetupError(
+                f"the state of step {self.step} could not be saved in {self._states}: {error}; what was saved before "
+                "is whole: make room there, then go on with --resume"
+            ) from error
+        finally:
+            self._saving = None
+
+    def _get_output_dir(self, trial: Any) -> str:
+        return str(self._saving or self._states)
+
+    def _send_telemetry(self) -> None:
+        """Nothing is sent."""
+
+
+class _Steps(TrainerCallback):
+    """Decides when a state is saved, and when the run ends."""
+
+    def __init__(self, trainer: RlTrainer) -> None:
+        self._trainer = trainer
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        trainer, recipe = self._trainer, self._trainer._recipe
+        if not trainer.at_a_batch:
+            return
+        last = trainer.step >= recipe.steps
+        stop = trainer._school.interrupted
+        if last or stop or trainer.step % recipe.report.save_every_steps == 0:
+            control.should_save = True
+        control.should_training_stop = control.should_training_stop or stop
+
+
+def newest_state(out: Path) -> Path | None:
+    """The newest state of a run that can be gone on from."""
+    found = [path for path in (out / STATES).glob(f"{_PREFIX}*") if path.name.removeprefix(_PREFIX).isdigit()]
+    return max(found, key=_number, default=None)
+
+
+def updates_of(state: Path) -> int:
+    """Updates that were done when a state was saved."""
+    return _number(state)
+
+
+def everyone(mine: list[Any]) -> list[Any]:
+    """The lists of all processes, one behind the other, in the order of the processes."""
+    return list(gather_object(mine))
+
+
+def _number(path: Path) -> int:
+    return int(path.name.removeprefix(_PREFIX))
+
+
+def _settle(made: Path, states: Path, *, keep: int) -> None:
+    """Give a whole state its name, and remove the oldest ones."""
+    for path in sorted(made.rglob("*")):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+    there = states / made.name
+    shutil.rmtree(there, ignore_errors=True)
+    made.rename(there)
+    shutil.rmtree(made.parent, ignore_errors=True)
+    older = sorted((path for path in states.glob(f"{_PREFIX}*")), key=_number)
+    for path in older[:-keep]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _start(recipe: RlRecipe) -> tuple[Any, Any]:
+    """The model in float32, and its tokenizer."""
+    folder = open_hub_form(recipe.start).folder
+    try:
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
+    except Exception as error:  # readers of weights have errors of their own, with no base in common
+        raise SetupError(f"the start {recipe.start} cannot be loaded: {error}") from error
+    return model, tokenizer
+
+
+def _processes() -> int:
+    return int(torch.distributed.get_world_size()) if torch.distributed.is_initialized() else 1
+
+
+def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:
+    learning, optimizer, rollout = recipe.learning, recipe.optimizer, recipe.rollout
+    server: dict[str, Any] = {}
+    if rollout.engine == "vllm-server":
+        server = {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": rollout.server}
+        server["vllm_importance_sampling_correction"] = False
+    return GRPOConfig(
+        output_dir=str(out / STATES),
+        max_steps=recipe.steps * recipe.updates_per_step,
+        seed=recipe.seed,
+        learning_rate=optimizer.lr,
+        lr_scheduler_type=optimizer.schedule,
+        warmup_steps=optimizer.warmup_steps,
+        weight_decay=optimizer.weight_decay,
+        adam_beta1=optimizer.betas[0],
+        adam_beta2=optimizer.betas[1],
+        max_grad_norm=optimizer.clip,
+        optim="adamw_torch",
+        per_device_train_batch_size=rollout.group,
+        num_generations=rollout.group,
+        gradient_accumulation_steps=optimizer.pieces,
+        steps_per_generation=optimizer.pieces * optimizer.minibatches,
+        num_iterations=optimizer.passes,
+        temperature=rollout.temperature,
+        beta=max((weight for _, weight in learning.kl), default=0.0),
+        loss_type="dapo",  # a weighted sum over num_items_in_batch; the weights make every average of it
+        epsilon=learning.clip_low,
+        epsilon_high=learning.high,
+        bf16=optimizer.bf16,
+        use_cpu=not torch.cuda.is_available(),
+        activation_checkpointing=optimizer.gradient_checkpointing,
+        report_to="none",
+        save_strategy="no",
+        logging_steps=1,
+        disable_tqdm=True,
+        shuffle_dataset=False,
+        ignore_data_skip=True,
+        remove_unused_columns=False,
+        **server,
+    )
+
+
+def _scored_elsewhere(**_: Any) -> list[float | None]:
+    raise NotImplementedError("rewards are scored with the rollouts")
+
+
+def _played_elsewhere(*_: Any) -> dict[str, Any]:
+    raise NotImplementedError("lessons take the place of TRL's generation batches")
+
+
+def _mean(values: Sequence[float]) -> float:
+    there = [value for value in values if not math.isnan(value)]
+    return sum(there) / len(there) if there else math.nan
+
+
+def _plain(figures: dict[str, Any]) -> Figures:
+    return {name: float(value) for name, value in figures.items() if isinstance(value, int | float)}

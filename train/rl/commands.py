@@ -1,0 +1,83 @@
+"""`cairn train rl`. Torch and TRL are imported only by the command itself."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli.console import messages, output
+from agent.errors import SetupError
+
+if TYPE_CHECKING:
+    from train.rl.run import RlRun
+
+
+def rl(
+    recipe: Annotated[Path, typer.Option(help="What to train, as TOML: see train/recipes/ and docs/training.md.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the run.")],
+    start: Annotated[
+        str | None, typer.Option(help="A checkpoint in the hub's form to begin from, instead of the recipe's.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
+    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 leaves the choice to torch.")] = 0,
+) -> None:
+    """Train a policy with reinforcement learning: GRPO, GDPO or DAPO over rollouts of the agent itself.
+
+    Ctrl-C stops after the current step and saves; --resume goes on from the newest state, also after a kill.
+
+    Example: cairn train rl --recipe train/recipes/tiny_grpo.toml --start runs/weak/hub --out runs/grpo
+    """
+    from train.rl.recipe import read_rl_recipe
+
+    settings = read_rl_recipe(recipe, start=start)
+    import torch
+
+    from train.rl.run import RlRun
+
+    if threads:
+        torch.set_num_threads(threads)
+    run = RlRun(settings, out, threads=threads)
+    if not _watched(run, resume=resume):
+        raise SetupError(f"interrupted and saved: the same command with --resume goes on in {out}")
+    output().print(f"trained: {out / 'hub'}\nnext: cairn checkpoint export {out / 'hub'} --out {out / 'ct2'}")
+
+
+def _watched(run: "RlRun", *, resume: bool) -> bool:
+    """Run with a progress bar over steps."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("steps"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=messages()) as bar:
+        task = bar.add_task("rollouts", total=run.recipe.steps)
+        dev = ""
+
+        def tell(step: int, figures: Mapping[str, float]) -> None:
+            nonlocal dev
+            if "trainer/dev_em" in figures:
+                dev = f", dev EM {figures['trainer/dev_em']:.3f}"
+            said = (
+                f"reward {figures.get('reward/total', float('nan')):.3f}, searches {figures.get('search/mean', 0):.2f}"
+            )
+            bar.update(task, completed=step, description=f"{said}{dev}")
+
+        return run.go(tell, resume=resume)
+
+
+def register(app: typer.Typer) -> None:
+    """Add `rl` to the `train` group."""
+    app.command("rl")(rl)

@@ -1,0 +1,88 @@
+"""What a run leaves: the model in the hub's form, as a whole or not at all, with a card."""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from agent.policies.hub_form import open_hub_form
+from train.rl.adapter import RlTrainer
+from train.rl.recipe import RlRecipe
+from train.safety.monitors import LINES
+
+_COPIED: Final = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json")
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_CURVES: Final = ("reward/total", "trainer/dev_em", "search/mean", "length/mean", "trainer/entropy", "trainer/kl")
+
+
+def save_hub(trainer: RlTrainer, recipe: RlRecipe, out: Path) -> Path:
+    """Write `hub/` with model, tokenizer and card; what stood there is replaced at the end.
+
+    Args:
+        trainer: whose model it is.
+        recipe: of the run.
+        out: its folder.
+    """
+    made, there = out / "hub.new", out / "hub"
+    shutil.rmtree(made, ignore_errors=True)
+    model: Any = trainer.accelerator.unwrap_model(trainer.model)
+    dtype = torch.bfloat16 if recipe.optimizer.bf16 else torch.float32
+    weights = {name: tensor.detach().to("cpu", dtype) for name, tensor in model.state_dict().items()}
+    model.save_pretrained(made, state_dict=weights)
+    start = open_hub_form(recipe.start).folder
+    for name in _COPIED:
+        if (start / name).is_file():
+            shutil.copyfile(start / name, made / name)
+    (made / "README.md").write_text(card(recipe, figures_in(out)), encoding="utf-8")
+    shutil.rmtree(there, ignore_errors=True)
+    os.replace(made, there)
+    return there
+
+
+def figures_in(out: Path) -> list[dict[str, Any]]:
+    """The steps of a run, as its monitors wrote them."""
+    path = out / LINES
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def card(recipe: RlRecipe, steps: Sequence[Mapping[str, Any]]) -> str:
+    """README.md of the model: what it is, how it was made, how it learned."""
+    learning, rollout = recipe.learning, recipe.rollout
+    rewards = ", then ".join(f"`{stage.name}` until {stage.until:g}" for stage in recipe.reward)
+    rows = [row for name in _CURVES if (row := _curve(name, steps))]
+    return "\n".join(
+        [
+            f"# {recipe.name}",
+            "",
+            f"A search policy, trained with reinforcement learning from `{recipe.start}`. "
+            f"Protocols: {', '.join(recipe.protocols)}.",
+            "",
+            "## Recipe",
+            "",
+            f"{learning.name}, {recipe.steps} steps of {rollout.prompts} questions with {rollout.group} rollouts each, "
+            f"engine {rollout.engine}, temperature {rollout.temperature:g}; reward {rewards}; learning rate "
+            f"{recipe.optimizer.lr:g}; seed {recipe.seed}. The whole recipe, versions and hashes stand in the run's "
+            "manifest.json.",
+            "",
+            "## Curves",
+            "",
+            "| figure | course | first | last |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def _curve(name: str, steps: Sequence[Mapping[str, Any]]) -> str:
+    values = [float(step[name]) for step in steps if isinstance(step.get(name), float)]
+    if not values:
+        return ""
+    low, high = min(values), max(values)
+    picked = [values[at * len(values) // min(40, len(values))] for at in range(min(40, len(values)))]
+    bars = "".join(_BARS[int((value - low) / (high - low) * 7) if high > low else 0] for value in picked)
+    return f"| {name} | `{bars}` | {values[0]:.4g} | {values[-1]:.4g} |"

@@ -1,0 +1,171 @@
+"""Policies whose weights follow the trainer's: what a run plays its rollouts with. vLLM's are in `live_vllm`.
+
+Each is refreshed before a batch. The log-probabilities that it gives are those of the weights at that moment.
+"""
+
+import importlib
+import tempfile
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import torch
+
+from agent.errors import SetupError
+from agent.policies.base import Policy
+from agent.policies.batching import Engine
+from agent.policies.embedded import EmbeddedPolicy
+from agent.policies.hub_form import open_hub_form
+from agent.policies.torch_engine import TorchEngine
+from agent.policies.transformers import SMALL, TransformersPolicy
+from train.export import export_checkpoint
+from train.rl.recipe import RlRecipe
+
+ROWS: Final = 64
+"""Rollouts that the `transformers` engine grows at the same time at most."""
+
+
+class Live(Protocol):
+    """An engine that plays with the weights of a model that is trained."""
+
+    exact: bool
+    """Whether its log-probabilities are of float32, and so the trainer's up to rounding."""
+
+    def refresh(self, model: Any) -> Policy:
+        """The policy with the model's weights as they are now; the one of before must not be used any more."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything. It may be called twice."""
+        ...
+
+
+class EmbeddedLive:
+    """CTranslate2 in float32: each refresh writes the weights anew and opens them.
+
+    Vocabulary and tokenizer are converted once, with the whole checkpoint; a refresh converts a model that is in
+    memory already, which takes a small part of that.
+    """
+
+    exact = True
+
+    def __init__(self, hub: Path, *, workers: int) -> None:
+        """Convert a checkpoint.
+
+        Args:
+            hub: in the hub's form; the model that is trained has its shape.
+            workers: rollouts that are sampled at the same moment; one a core.
+
+        Raises:
+            CheckpointError: CTranslate2 cannot run it.
+        """
+        self._kept = tempfile.TemporaryDirectory(prefix="cairn-rl-")
+        self._folder = Path(self._kept.name)
+        self._workers = workers
+        self._converter = _converter(hub)
+        self._checkpoint = export_checkpoint(hub, self._folder, "float32")
+        self._engine: Engine | None = None
+
+    def refresh(self, model: Any) -> EmbeddedPolicy:
+        if self._engine is not None:
+            self._engine.close()
+        self._converter.model = _shell(model)
+        self._converter.convert(str(self._folder / "now"), quantization="float32", force=True)
+        self._converter.model = None
+        codec = self._checkpoint.codec
+        self._engine = Engine(
+            self._folder / "now",
+            tokens=codec.tokens,
+            eos=codec.eos,
+            workers=self._workers,
+            compute_type="float32",
+        )
+        return EmbeddedPolicy(self._checkpoint, self._engine)
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+        self._kept.cleanup()
+
+
+class TransformersLive:
+    """The trainer's own model: nothing is copied. On a CPU it is slower than `embedded`; it needs no conversion."""
+
+    def __init__(self, hub: str, *, threads: int = 0) -> None:
+        """Read the tokenizer.
+
+        Args:
+            hub: a checkpoint in the hub's form.
+            threads: of arithmetic on a CPU; 0: one for a small model, else what torch takes.
+
+        Raises:
+            CheckpointError: it cannot be used.
+        """
+        self.exact = False
+        self._form = open_hub_form(hub)
+        self._threads = threads
+        self._policy: TransformersPolicy | None = None
+
+    def refresh(self, model: Any) -> TransformersPolicy:
+        parameter = next(model.parameters())
+        self.exact = parameter.dtype == torch.float32
+        if self._policy is None:
+            small = parameter.device.type == "cpu" and model.num_parameters() < SMALL
+            threads = self._threads or (1 if small else 0)
+            engine = TorchEngine(model, device=str(parameter.device), threads=threads, rows=ROWS)
+            self._policy = TransformersPolicy(self._form, engine)
+        return self._policy
+
+    def close(self) -> None:
+        if self._policy is not None:
+            self._policy.engine.close()
+
+
+def live_of(recipe: RlRecipe, *, threads: int = 0) -> Live:
+    """The engine that a recipe names; `vllm-server` is the adapter's, because TRL hands the weights over.
+
+    Raises:
+        SetupError: it is not installed, or cannot run the checkpoint.
+    """
+    engine = recipe.rollout.engine
+    if engine == "transformers":
+        return TransformersLive(recipe.start)
+    if engine == "embedded":
+        return EmbeddedLive(open_hub_form(recipe.start).folder, workers=threads or torch.get_num_threads())
+    from train.rl import live_vllm
+
+    if engine == "vllm":
+        return live_vllm.VllmLive(recipe.start, arguments=recipe.rollout.vllm)
+    return live_vllm.ServerLive(recipe.start, url=recipe.rollout.server)
+
+
+def _converter(hub: Path) -> Any:
+    """CTranslate2's converter of a folder, which takes a model from memory in the place of the folder's weights."""
+    try:
+        converters: Any = importlib.import_module("ctranslate2.converters")
+    except ImportError as error:
+        raise SetupError(
+            "the engine 'embedded' needs transformers to convert: pip install 'cairn-search[train]'"
+        ) from error
+
+    class FromMemory(converters.TransformersConverter):
+        model: Any = None
+        tokenizer: Any = None
+
+        def load_model(self, model_class: Any, model_name_or_path: str, **kwargs: Any) -> Any:
+            return self.model
+
+        def load_tokenizer(self, tokenizer_class: Any, model_name_or_path: str, **kwargs: Any) -> Any:
+            if self.tokenizer is None:
+                self.tokenizer = super().load_tokenizer(tokenizer_class, model_name_or_path, **kwargs)
+            return self.tokenizer
+
+    return FromMemory(str(hub))
+
+
+def _shell(model: Any) -> Any:
+    """A model of the same shape around the same weights, on the CPU in float32: the converter takes it apart."""
+    weights = {name: tensor.detach().to("cpu", torch.float32) for name, tensor in model.state_dict().items()}
+    with torch.device("meta"):
+        shell = type(model)(model.config)
+    shell.load_state_dict(weights, assign=True)
+    return shell

@@ -1,0 +1,82 @@
+"""vLLM with live weights: in this process, or a server that takes weights. The rollouts are our own, through ids.
+
+In this process the weights are handed over by `reload_weights`; a server gets them from TRL over NCCL (CUDA only).
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from agent.errors import SetupError
+from agent.policies.base import Policy
+from agent.policies.hub_form import open_hub_form
+from agent.policies.openai_completions import CompletionsPolicy
+from agent.policies.openai_endpoint import Endpoint
+from agent.policies.vllm import VllmPolicy
+
+_HANDOVER_SECONDS: Final = 600
+
+
+class VllmLive:
+    """vLLM beside the trainer. It knows the weights by the names that the checkpoint has them under."""
+
+    def __init__(self, start: str, *, arguments: dict[str, Any]) -> None:
+        """Start vLLM: some ten seconds, or minutes for a large model.
+
+        Args:
+            start: a checkpoint in the hub's form.
+            arguments: of vLLM's AsyncEngineArgs.
+
+        Raises:
+            SetupError: vLLM is not installed, or cannot run the model so.
+        """
+        self._policy = VllmPolicy.load(start, **arguments)
+        self.exact = arguments.get("dtype") == "float32"
+
+    def refresh(self, model: Any) -> VllmPolicy:
+        weights = [(name, tensor.detach().cpu()) for name, tensor in _named(model)]
+
+        async def hand_over(llm: Any) -> None:
+            await llm.collective_rpc("reload_weights", kwargs={"weights_iterator": weights})
+            await llm.reset_prefix_cache()
+
+        self._policy.engine.inside(hand_over).result(timeout=_HANDOVER_SECONDS)
+        return self._policy
+
+    def close(self) -> None:
+        self._policy.engine.close()
+
+
+class ServerLive:
+    """A vLLM server. `hand_over` is set by the adapter: TRL's trainer knows how to gather and send the weights."""
+
+    exact = False
+
+    def __init__(self, start: str, *, url: str) -> None:
+        """Take note of a server; nothing is sent yet.
+
+        Args:
+            start: a checkpoint in the hub's form, for its tokenizer.
+            url: of the server, without /v1.
+
+        Raises:
+            CheckpointError: the tokenizer cannot be used.
+        """
+        form = open_hub_form(start)
+        endpoint = Endpoint(base_url=f"{url.rstrip('/')}/v1", model=str(Path(start)), api_key="")
+        self._policy = CompletionsPolicy(endpoint, form.codec, context_tokens=form.context_tokens)
+        self.hand_over: Callable[[], None] | None = None
+
+    def refresh(self, model: Any) -> Policy:
+        if self.hand_over is None:
+            raise SetupError("a vLLM server gets its weights from the trainer, and there is none yet")
+        self.hand_over()
+        return self._policy
+
+    def close(self) -> None:
+        """The server is somebody else's."""
+
+
+def _named(model: Any) -> list[tuple[str, Any]]:
+    """Every weight by its name in the checkpoint; one that two layers share only once."""
+    return list(model.named_parameters())

@@ -1,0 +1,335 @@
+"""The recipe of an RL run: everything that decides how it ends, read once from a TOML file. Nothing runs here."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from agent.errors import SetupError
+from agent.rollout import Budgets
+from agent.world.names import Split
+from agent.world.records import QuestionType
+from train.rewards.base import RewardSettings
+from train.rewards.registry import settings_of
+from train.safety.settings import Safety
+
+Algorithm = Literal["grpo", "gdpo", "dapo"]
+EngineName = Literal["embedded", "transformers", "vllm", "vllm-server"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Stage(_Part):
+    """A part of the curriculum: which types of questions of the little world, until which share of the steps."""
+
+    until: float = Field(gt=0, le=1)
+    mix: dict[QuestionType, float]
+    """Type of question → how often."""
+
+
+class Data(_Part):
+    """Where questions come from: little worlds, one after the other, or a question list with sources of its own."""
+
+    generator: Literal[1, 2] = 2
+    """Of the little worlds."""
+    split: Split = "train"
+    """Of the worlds' names; the evaluation's are never seen in training."""
+    people: int = Field(default=60, ge=6)
+    """Of a world; everything else follows."""
+    questions_per_world: int = Field(default=32, ge=1)
+    protocol_weights: dict[str, float] = Field(default_factory=dict)
+    """How often a protocol is drawn, where not as often as every other one (1)."""
+    questions: Path | None = None
+    """A question list (JSON lines, or a published set) instead of worlds."""
+    dataset: str | None = None
+    """The published form of `questions`; left out, it is recognised."""
+    order: Literal["shuffled", "listed"] = "shuffled"
+    """Of a question list: anew in every epoch, or as it stands (for a list from easy to hard)."""
+    limit: int = Field(default=0, ge=0)
+    """The first questions of the list only; 0: all."""
+    search: dict[str, Any] = Field(default_factory=dict)
+    """Settings of the agent (docs/settings.md) for the sources of a question list: `corpus`, `sources`, `world`, …"""
+
+    @model_validator(mode="after")
+    def _sources_belong_to_a_list(self) -> Self:
+        if self.search and self.questions is None:
+            raise ValueError("`search` is for a question list; a little world has its own sources: name `questions`")
+        return self
+
+
+class Rollout(_Part):
+    """How a batch of rollouts is made."""
+
+    engine: EngineName = "embedded"
+    """`embedded`: CTranslate2 in float32 on the CPU, made anew from the weights before every batch. `transformers`:
+    the trainer's own model. `vllm`: in this process, the weights are handed over. `vllm-server`: a vLLM server that
+    takes weights (CUDA)."""
+    prompts: int = Field(ge=1)
+    """Questions of a batch, over all processes."""
+    group: int = Field(ge=2)
+    """Rollouts of each question."""
+    temperature: float = Field(default=1.0, gt=0, le=2)
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    rounds: int | None = Field(default=None, ge=0)
+    """Of searches; left out, as many as the protocol has."""
+    searches: int = Field(default=32, ge=0)
+    passages: int = Field(default=96, ge=0)
+    policy_tokens: int = Field(default=1024, ge=16)
+    """That the policy may sample, its answer included."""
+    answer_tokens: int = Field(default=128, ge=8)
+    """Of those, held back for the answer."""
+    context_tokens: int | None = Field(default=None, ge=64)
+    """Of the whole context; left out, what the model takes."""
+    seconds: float = Field(default=600.0, gt=0)
+    """Of one rollout. Whoever runs into it is masked: it depends on the machine."""
+    search_seconds: float = Field(default=10.0, gt=0)
+    """Of one search."""
+    concurrency: int = Field(default=64, ge=1)
+    """Rollouts at the same time in one process."""
+    server: str = ""
+    """URL of the vLLM server, for `vllm-server`."""
+    vllm: dict[str, Any] = Field(default_factory=dict)
+    """Arguments of vLLM's engine, for `vllm`: `gpu_memory_utilization`, `tensor_parallel_size`, …"""
+
+    @model_validator(mode="after")
+    def _server_is_named(self) -> Self:
+        if (self.engine == "vllm-server") != bool(self.server):
+            raise ValueError("`server` (a URL) belongs to the engine 'vllm-server', and that needs it")
+        return self
+
+    @property
+    def budgets(self) -> Budgets:
+        """What one rollout may use."""
+        return Budgets(
+            rounds=self.rounds,
+            searches=self.searches,
+            passages=self.passages,
+            policy_tokens=self.policy_tokens,
+            context_tokens=self.context_tokens,
+            seconds=self.seconds,
+            search_seconds=self.search_seconds,
+            answer_tokens=self.answer_tokens,
+        )
+
+
+class RewardStage(_Part):
+    """A reward, until which share of the steps."""
+
+    until: float = Field(default=1.0, gt=0, le=1)
+    name: str
+    """See docs/rewards.md."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Of the reward; `variant = "printed"` is the paper's."""
+    weights: dict[str, float] = Field(default_factory=dict)
+    """Part → its weight, where it is not 1: in the sum (grpo, dapo), or in the sum of normalised parts (gdpo)."""
+
+    @model_validator(mode="after")
+    def _is_a_reward(self) -> Self:
+        try:
+            self.made  # noqa: B018 - it refuses what cannot be
+        except SetupError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    @property
+    def made(self) -> RewardSettings:
+        """The settings, checked."""
+        return settings_of(self.name, self.settings)
+
+
+class Judge(_Part):
+    """An OpenAI-compatible endpoint that judges answers, or reads evidence; its key comes from the environment."""
+
+    base_url: str
+    model: str
+    graded: bool = False
+    """Asked how right an answer is, not whether."""
+
+
+class Overlong(_Part):
+    """What is done about rollouts that are too long, counted in tokens of the policy alone."""
+
+    longest: int = Field(ge=1)
+    """Tokens from which the penalty is whole."""
+    buffer: int = Field(default=0, ge=0)
+    """Tokens before that over which it grows from 0."""
+    penalty: float = Field(default=1.0, ge=0)
+    """Taken off the reward at `longest` (for gdpo: a part of its own)."""
+    mask: bool = False
+    """Leave out rollouts that their budget of policy tokens or of context ended, instead of punishing them."""
+
+    @model_validator(mode="after")
+    def _buffer_fits(self) -> Self:
+        if self.buffer > self.longest:
+            raise ValueError(f"a buffer of {self.buffer} tokens does not fit into {self.longest}")
+        return self
+
+
+class Learning(_Part):
+    """What becomes of the rewards. What is left out is the algorithm's own."""
+
+    name: Algorithm
+    divide_by_std: bool = True
+    """grpo and dapo: whether an advantage is divided by its group's deviation."""
+    clip_low: float = Field(default=0.2, gt=0, lt=1)
+    clip_high: float | None = Field(default=None, gt=0)
+    """Left out: 0.28 for dapo, else as `clip_low`."""
+    loss: Literal["token", "sequence"] | None = None
+    """Mean over all policy tokens, or over rollouts of the mean over theirs; left out: token for dapo, else sequence.
+    The tokens of a rollout's branches are its own."""
+    resample: int | None = Field(default=None, ge=0)
+    """Dynamic sampling: how often at most further questions are asked in the place of groups whose rewards are all
+    equal. Left out: 3 for dapo, else 0."""
+    overlong: Overlong | None = None
+    kl: tuple[tuple[float, float], ...] = ()
+    """The weight of the KL term against the start, as (share of the steps, weight); linear between them. Empty: none.
+    """
+    old: Literal["engine", "trainer"] | None = None
+    """Whose log-probabilities of the sampled tokens the ratio is taken to. Left out: the engine's where it computes in
+    float32 at temperature 1, else the trainer's."""
+
+    @model_validator(mode="after")
+    def _kl_goes_forward(self) -> Self:
+        shares = [share for share, _ in self.kl]
+        if shares != sorted(shares) or any(not 0 <= share <= 1 for share in shares):
+            raise ValueError("`kl` is a list of (share of the steps from 0 to 1, weight), in their order")
+        if any(weight < 0 for _, weight in self.kl):
+            raise ValueError("a weight of the KL term is below 0")
+        return self
+
+    @property
+    def high(self) -> float:
+        """The upper clip."""
+        own = 0.28 if self.name == "dapo" else self.clip_low
+        return own if self.clip_high is None else self.clip_high
+
+    @property
+    def level(self) -> Literal["token", "sequence"]:
+        return self.loss or ("token" if self.name == "dapo" else "sequence")
+
+    @property
+    def attempts(self) -> int:
+        """Further attempts of dynamic sampling."""
+        return (3 if self.name == "dapo" else 0) if self.resample is None else self.resample
+
+    def kl_weight(self, progress: float) -> float:
+        """The weight of the KL term at a share of the steps."""
+        if not self.kl:
+            return 0.0
+        before = [point for point in self.kl if point[0] <= progress] or [self.kl[0]]
+        after = [point for point in self.kl if point[0] > progress] or [before[-1]]
+        (start, first), (end, last) = before[-1], after[0]
+        share = (progress - start) / (end - start) if end > start else 0.0
+        return first + (last - first) * max(0.0, share)
+
+
+class Optimizer(_Part):
+    """AdamW, and how a batch of rollouts becomes updates."""
+
+    lr: float = Field(gt=0)
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """Of the rate after the warm-up."""
+    warmup_steps: int = Field(default=0, ge=0)
+    """Updates."""
+    weight_decay: float = Field(default=0.0, ge=0)
+    betas: tuple[float, float] = (0.9, 0.99)
+    clip: float = Field(default=1.0, gt=0)
+    """Of the gradient's norm."""
+    minibatches: int = Field(default=1, ge=1)
+    """Updates from one batch of rollouts, each from its share of the groups."""
+    passes: int = Field(default=1, ge=1)
+    """Over one batch."""
+    pieces: int = Field(default=4, ge=1)
+    """In which the rows of an update are computed, alike in length; more need less memory."""
+    bf16: bool = False
+    """Compute in bfloat16; then the log-probabilities of rollouts agree less well."""
+    gradient_checkpointing: bool = False
+
+
+class Report(_Part):
+    save_every_steps: int = Field(default=20, ge=1)
+    keep: int = Field(default=2, ge=1)
+    """States to resume from that are kept; the newest ones."""
+    evaluate_every_steps: int = Field(default=0, ge=0)
+    """0: never during the run."""
+    dev_questions: int = Field(default=64, ge=1)
+    """Of dev worlds, asked greedily."""
+    traces: int = Field(default=4, ge=0)
+    """Rollouts of every batch that are kept in traces.jsonl."""
+
+
+class RlRecipe(_Part):
+    """Reinforcement learning from a checkpoint in the hub's form."""
+
+    kind: Literal["rl"]
+    name: str
+    start: str
+    """A checkpoint in the hub's form: a folder, or a name on the hub. `--start` puts another in its place."""
+    protocols: tuple[str, ...] = Field(min_length=1)
+    """Built-in protocols, profiles, or protocol files."""
+    seed: int
+    steps: int = Field(ge=1)
+    """Batches of rollouts."""
+    data: Data = Data()
+    curriculum: tuple[Stage, ...] = ()
+    """Of the little worlds; without it, their own mix."""
+    rollout: Rollout
+    reward: tuple[RewardStage, ...] = Field(min_length=1)
+    judge: Judge | None = None
+    reader: Judge | None = None
+    local_reader: Path | None = None
+    """Folder of a reader that `cairn train reader` made, in the place of `reader`."""
+    learning: Learning
+    optimizer: Optimizer
+    report: Report = Report()
+    safety: Safety = Safety()
+
+    @model_validator(mode="after")
+    def _stages_go_forward(self) -> Self:
+        for what, stages in (("curriculum", self.curriculum), ("reward", self.reward)):
+            ends = [stage.until for stage in stages]
+            if ends != sorted(ends):
+                raise ValueError(f"the stages of `{what}` must stand in the order of their `until`")
+        if self.learning.old == "engine" and self.rollout.temperature != 1:
+            raise ValueError('`old = "engine"` needs temperature 1: engines tell log-probabilities before temperature')
+        if self.curriculum and self.data.questions is not None:
+            raise ValueError("a curriculum is of the little worlds; a question list has its own order")
+        return self
+
+    @property
+    def updates_per_step(self) -> int:
+        return self.optimizer.minibatches * self.optimizer.passes
+
+    def stage(self, progress: float) -> Stage | None:
+        """The curriculum's stage at a share of the steps; None without a curriculum."""
+        return next(
+            (s for s in self.curriculum if progress < s.until), self.curriculum[-1] if self.curriculum else None
+        )
+
+    def reward_stage(self, progress: float) -> int:
+        """The place of the reward that holds at a share of the steps."""
+        return next((at for at, s in enumerate(self.reward) if progress < s.until), len(self.reward) - 1)
+
+
+def read_rl_recipe(path: Path, *, start: str | None = None) -> RlRecipe:
+    """Read a recipe.
+
+    Args:
+        path: of the TOML file.
+        start: a checkpoint in the place of the recipe's own.
+
+    Raises:
+        SetupError: the file is missing, no TOML, or has a wrong or unknown key; the sentence names each.
+    """
+    try:
+        said: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        return RlRecipe.model_validate({**said, **({"start": start} if start else {})})
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise SetupError(f"the recipe {path} cannot be read: {error}") from error
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
+        raise SetupError(f"the recipe {path} cannot be used: {wrong}") from error

@@ -1,0 +1,107 @@
+"""A batch of questions as rollouts with their rewards. All of them run at once in one event loop.
+
+Where one waits for a search, the engine works on others. Whatever breaks outside of the policy masks its own rollout.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agent.errors import SetupError
+from agent.policies.base import Policy, Sampling
+from agent.rollout import Agent, Budgets
+from agent.samples import Sample, to_samples
+from agent.trace import Trace
+from train.rewards.base import Reward, Rewarded
+from train.rl.tasks import Ask
+
+
+@dataclass(frozen=True)
+class Played:
+    """One rollout of a batch."""
+
+    ask: Ask
+    group: int
+    """Of the rollouts of one question; a number that no other group of the step has."""
+    trace: Trace
+    samples: tuple[Sample, ...]
+    """Its own context first, then its branches; none where it is masked."""
+    rewarded: Rewarded | None
+    """None: masked."""
+
+    @property
+    def policy_tokens(self) -> int:
+        """Tokens that are trained, in all its rows."""
+        return sum(sum(sample.mask) for sample in self.samples)
+
+
+@dataclass(frozen=True)
+class Table:
+    """At what rollouts are played: the engine and its limits."""
+
+    policy: Policy
+    budgets: Budgets
+    sampling: Sampling
+    concurrency: int
+
+    async def play(
+        self,
+        asks: Sequence[Ask],
+        *,
+        group: int,
+        reward: Reward[Any],
+        progress: float = 0.0,
+        seeds: Sequence[int],
+        first: int = 0,
+    ) -> list[Played]:
+        """Play each question `group` times.
+
+        Args:
+            asks: what is asked.
+            group: rollouts of each.
+            reward: scores each rollout when it ends.
+            progress: share of the training that is done, for rewards with stages.
+            seeds: one for each rollout; those of a group stand together.
+            first: number of the first group.
+
+        Raises:
+            SetupError: the engine gives no ids or no log-probabilities.
+        """
+        free = asyncio.Semaphore(self.concurrency)
+
+        async def one(place: int, seed: int) -> Played:
+            number = place // group
+            async with free:
+                return await self._play(asks[number], first + number, seed, reward, progress)
+
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(one(place, seed)) for place, seed in enumerate(seeds)]
+        return [task.result() for task in running]
+
+    async def _play(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> Played:
+        agent = Agent(
+            policy=self.policy,
+            protocol=ask.protocol,
+            sources=ask.sources,
+            budgets=self.budgets,
+            sampling=self.sampling,
+        )
+        trace = agent.new_trace(ask.question.question, history=ask.question.history, seed=seed)
+        await agent.run(trace)
+        rewarded = await reward.score(trace, ask.task, progress=progress)
+        if rewarded is None:
+            return Played(ask, group, trace, (), None)
+        try:
+            return Played(ask, group, trace, tuple(to_samples(trace)), rewarded)
+        except ValueError as error:
+            raise SetupError(f"{self.policy.name} cannot be trained: {error}") from error
+
+
+def seeds_of(seed: int, *, step: int, attempt: int, asks: int, group: int, rank: int = 0) -> list[int]:
+    """A seed for each rollout of a batch, the same whenever the batch is made."""
+    return [
+        int.from_bytes(hashlib.sha256(f"{seed} {step} {attempt} {rank} {place}".encode()).digest()[:6], "big")
+        for place in range(asks * group)
+    ]

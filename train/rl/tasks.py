@@ -1,0 +1,186 @@
+"""Which questions a batch asks: a pure function of recipe, step and attempt, so that a resumed run asks the same."""
+
+import random
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol, cast
+
+from agent.build import build_protocol
+from agent.errors import SetupError
+from agent.protocols import TextProtocol
+from agent.settings import CairnSettings
+from agent.sources.base import Source
+from agent.sources.questions import Question
+from agent.world import World, make_world
+from agent.world.names import Split
+from agent.world.v1 import make_world as make_first_world
+from agent.world.v1.questions import MIX
+from train.evaluation.questions import world_questions
+from train.rewards.task import Task
+from train.rl.recipe import RlRecipe
+
+_KEPT: Final = 4
+"""Worlds that are held in memory."""
+_EXTRA: Final = 500_000
+"""Worlds from this one on are for the further questions of dynamic sampling."""
+_DEV_QUESTIONS: Final = 16
+"""Of each dev world."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One question, how it is asked, and where."""
+
+    question: Question
+    task: Task
+    protocol: TextProtocol
+    sources: Mapping[str, Source]
+    world: World | None = None
+    """Whose sources these are; None for those of a question list."""
+
+
+class Tasks(Protocol):
+    """Where questions come from."""
+
+    def draw(self, step: int, attempt: int, number: int) -> list[Ask]:
+        """The first `number` questions of an attempt of a step.
+
+        Args:
+            step: from 0.
+            attempt: 0, or the number of a further one of dynamic sampling.
+            number: at most the recipe's `prompts`.
+        """
+        ...
+
+    def held_out(self) -> list[Ask]:
+        """Questions of dev worlds, always the same ones."""
+        ...
+
+
+def tasks_of(recipe: RlRecipe, *, sources: Mapping[str, Source] | None = None) -> Tasks:
+    """The recipe's questions.
+
+    Args:
+        recipe: the run's.
+        sources: for a question list.
+
+    Raises:
+        SetupError: a protocol, a list or sources that cannot be used.
+    """
+    if recipe.data.questions is not None:
+        return ListTasks(recipe, sources=sources)
+    return WorldTasks(recipe)
+
+
+class WorldTasks:
+    """Questions of little worlds, `questions_per_world` from each."""
+
+    def __init__(self, recipe: RlRecipe) -> None:
+        self._recipe = recipe
+        self._protocols = protocols_of(recipe)
+        self._worlds: OrderedDict[tuple[int, Split, int], tuple[World, list[Ask]]] = OrderedDict()
+
+    def draw(self, step: int, attempt: int, number: int) -> list[Ask]:
+        prompts, attempts = self._recipe.rollout.prompts, max(1, self._recipe.learning.attempts)
+        first = step * prompts if attempt == 0 else (step * attempts + attempt - 1) * prompts
+        stage = self._recipe.stage(step / self._recipe.steps)
+        return [
+            self._ask(place, extra=attempt > 0, stage=self._recipe.curriculum.index(stage) if stage else -1)
+            for place in range(first, first + number)
+        ]
+
+    def held_out(self) -> list[Ask]:
+        wanted = self._recipe.report.dev_questions
+        worlds = range(-(-wanted // _DEV_QUESTIONS))
+        asks = [ask for world in worlds for ask in self._of_world(world, "dev", -1, questions=_DEV_QUESTIONS)]
+        return asks[:wanted]
+
+    def _ask(self, place: int, *, extra: bool, stage: int) -> Ask:
+        size = self._recipe.data.questions_per_world
+        world = self._recipe.seed * 1_000_000 + place // size + (_EXTRA if extra else 0)
+        return self._of_world(world, self._recipe.data.split, stage, questions=size)[place % size]
+
+    def _of_world(self, seed: int, split: Split, stage: int, *, questions: int) -> list[Ask]:
+        """The questions of a world, each under one protocol, in an order of chance."""
+        key = (seed, split, stage)
+        if key not in self._worlds:
+            self._worlds[key] = self._made(seed, split, stage, questions=questions)
+            while len(self._worlds) > _KEPT:
+                self._worlds.popitem(last=False)
+        return self._worlds[key][1]
+
+    def _made(self, seed: int, split: Split, stage: int, *, questions: int) -> tuple[World, list[Ask]]:
+        data = self._recipe.data
+        mix = self._recipe.curriculum[stage].mix if stage >= 0 else None
+        if data.generator == 1:
+            world = make_first_world(seed, split=split, people=data.people, questions=questions, mix=mix or MIX)
+        else:
+            world = make_world(seed, split=split, people=data.people, questions=questions, mix=mix)
+        sources = world.sources()
+        rng = random.Random(f"rl protocols {self._recipe.seed} {split} {seed}")
+        asked = world_questions(world.questions)
+        rng.shuffle(asked)
+        return world, [
+            Ask(question, Task.of(question), self._protocol(rng), cast(Mapping[str, Source], sources), world)
+            for question in asked
+        ]
+
+    def _protocol(self, rng: random.Random) -> TextProtocol:
+        weights = [self._recipe.data.protocol_weights.get(name, 1.0) for name in self._recipe.protocols]
+        return rng.choices(self._protocols, weights)[0]
+
+
+class ListTasks:
+    """Questions of a list, epoch after epoch, with sources of its own. It holds nothing back for dev."""
+
+    def __init__(self, recipe: RlRecipe, *, sources: Mapping[str, Source] | None = None) -> None:
+        """Read the list.
+
+        Raises:
+            SetupError: it cannot be read, is too short for a batch, or its sources cannot be built.
+        """
+        from agent.build_sources import build_sources
+        from train.evaluation.datasets import read_dataset
+
+        assert recipe.data.questions is not None
+        found = read_dataset(recipe.data.questions, recipe.data.dataset).questions
+        self._questions: Sequence[Question] = found[: recipe.data.limit or None]
+        self._recipe = recipe
+        self._protocols = protocols_of(recipe)
+        self._sources = build_sources(CairnSettings(**recipe.data.search)) if sources is None else sources
+        if len(self._questions) < recipe.rollout.prompts:
+            raise SetupError(
+                f"{recipe.data.questions} has {len(self._questions)} questions, fewer than the {recipe.rollout.prompts}"
+                " of one batch"
+            )
+
+    def draw(self, step: int, attempt: int, number: int) -> list[Ask]:
+        prompts, attempts = self._recipe.rollout.prompts, max(1, self._recipe.learning.attempts)
+        first = step * prompts if attempt == 0 else (step * attempts + attempt - 1) * prompts
+        return [self._ask(place, extra=attempt > 0) for place in range(first, first + number)]
+
+    def held_out(self) -> list[Ask]:
+        return []
+
+    def _ask(self, place: int, *, extra: bool) -> Ask:
+        epoch, at = divmod(place, len(self._questions))
+        if extra or self._recipe.data.order == "shuffled":
+            order = list(range(len(self._questions)))
+            random.Random(f"rl order {self._recipe.seed} {epoch} {extra}").shuffle(order)
+            at = order[at]
+        rng = random.Random(f"rl protocols {self._recipe.seed} {place} {extra}")
+        weights = [self._recipe.data.protocol_weights.get(name, 1.0) for name in self._recipe.protocols]
+        question = self._questions[at]
+        return Ask(question, Task.of(question), rng.choices(self._protocols, weights)[0], self._sources)
+
+
+def protocols_of(recipe: RlRecipe) -> list[TextProtocol]:
+    """The recipe's protocols, in its order.
+
+    Raises:
+        SetupError: there is no such protocol, or it needs texts that nobody gave.
+    """
+    prompt_file: Path | None = recipe.data.search.get("prompt_file")
+    return [build_protocol(CairnSettings(protocol=name, prompt_file=prompt_file)) for name in recipe.protocols]
