@@ -91,6 +91,7 @@ def build_policy(settings: CairnSettings, *, sources: Sequence[str] = ()) -> "Po
     if settings.policy == "embedded":
         from agent.policies.embedded import EmbeddedPolicy
 
+        _refuse_nameless(settings)
         return EmbeddedPolicy.load(settings.checkpoint or shipped_checkpoint(settings))
     if settings.policy == "transformers":
         from agent.policies.transformers import TransformersPolicy
@@ -139,6 +140,15 @@ def policies_of(settings: CairnSettings, protocols: Iterable[str], *, own: "Poli
             loaded[folder] = build_policy(settings.model_copy(update={"checkpoint": folder}))
         policies[name] = loaded[folder]
     return policies
+
+
+def _refuse_nameless(settings: CairnSettings) -> None:
+    """A model that is no folder says nothing of what reads it, so somebody must."""
+    if settings.model and settings.checkpoint is None and "policy" not in settings.model_fields_set:
+        raise SetupError(
+            f"there is no folder {settings.model}; for a model at an endpoint add --base-url URL, "
+            "for one on the hub --policy transformers or --policy vllm"
+        )
 
 
 def _vllm(settings: CairnSettings) -> "Policy":

@@ -19,6 +19,7 @@ from pydantic_settings import (
 
 from agent.errors import SetupError
 from agent.settings_live import LiveSettings, split
+from agent.settings_model import of_checkpoint, of_model
 
 PREFIX: Final = "CAIRN_"
 CONFIG_FILE: Final = Path("cairn.toml")
@@ -84,7 +85,8 @@ class CairnSettings(LiveSettings):
     base_url: str = ""
     """Of the endpoint, for example http://127.0.0.1:11434/v1."""
     model: str = ""
-    """Name of the model at the endpoint; for a model of this process, its folder or its name on the hub."""
+    """A checkpoint's folder, which says by itself what reads it and which protocol it speaks; or the name of the model
+    at the endpoint, or on the hub."""
     endpoint: Literal["auto", "completions", "chat"] = "auto"
     """How a model at an endpoint is spoken to: with token ids (a model that was trained on the protocol, at a server
     that gives ids, as vLLM's), or by messages (a model that is told the rules). auto asks the server."""
@@ -101,6 +103,8 @@ class CairnSettings(LiveSettings):
     """Of the endpoint."""
     protocol: str = "cairn"
     """Name of a built-in protocol or of a profile, or the path of a protocol file."""
+    protocols: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)] = ()
+    """Those of our own that a server answers under, by model id; empty: those of the checkpoint, or all six."""
     prompt_file: Path | None = None
     """The texts of somebody else's that a profile needs: TOML or JSON with their names, or plain text."""
     temperature: float | None = Field(default=None, ge=0, le=2)
@@ -144,17 +148,28 @@ def load_settings(config: Path | None = None, **flags: Any) -> CairnSettings:
         flags: what the command line said; None means that it said nothing.
 
     Raises:
-        SetupError: an unknown key, a wrong value or an unreadable file.
+        SetupError: an unknown key, a wrong value, an unreadable file, or a model's folder that lacks something.
     """
     file = _read(config or CONFIG_FILE) if config or CONFIG_FILE.exists() else {}
     said = {name: value for name, value in flags.items() if value is not None}
     _refuse_unknown_environment(os.environ)
     try:
-        return _layered(file)(**said)
+        settings = _layered(file)(**said)
     except ValidationError as error:
         raise SetupError("; ".join(_sentence(detail) for detail in error.errors(include_input=False))) from error
     except SettingsError as error:
         raise SetupError(f"the environment holds a setting that cannot be read: {error}") from error
+    return settings.model_copy(update=_decided(settings))
+
+
+def _decided(settings: CairnSettings) -> dict[str, Any]:
+    """What the folder of a named model decides, where nobody else did."""
+    said = settings.model_fields_set
+    if settings.checkpoint is not None and settings.policy == "embedded":
+        return of_checkpoint(settings.checkpoint, said=said)
+    if not settings.model or settings.policy == "openai":
+        return {}
+    return of_model(settings.model, settings.policy, said=said)
 
 
 def _layered(file: dict[str, Any]) -> type[CairnSettings]:

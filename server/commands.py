@@ -80,7 +80,8 @@ def serve(
 def _greet(settings: "CairnSettings", address: str) -> None:
     from agent.build import notices
 
-    writes = "the shipped checkpoint" if settings.policy == "embedded" else settings.model
+    shipped = settings.checkpoint or "the shipped checkpoint"
+    writes = str(shipped) if settings.policy == "embedded" else settings.model
     searches = _what_searches(settings)
     body = shlex.quote('{"model": "cairn", "stream": true, "messages": [{"role": "user", "content": "your question"}]}')
     say = messages().print

@@ -23,10 +23,13 @@ GRACE_SECONDS = 3
 
 
 def make_service(settings: CairnSettings) -> Service:
-    """Load the policies and the sources. Its own protocol and our six are model ids."""
+    """Load the policies and the sources. Model ids are its own protocol and our six, or what its checkpoint speaks."""
     agent = build_agent(settings)
     own = {agent.protocol.name: agent.protocol}
-    ours = {name: protocol_named(name) for name in protocol_names()} | own
+    spoken = (
+        [name for name in settings.protocols if name in protocol_names()] if settings.protocols else protocol_names()
+    )
+    ours = {name: protocol_named(name) for name in spoken} | own
     return Service(
         agent=agent,
         protocols=ours,

@@ -34,7 +34,10 @@ BaseUrlOption = Annotated[
 ModelOption = Annotated[
     str | None,
     typer.Option(
-        "--model", metavar="NAME", help="The endpoint's model; or a folder in the hub's form.", rich_help_panel=_WRITES
+        "--model",
+        metavar="DIR|NAME",
+        help="A checkpoint's folder, which says what reads it and how it is asked; or the endpoint's model.",
+        rich_help_panel=_WRITES,
     ),
 ]
 TokenizerOption = Annotated[

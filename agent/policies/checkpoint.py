@@ -9,21 +9,16 @@ from typing import Final
 from pydantic import ValidationError
 
 from agent.errors import CheckpointError
-from agent.evidence import Frozen
+from agent.policies.model_folder import ABOUT, About
 from agent.policies.tokens import Codec
 
-MANIFEST: Final = "cairn.json"
+MANIFEST: Final = ABOUT
 NEEDED: Final = ("model.bin", "config.json", "vocabulary.json", "tokenizer.json")
 
 
-class Manifest(Frozen):
+class Manifest(About):
     """What cairn.json says."""
 
-    name: str
-    protocols: tuple[str, ...]
-    """The protocols that the policy was trained on, the default one first."""
-    context_tokens: int
-    eos: str
     files: dict[str, str]
     """File name → SHA-256 in hexadecimal."""
 

@@ -1,4 +1,7 @@
-"""A checkpoint in the hub's form, but for its weights: tokenizer, ends of a turn, length of the context."""
+"""A checkpoint in the hub's form, but for its weights: tokenizer, ends of a turn, length of the context.
+
+A cairn.json in it may shorten the context, and name the end of a turn where nothing else does.
+"""
 
 import importlib
 import json
@@ -7,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from agent.errors import CheckpointError
+from agent.policies.model_folder import ABOUT, About, read_about
 from agent.policies.tokens import Codec
 
 FILES: Final = ("*.json", "*.safetensors", "*.safetensors.index.json")
@@ -42,7 +46,8 @@ def open_hub_form(model: str) -> HubForm:
     length = text.get("max_position_embeddings")
     if not isinstance(length, int) or length < 1:
         raise CheckpointError(f"{folder / 'config.json'} says no max_position_embeddings; add it")
-    ends = _ends(folder, text)
+    about = read_about(folder) if (folder / ABOUT).is_file() else None
+    ends = _ends(folder, text, about)
     path = folder / "tokenizer.json"
     try:
         codec = Codec(path.read_text(encoding="utf-8"), ends=ends)
@@ -50,6 +55,7 @@ def open_hub_form(model: str) -> HubForm:
         raise CheckpointError(f"{path} cannot be read; save the model's tokenizer in the fast form there") from error
     except ValueError as error:
         raise CheckpointError(f"{path} cannot be used: {error}") from error
+    length = min(length, about.context_tokens) if about else length
     return HubForm(folder, name, codec, length, tuple(dict.fromkeys(text.get("layer_types") or ())))
 
 
@@ -73,7 +79,7 @@ def _fetch(model: str) -> Path:
         ) from error
 
 
-def _ends(folder: Path, config: dict[str, Any]) -> list[str | int]:
+def _ends(folder: Path, config: dict[str, Any], about: About | None) -> list[str | int]:
     """Tokens that end a turn, as ids or texts; the one that the tokenizer names first."""
     generation = _read(folder / "generation_config.json", missing_is_empty=True)
     tokenizer = _read(folder / "tokenizer_config.json", missing_is_empty=True)
@@ -82,6 +88,8 @@ def _ends(folder: Path, config: dict[str, Any]) -> list[str | int]:
     ids = generation.get("eos_token_id", config.get("eos_token_id"))
     listed = cast(list[int], ids) if isinstance(ids, list) else [ids]
     ends = [*([named] if isinstance(named, str) else []), *(number for number in listed if number is not None)]
+    if not ends and about:
+        return [about.eos]
     if not ends:
         raise CheckpointError(f"{folder} names no eos_token; add it to tokenizer_config.json")
     return ends

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from agent.build import newest_checkpoint, policies_of, shipped_checkpoint
+from agent.build import CHECKPOINTS, newest_checkpoint, policies_of, shipped_checkpoint
 from agent.cli import run as cairn
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.scripted import ScriptedPolicy
@@ -92,3 +92,19 @@ def test_each_protocol_has_the_checkpoint_that_speaks_it_and_each_is_loaded_and_
 def test_a_model_that_somebody_named_speaks_every_protocol(settings: CairnSettings) -> None:
     own = ScriptedPolicy(())
     assert set(map(id, policies_of(settings, protocol_names(), own=own).values())) == {id(own)}
+
+
+def test_a_checkpoints_folder_is_enough_to_serve_it_under_the_protocols_that_it_speaks() -> None:
+    service = make_service(load_settings(model=str(CHECKPOINTS / "tiny-v1")))
+    assert service.models == ["cairn", "cairn/cairn", "cairn/multisearch"]
+    assert service.agent.policy.name == "cairn-tiny-v1"
+    asyncio.run(service.aclose())
+
+
+def test_a_checkpoints_folder_is_enough_to_ask_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cairn(["ask", ASKED, "--model", str(CHECKPOINTS / "tiny-v1" / "ct2"), "--json"]) == 0
+    trace = Trace.model_validate(json.loads(capsys.readouterr().out))
+    assert (trace.policy, trace.protocol) == ("cairn-tiny-v1", "cairn")
+    assert trace.answer
+    assert cairn(["ask", ASKED, "--model", str(CHECKPOINTS)]) == 1
+    assert "holds no model" in capsys.readouterr().err

@@ -1,0 +1,93 @@
+"""What a folder that is named as a model holds: the hub's form, the exported one, or both; and what it says of itself.
+
+It reads names and one JSON file; `hub_form` and `checkpoint` open what is there.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import Field, ValidationError
+
+from agent.errors import CheckpointError
+from agent.evidence import Frozen
+
+ABOUT: Final = "cairn.json"
+EXPORTED: Final = "ct2"
+"""Name of the folder beside the hub's form where an exported one is looked for."""
+HUB: Final = "hub"
+
+
+class About(Frozen):
+    """What cairn.json says of a checkpoint, in whichever form it stands beside it."""
+
+    name: str
+    protocols: tuple[str, ...] = Field(min_length=1)
+    """The protocols that the policy was trained on, the default one first."""
+    context_tokens: int
+    eos: str
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """The forms that a folder holds, and what it says of itself; None for what is not there."""
+
+    folder: Path
+    hub: Path | None
+    exported: Path | None
+    about: About | None
+
+    @property
+    def missing(self) -> str:
+        """What the hub's form lacks, with the mend; empty where it is whole."""
+        if self.hub is None:
+            return f"{self.folder} does not hold the hub's form, but the exported one alone"
+        there = {path.name for path in self.hub.iterdir()}
+        lacks = [name for name in ("config.json", "tokenizer.json") if name not in there]
+        if not any(name.endswith(".safetensors") for name in there):
+            lacks.append("weights (*.safetensors)")
+        again = "copy the folder again, or write model and tokenizer there with save_pretrained"
+        if any(name.startswith("pytorch_model") for name in there):
+            again = "its pytorch_model files can run code and are not read; save_pretrained writes safe ones"
+        return f"{self.hub} lacks {', '.join(lacks)}; {again}" if lacks else ""
+
+
+def look_at(folder: Path) -> ModelFolder:
+    """Find what a folder holds: in itself, or in the folders `hub` and `ct2` in it.
+
+    Raises:
+        CheckpointError: it holds no form of a model, or its cairn.json cannot be read.
+    """
+    exported = next((path for path in (folder, folder / EXPORTED) if _is_exported(path)), None)
+    hub = next((path for path in (folder, folder / HUB) if _is_hub(path)), None)
+    if exported is None and hub is None:
+        raise CheckpointError(
+            f"{folder} holds no model: neither config.json, tokenizer.json and *.safetensors (the hub's form) nor what "
+            "`cairn checkpoint export` makes; name the folder of a checkpoint"
+        )
+    beside = hub.parent / EXPORTED if hub is not None and hub.name == HUB else None
+    places = [folder, *(path for path in (hub, exported, beside) if path is not None)]
+    about = next((read_about(path) for path in places if (path / ABOUT).is_file()), None)
+    return ModelFolder(folder, hub, exported, about)
+
+
+def read_about(folder: Path) -> About:
+    """Read the cairn.json of a folder.
+
+    Raises:
+        CheckpointError: it is not there, or does not say what it should.
+    """
+    path = folder / ABOUT
+    try:
+        return About.model_validate_json(path.read_text(encoding="utf-8"), extra="ignore")
+    except (ValidationError, OSError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}; write it again with `cairn checkpoint card`") from error
+
+
+def _is_exported(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("model.bin", "vocabulary.json"))
+
+
+def _is_hub(folder: Path) -> bool:
+    marks = ("config.json", "tokenizer_config.json", "*.safetensors", "pytorch_model*")
+    return folder.is_dir() and not _is_exported(folder) and any(any(folder.glob(mark)) for mark in marks)
