@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from agent.evidence import Passage, gather
 from agent.protocols import TextProtocol
@@ -20,20 +21,31 @@ class Piece:
 
 def trajectory(world: World, question: Question, protocol: TextProtocol) -> list[Piece]:
     """What the loop makes of a question when the policy is the oracle; a test holds it against the loop itself."""
-    oracle = Oracle(question, protocol)
-    pieces = [Piece("prompt", protocol.prompt_text(question.question))]
+    return played(world, Oracle(question, protocol))
+
+
+def played(world: World, oracle: Oracle) -> list[Piece]:
+    """What the loop makes of an oracle's turns.
+
+    Raises:
+        LookupError: it speaks of a passage that was not shown.
+    """
+    protocol = oracle.protocol
+    pieces = [Piece("prompt", protocol.prompt_text(oracle.question.question))]
     shown: list[Passage] = []
-    for number in range(oracle.turns):
+    for number in count():
         pieces.append(Piece("policy", oracle.turn(number, shown)))
-        if number < len(question.plan):
-            fresh = _search(world, oracle, number, shown)
-            shown.extend(fresh)
-            lines = [protocol.show(passage) for passage in fresh] or [protocol.repeated]
-            pieces.append(Piece("environment", protocol.wrap(lines)))
+        if not oracle.searches(number, shown):
+            break
+        fresh, found = _search(world, oracle, number, shown)
+        shown.extend(fresh)
+        lines = [protocol.show(passage) for passage in fresh] or ([protocol.repeated] if found else [])
+        pieces.append(Piece("environment", protocol.wrap(lines)))
     return pieces
 
 
-def _search(world: World, oracle: Oracle, number: int, shown: Sequence[Passage]) -> tuple[Passage, ...]:
+def _search(world: World, oracle: Oracle, number: int, shown: Sequence[Passage]) -> tuple[tuple[Passage, ...], bool]:
+    """The passages that were not shown before, and whether anything was found at all."""
     protocol = oracle.protocol
     found: list[list[Passage]] = []
     for place, (query, source) in enumerate(oracle.queries(number)):
@@ -41,5 +53,6 @@ def _search(world: World, oracle: Oracle, number: int, shown: Sequence[Passage])
         hits = world.find(source, query, limit=protocol.passages)
         found.append([hit.model_copy(update={"node": node}) for hit in hits])
     if protocol.numbering == "round":
-        return gather(found, budget=protocol.budget_chars)
-    return gather(found, budget=protocol.budget_chars, seen=shown, first_number=len(shown) + 1)
+        return gather(found, budget=protocol.budget_chars), any(found)
+    fresh = gather(found, budget=protocol.budget_chars, seen=shown, first_number=len(shown) + 1)
+    return fresh, any(found)

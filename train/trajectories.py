@@ -15,7 +15,8 @@ from agent.world.v1.questions import MIX
 from train.episodes import Episode, episode, poor_episode
 from train.oracle import NotShown, Unreachable, can_fill
 from train.oracle.poor import Told, draw, poverties
-from train.pieces import Piece, trajectory
+from train.oracle.poor_first import poor_oracle
+from train.pieces import Piece, played, trajectory
 from train.recipe import Data, SftRecipe, Weights
 from train.tokenizer import EOS, encode_all, token_id
 
@@ -116,7 +117,7 @@ def world_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, world_seed: int, 
     rng = random.Random(f"protocols {recipe.seed} {world_seed}")
     protocols = [_with_passages(protocol_named(name), stage.passages) for name in recipe.protocols]
     weights = [data.protocol_weights.get(name, 1.0) for name in recipe.protocols]
-    poor = _Poor(world, data.poor_share, seed=f"poor {recipe.seed} {world_seed}") if data.poor_share else None
+    poor = _Poor(world, data, seed=f"poor {recipe.seed} {world_seed}") if data.poor_share else None
     for question in world.questions:
         protocol = rng.choices(protocols, weights)[0] if data.protocol_weights else rng.choice(protocols)
         fill = bool(data.fill_share) and can_fill(question.plan, protocol) and rng.random() < data.fill_share
@@ -133,15 +134,17 @@ def world_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, world_seed: int, 
 class _Poor:
     """Draws poor trajectories for the questions of one world."""
 
-    def __init__(self, world: World, share: float, *, seed: str) -> None:
-        self._told, self._share, self._rng = Told(world), share, random.Random(seed)
+    def __init__(self, world: World, data: Data, *, seed: str) -> None:
+        self._told, self._data, self._rng = Told(world), data, random.Random(seed)
 
     def episode(self, question: Question, protocol: TextProtocol) -> Episode | None:
         """A poor one, if it is drawn and can be made."""
-        how = draw(self._rng, self._share, poverties(question, protocol))
+        how = draw(self._rng, self._data.poor_share, poverties(question, protocol))
         try:
+            if how and self._data.generator == 1:
+                return Episode(tuple(played(self._told.world, poor_oracle(self._told, question, protocol, how))))
             return poor_episode(self._told, question, protocol, how) if how else None
-        except Unreachable:
+        except LookupError:  # it cannot be made
             return None
 
 

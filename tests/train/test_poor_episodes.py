@@ -1,20 +1,26 @@
 """The poor trajectories are what the loop really makes of a policy that copies well and chooses badly."""
 
+import asyncio
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
 
 import pytest
 
-from agent.protocols import protocol_named, protocol_names
+from agent import Agent
+from agent.policies.scripted import ScriptedPolicy
+from agent.protocols import TextProtocol, protocol_named, protocol_names
 from agent.trace import Trace
-from agent.world import Question
+from agent.world import Question, World
+from agent.world.v1 import make_world as make_first_world
+from agent.world.v1.questions import MIX
 from tests.train.test_episodes import rollout, world
 from train.episodes import Episode, poor_episode
 from train.oracle import Unreachable
 from train.oracle.poor import Poverty, Told, draw, poverties
-from train.pieces import Piece
+from train.oracle.poor_first import poor_oracle
+from train.pieces import Piece, played
 
 
 @cache
@@ -89,6 +95,39 @@ def test_what_is_known_by_heart_is_searched_and_still_right() -> None:
     for trace, question in found:
         assert queries(trace)
         assert trace.answer in question.answers
+
+
+@cache
+def first_world() -> World:
+    return make_first_world(3, split="dev", people=60, questions=40, mix=MIX)
+
+
+@pytest.mark.parametrize("name", ["cairn", "multisearch"])
+def test_a_poor_trajectory_in_a_first_world_is_the_context_that_the_loop_makes(name: str) -> None:
+    said = defaultdict[str, list[bool]](list)
+    protocol = protocol_named(name)
+    first = Told(first_world())
+    for question in first_world().questions:
+        for how in poverties(question, protocol):
+            try:
+                pieces = played(first_world(), poor_oracle(first, question, protocol, how))
+            except LookupError:
+                continue
+            trace = looped(question, pieces, protocol, first_world())
+            assert [Piece(s.by, s.text) for s in trace.segments] == pieces
+            assert trace.stopped is not None
+            assert trace.stopped.reason == "answered"
+            said[how].append(trace.answer in question.answers)
+    assert sum(said["few_rounds"]) < 0.5 * len(said["few_rounds"])
+    others = {"cairn": {"few_rounds", "one_source", "wrong_source"}, "multisearch": {"few_rounds", "one_query"}}
+    assert set(said) == others[name]
+
+
+def looped(question: Question, pieces: list[Piece], protocol: TextProtocol, world: World) -> Trace:
+    """The real loop over the real sources, with these turns as the policy."""
+    turns = [piece.text for piece in pieces if piece.by == "policy"]
+    agent = Agent(ScriptedPolicy(turns), protocol, world.sources())
+    return asyncio.run(agent.run(agent.new_trace(question.question)))
 
 
 def test_poor_trajectories_are_drawn_in_their_share_and_rare_ones_stay_rare() -> None:

@@ -19,10 +19,9 @@ class Oracle:
     question: Question
     protocol: TextProtocol
 
-    @property
-    def turns(self) -> int:
-        """One for each round of searches, and the one that answers."""
-        return len(self.question.plan) + 1
+    def searches(self, number: int, shown: Sequence[Passage]) -> bool:
+        """Whether turn `number` ends in a search; the last one answers."""
+        return number < len(self.question.plan)
 
     def turn(self, number: int, shown: Sequence[Passage]) -> str:
         """Text of turn `number` (from 0), given every passage that was shown so far, the newest last."""

@@ -1,7 +1,8 @@
 """Poor choices: the same regular player who copies well, and decides badly what to look for, where, and how long.
 
 It is a teacher for the deliberately weak start of reinforcement learning, never for a policy that is shipped. What it
-says is true of what it was shown: it is wrong because it asked too little, or in the wrong place.
+says is true of what it was shown: it is wrong because it asked too little, or in the wrong place. The player of the
+worlds of generator 1 is `poor_first`'s.
 """
 
 import random
@@ -69,6 +70,11 @@ def poverties(question: Question, protocol: TextProtocol) -> list[Poverty]:
     return found
 
 
+def elsewhere(lookup: Lookup) -> str:
+    """A source that cannot hold it."""
+    return next(name for name in _ELSEWHERE if name not in lookup.sources)
+
+
 class PoorTeacher(Teacher):
     """Turns that choose badly in one way; it tries nothing twice."""
 
@@ -101,7 +107,7 @@ class _PoorPlans(Plans):
             case "one_source":
                 return [(first_query(lookup), lookup.sources[0])]
             case "wrong_source":
-                return [(first_query(lookup), next(name for name in _ELSEWHERE if name not in lookup.sources))]
+                return [(first_query(lookup), elsewhere(lookup))]
             case "one_query":
                 return [(lookup.queries[-1], "all")]
             case "vague_query":
@@ -157,19 +163,20 @@ class Told:
             return lookup
         if lookup.is_list or lookup.when:
             raise Unreachable(f"nothing can be said of another {lookup.noun}")
-        values = self._said.get((source, subject, lookup.relation))
-        if values is None:
+        said = self._said.get((source, subject, lookup.relation))
+        if said is None:
             raise Unreachable(f"{source} says nothing of the {lookup.noun} of {subject}")
-        return lookup.model_copy(update={"subject": subject, "values": values})
+        values, document = said
+        return lookup.model_copy(update={"subject": subject, "values": values, "gold": document})
 
     @cached_property
-    def _said(self) -> Mapping[tuple[str, str, str], tuple[str, ...]]:
-        """(source, subject, relation) → what its newest document says last."""
-        said: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    def _said(self) -> Mapping[tuple[str, str, str], tuple[tuple[str, ...], str]]:
+        """(source, subject, relation) → what its newest document says last, and the id of that."""
+        said: dict[tuple[str, str, str], tuple[tuple[str, ...], str]] = {}
         for document in sorted(self.world.documents, key=lambda document: document.date):
             for stated in document.states:
                 if not stated.doubtful:
-                    said[document.source, stated.subject, stated.relation] = stated.values
+                    said[document.source, stated.subject, stated.relation] = (stated.values, document.id)
         return said
 
 
