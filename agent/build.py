@@ -137,7 +137,7 @@ def policies_of(settings: CairnSettings, protocols: Iterable[str], *, own: "Poli
     for name in protocols:
         folder = shipped_checkpoint(settings.model_copy(update={"protocol": name}))
         if folder not in loaded:
-            loaded[folder] = build_policy(settings.model_copy(update={"checkpoint": folder}))
+            loaded[folder] = build_policy(settings.model_copy(update={"checkpoint": folder}), sources=())
         policies[name] = loaded[folder]
     return policies
 
