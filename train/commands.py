@@ -10,6 +10,7 @@ from agent.cli.console import messages, note, output
 from agent.errors import SetupError
 from train import commands_checkpoint
 from train.fills import commands as fills_commands
+from train.ppo import commands as ppo_commands
 from train.reader import commands as reader_commands
 from train.rl import commands as rl_commands
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from train.sft import Progress, SftRun
 
 train_app = typer.Typer(no_args_is_help=True, help="Train a policy.")
-checkpoint_app = typer.Typer(no_args_is_help=True, help="Checkpoints: export, card.")
+checkpoint_app = typer.Typer(no_args_is_help=True, help="Checkpoints: card, export, push.")
 
 
 @train_app.command("sft")
@@ -117,9 +118,12 @@ def card(
 ) -> None:
     """Write a checkpoint's card: recipe, seeds, tokens, time, curves, results.
 
+    Where the folder holds the hub's form, its cairn.json is written, too: with it, --model DIR is enough to serve it.
+
     Example: cairn checkpoint card runs/tiny --recipe train/recipes/tiny_sft.toml --out runs/tiny/hub
     """
     from train.card import write_card
+    from train.export import describe
     from train.recipe import read_recipe
 
     results: dict[str, dict[str, float]] = {}
@@ -129,7 +133,11 @@ def card(
             results[name] = json.loads(Path(file).read_text(encoding="utf-8"))
         except (OSError, json.JSONDecodeError) as error:
             raise SetupError(f"--result {named!r} cannot be read ({error}): write NAME=FILE") from error
-    made = write_card(run, read_recipe(recipe), results, out, note=remark, file=recipe.as_posix())
+    settings = read_recipe(recipe)
+    made = write_card(run, settings, results, out, note=remark, file=recipe.as_posix())
+    for hub in (out, out / "hub"):
+        if (hub / "tokenizer_config.json").is_file():
+            describe(hub, name=settings.name, protocols=settings.protocols)
     output().print(f"written: {made}")
 
 
@@ -137,6 +145,7 @@ def register(app: typer.Typer) -> None:
     """Add `train` and `checkpoint`."""
     reader_commands.register(train_app)
     rl_commands.register(train_app)
+    ppo_commands.register(train_app)
     fills_commands.register()
     app.add_typer(train_app, name="train")
     commands_checkpoint.register(checkpoint_app)

@@ -1,0 +1,68 @@
+"""`cairn train ppo`. Torch is imported only by the command itself."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli.console import messages, output
+from agent.errors import SetupError
+
+if TYPE_CHECKING:
+    from train.ppo.run import PpoRun
+
+
+def ppo(
+    recipe: Annotated[Path, typer.Option(help='What to train, as TOML with kind = "ppo": see train/recipes/.')],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the run.")],
+    start: Annotated[
+        str | None, typer.Option(help="A checkpoint in the hub's form to begin from, instead of the recipe's.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
+    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 leaves the choice to torch.")] = 0,
+) -> None:
+    """Train a policy with PPO and a critic, as a baseline for the group algorithms of `cairn train rl`.
+
+    The rollouts and rewards are the same; only the learning differs. One process, one device.
+    Ctrl-C stops after the current step and saves; --resume goes on from the newest state, also after a kill.
+
+    Example: cairn train ppo --recipe train/recipes/tiny_ppo.toml --start runs/weak/hub --out runs/ppo
+    """
+    from train.ppo.recipe import read_ppo_recipe
+
+    settings = read_ppo_recipe(recipe, start=start)
+    import torch
+    from transformers.utils import logging
+
+    from train.ppo.run import PpoRun
+
+    logging.disable_progress_bar()  # the terminal has ours
+
+    if threads:
+        torch.set_num_threads(threads)
+    run = PpoRun(settings, out, threads=threads)
+    if not _watched(run, resume=resume):
+        raise SetupError(f"interrupted and saved: the same command with --resume goes on in {out}")
+    output().print(f"trained: {out / 'hub'}\nnext: cairn checkpoint export {out / 'hub'} --out {out / 'ct2'}")
+
+
+def _watched(run: "PpoRun", *, resume: bool) -> bool:
+    """Run with a progress bar over steps."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("steps"))
+    with Progress(*columns, TimeElapsedColumn(), console=messages()) as bar:
+        task = bar.add_task("rollouts", total=run.recipe.steps)
+
+        def tell(step: int, figures: Mapping[str, float]) -> None:
+            reward, entropy = (figures.get(name, float("nan")) for name in ("reward/total", "trainer/entropy"))
+            dev = f", dev EM {figures['trainer/dev_em']:.3f}" if "trainer/dev_em" in figures else ""
+            bar.update(task, completed=step, description=f"reward {reward:.3f}, entropy {entropy:.3f}{dev}")
+
+        return run.go(tell, resume=resume)
+
+
+def register(app: typer.Typer) -> None:
+    """Add `ppo` to the `train` group."""
+    app.command("ppo")(ppo)

@@ -1,0 +1,214 @@
+"""The learner: a policy and its critic, updated from the rows of one step. It runs no rollout and writes no file.
+
+Departures from the usual loop: old log-probabilities are the trainer's own, read before the first update, so that the
+ratio begins at exactly 1 (the gap to the sampler's is told); the reference's penalty is in the reward alone.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from train import advantages, losses
+from train.ppo.recipe import PpoRecipe
+from train.ppo.rows import Rows
+from train.ppo.scoring import Critic, score
+
+Figures = dict[str, float]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is fixed for all updates of a step, each [rows, length]."""
+
+    logprobs: torch.Tensor
+    values: torch.Tensor
+    advantages: torch.Tensor
+    returns: torch.Tensor
+
+    def part(self, places: list[int], length: int) -> "_Known":
+        return _Known(*(t[places, :length] for t in (self.logprobs, self.values, self.advantages, self.returns)))
+
+
+class Learner:
+    """Two models with their optimizers, and a reference that never changes; without one there is no penalty."""
+
+    def __init__(
+        self, policy: PreTrainedModel, critic: Critic, reference: PreTrainedModel | None, recipe: PpoRecipe
+    ) -> None:
+        self.policy = policy
+        self.critic = critic
+        self.reference = reference
+        self.recipe = recipe
+        self.updates = 0
+        kept = {"betas": recipe.optimizer.betas, "weight_decay": recipe.optimizer.weight_decay}
+        self._policy_optimizer = torch.optim.AdamW(policy.parameters(), lr=recipe.optimizer.lr, **kept)
+        self._critic_optimizer = torch.optim.AdamW(critic.parameters(), lr=recipe.learning.critic_lr, **kept)
+
+    def learn(self, rows: Rows, *, progress: float, seed: int) -> Figures:
+        """Update both models from the rollouts of one step.
+
+        Args:
+            rows: of the rollouts that are not masked. Without any, nothing changes.
+            progress: share of all steps that were done before; it decides the weight of the KL penalty.
+            seed: decides which rows an update has.
+
+        Returns:
+            Figures by name, means over policy tokens or updates; nothing if there was no row.
+        """
+        if not len(rows):
+            return {}
+        beta = self.recipe.learning.kl_weight(progress)
+        known, figures = self._know(rows, beta)
+        drawn = torch.Generator().manual_seed(seed)
+        if self.updates == 0:
+            for _ in range(self.recipe.learning.critic_passes_first):
+                for places in self._minibatches(len(rows), drawn):
+                    self._update_critic(rows, known, places)
+        told: list[Figures] = []
+        for _ in range(self.recipe.optimizer.passes):
+            for places in self._minibatches(len(rows), drawn):
+                self._set_rates()
+                told.append(self._update_policy(rows, known, places) | self._update_critic(rows, known, places))
+                self.updates += 1
+        figures |= {name: sum(one[name] for one in told) / len(told) for name in told[0]}
+        figures["loss"] = figures["policy_loss"] + figures["value_loss"]
+        return figures | {"lr": self._policy_optimizer.param_groups[0]["lr"], "beta": beta}
+
+    def state(self) -> dict[str, Any]:
+        """Everything that decides the next update, but for the policy's own weights."""
+        return {
+            "critic": self.critic.state_dict(),
+            "policy_optimizer": self._policy_optimizer.state_dict(),
+            "critic_optimizer": self._critic_optimizer.state_dict(),
+            "updates": self.updates,
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Take what `state` gave."""
+        self.critic.load_state_dict(state["critic"])
+        self._policy_optimizer.load_state_dict(state["policy_optimizer"])
+        self._critic_optimizer.load_state_dict(state["critic_optimizer"])
+        self.updates = state["updates"]
+
+    @torch.no_grad()
+    def _know(self, rows: Rows, beta: float) -> tuple[_Known, Figures]:
+        """Old log-probabilities and values, the reference's penalty, advantages and returns."""
+        logprobs, spread, reference, values = self._read(rows)
+        mask, how = rows.mask, self.recipe.learning
+        penalty = None if self.reference is None else losses.kl(logprobs, reference, mask, how.kl_estimator)
+        paid = advantages.token_rewards(rows.rewards, mask, kl=penalty, beta=beta)
+        gained, returns = advantages.gae(paid, values, mask, gamma=how.gamma, lam=how.lam)
+        apart = (logprobs - rows.sampled)[mask].abs()
+        figures = {
+            "entropy": losses.averaged(spread, mask).item(),
+            "return": returns[mask].mean().item(),
+            "value": values[mask].mean().item(),
+            "explained_variance": _explained(values[mask], returns[mask]),
+            "sampler_gap": apart.mean().item(),
+            "sampler_gap_highest": apart.max().item(),
+        }
+        if self.reference is not None:
+            figures["kl"] = losses.averaged(losses.kl(logprobs, reference, mask, "k3"), mask).item()
+        gained = advantages.whitened(gained, mask) if how.whiten else gained
+        return _Known(logprobs, values, gained, returns), figures
+
+    def _read(self, rows: Rows) -> list[torch.Tensor]:
+        """Log-probabilities, entropy, log-probabilities of the reference (0 without one), values: [rows, length]."""
+        read = [torch.zeros_like(rows.sampled) for _ in range(4)]
+        for piece in rows.pieces(range(len(rows)), number=self.recipe.optimizer.pieces * self._parts(len(rows))):
+            part = rows.part(piece)
+            with self._precision(rows.ids.device):
+                own = score(self.policy, part, temperature=self.recipe.rollout.temperature)
+                said = [own.logprobs, own.entropy, torch.zeros_like(own.logprobs), self.critic(part)]
+                if self.reference is not None:
+                    said[2] = score(self.reference, part, temperature=self.recipe.rollout.temperature).logprobs
+            for tensor, values in zip(read, said, strict=True):
+                tensor[piece, : part.ids.shape[1]] = values
+        return read
+
+    def _parts(self, rows: int) -> int:
+        return min(rows, self.recipe.optimizer.minibatches)
+
+    def _minibatches(self, rows: int, drawn: torch.Generator) -> list[list[int]]:
+        """The rows in a new order, in as many parts of like size as there are updates of a pass."""
+        order = torch.randperm(rows, generator=drawn)
+        return [part.tolist() for part in order.tensor_split(self._parts(rows))]
+
+    def _set_rates(self) -> None:
+        """The rates of the next update."""
+        warm = min(1.0, (self.updates + 1) / max(1, self.recipe.optimizer.warmup_steps))
+        share = warm * _fallen(self.recipe, self.updates)
+        for optimizer, lr in (
+            (self._policy_optimizer, self.recipe.optimizer.lr * share),
+            (self._critic_optimizer, self.recipe.learning.critic_lr * warm),
+        ):
+            for group in optimizer.param_groups:
+                group["lr"] = lr
+
+    def _update_policy(self, rows: Rows, known: _Known, places: list[int]) -> Figures:
+        how, mask = self.recipe.learning, rows.mask[places]
+        whole, tokens = losses.normaliser(mask, how.level), losses.normaliser(mask)
+        figures = dict.fromkeys(("policy_loss", "clipped_low", "clipped_high", "moved"), 0.0)
+        for piece in rows.pieces(places, number=self.recipe.optimizer.pieces):
+            part = rows.part(piece)
+            fixed = known.part(piece, part.ids.shape[1])
+            with self._precision(rows.ids.device):
+                new = score(self.policy, part, temperature=self.recipe.rollout.temperature).logprobs
+            clipped = losses.policy_loss(
+                new, fixed.logprobs, fixed.advantages, part.mask, low=how.clip_low, high=how.high
+            )
+            loss = losses.averaged(clipped.losses, part.mask, how.level, over=whole)
+            loss.backward()
+            moved = losses.kl(fixed.logprobs, new.detach(), part.mask, "k3")
+            figures["policy_loss"] += loss.item()
+            figures["moved"] += losses.averaged(moved, part.mask, over=tokens).item()
+            figures["clipped_low"] += clipped.clipped_low.item() * part.tokens / tokens
+            figures["clipped_high"] += clipped.clipped_high.item() * part.tokens / tokens
+        return figures | {"grad_norm": self._step(self.policy, self._policy_optimizer)}
+
+    def _update_critic(self, rows: Rows, known: _Known, places: list[int]) -> Figures:
+        whole, told = losses.normaliser(rows.mask[places]), 0.0
+        clip = self.recipe.learning.value_clip or None
+        for piece in rows.pieces(places, number=self.recipe.optimizer.pieces):
+            part = rows.part(piece)
+            fixed = known.part(piece, part.ids.shape[1])
+            with self._precision(rows.ids.device):
+                values = self.critic(part)
+            by_token = losses.value_loss(values, fixed.values, fixed.returns, part.mask, clip=clip)
+            loss = losses.averaged(by_token, part.mask, over=whole)
+            loss.backward()
+            told += loss.item()
+        return {"value_loss": told, "critic_grad_norm": self._step(self.critic, self._critic_optimizer)}
+
+    def _step(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> float:
+        """One update; gives the gradient's norm before it was clipped."""
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), self.recipe.optimizer.clip).item()
+        optimizer.step()
+        optimizer.zero_grad()
+        return norm
+
+    @contextmanager
+    def _precision(self, device: torch.device) -> Iterator[None]:
+        with torch.autocast(device.type, torch.bfloat16, enabled=self.recipe.optimizer.bf16):
+            yield
+
+
+def _fallen(recipe: PpoRecipe, update: int) -> float:
+    """The policy's rate after the warm-up, as a share of its highest."""
+    warm, last = recipe.optimizer.warmup_steps, recipe.steps * recipe.updates_per_step
+    done = min(1.0, max(0, update - warm) / max(1, last - warm))
+    return {"constant": 1.0, "linear": 1 - done, "cosine": 0.5 * (1 + math.cos(math.pi * done))}[
+        recipe.optimizer.schedule
+    ]
+
+
+def _explained(values: torch.Tensor, returns: torch.Tensor) -> float:
+    """Share of the returns' variance that the critic foresaw; 0 where they have none."""
+    variance = returns.var(correction=0)
+    return (1 - (returns - values).var(correction=0) / variance).item() if variance > 0 else 0.0

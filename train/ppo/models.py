@@ -1,0 +1,71 @@
+"""The models of a PPO run: loaded from its start, saved as a checkpoint. Nothing is learned here."""
+
+import os
+import shutil
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+import torch
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from agent.errors import SetupError
+from agent.policies.hub_form import open_hub_form
+from train.ppo.recipe import PpoRecipe
+from train.ppo.scoring import Critic
+
+_COPIED: Final = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json")
+
+
+@dataclass(frozen=True)
+class Models:
+    """What is trained, and what it is held against."""
+
+    policy: PreTrainedModel
+    critic: Critic
+    reference: PreTrainedModel | None
+    """The start as it was; None where no step has a KL weight."""
+
+
+def load_models(recipe: PpoRecipe) -> Models:
+    """The start in float32, three times at most: policy, trunk of the critic, reference.
+
+    Raises:
+        SetupError: it cannot be loaded.
+    """
+    folder = open_hub_form(recipe.start).folder
+    try:
+        loaded: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    except Exception as error:  # readers of weights have errors of their own, with no base in common
+        raise SetupError(f"the start {recipe.start} cannot be loaded: {error}") from error
+    policy = cast(PreTrainedModel, loaded.to("cuda" if torch.cuda.is_available() else "cpu"))
+    device = next(policy.parameters()).device
+    critic = Critic(deepcopy(policy.base_model), width=policy.config.get_text_config().hidden_size).to(device)
+    reference = deepcopy(policy).requires_grad_(False) if any(weight for _, weight in recipe.learning.kl) else None
+    if recipe.optimizer.gradient_checkpointing:
+        policy.gradient_checkpointing_enable()
+        cast(PreTrainedModel, critic.trunk).gradient_checkpointing_enable()
+    return Models(policy, critic, reference)
+
+
+def save_hub(policy: PreTrainedModel, recipe: PpoRecipe, out: Path, *, card: str) -> Path:
+    """Write `hub/` with model, tokenizer and card; what stood there is replaced at the end.
+
+    Args:
+        policy: the model.
+        recipe: of the run.
+        out: its folder.
+        card: README.md.
+    """
+    made, there = out / "hub.new", out / "hub"
+    shutil.rmtree(made, ignore_errors=True)
+    policy.save_pretrained(made)
+    start = open_hub_form(recipe.start).folder
+    for name in _COPIED:
+        if (start / name).is_file():
+            shutil.copyfile(start / name, made / name)
+    (made / "README.md").write_text(card, encoding="utf-8")
+    shutil.rmtree(there, ignore_errors=True)
+    os.replace(made, there)
+    return there

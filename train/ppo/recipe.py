@@ -1,0 +1,79 @@
+"""The recipe of a PPO run (`kind = "ppo"`): that of `train.rl.recipe` with other learning, and nothing else new."""
+
+import tomllib
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from agent.errors import SetupError
+from train.rl.recipe import Learning, RlRecipe, Rollout
+
+_OTHERS = ("divide_by_std", "resample", "old")
+
+
+class PpoLearning(Learning):
+    """Proximal policy optimisation (1707.06347) with a critic, and the KL penalty in the reward (2203.02155).
+
+    Clips, over-long handling and the KL weight are `Learning`'s. What only groups have is refused.
+    """
+
+    name: Literal["ppo"]  # pyright: ignore[reportIncompatibleVariableOverride] - an algorithm that TRL has not
+    gamma: float = Field(default=1.0, gt=0, le=1)
+    """Discount of a policy token."""
+    lam: float = Field(default=1.0, ge=0, le=1)
+    """Weight of longer returns in the advantage; 1: the return itself minus the value."""
+    whiten: bool = True
+    """Whether a step's advantages are brought to mean 0 and deviation 1."""
+    kl_estimator: Literal["k1", "k2", "k3"] = "k1"
+    """Of the penalty in the reward."""
+    critic_lr: float = Field(gt=0)
+    """Constant, after the same warm-up as the policy's rate."""
+    critic_passes_first: int = Field(default=0, ge=0)
+    """Times that the critic alone goes through the first batch, before the policy moves at all."""
+    value_clip: float = Field(default=0.2, ge=0)
+    """How far a value may move in a step and gain by it; 0: anywhere."""
+
+    @model_validator(mode="after")
+    def _has_no_groups(self) -> Self:
+        if wrong := sorted(self.model_fields_set & set(_OTHERS)):
+            raise ValueError(f"PPO has a critic in the place of groups: leave out {', '.join(wrong)}")
+        return self
+
+    @property
+    def level(self) -> Literal["token", "sequence"]:
+        return self.loss or "token"
+
+
+class PpoRollout(Rollout):
+    """As any, but that a question may be asked once."""
+
+    group: int = Field(default=1, ge=1)
+
+
+class PpoRecipe(RlRecipe):
+    """PPO from a checkpoint in the hub's form, over the same rollouts as `cairn train rl`."""
+
+    kind: Literal["ppo"]  # pyright: ignore[reportIncompatibleVariableOverride] - another command reads it
+    learning: PpoLearning  # pyright: ignore[reportIncompatibleVariableOverride] - fixed once read
+    rollout: PpoRollout  # pyright: ignore[reportIncompatibleVariableOverride] - fixed once read
+
+
+def read_ppo_recipe(path: Path, *, start: str | None = None) -> PpoRecipe:
+    """Read a recipe.
+
+    Args:
+        path: of the TOML file.
+        start: a checkpoint in the place of the recipe's own.
+
+    Raises:
+        SetupError: the file is missing, no TOML, or has a wrong or unknown key; the sentence names each.
+    """
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        return PpoRecipe.model_validate({**said, **({"start": start} if start else {})})
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise SetupError(f"the recipe {path} cannot be read: {error}") from error
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
+        raise SetupError(f"the recipe {path} cannot be used: {wrong}") from error

@@ -1,0 +1,77 @@
+"""What the policy and the critic say of tokens that are there: log-probabilities, entropy, values. Nothing is learned.
+
+Everything is [rows, length] and 0 where the mask is false. Logits are made for policy tokens only, which is where most
+of the memory goes; the whole context is read in any case.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from train.losses import entropy
+from train.ppo.rows import Rows
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The policy's words on its own tokens."""
+
+    logprobs: torch.Tensor
+    """[rows, length]"""
+    entropy: torch.Tensor
+    """[rows, length], in nats, without a gradient."""
+
+
+def score(model: PreTrainedModel, rows: Rows, *, temperature: float = 1.0) -> Scored:
+    """Log-probabilities of the policy tokens, as the sampler had them at this temperature.
+
+    Args:
+        model: a causal language model.
+        rows: contexts.
+        temperature: that the tokens were sampled with.
+    """
+    chosen = rows.mask[:, 1:]
+    logits = _head(model)(_hidden(model.base_model, rows)[:, :-1][chosen]).float() / temperature
+    logs = logits.log_softmax(dim=-1).gather(1, rows.ids[:, 1:][chosen][:, None])[:, 0]
+    with torch.no_grad():
+        every = torch.ones((1, len(logits)), dtype=torch.bool, device=logits.device)
+        spread = entropy(logits.detach()[None], every)[0]
+    return Scored(_placed(logs, rows), _placed(spread, rows))
+
+
+class Critic(nn.Module):
+    """A language model's trunk with a value head: what reward it expects before a token is sampled.
+
+    It has weights of its own. With a trunk in common, the value's gradient would change what the policy writes. The
+    head begins at 0, so that the first advantages are the rewards themselves.
+    """
+
+    def __init__(self, trunk: nn.Module, *, width: int) -> None:
+        super().__init__()
+        self.trunk = trunk
+        self.head = nn.Linear(width, 1)
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, rows: Rows) -> torch.Tensor:
+        """Values of the policy tokens, [rows, length]: from what stands before each of them."""
+        return _placed(self.head(_hidden(self.trunk, rows)[:, :-1][rows.mask[:, 1:]])[:, 0].float(), rows)
+
+
+def _hidden(trunk: nn.Module, rows: Rows) -> torch.Tensor:
+    """States of [rows, length, width]."""
+    return trunk(input_ids=rows.ids, use_cache=False).last_hidden_state
+
+
+def _head(model: PreTrainedModel) -> nn.Module:
+    head = model.get_output_embeddings()
+    if head is None:
+        raise TypeError(f"{type(model).__name__} writes no tokens: it has no output embeddings")
+    return head
+
+
+def _placed(values: torch.Tensor, rows: Rows) -> torch.Tensor:
+    """One value for each policy token, in the order of the mask, at its place."""
+    return torch.zeros(rows.mask.shape, dtype=values.dtype, device=values.device).masked_scatter(rows.mask, values)
