@@ -1,11 +1,11 @@
-"""`cairn checkpoint export`."""
+"""`cairn checkpoint export` and `cairn checkpoint push`."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from agent.cli.console import output
+from agent.cli.console import messages, output
 
 
 def export(
@@ -23,13 +23,41 @@ def export(
 
     Example: cairn checkpoint export runs/tiny/hub --out runs/tiny/ct2
     """
-    from train.export import DEFAULT_PROTOCOLS, export_checkpoint
+    from train.export import export_checkpoint
 
-    made = export_checkpoint(folder, out, quantization, name=name, protocols=protocol or DEFAULT_PROTOCOLS)
+    made = export_checkpoint(folder, out, quantization, name=name, protocols=protocol or ())
     size = sum((out / file).stat().st_size for file in made.manifest.files)
     output().print(f"exported: {out} ({made.manifest.name}, {quantization}, {size / 1e6:.1f} MB)")
 
 
+def push(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Of a run or of a checkpoint, with its card.")],
+    to: Annotated[str, typer.Option("--to", metavar="USER/NAME", help="The repository.")],
+    private: Annotated[bool, typer.Option("--private", help="Only its owners see the new repository.")] = False,
+    update: Annotated[
+        bool, typer.Option("--update", help="Put a new version into a repository that is there.")
+    ] = False,
+    message: Annotated[str, typer.Option(metavar="TEXT", help="Of the commit.")] = "",
+    hub: Annotated[
+        str, typer.Option(metavar="URL", help="Another hub; left out: HF_ENDPOINT, or the public one.")
+    ] = "",
+) -> None:
+    """Push a checkpoint to the hub: the model, the exported form, and the card.
+
+    The token is the one of `hf auth login`, or HF_TOKEN. Whoever downloads the repository serves it with --model DIR.
+
+    Example: cairn checkpoint push runs/tiny --to ada/tiny --private
+    """
+    from train.push import push as push_checkpoint
+    from train.push import quiet
+
+    if not messages().is_terminal:
+        quiet()
+    made = push_checkpoint(folder, to, private=private, update=update, message=message, hub=hub)
+    output().print(f"pushed: {made.url} ({len(made.files)} files, commit {made.commit[:8]})")
+
+
 def register(app: typer.Typer) -> None:
-    """Add `export` to the `checkpoint` group."""
+    """Add `export` and `push` to the `checkpoint` group."""
     app.command("export")(export)
+    app.command("push")(push)

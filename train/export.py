@@ -1,7 +1,9 @@
-"""From the hub's form of a checkpoint to the form of the embedded engine: CTranslate2, tokenizer.json, cairn.json."""
+"""From the hub's form of a checkpoint to the form of the embedded engine: CTranslate2, tokenizer.json, cairn.json.
+
+Beside it, what the hub's form says of itself: a cairn.json of its own, with which `--model DIR` is enough to serve it.
+"""
 
 import importlib
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +11,8 @@ from typing import Any, Literal
 
 from agent.errors import CheckpointError
 from agent.policies.checkpoint import MANIFEST, Checkpoint, open_checkpoint, write_manifest
+from agent.policies.hub_form import open_hub_form
+from agent.policies.model_folder import ABOUT, About, read_about, write_about
 
 Quantization = Literal["int8", "float32"]
 _STORED = {"int8": "int8_float32", "float32": "float32"}
@@ -22,7 +26,7 @@ def export_checkpoint(
     quantization: Quantization = "int8",
     *,
     name: str | None = None,
-    protocols: Sequence[str] = DEFAULT_PROTOCOLS,
+    protocols: Sequence[str] = (),
 ) -> Checkpoint:
     """Convert a checkpoint and write its manifest; what stands in `out_dir` by the same file names is replaced.
 
@@ -30,33 +34,59 @@ def export_checkpoint(
         hub_dir: a folder of transformers (config.json, model.safetensors, tokenizer.json).
         out_dir: made if it is not there.
         quantization: of the weights. With `float32` log-probabilities agree with the trainer's.
-        name: of the policy; without it the name of the folder (of the one above, if the folder is called `hub`).
-        protocols: what it was trained on, the default one first.
+        name: of the policy; without it what its cairn.json says, or else the name of the folder (of the one above, if
+            the folder is called `hub`).
+        protocols: what it was trained on, the default one first; without them what its cairn.json says, or else
+            `DEFAULT_PROTOCOLS`.
 
     Raises:
         CheckpointError: the folder cannot be converted, or what came out cannot be used.
     """
-    config = _read(hub_dir / "config.json")
-    tokenizer = _read(hub_dir / "tokenizer_config.json")
-    eos = tokenizer.get("eos_token")
-    eos = eos.get("content") if isinstance(eos, dict) else eos
-    if not isinstance(eos, str):
-        raise CheckpointError(f"{hub_dir / 'tokenizer_config.json'} names no eos_token; add it")
-    if not (hub_dir / "tokenizer.json").is_file():
-        raise CheckpointError(f"{hub_dir} has no tokenizer.json; save its tokenizer in the fast form")
+    says = _about(hub_dir, name=name, protocols=protocols)
     out_dir.mkdir(parents=True, exist_ok=True)
     (out_dir / MANIFEST).unlink(missing_ok=True)  # until everything is written, it is no checkpoint
     _convert(hub_dir, out_dir, quantization)
-    shutil.copyfile(hub_dir / "tokenizer.json", out_dir / "tokenizer.json")
-    above = hub_dir.resolve()
+    own = [f"{protocol}.toml" for protocol in says.protocols if (hub_dir / f"{protocol}.toml").is_file()]
+    for file in ("tokenizer.json", *own):
+        shutil.copyfile(hub_dir / file, out_dir / file)
     write_manifest(
         out_dir,
-        name=name or (above.parent.name if above.name == "hub" else above.name),
-        protocols=tuple(protocols),
-        context_tokens=int(config["max_position_embeddings"]),
-        eos=eos,
+        name=says.name,
+        protocols=says.protocols,
+        context_tokens=says.context_tokens,
+        eos=says.eos,
     )
     return open_checkpoint(out_dir)
+
+
+def describe(hub_dir: Path, *, name: str | None = None, protocols: Sequence[str] = ()) -> About:
+    """Write the cairn.json of a checkpoint in the hub's form: with it, the folder alone is enough to serve it.
+
+    Args:
+        hub_dir: a folder of transformers.
+        name: of the policy; see `export_checkpoint`.
+        protocols: what it was trained on, the default one first; see `export_checkpoint`.
+
+    Raises:
+        CheckpointError: the folder is none of that form.
+    """
+    says = _about(hub_dir, name=name, protocols=protocols)
+    write_about(hub_dir, says)
+    return says
+
+
+def _about(hub_dir: Path, *, name: str | None, protocols: Sequence[str]) -> About:
+    """What is said of a checkpoint: by the caller, by its own cairn.json, by its other files."""
+    if not hub_dir.is_dir():
+        raise CheckpointError(f"there is no folder {hub_dir}; name a checkpoint in the hub's form")
+    form = open_hub_form(str(hub_dir))
+    said = read_about(hub_dir) if (hub_dir / ABOUT).is_file() else None
+    return About(
+        name=name or (said.name if said else form.name),
+        protocols=tuple(protocols) or (said.protocols if said else DEFAULT_PROTOCOLS),
+        context_tokens=form.context_tokens,
+        eos=form.codec.tokens[form.codec.eos],
+    )
 
 
 def _convert(hub_dir: Path, out_dir: Path, quantization: Quantization) -> None:
@@ -70,10 +100,3 @@ def _convert(hub_dir: Path, out_dir: Path, quantization: Quantization) -> None:
         raise CheckpointError(f"{hub_dir} cannot be converted: {error}") from error
     finally:
         logging.enable_progress_bar()
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path} cannot be read ({error}); name a checkpoint in the hub's form") from error

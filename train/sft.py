@@ -22,6 +22,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from agent.errors import SetupError
 from train.attention import use_blocked
 from train.crew import Crew
+from train.export import describe
 from train.held_out import Tally, held_out
 from train.initial import begin_from
 from train.interrupt import interruptible
@@ -160,6 +161,7 @@ class SftRun:
         self.tokenizer.save(str(hub / "tokenizer.json"))
         config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": EOS, "pad_token": PAD}
         (hub / "tokenizer_config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
+        describe(hub, name=self.recipe.name, protocols=self.recipe.protocols)
         return hub
 
     def run(self, tell: Tell) -> bool:
@@ -270,6 +272,8 @@ class SftRun:
             batch = collate(examples, self.device)
             _, logits = self._losses(batch)
             tally.add(examples, logits.argmax(-1) == batch.ids[:, 1:], batch.policy[:, 1:])
+        if not tally.rows:  # too few rows for any to be held out
+            return progress
         return replace(
             progress,
             dev_tokens_right=tally.right_tokens / tally.tokens,

@@ -84,6 +84,13 @@ def read_about(folder: Path) -> About:
         raise CheckpointError(f"{path} cannot be read: {error}; write it again with `cairn checkpoint card`") from error
 
 
+def write_about(folder: Path, about: About) -> Path:
+    """Put cairn.json into a folder; gives its path."""
+    path = folder / ABOUT
+    path.write_text(about.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    return path
+
+
 def _is_exported(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("model.bin", "vocabulary.json"))
 

@@ -13,6 +13,7 @@ from agent.policies.base import Sampling
 from agent.policies.checkpoint import MANIFEST, NEEDED, open_checkpoint
 from agent.policies.embedded import EmbeddedPolicy
 from agent.protocols import protocol_named
+from agent.settings import load_settings
 from agent.trace import Segment
 from tests.agent.policies.engine import ENGINE, run, turn
 
@@ -116,3 +117,26 @@ def test_the_command_exports_and_says_where(hub: Path, tmp_path: Path, capsys: p
     assert open_checkpoint(tmp_path / "ct2").manifest.name == "tiny"
     assert cairn(["checkpoint", "export", str(tmp_path), "--out", str(tmp_path / "other")]) == 1
     assert "cannot be read" in capsys.readouterr().err
+
+
+def test_the_hubs_form_says_of_itself_what_its_export_and_its_server_need(hub: Path, tmp_path: Path):
+    from train.export import describe, export_checkpoint
+
+    own = Path(shutil.copytree(hub, tmp_path / "model"))
+    says = describe(own, name="small", protocols=["kg", "dag"])
+    assert (says.context_tokens, says.eos) == (512, "<eos>")
+    settings = load_settings(model=str(own))
+    assert (settings.policy, settings.protocol, settings.protocols) == ("transformers", "kg", ("kg", "dag"))
+    manifest = export_checkpoint(own, own / "ct2").manifest
+    assert (manifest.name, manifest.protocols) == ("small", ("kg", "dag"))
+    assert load_settings(model=str(own)).policy == "embedded"
+    assert describe(own, protocols=["dag"]).name == "small"
+
+
+def test_an_export_takes_the_file_of_a_protocol_of_its_own_along(hub: Path, tmp_path: Path):
+    from train.export import export_checkpoint
+
+    own = Path(shutil.copytree(hub, tmp_path / "model"))
+    (own / "mine.toml").write_text("name = 'mine'", encoding="utf-8")
+    export_checkpoint(own, tmp_path / "ct2", protocols=["mine"])
+    assert load_settings(checkpoint=tmp_path / "ct2").protocol == str(tmp_path / "ct2" / "mine.toml")

@@ -10,6 +10,7 @@ from typing import Any, Final
 import torch
 
 from agent.policies.hub_form import open_hub_form
+from train.export import describe
 from train.rl.adapter import RlTrainer
 from train.rl.recipe import RlRecipe
 from train.safety.monitors import LINES
@@ -38,6 +39,7 @@ def save_hub(trainer: RlTrainer, recipe: RlRecipe, out: Path) -> Path:
         if (start / name).is_file():
             shutil.copyfile(start / name, made / name)
     (made / "README.md").write_text(card(recipe, figures_in(out)), encoding="utf-8")
+    describe(made, name=recipe.name, protocols=recipe.protocols)
     shutil.rmtree(there, ignore_errors=True)
     os.replace(made, there)
     return there
