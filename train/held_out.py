@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 from agent.protocols import protocol_named
 from train.oracle import can_fill
 from train.recipe import SftRecipe
-from train.trajectories import Example, data_world, question_rows
+from train.trajectories import Example, data_world, question_rows, row_examples
 
 
 @dataclass
@@ -46,7 +46,10 @@ class Tally:
 
 
 def held_out(recipe: SftRecipe, tokenizer: Tokenizer) -> Iterator[list[Example]]:
-    """Batches of like length: every question of a dev world under every protocol."""
+    """Batches of like length: every question of a dev world under every protocol; or the rows that were kept back."""
+    if recipe.data.rows:
+        yield from _batches(row_examples(recipe, tokenizer, held_out=True))
+        return
     data = recipe.data.model_copy(update={"split": "dev"})
     world = data_world(data, 0, questions=recipe.report.dev_questions)
     protocols = [protocol_named(name) for name in recipe.protocols]
@@ -64,6 +67,10 @@ def held_out(recipe: SftRecipe, tokenizer: Tokenizer) -> Iterator[list[Example]]
         )
         if len(row.ids) <= recipe.model.context
     ]
+    yield from _batches(examples)
+
+
+def _batches(examples: list[Example]) -> Iterator[list[Example]]:
     examples.sort(key=lambda example: len(example.ids))
     for start in range(0, len(examples), 8):
         yield examples[start : start + 8]

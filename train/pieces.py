@@ -17,6 +17,8 @@ class Piece:
 
     by: Author
     text: str
+    ids: tuple[int, ...] | None = None
+    """As an engine had them, for a tokenizer that reads the same text from them."""
 
 
 def trajectory(world: World, question: Question, protocol: TextProtocol) -> list[Piece]:

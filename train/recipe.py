@@ -16,6 +16,10 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
+def _is_empty(value: str) -> bool:
+    return not value
+
+
 def _is_zero(value: float) -> bool:
     return value == 0
 
@@ -54,6 +58,8 @@ class Data(_Part):
     """Of the chains that can be asked in one round with fills, in a protocol that has them."""
     tokenizer_worlds: int = 40
     """Worlds whose trajectories the tokenizer is made from."""
+    rows: str = Field(default="", exclude_if=_is_empty)
+    """A file of `cairn train distill` to learn from, again and again, instead of the oracle's trajectories."""
     poor_share: float = Field(default=0.0, ge=0, le=1, exclude_if=_is_zero)
     """Of trajectories that copy well and choose badly, where a question allows it: for a deliberately weak start of
     reinforcement learning."""

@@ -1,23 +1,27 @@
-"""Oracle trajectories as tokens, with a weight for each, in batches."""
+"""Oracle trajectories, or rows of distilled ones, as tokens: with a weight for each, in batches."""
 
 import hashlib
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tokenizers import Tokenizer
 
+from agent.errors import SetupError
 from agent.protocols import TextProtocol, protocol_named
 from agent.world import Question, World, make_world
 from agent.world.records import QuestionType
 from agent.world.v1 import make_world as make_first_world
 from agent.world.v1.questions import MIX
+from train.distill.rows import Row, read_rows
 from train.episodes import Episode, episode, poor_episode
 from train.oracle import NotShown, Unreachable, can_fill
 from train.oracle.poor import Told, draw, poverties
 from train.oracle.poor_first import poor_oracle
 from train.pieces import Piece, played, trajectory
 from train.recipe import Data, SftRecipe, Weights
+from train.safety.manifest import hash_of
 from train.tokenizer import EOS, encode_all, token_id
 
 
@@ -42,7 +46,7 @@ def to_example(pieces: Sequence[Piece], tokenizer: Tokenizer, weights: Weights, 
     policy: list[bool] = []
     answer = token_id(tokenizer, "<answer>")
     answer_from = 0
-    for piece, encoded in zip(pieces, encode_all(tokenizer, [piece.text for piece in pieces]), strict=True):
+    for piece, encoded in zip(pieces, _encoded(pieces, tokenizer), strict=True):
         policy.extend([piece.by == "policy"] * len(encoded))
         if piece.by != "policy":
             weighed.extend([weights.environment] * len(encoded))
@@ -56,10 +60,25 @@ def to_example(pieces: Sequence[Piece], tokenizer: Tokenizer, weights: Weights, 
     return Example((*ids, token_id(tokenizer, EOS)), (*weighed, weights.policy), (*policy, True), answer_from, kind)
 
 
-def to_branch(before: Sequence[Piece], pieces: Sequence[Piece], tokenizer: Tokenizer, weights: Weights) -> Example:
+def _encoded(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[list[int]]:
+    """Ids of each piece: its own, where this tokenizer reads its text from them."""
+    encoded = encode_all(tokenizer, [piece.text for piece in pieces])
+    for place, piece in enumerate(pieces):
+        if piece.ids is not None and tokenizer.decode(list(piece.ids), skip_special_tokens=False) == piece.text:
+            encoded[place] = list(piece.ids)
+    return encoded
+
+
+def to_branch(
+    before: Sequence[Piece],
+    pieces: Sequence[Piece],
+    tokenizer: Tokenizer,
+    weights: Weights,
+    *,
+    kind: str = "cairn fill",
+) -> Example:
     """A branch as a row of its own: what stands before the fork is context, and is learned from the main row alone."""
-    texts = [piece.text for piece in (*before, *pieces)]
-    encoded = encode_all(tokenizer, texts)
+    encoded = _encoded((*before, *pieces), tokenizer)
     ids, weighed, policy = [], [], []
     for place, (piece, tokens) in enumerate(zip((*before, *pieces), encoded, strict=True)):
         own = place >= len(before)
@@ -67,7 +86,32 @@ def to_branch(before: Sequence[Piece], pieces: Sequence[Piece], tokenizer: Token
         ids.extend(tokens)
         policy.extend([writes] * len(tokens))
         weighed.extend([weights.policy if writes else weights.environment if own else 0.0] * len(tokens))
-    return Example(tuple(ids), tuple(weighed), tuple(policy), kind="cairn fill")
+    return Example(tuple(ids), tuple(weighed), tuple(policy), kind=kind)
+
+
+def row_example(row: Row, tokenizer: Tokenizer, weights: Weights) -> Example:
+    """A row of `cairn train distill` as an example."""
+    pieces = [Piece(piece.by, piece.text, piece.ids) for piece in row.pieces]
+    if row.branch == "main":
+        return to_example(pieces, tokenizer, weights, kind=row.kind)
+    context = row.context
+    return to_branch(pieces[:context], pieces[context:], tokenizer, weights, kind=f"{row.protocol} fill")
+
+
+def row_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, held_out: bool, progress: float = 0.0) -> list[Example]:
+    """Every row of the recipe's file that is (or is not) held out, and no longer than trajectories may be.
+
+    Raises:
+        SetupError: the file cannot be read, or nothing is left of it to learn from.
+    """
+    rows = [row for row in read_rows(Path(recipe.data.rows)) if row.held_out == held_out]
+    weights = recipe.weights_at(progress)
+    examples = [row_example(row, tokenizer, weights) for row in rows]
+    kept = [example for example in examples if len(example.ids) <= recipe.data.max_tokens]
+    if not kept and not held_out:
+        longest = recipe.data.max_tokens
+        raise SetupError(f"{recipe.data.rows} has no row to learn from that is at most {longest} tokens long")
+    return kept
 
 
 def to_rows(made: Episode, tokenizer: Tokenizer, weights: Weights, *, kind: str = "") -> Iterator[Example]:
@@ -101,6 +145,8 @@ def data_world(data: Data, seed: int, *, questions: int, mix: dict[QuestionType,
 
 def data_hashes(recipe: SftRecipe) -> dict[str, str]:
     """What a run is trained on, for its manifest: the first of its worlds stands for the generator and its seeds."""
+    if recipe.data.rows:
+        return {f"rows {Path(recipe.data.rows).name}": hash_of(Path(recipe.data.rows))}
     seed = recipe.seed * 1_000_000
     world = data_world(recipe.data, seed, questions=recipe.data.questions_per_world)
     digest = hashlib.sha256()
@@ -153,17 +199,21 @@ def _with_passages(protocol: TextProtocol, most: int) -> TextProtocol:
 
 
 def pool_batches(recipe: SftRecipe, tokenizer: Tokenizer, *, pool: int, progress: float) -> list[list[Example]]:
-    """The batches of one pool of worlds: alike in length, at most `batch_tokens` with padding, in random order.
+    """The batches of one pool of worlds, or of all rows, in random order.
 
-    A pure function of its arguments, so that a resumed run sees what an unbroken one would have seen.
+    Those of a batch are alike in length, and at most `batch_tokens` with padding. A pure function of its arguments, so
+    that a resumed run sees what an unbroken one would have seen.
     """
     size = recipe.data.worlds_per_pool
     first = recipe.seed * 1_000_000 + pool * size
-    examples = [
-        example
-        for seed in range(first, first + size)
-        for example in world_examples(recipe, tokenizer, world_seed=seed, progress=progress)
-    ]
+    if recipe.data.rows:
+        examples = row_examples(recipe, tokenizer, held_out=False, progress=progress)
+    else:
+        examples = [
+            example
+            for seed in range(first, first + size)
+            for example in world_examples(recipe, tokenizer, world_seed=seed, progress=progress)
+        ]
     examples.sort(key=lambda example: len(example.ids))
     batches: list[list[Example]] = [[]]
     for example in examples:
@@ -175,8 +225,11 @@ def pool_batches(recipe: SftRecipe, tokenizer: Tokenizer, *, pool: int, progress
 
 
 def tokenizer_texts(recipe: SftRecipe) -> Iterator[str]:
-    """Trajectories of a few worlds, in every protocol."""
+    """Trajectories of a few worlds, in every protocol; or the rows, where the recipe learns from those."""
     data = recipe.data
+    if data.rows:
+        yield from ("".join(piece.text for piece in row.pieces) for row in read_rows(Path(data.rows)))
+        return
     for seed in range(data.tokenizer_worlds):
         world = data_world(data, seed, questions=60)
         for number, question in enumerate(world.questions):

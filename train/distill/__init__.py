@@ -1,0 +1,1 @@
+"""Rollouts that a check accepts, as rows for supervised training: `cairn train distill`."""

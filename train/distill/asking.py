@@ -1,0 +1,58 @@
+"""Rollouts for a distillation, made by any policy: each question is asked once with each seed, and what ended is kept.
+
+It is an evaluation that keeps its traces; a second call goes on where the first was stopped.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent.settings import CairnSettings
+from agent.trace import Trace
+from agent.traces import read_traces
+from train.evaluation.chosen import Choice
+from train.evaluation.session import Evaluation, Show
+from train.evaluation.store import TRACES
+
+
+def asked(
+    settings: CairnSettings,
+    questions: Path | None,
+    out: Path,
+    *,
+    dataset: str | None = None,
+    seeds: Sequence[int],
+    choice: Choice,
+    concurrency: int,
+    show: Show,
+) -> list[Trace]:
+    """Ask the questions with every seed, one seed after the other.
+
+    Args:
+        settings: of the agent that is asked.
+        questions: a question list; without it the questions of the settings' world.
+        dataset: the published form of the question list; left out, it is recognised.
+        out: `asked/SEED/` is made in it.
+        seeds: for sampling; more than one makes sense only where the temperature is above 0.
+        choice: of the questions.
+        concurrency: questions at the same time.
+        show: is told how far each seed is.
+
+    Raises:
+        SetupError: something that the settings name cannot be used, or too many questions failed.
+    """
+    made: list[Trace] = []
+    for seed in seeds:
+        folder = out / "asked" / str(seed)
+        evaluation = Evaluation(
+            settings,
+            questions,
+            dataset=dataset,
+            choice=choice,
+            concurrency=concurrency,
+            seed=seed,
+            out=folder,
+            retry_failed=True,
+        )
+        evaluation.run(show)
+        made += read_traces(folder / TRACES)
+    return made

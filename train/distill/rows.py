@@ -1,0 +1,138 @@
+"""Rows: finished rollouts as text, for `cairn train sft --rows`. A row knows no model; ids stay where there are some.
+
+JSON lines, one row each. A rollout is one row, and each of its branches is another one.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from agent.errors import SetupError
+from agent.protocols import TextProtocol
+from agent.samples import context_of
+from agent.trace import Author, Trace
+
+HELD_OUT: Final = 16
+"""One question of so many is kept back from training, to measure on."""
+
+
+class RowPiece(BaseModel):
+    """A segment of a context."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    by: Author
+    text: str
+    ids: tuple[int, ...] | None = None
+    """As they were sampled or put there; they count for a tokenizer that reads the same text from them."""
+
+
+class Row(BaseModel):
+    """One context from its prompt to its end."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    trace: str
+    """Id of the rollout."""
+    branch: str = "main"
+    question: str
+    type: str = ""
+    protocol: str
+    policy: str
+    """Who wrote it."""
+    context: int = 0
+    """So many of its pieces belong to another row, where they are learned; here they are only read."""
+    pieces: tuple[RowPiece, ...]
+
+    @property
+    def held_out(self) -> bool:
+        """Whether it is measured on and never learned; all rows of a question are alike in this."""
+        return crc32(self.question.encode()) % HELD_OUT == 0
+
+    @property
+    def kind(self) -> str:
+        """Protocol and type of question, for the report."""
+        return f"{self.protocol} {self.type or 'question'}"
+
+
+def rows_of(trace: Trace, protocol: TextProtocol, *, type: str = "") -> list[Row]:
+    """The rows of a rollout.
+
+    A chat's prompt is put aside for the one that a trained policy of this protocol is given, and its branches are left
+    out: a chat is asked for them in other words.
+
+    Args:
+        trace: ended.
+        protocol: of the trace.
+        type: of its question.
+    """
+    chat = any(segment.ids is None for segment in trace.segments)
+    rows: list[Row] = []
+    for branch in ["main"] if chat else ["main", *trace.branches]:
+        places = context_of(trace, branch)
+        own = [place for place in places if trace.segments[place].branch == branch]
+        if not own:
+            continue
+        pieces = [_piece(trace, place) for place in places]
+        if chat:
+            prompt = protocol.prompt_text(trace.question, history=trace.history)
+            pieces = [RowPiece(by="prompt", text=prompt), *(piece for piece in pieces if piece.by != "prompt")]
+        rows.append(
+            Row(
+                trace=trace.id,
+                branch=branch,
+                question=trace.question,
+                type=type,
+                protocol=trace.protocol,
+                policy=trace.policy,
+                context=0 if branch == "main" else len(places) - len(own),
+                pieces=tuple(pieces),
+            )
+        )
+    return rows
+
+
+def _piece(trace: Trace, place: int) -> RowPiece:
+    segment = trace.segments[place]
+    return RowPiece(by=segment.by, text=segment.text, ids=segment.ids)
+
+
+def write_rows(path: Path, rows: Iterable[Row]) -> int:
+    """Write a file of rows, as a whole or not at all; gives how many there are."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = path.with_name(f"{path.name}.new")
+    count = 0
+    with written.open("w", encoding="utf-8", newline="\n") as file:
+        for row in rows:
+            file.write(row.model_dump_json(exclude_defaults=True) + "\n")
+            count += 1
+    os.replace(written, path)
+    return count
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """Read a file of rows.
+
+    Raises:
+        SetupError: it cannot be read, or a line of it is no row; the sentence names the line.
+    """
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield _row(line, where=f"{path}, line {number}")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SetupError(f"the rows in {path} cannot be read: {error}; `cairn train distill` writes some") from error
+
+
+def _row(line: str, *, where: str) -> Row:
+    try:
+        return Row.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the line"
+        raise SetupError(f"{where} is no row: {place}: {first['msg']}") from error
