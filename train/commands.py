@@ -9,6 +9,7 @@ import typer
 from agent.cli.console import messages, note, output
 from agent.errors import SetupError
 from train import commands_checkpoint
+from train.distill import commands as distill_commands
 from train.fills import commands as fills_commands
 from train.ppo import commands as ppo_commands
 from train.reader import commands as reader_commands
@@ -27,13 +28,16 @@ checkpoint_app = typer.Typer(no_args_is_help=True, help="Checkpoints: card, expo
 def sft(
     recipe: Annotated[Path, typer.Option(help="What to train, as TOML: see train/recipes/.")],
     out: Annotated[Path, typer.Option("--out", help="Folder of the run.")],
+    rows: Annotated[
+        Path | None, typer.Option(help="Learn from these rows of `cairn train distill`, not from the oracle.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
     threads: Annotated[int, typer.Option(min=0, help="CPU threads in all; 0 leaves the choice to torch.")] = 0,
     processes: Annotated[
         int, typer.Option(min=1, help="That share the batches of every step; at most the recipe's batches_per_step.")
     ] = 1,
 ) -> None:
-    """Train a policy from nothing on oracle trajectories, on a CPU or on any GPU that torch sees.
+    """Train a policy on oracle trajectories, or on rows of `cairn train distill`, on CPUs or on any GPU that torch sees.
 
     Ctrl-C stops after the current step and saves; --resume goes on and ends in the same weights.
 
@@ -47,6 +51,8 @@ def sft(
     if threads:
         torch.set_num_threads(threads)
     settings = read_recipe(recipe)
+    if rows:
+        settings = settings.model_copy(update={"data": settings.data.model_copy(update={"rows": str(rows)})})
     if processes > settings.optimizer.batches_per_step:
         most = settings.optimizer.batches_per_step
         raise SetupError(f"--processes {processes} would have nothing to share: batches_per_step of {recipe} is {most}")
@@ -144,6 +150,7 @@ def card(
 def register(app: typer.Typer) -> None:
     """Add `train` and `checkpoint`."""
     reader_commands.register(train_app)
+    distill_commands.register(train_app)
     rl_commands.register(train_app)
     ppo_commands.register(train_app)
     fills_commands.register()
