@@ -3,6 +3,7 @@
 Each is refreshed before a batch. The log-probabilities that it gives are those of the weights at that moment.
 """
 
+import gc
 import importlib
 import tempfile
 from pathlib import Path
@@ -69,8 +70,12 @@ class EmbeddedLive:
         if self._engine is not None:
             self._engine.close()
         self._converter.model = _shell(model)
-        self._converter.convert(str(self._folder / "now"), quantization="float32", force=True)
-        self._converter.model = None
+        gc.freeze()  # the converter collects garbage for every layer: of the whole process, if it is let
+        try:
+            self._converter.convert(str(self._folder / "now"), quantization="float32", force=True)
+        finally:
+            gc.unfreeze()
+            self._converter.model = None
         codec = self._checkpoint.codec
         self._engine = Engine(
             self._folder / "now",

@@ -114,10 +114,13 @@ class WorldTasks:
     def _made(self, seed: int, split: Split, stage: int, *, questions: int) -> tuple[World, list[Ask]]:
         data = self._recipe.data
         mix = self._recipe.curriculum[stage].mix if stage >= 0 else None
-        if data.generator == 1:
-            world = make_first_world(seed, split=split, people=data.people, questions=questions, mix=mix or MIX)
-        else:
-            world = make_world(seed, split=split, people=data.people, questions=questions, mix=mix)
+        try:
+            if data.generator == 1:
+                world = make_first_world(seed, split=split, people=data.people, questions=questions, mix=mix or MIX)
+            else:
+                world = make_world(seed, split=split, people=data.people, questions=questions, mix=mix)
+        except ValueError as error:
+            raise SetupError(f"the worlds of the recipe's [data] cannot be made: {error}") from error
         sources = world.sources()
         rng = random.Random(f"rl protocols {self._recipe.seed} {split} {seed}")
         asked = world_questions(world.questions)

@@ -1,0 +1,43 @@
+"""Small runs for the tests: the first shipped checkpoint on small worlds, a few rollouts a step."""
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import agent
+from train.rl.recipe import RlRecipe
+
+HUB = Path(agent.__file__).parent / "checkpoints" / "tiny-v1" / "hub"
+
+
+def recipe(steps: int = 2, **changes: Mapping[str, Any] | object) -> RlRecipe:
+    """A recipe whose rewards differ inside of groups: length costs a little. Tables are merged, key by key."""
+    said: dict[str, Any] = {
+        "kind": "rl",
+        "name": "small",
+        "start": str(HUB),
+        "protocols": ("multisearch",),
+        "seed": 3,
+        "steps": steps,
+        "data": {"generator": 1, "people": 30, "questions_per_world": 6},
+        "rollout": {"prompts": 2, "group": 3, "policy_tokens": 256, "answer_tokens": 64},
+        "reward": ({"name": "outcome"},),
+        "learning": {"name": "grpo", "overlong": {"longest": 256, "buffer": 256, "penalty": 0.5}},
+        "optimizer": {"lr": 1e-4, "pieces": 2},
+        "report": {"save_every_steps": 1},
+    }
+    for name, change in changes.items():
+        said[name] = {**said.get(name, {}), **change} if isinstance(change, Mapping) else change
+    return RlRecipe.model_validate(said)
+
+
+def hot_checkpoint(folder: Path, *, heat: float = 0.5) -> Path:
+    """A copy of the checkpoint that is less sure of everything: its logits are smaller, so its rollouts differ."""
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(HUB, folder)
+    weights = load_file(folder / "model.safetensors")
+    weights["model.norm.weight"] = weights["model.norm.weight"] * heat
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder

@@ -1,0 +1,139 @@
+from itertools import pairwise
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agent.samples import Sample  # noqa: E402 - only where torch is
+from agent.sources.questions import Question  # noqa: E402
+from agent.trace import Stopped, Trace  # noqa: E402
+from tests.train.rl.small import recipe  # noqa: E402
+from train.rewards.base import Rewarded  # noqa: E402
+from train.rewards.task import Task  # noqa: E402
+from train.rl.batch import Row, Scored, advantages, rows_of, scored, split, tensors, worth_learning  # noqa: E402
+from train.rl.rollouts import Played  # noqa: E402
+from train.rl.tasks import Ask, protocols_of  # noqa: E402
+
+pytestmark = pytest.mark.train
+
+SMALL = recipe()
+QUESTION = Question(id="1", question="who?", answers=("x",))
+ASK = Ask(QUESTION, Task.of(QUESTION), protocols_of(SMALL)[0], {})
+
+
+def _sample(mask: str, branch: str = "main") -> Sample:
+    """A row whose mask is spelled with 1 and 0."""
+    trained = tuple(letter == "1" for letter in mask)
+    return Sample(branch, tuple(range(5, 5 + len(mask))), trained, tuple(-0.5 if on else 0.0 for on in trained))
+
+
+def _played(
+    *masks: str,
+    group: int = 0,
+    total: float | None = 1.0,
+    budget: str | None = None,
+    parts: dict[str, float] | None = None,
+) -> Played:
+    """A rollout with a row for each mask."""
+    stopped = Stopped(reason="forced" if budget else "answered", budget=budget)  # type: ignore[arg-type]
+    trace = Trace(id="t", question="who?", protocol="multisearch", policy="p", steps=[stopped])
+    rewarded = None if total is None else Rewarded(parts or {"answer": total})
+    rows = tuple(_sample(mask, "main" if not at else f"1.{at}") for at, mask in enumerate(masks))
+    return Played(ASK, group, trace, rows if rewarded else (), rewarded)
+
+
+def _rows(
+    played: list[Played], gains: list[float], level: str = "token", all_rows: bool = True
+) -> tuple[list[Row], float]:
+    worth = [scored(one, SMALL.learning) for one in played]
+    return rows_of(played, worth, gains, level=level, all_rows=all_rows)  # type: ignore[arg-type]
+
+
+def test_every_policy_token_weighs_the_same_when_tokens_are_averaged() -> None:
+    rows, whole = _rows([_played("00111"), _played("0011", "000011")], [1.0, -1.0])
+    assert whole == 7
+    assert [row.weights for row in rows] == [(0, 0, 1, 1, 1), (0, 0, 1, 1), (0, 0, 0, 0, 1, 1)]
+    assert [row.advantage for row in rows] == [1.0, -1.0, -1.0]
+
+
+def test_a_rollout_weighs_one_with_its_branches_when_rollouts_are_averaged() -> None:
+    rows, whole = _rows([_played("00111"), _played("0011", "000011")], [1.0, -1.0], level="sequence")
+    assert whole == 2
+    assert [sum(row.weights) for row in rows] == pytest.approx([1.0, 0.5, 0.5])
+
+
+def test_a_masked_rollout_has_no_row_and_no_share() -> None:
+    rows, whole = _rows([_played("011"), _played("0111111", total=None)], [1.0, 0.0])
+    assert (len(rows), whole) == (1, 2)
+
+
+def test_rows_without_an_advantage_count_but_are_not_computed() -> None:
+    rows, whole = _rows([_played("011"), _played("01111")], [1.0, 0.0], all_rows=False)
+    assert (len(rows), whole) == (1, 6)
+
+
+def test_a_row_ends_with_its_last_token_that_is_trained() -> None:
+    rows, _ = _rows([_played("0110100")], [1.0])
+    assert rows[0].weights == (0, 1, 1, 0, 1)
+    assert rows[0].ids == (5, 6, 7, 8, 9)
+
+
+def test_length_is_counted_in_tokens_of_the_policy_in_all_rows() -> None:
+    learning = recipe(learning={"overlong": {"longest": 8, "buffer": 4, "penalty": 2.0}}).learning
+    long = scored(_played("0000000000111", "000111"), learning)
+    assert long.parts == {"answer": 1.0, "overlong": pytest.approx(2.0 * -0.5)}
+    short = scored(_played("0000000000000000000000001"), learning)
+    assert short.parts == {"answer": 1.0, "overlong": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("budget", "masked"), [("policy_tokens", True), ("context", True), ("rounds", False), (None, False)]
+)
+def test_rollouts_that_their_length_ended_can_be_masked(budget: str | None, masked: bool) -> None:
+    learning = recipe(learning={"overlong": {"longest": 8, "mask": True}}).learning
+    assert (scored(_played("011", budget=budget), learning).parts is None) == masked
+
+
+def test_advantages_take_the_weights_of_the_parts() -> None:
+    ones = [Scored(0, {"a": 1.0, "b": 0.0}), Scored(0, {"a": 0.0, "b": 1.0})]
+    no_std = recipe(learning={"divide_by_std": False}).learning
+    assert advantages(ones, no_std, {}).tolist() == [0, 0]
+    assert advantages(ones, no_std, {"b": 3.0}).tolist() == [-1, 1]
+    gdpo = recipe(learning={"name": "gdpo"}).learning
+    assert advantages(ones, gdpo, {"b": 3.0})[0] < 0 < advantages(ones, gdpo, {"b": 3.0})[1]
+
+
+def test_groups_that_teach_nothing_are_found() -> None:
+    dapo = recipe(learning={"name": "dapo"}).learning
+    ones = [Scored(0, {"a": 1.0}), Scored(0, {"a": 1.0}), Scored(1, {"a": 1.0}), Scored(1, {"a": 0.0}), Scored(1, None)]
+    assert worth_learning(ones, dapo, {}) == [False, False, True, True, False]
+
+
+def test_pieces_hold_every_row_once_and_minibatches_whole_groups() -> None:
+    rows = [Row((1,) * size, (1.0,) * size, (0.0,) * size, 1.0, size % 3) for size in range(1, 20)]
+    pieces = split(rows, minibatches=2, pieces=3)
+    assert len(pieces) == 6
+    assert sorted(len(row.ids) for piece in pieces for row in piece) == list(range(1, 20))
+    groups = [{row.group for piece in half for row in piece} for half in (pieces[:3], pieces[3:])]
+    assert not groups[0] & groups[1]
+    for half in (pieces[:3], pieces[3:]):
+        ends = [(min(len(r.ids) for r in piece), max(len(r.ids) for r in piece)) for piece in half if piece]
+        assert all(left[1] <= right[0] for left, right in pairwise(ends))
+
+
+def test_too_few_rows_leave_pieces_that_weigh_nothing() -> None:
+    pieces = split([Row((1, 2), (0.0, 1.0), (0.0, -1.0), 1.0, 0)], minibatches=2, pieces=2)
+    assert sorted(len(piece) for piece in pieces) == [0, 0, 0, 1]
+    empty = tensors([], pad=0, device=torch.device("cpu"))
+    assert empty["tool_mask"].sum() == 0
+    assert empty["completion_ids"].shape == (1, 1)
+
+
+def test_a_piece_is_padded_on_the_right_alone_and_attends_to_all_that_is_real() -> None:
+    rows, _ = _rows([_played("00101"), _played("0011111")], [1.0, -1.0])
+    made = tensors(rows, pad=99, device=torch.device("cpu"))
+    assert made["prompt_ids"].tolist() == [[5, 6], [5, 6]]
+    assert made["completion_ids"].tolist() == [[7, 8, 9, 99, 99], [7, 8, 9, 10, 11]]
+    assert made["completion_mask"].tolist() == [[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]
+    assert made["tool_mask"].tolist() == [[1, 0, 1, 0, 0], [1, 1, 1, 1, 1]]
+    assert made["sampling_per_token_logps"].tolist()[0] == [-0.5, 0, -0.5, 0, 0]

@@ -1,0 +1,132 @@
+"""The trainer computes what the rollouts sampled, learns from policy tokens alone, and from nothing else."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+
+from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402 - only where TRL is
+from train.rl import run as run_module  # noqa: E402
+from train.rl.adapter import RlTrainer  # noqa: E402
+from train.rl.batch import Row  # noqa: E402
+from train.rl.recipe import RlRecipe  # noqa: E402
+from train.rl.run import RlRun  # noqa: E402
+
+pytestmark = pytest.mark.train
+
+
+class Watched(RlTrainer):
+    """Keeps the rows of a step, the gradient by token, and the gradient of the weights before the optimiser clips."""
+
+    rows: Sequence[Sequence[Row]]
+    whole: float
+    weights: Mapping[str, Any]
+    gradients: Mapping[str, Any]
+
+    def __init__(self, recipe: RlRecipe, out: Path, school: Any) -> None:
+        super().__init__(recipe, out, school)
+        Watched.newest = self  # type: ignore[attr-defined]
+        self.of_environment: list[float] = []
+        self.of_policy: list[float] = []
+
+    def _piece(self, rows: Sequence[Row], lesson: Any) -> Any:
+        self.rows, self.whole = lesson.pieces, lesson.whole
+        self.weights = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
+        return super()._piece(rows, lesson)
+
+    def _get_per_token_logps_and_entropies(self, *said: Any, **also: Any) -> Any:
+        result = super()._get_per_token_logps_and_entropies(*said, **also)
+        if result[0].requires_grad:
+            result[0].retain_grad()
+        return result
+
+    def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
+        loss = super().training_step(model, inputs, num_items_in_batch)
+        piece = self._buffered_inputs[(self._step - 1) % self._pieces]
+        gradient, real = self._newest.grad.abs(), piece["completion_mask"] == 1
+        self.of_environment += gradient[real & (piece["tool_mask"] == 0)].tolist()
+        self.of_policy += gradient[piece["tool_mask"] > 0].tolist()
+        self.gradients = {name: tensor.grad.clone() for name, tensor in self.model.named_parameters()}
+        return loss
+
+
+Done = tuple[Watched, Mapping[str, float]]
+
+
+def _one_step(small: RlRecipe, out: Path) -> Done:
+    """A whole run of one step, with what it told."""
+    told: list[Mapping[str, float]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_module, "RlTrainer", Watched)
+        assert RlRun(small, out, threads=1).go(lambda _, figures: told.append(figures))
+    return Watched.newest, told[-1]  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def hot(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(hot_checkpoint(tmp_path_factory.mktemp("hot") / "hub"))
+
+
+@pytest.fixture(scope="module")
+def with_tokens(hot: str, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    small = recipe(1, start=hot, protocols=("cairn",), learning={"loss": "token"}, optimizer={"pieces": 3})
+    return _one_step(small, tmp_path_factory.mktemp("run") / "tokens")
+
+
+@pytest.fixture(scope="module")
+def with_rollouts(hot: str, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    small = recipe(1, start=hot, rollout={"engine": "transformers"}, optimizer={"pieces": 1})
+    return _one_step(small, tmp_path_factory.mktemp("run") / "rollouts")
+
+
+BOTH = pytest.mark.parametrize("done", ["with_tokens", "with_rollouts"])
+
+
+@BOTH
+def test_the_ratio_before_the_first_update_is_one(done: str, request: pytest.FixtureRequest) -> None:
+    """Of both engines that compute in float32, at the temperature of the trainer."""
+    _, told = request.getfixturevalue(done)
+    assert told["trainer/ratio_lowest"] > 0.98
+    assert told["trainer/ratio_highest"] < 1.02
+    assert told["trainer/logprob_difference_mean"] < 1e-4
+
+
+@BOTH
+def test_no_token_of_the_environment_has_a_gradient(done: str, request: pytest.FixtureRequest) -> None:
+    trainer, _ = request.getfixturevalue(done)
+    assert len(trainer.of_environment) > 300
+    assert set(trainer.of_environment) == {0.0}
+    assert max(trainer.of_policy) > 0
+
+
+@BOTH
+def test_pieces_and_padding_change_no_gradient(done: str, request: pytest.FixtureRequest) -> None:
+    """The gradient is that of the formula, computed row by row without padding."""
+    trainer, _ = request.getfixturevalue(done)
+    model: Any = trainer.model
+    with torch.no_grad():
+        for name, tensor in model.named_parameters():
+            tensor.copy_(trainer.weights[name])
+    model.zero_grad()
+    for row in (row for piece in trainer.rows for row in piece):
+        ids = torch.tensor([row.ids])
+        logprobs = model(input_ids=ids).logits[0, :-1].log_softmax(-1).gather(-1, ids[0, 1:, None])[:, 0]
+        (-(logprobs * torch.tensor(row.weights[1:])).sum() * row.advantage / trainer.whole).backward()
+    for name, tensor in model.named_parameters():
+        most = tensor.grad.abs().max().item()
+        assert most > 0
+        assert torch.allclose(tensor.grad, trainer.gradients[name], atol=0.01 * most), name
+
+
+@BOTH
+def test_logprobs_do_not_depend_on_the_loss_mask(done: str, request: pytest.FixtureRequest) -> None:
+    trainer, _ = request.getfixturevalue(done)
+    piece = next(piece for piece in trainer._buffered_inputs if piece["tool_mask"].sum() > 0)
+    with torch.no_grad():
+        before = trainer._logprobs(trainer.model, piece)
+        after = trainer._logprobs(trainer.model, {**piece, "tool_mask": 1 - piece["tool_mask"].clamp(max=1)})
+    assert torch.equal(before, after)

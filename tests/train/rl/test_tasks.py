@@ -1,0 +1,67 @@
+from pathlib import Path
+
+import pytest
+
+from agent.errors import SetupError
+from tests.conftest import Echo
+from tests.train.rl.small import recipe
+from train.rl.tasks import Ask, tasks_of
+
+
+def _questions(asks: list[Ask]) -> list[str]:
+    return [ask.question.question for ask in asks]
+
+
+def test_a_step_asks_the_same_whenever_it_is_drawn() -> None:
+    small = recipe(steps=9)
+    forward = [_questions(tasks_of(small).draw(step, 0, 2)) for step in range(5)]
+    tasks = tasks_of(small)
+    backward = [_questions(tasks.draw(step, 0, 2)) for step in reversed(range(5))]
+    assert forward == backward[::-1]
+    assert len({question for step in forward for question in step}) == 10
+
+
+def test_further_questions_are_others_than_those_of_any_step() -> None:
+    tasks = tasks_of(recipe(steps=4, learning={"name": "dapo"}))
+    first = {question for step in range(4) for question in _questions(tasks.draw(step, 0, 2))}
+    more = [question for step in range(4) for n in (1, 2, 3) for question in _questions(tasks.draw(step, n, 2))]
+    assert len(set(more)) == len(more)
+    assert not first & set(more)
+
+
+def test_held_out_questions_are_of_dev_worlds() -> None:
+    tasks = tasks_of(recipe(report={"dev_questions": 20}))
+    held = tasks.held_out()
+    assert len(held) == 20
+    assert all(ask.world is not None and ask.world.name.startswith("dev") for ask in held)
+
+
+def test_protocols_are_drawn_by_their_weights() -> None:
+    weighted = recipe(protocols=("cairn", "multisearch"), data={"protocol_weights": {"multisearch": 0.0}})
+    assert {ask.protocol.name for ask in tasks_of(weighted).draw(0, 0, 2)} == {"cairn"}
+
+
+def _list(tmp_path: Path, number: int) -> Path:
+    path = tmp_path / "questions.jsonl"
+    row = '{{"id": "{0}", "question": "what is {0}?", "answers": ["{0}"]}}\n'
+    path.write_text("".join(row.format(at) for at in range(number)), encoding="utf-8")
+    return path
+
+
+def test_a_list_is_asked_whole_in_every_epoch(tmp_path: Path) -> None:
+    listed = recipe(steps=6, data={"questions": _list(tmp_path, 4)})
+    tasks = tasks_of(listed, sources={"web": Echo()})
+    epochs = [[q for step in (0, 1) for q in _questions(tasks.draw(2 * n + step, 0, 2))] for n in range(3)]
+    assert all(sorted(epoch) == [f"what is {at}?" for at in range(4)] for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) > 1
+
+
+def test_a_list_from_easy_to_hard_keeps_its_order(tmp_path: Path) -> None:
+    listed = recipe(data={"questions": _list(tmp_path, 4), "order": "listed"})
+    tasks = tasks_of(listed, sources={"web": Echo()})
+    assert _questions(tasks.draw(0, 0, 2) + tasks.draw(1, 0, 2)) == [f"what is {at}?" for at in range(4)]
+
+
+def test_a_list_shorter_than_a_batch_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="has 1 questions, fewer than the 2"):
+        tasks_of(recipe(data={"questions": _list(tmp_path, 1)}), sources={"web": Echo()})
