@@ -37,7 +37,7 @@ def sft(
         int, typer.Option(min=1, help="That share the batches of every step; at most the recipe's batches_per_step.")
     ] = 1,
 ) -> None:
-    """Train a policy on oracle trajectories, or on rows of `cairn train distill`, on CPUs or on any GPU that torch sees.
+    """Train a policy on oracle trajectories, or on rows of `cairn train distill`, on CPUs or any GPU that torch sees.
 
     Ctrl-C stops after the current step and saves; --resume goes on and ends in the same weights.
 

@@ -126,7 +126,7 @@ def distill_command(
         seeds=seeds,
     )
     found = _read(traces) if traces else _asked(settings, questions, dataset, out, seeds, choice, concurrency)
-    done = asyncio.run(distill(found, listed, check, out, recipe=recipe))
+    done = asyncio.run(distill(found, listed, check, out, recipe=recipe, files=traces or ()))
     output().print(done.table())
     next_one = f"cairn train sft --recipe RECIPE --rows {out / ROWS} --out DIR"
     output().print(f"written: {out / ROWS} ({done.rows} rows)\nnext: {next_one}")

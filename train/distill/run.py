@@ -80,7 +80,13 @@ class Distilled:
 
 
 async def distill(
-    traces: Iterable[Trace], questions: Sequence[Question], check: Check, out: Path, *, recipe: DistillRecipe
+    traces: Iterable[Trace],
+    questions: Sequence[Question],
+    check: Check,
+    out: Path,
+    *,
+    recipe: DistillRecipe,
+    files: Sequence[Path] = (),
 ) -> Distilled:
     """Write the rows of what the check keeps to `rows.jsonl`, and leave a manifest beside them.
 
@@ -90,11 +96,12 @@ async def distill(
         check: what is kept.
         out: folder.
         recipe: for the manifest.
+        files: that the traces were read from; the manifest has their hashes.
 
     Raises:
         SetupError: nothing was kept; the sentence names the most frequent reason.
     """
-    data = {"questions": fingerprint(questions)}
+    data = {"questions": fingerprint(questions), **{file.name: hash_of(file) for file in files}}
     with kept_manifest(out, recipe=recipe, seeds={}, data=data) as manifest:
         verdicts = await judge(traces, questions, check)
         rows = [row for verdict in verdicts if not verdict.why_not for row in _rows(verdict, check)]

@@ -1,0 +1,34 @@
+"""Real rollouts of the shipped checkpoint over the little world, made once for all tests that read them."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import cache
+
+from agent.build import build_agent
+from agent.settings import CairnSettings
+from agent.sources.questions import Question
+from agent.trace import Trace
+from agent.world import load_world
+from train.evaluation.questions import world_questions
+
+WORLD = "dev-v1"
+
+
+@cache
+def questions() -> tuple[Question, ...]:
+    return tuple(world_questions(load_world(WORLD).questions)[:40])
+
+
+@cache
+def rollouts() -> tuple[Trace, ...]:
+    """One of each question."""
+
+    async def run() -> Sequence[Trace]:
+        agent = build_agent(CairnSettings(world=WORLD, protocol="cairn"))
+        try:
+            asked = (agent.run(agent.new_trace(question.question)) for question in questions())
+            return await asyncio.gather(*asked)
+        finally:
+            await agent.aclose()
+
+    return tuple(asyncio.run(run()))

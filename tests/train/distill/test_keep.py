@@ -1,0 +1,90 @@
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from agent.sources.questions import Question
+from agent.trace import Trace
+from tests.train.distill.made import questions, rollouts
+from tests.train.rewards.rollouts import EVIDENCE, NEXT, QUERY, TASK, broken, rollout, said
+from train.distill.keep import Check, Verdict, judge
+from train.rewards import reward_of
+
+GOLD = TASK.as_question()
+RIGHT = rollout("evidence", QUERY, NEXT, EVIDENCE + said("Trieste"))
+
+
+def verdicts(*traces: Trace, asked: Sequence[Question] = (GOLD,), check: Check | None = None) -> list[Verdict]:
+    return asyncio.run(judge(traces, asked, check or Check()))
+
+
+def why_not(trace: Trace, check: Check | None = None) -> str:
+    (verdict,) = verdicts(trace, check=check)
+    return verdict.why_not
+
+
+def test_what_is_right_supported_and_well_formed_is_kept() -> None:
+    assert not why_not(RIGHT)
+
+
+@pytest.mark.parametrize(
+    ("trace", "why"),
+    [
+        (broken("evidence", QUERY, said("Trieste")), "a search or the engine failed"),
+        (rollout("evidence", QUERY, NEXT, EVIDENCE + said("Rome")), "the answer is wrong"),
+        (rollout("evidence", QUERY, "never an answer"), "it did not end with an answer of its own"),
+        (rollout("evidence", QUERY, said("Trieste")), "it is not in the form of its protocol"),
+        (
+            rollout(
+                "evidence",
+                QUERY,
+                "<original_evidence>Lina Orr won a prize in Oslo.</original_evidence>" + said("Trieste"),
+            ),
+            "a claim is not found in what it cites",
+        ),
+    ],
+    ids=["broken", "wrong", "endless", "bare", "invented"],
+)
+def test_what_shows_nobody_how_it_is_done_is_not_kept_and_the_reason_is_told(trace: Trace, why: str) -> None:
+    assert why_not(trace) == why
+
+
+def test_wrong_answers_and_invented_claims_are_kept_where_that_is_asked_for() -> None:
+    wrong = rollout("evidence", QUERY, NEXT, EVIDENCE + said("Rome"))
+    assert not why_not(wrong, Check(right=False))
+    invented = "<original_evidence>Lina Orr won a prize in Oslo.</original_evidence>"
+    assert not why_not(rollout("evidence", QUERY, invented + said("Trieste")), Check(supported=False))
+
+
+def test_a_question_that_is_not_in_the_list_is_kept_only_where_no_gold_is_needed() -> None:
+    (verdict,) = verdicts(RIGHT, asked=[])
+    assert verdict.why_not == "its question is not in the list"
+    (verdict,) = verdicts(RIGHT, asked=[], check=Check(right=False))
+    assert not verdict.why_not
+
+
+def test_a_part_of_a_reward_must_reach_what_was_asked() -> None:
+    reward = reward_of("evidence", {"reader": "cover"})
+    assert not why_not(RIGHT, Check(reward=reward, least={"evidence": 0.9, "total": 2.0}))
+    assert why_not(RIGHT, Check(reward=reward, least={"total": 9.0})) == "total of the reward is below 9"
+
+
+def test_of_one_question_the_best_different_ones_are_kept() -> None:
+    long = rollout("evidence", QUERY, "Again. <search>Tarn Harbour builder</search>", NEXT, EVIDENCE + said("Trieste"))
+    found = verdicts(long, RIGHT, RIGHT.model_copy(update={"id": "again"}))
+    assert [verdict.why_not for verdict in found] == [
+        "others of its question are better",
+        "",
+        "the same was kept already",
+    ]
+    assert [verdict.why_not for verdict in verdicts(long, RIGHT, check=Check(each=2))] == ["", ""]
+
+
+def test_most_rollouts_of_the_shipped_checkpoint_are_kept_and_every_kept_one_is_right() -> None:
+    found = verdicts(*rollouts(), asked=questions())
+    kept = [verdict for verdict in found if not verdict.why_not]
+    assert len(kept) > 0.6 * len(found)
+    for verdict in kept:
+        assert verdict.question is not None
+        assert verdict.trace.answer in verdict.question.answers
+        assert all(claim.check in ("verbatim", "close") for claim in verdict.trace.claims)
