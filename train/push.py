@@ -99,7 +99,8 @@ def files_of(folder: Path) -> dict[str, Path | bytes]:
 
 def quiet() -> None:
     """Draw no progress bars."""
-    _library().utils.disable_progress_bars()
+    _library()
+    importlib.import_module("huggingface_hub.utils").disable_progress_bars()
 
 
 def _matching(folder: Path, patterns: tuple[str, ...]) -> Mapping[str, Path]:
@@ -149,7 +150,8 @@ def _in_sentences(name: str, hub: str) -> Generator[None]:
     ) as error:  # bad names, metadata, replies; and what hf_xet's uploads raise
         if isinstance(error.__cause__, errors.HfHubHTTPError):
             raise SetupError(_refused(error.__cause__, name, hub)) from error
-        raise SetupError(f"{name} could not be pushed: {_first_line(error)}") from error
+        why = " ".join(f"{error} {error.__cause__ or ''}".split())
+        raise SetupError(f"{name} could not be pushed: {why}") from error
 
 
 def _refused(error: Any, name: str, hub: str) -> str:

@@ -1,9 +1,13 @@
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from agent.build import CHECKPOINTS
+from agent.cli import run as cairn
 from agent.errors import CheckpointError
+from agent.settings import load_settings
 from train.card import write_card
 from train.recipe import read_recipe
 
@@ -45,6 +49,17 @@ def test_a_card_tells_how_the_answers_stand_by_protocol_and_type(tmp_path: Path)
     assert "| time | 1.000 |" in text
     assert "--recipe my.toml" in text
     assert "begun from the weights of" in text
+
+
+def test_the_command_writes_beside_the_card_what_serves_the_model(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    kept = shutil.ignore_patterns("*.safetensors", "cairn.json")
+    shutil.copytree(CHECKPOINTS / "tiny-v1" / "hub", run / "hub", ignore=kept)
+    (run / "hub" / "model.safetensors").touch()
+    assert cairn(["checkpoint", "card", str(run), "--recipe", str(RECIPE), "--out", str(run)]) == 0
+    assert "## Curves" in (run / "README.md").read_text(encoding="utf-8")
+    settings = load_settings(model=str(run))
+    assert (settings.policy, settings.protocols) == ("transformers", ("cairn", "multisearch"))
 
 
 def test_a_folder_without_a_log_is_no_run(tmp_path: Path) -> None:
