@@ -103,7 +103,7 @@ def kept_manifest(
         The manifest, whose `figures` the run fills in.
 
     Raises:
-        SetupError: a manifest that is there cannot be read, or is another recipe's.
+        SetupError: a manifest that is there cannot be read, or is another recipe's; or none can be written.
     """
     manifest = _begun(folder, recipe, dict(seeds), dict(data or {}), hashes_of(start) if start else {})
     _write(folder, manifest)
@@ -188,14 +188,22 @@ def _begun(
 
 
 def _write(folder: Path, manifest: Manifest) -> None:
-    """As a whole or not at all: what was there before stays until the new one is on the disk."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """As a whole or not at all: what was there before stays until the new one is on the disk.
+
+    Raises:
+        SetupError: the disk is full, or the folder cannot be written.
+    """
     written = folder / f"{MANIFEST}.new"
-    with written.open("w", encoding="utf-8") as file:
-        file.write(manifest.model_dump_json(indent=1) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(written, folder / MANIFEST)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with written.open("w", encoding="utf-8") as file:
+            file.write(manifest.model_dump_json(indent=1) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(written, folder / MANIFEST)
+    except OSError as error:
+        why = error.strerror or error
+        raise SetupError(f"{folder / MANIFEST} cannot be written: {why}; what was saved before is whole") from error
 
 
 def _now() -> str:

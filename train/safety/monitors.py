@@ -127,15 +127,23 @@ class Monitors:
             raise
 
     def _write(self, step: int, figures: Figures, seen: Sequence[Watched]) -> None:
-        """One line, and one point of each curve."""
+        """One line, and one point of each curve.
+
+        Raises:
+            SetupError: the disk is full, or the folder cannot be written.
+        """
         masked = reasons_of(seen)
         line: dict[str, Any] = {"step": step, **{name: _plain(value) for name, value in figures.items()}}
-        with self._path.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(line | ({"masked": masked} if masked else {})) + "\n")
-        if self._board:
-            for name, value in figures.items():
-                self._board.add_scalar(name if "/" in name else f"step/{name}", value, step)
-            self._board.flush()
+        try:
+            with self._path.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(line | ({"masked": masked} if masked else {})) + "\n")
+            if self._board:
+                for name, value in figures.items():
+                    self._board.add_scalar(name if "/" in name else f"step/{name}", value, step)
+                self._board.flush()
+        except OSError as error:
+            why = error.strerror or error
+            raise SetupError(f"{self._path} cannot be written: {why}; what was saved before is whole") from error
 
 
 def _by_trainer(name: str) -> bool:

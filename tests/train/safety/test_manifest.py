@@ -108,3 +108,22 @@ def test_the_machine_is_told_without_its_name(tmp_path: Path) -> None:
     import platform
 
     assert platform.node() not in json.dumps(machine().model_dump()) or not platform.node()
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+    with (
+        pytest.raises(SetupError, match="cannot be written: .*; what was saved before is whole"),
+        kept_manifest(tmp_path / "file" / "run", recipe=Recipe(), seeds={}),
+    ):
+        pass
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
+def test_a_full_disk_leaves_the_manifest_that_was_there(tmp_path: Path) -> None:
+    with kept_manifest(tmp_path, recipe=Recipe(), seeds={}) as manifest:
+        manifest.figures["steps"] = 3.0
+    (tmp_path / "manifest.json.new").symlink_to("/dev/full")
+    with pytest.raises(SetupError, match="No space left"), kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
+        pass
+    assert read_manifest(tmp_path).figures == {"steps": 3.0}

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from agent.errors import SetupError
 from tests.train.safety.test_figures import BROKEN, NOWHERE, RIGHT, watched
 from train.safety.monitors import Monitors
 from train.safety.rules import Collapsed, Rule
@@ -97,6 +98,14 @@ def test_the_table_tells_the_last_step_beside_those_before(tmp_path: Path) -> No
             console.print(watching.table())
     (row,) = [line for line in printed.get().splitlines() if "trainer/loss" in line]
     assert [cell.strip() for cell in row.split("│")[2:6]] == ["3", "1", "1", "3"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
+def test_a_full_disk_stops_the_run_with_a_sentence(tmp_path: Path) -> None:
+    watching = monitors(tmp_path)
+    (tmp_path / "monitors.jsonl").symlink_to("/dev/full")
+    with pytest.raises(SetupError, match="No space left.*what was saved before is whole"):
+        watching.ended(1, {"loss": 0.5})
 
 
 @pytest.mark.train
