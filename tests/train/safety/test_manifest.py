@@ -113,7 +113,7 @@ def test_the_machine_is_told_without_its_name(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     with (
-        pytest.raises(SetupError, match="cannot be written: .*; what was saved before is whole"),
+        pytest.raises(SetupError, match=r"cannot be written: .*; what was saved before is whole"),
         kept_manifest(tmp_path / "file" / "run", recipe=Recipe(), seeds={}),
     ):
         pass

@@ -104,7 +104,7 @@ def test_the_table_tells_the_last_step_beside_those_before(tmp_path: Path) -> No
 def test_a_full_disk_stops_the_run_with_a_sentence(tmp_path: Path) -> None:
     watching = monitors(tmp_path)
     (tmp_path / "monitors.jsonl").symlink_to("/dev/full")
-    with pytest.raises(SetupError, match="No space left.*what was saved before is whole"):
+    with pytest.raises(SetupError, match=r"No space left.*what was saved before is whole"):
         watching.ended(1, {"loss": 0.5})
 
 
