@@ -9,6 +9,7 @@ from agent.errors import CheckpointError
 from train.recipe import SftRecipe
 
 _BARS = "▁▂▃▄▅▆▇█"
+_RESULTS = "## Results"
 
 
 def write_card(
@@ -49,6 +50,29 @@ def write_card(
     )
     card = out / "README.md"
     card.write_text(text + "\n", encoding="utf-8")
+    return card
+
+
+def with_results(run: Path, results: Mapping[str, Mapping[str, Any]], out: Path, *, note: str = "") -> Path:
+    """Write README.md into `out`: the card that a run wrote with its model, and what it scored behind it.
+
+    Args:
+        run: the folder of a run that writes a card itself, as those of reinforcement learning do.
+        results: see `write_card`.
+        out: the checkpoint's folder.
+        note: what else a reader must know.
+
+    Raises:
+        CheckpointError: the run has not come to its end.
+    """
+    path = run / "hub" / "README.md"
+    try:
+        own = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read ({error}): has the run in {run} come to its end?") from error
+    card = out / "README.md"
+    said = [own.partition(_RESULTS)[0].strip(), *([note] if note else []), _scores(results)]
+    card.write_text("\n\n".join(said) + "\n", encoding="utf-8")
     return card
 
 
@@ -115,5 +139,5 @@ def _scores(results: Mapping[str, Mapping[str, Any]]) -> str:
         f"| {name} | {r['n']} | {r['em']:.3f} | {r['f1']:.3f} | {r['searches']:.2f} | {r['policy_tokens']:.0f} |"
         for name, r in results.items()
     ]
-    head = "## Results\n\n| evaluation | questions | EM | F1 | searches | policy tokens |\n|---|---|---|---|---|---|"
+    head = f"{_RESULTS}\n\n| evaluation | questions | EM | F1 | searches | policy tokens |\n|---|---|---|---|---|---|"
     return "\n".join([head, *rows])

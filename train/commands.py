@@ -125,12 +125,13 @@ def card(
     """Write a checkpoint's card: recipe, seeds, tokens, time, curves, results.
 
     Where the folder holds the hub's form, its cairn.json is written, too: with it, --model DIR is enough to serve it.
+    A run of reinforcement learning wrote both with its model; then the results are put behind its card.
 
     Example: cairn checkpoint card runs/tiny --recipe train/recipes/tiny_sft.toml --out runs/tiny/hub
     """
-    from train.card import write_card
+    from train.card import with_results, write_card
     from train.export import describe
-    from train.recipe import read_recipe
+    from train.recipe import kind_of, read_recipe
 
     results: dict[str, dict[str, float]] = {}
     for named in result or []:
@@ -139,11 +140,14 @@ def card(
             results[name] = json.loads(Path(file).read_text(encoding="utf-8"))
         except (OSError, json.JSONDecodeError) as error:
             raise SetupError(f"--result {named!r} cannot be read ({error}): write NAME=FILE") from error
-    settings = read_recipe(recipe)
-    made = write_card(run, settings, results, out, note=remark, file=recipe.as_posix())
-    for hub in (out, out / "hub"):
-        if (hub / "tokenizer_config.json").is_file():
-            describe(hub, name=settings.name, protocols=settings.protocols)
+    if kind_of(recipe) in {"rl", "ppo"}:
+        made = with_results(run, results, out, note=remark)
+    else:
+        settings = read_recipe(recipe)
+        made = write_card(run, settings, results, out, note=remark, file=recipe.as_posix())
+        for hub in (out, out / "hub"):
+            if (hub / "tokenizer_config.json").is_file():
+                describe(hub, name=settings.name, protocols=settings.protocols)
     output().print(f"written: {made}")
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import httpx2
 
 from agent.errors import CheckpointError, SetupError
-from agent.policies.model_folder import ABOUT, EXPORTED, ModelFolder, look_at
+from agent.policies.model_folder import ABOUT, EXPORTED, HUB, ModelFolder, look_at
 
 CARD: Final = "README.md"
 _FILES: Final = ("*.json", "*.safetensors", "*.jinja", "*.toml", "merges.txt", "LICENSE*")
@@ -113,8 +113,9 @@ def _card(found: ModelFolder) -> bytes:
     Raises:
         CheckpointError: there is none.
     """
-    places = [found.hub, found.folder, found.exported, *(path.parent for path in (found.hub, found.exported) if path)]
-    for path in (place / CARD for place in places if place is not None):
+    forms = [form for form in (found.hub, found.exported) if form is not None]
+    beside = [form.parent for form in forms if form.name in {HUB, EXPORTED}]
+    for path in (place / CARD for place in (found.folder, *beside, *forms)):
         if path.is_file():
             text = path.read_text(encoding="utf-8")
             license = "license: apache-2.0\n" if _OURS in text else ""

@@ -147,3 +147,15 @@ def read_recipe(path: Path) -> SftRecipe:
         return SftRecipe.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
         raise SetupError(f"recipe {path} cannot be used: {error}") from error
+
+
+def kind_of(path: Path) -> str:
+    """Which kind of run a recipe is for, as its `kind` says.
+
+    Raises:
+        SetupError: the file is missing, or no TOML.
+    """
+    try:
+        return str(tomllib.loads(path.read_text(encoding="utf-8")).get("kind", ""))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SetupError(f"recipe {path} cannot be used: {error}") from error

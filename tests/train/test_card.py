@@ -62,6 +62,24 @@ def test_the_command_writes_beside_the_card_what_serves_the_model(tmp_path: Path
     assert (settings.policy, settings.protocols) == ("transformers", ("cairn", "multisearch"))
 
 
+def test_results_are_put_behind_the_card_that_a_run_of_reinforcement_learning_wrote(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe, result, run = tmp_path / "r.toml", tmp_path / "dev.json", tmp_path / "run"
+    recipe.write_text('kind = "rl"', encoding="utf-8")
+    result.write_text(json.dumps({"n": 9, "em": 0.5, "f1": 0.6, "searches": 2, "policy_tokens": 80}), encoding="utf-8")
+    run.mkdir()
+    asked = ["checkpoint", "card", str(run), "--recipe", str(recipe), "--out", str(run), "--note", "Three seeds."]
+    assert cairn(asked) == 1
+    assert "come to its end?" in " ".join(capsys.readouterr().err.split())
+    (run / "hub").mkdir()
+    (run / "hub" / "README.md").write_text("# Mine\n\n## Curves\n", encoding="utf-8")
+    assert cairn([*asked, "--result", f"dev={result}"]) == 0
+    text = (run / "README.md").read_text(encoding="utf-8")
+    assert text.startswith("# Mine\n\n## Curves\n\nThree seeds.\n\n## Results\n")
+    assert "| dev | 9 | 0.500 | 0.600 | 2.00 | 80 |" in text
+
+
 def test_a_folder_without_a_log_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"no log\.jsonl"):
         write_card(tmp_path, read_recipe(RECIPE), {}, tmp_path)
