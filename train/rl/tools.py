@@ -29,5 +29,6 @@ def tools_of(recipe: RlRecipe, out: Path) -> Tools:
 
 def _asked(named: Named, folder: Path) -> Judge:
     """The key is that of the agent's settings, so that it stands in no recipe."""
+    folder.mkdir(parents=True, exist_ok=True)
     key = CairnSettings().api_key
     return Judge(JudgeSettings(base_url=named.base_url, model=named.model, key=key), folder=folder)
