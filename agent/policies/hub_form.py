@@ -1,6 +1,6 @@
 """A checkpoint in the hub's form, but for its weights: tokenizer, ends of a turn, length of the context.
 
-A cairn.json in it may shorten the context, and name the end of a turn where nothing else does.
+A cairn.json in it names the policy, may shorten the context, and names the end of a turn where nothing else does.
 """
 
 import importlib
@@ -56,6 +56,7 @@ def open_hub_form(model: str) -> HubForm:
     except ValueError as error:
         raise CheckpointError(f"{path} cannot be used: {error}") from error
     length = min(length, about.context_tokens) if about else length
+    name = about.name if about else name
     return HubForm(folder, name, codec, length, tuple(dict.fromkeys(text.get("layer_types") or ())))
 
 

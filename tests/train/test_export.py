@@ -1,5 +1,6 @@
 """The exported form says what the trained model says, token by token."""
 
+import asyncio
 import json
 import shutil
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agent.build import build_agent
 from agent.cli import run as cairn
 from agent.errors import CheckpointError
 from agent.policies.base import Sampling
@@ -127,6 +129,9 @@ def test_the_hubs_form_says_of_itself_what_its_export_and_its_server_need(hub: P
     assert (says.context_tokens, says.eos) == (512, "<eos>")
     settings = load_settings(model=str(own))
     assert (settings.policy, settings.protocol, settings.protocols) == ("transformers", "kg", ("kg", "dag"))
+    agent = build_agent(settings)
+    assert (agent.policy.name, agent.policy.context_tokens, agent.protocol.name) == ("small", 512, "kg")
+    asyncio.run(agent.aclose())
     manifest = export_checkpoint(own, own / "ct2").manifest
     assert (manifest.name, manifest.protocols) == ("small", ("kg", "dag"))
     assert load_settings(model=str(own)).policy == "embedded"
