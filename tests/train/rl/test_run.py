@@ -1,0 +1,314 @@
+"""A run as a whole: what it leaves, what stops it, and what a kill or a full disk cannot take."""
+
+import asyncio
+import json
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+
+from safetensors.torch import load_file  # noqa: E402 - only where torch is
+from transformers import Qwen3ForCausalLM  # noqa: E402
+
+from agent.errors import SetupError, SourceError  # noqa: E402
+from agent.evidence import Passage  # noqa: E402
+from agent.plan import Filter  # noqa: E402
+from agent.policies.base import Sampling  # noqa: E402
+from agent.sources.base import Source  # noqa: E402
+from tests.train.rl.small import HUB, hot_checkpoint, recipe  # noqa: E402
+from train.rewards.base import Reward  # noqa: E402
+from train.rewards.registry import reward_of  # noqa: E402
+from train.rl.adapter import newest_state  # noqa: E402
+from train.rl.batch import advantages, rows_of, scored  # noqa: E402
+from train.rl.live import EmbeddedLive  # noqa: E402
+from train.rl.recipe import RlRecipe  # noqa: E402
+from train.rl.rollouts import Played, Table, seeds_of  # noqa: E402
+from train.rl.run import RlRun  # noqa: E402
+from train.rl.tasks import Ask, Tasks, tasks_of  # noqa: E402
+from train.safety.manifest import read_manifest  # noqa: E402
+
+pytestmark = pytest.mark.train
+
+Told = list[tuple[int, Mapping[str, float]]]
+
+
+@pytest.fixture(scope="module")
+def hot(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(hot_checkpoint(tmp_path_factory.mktemp("hot") / "hub"))
+
+
+def _run(small: RlRecipe, out: Path, *, resume: bool = False, tasks: Tasks | None = None) -> Told:
+    told: Told = []
+    assert RlRun(small, out, threads=1, tasks=tasks).go(lambda *said: told.append(said), resume=resume)
+    return told
+
+
+def _weights(hub: Path) -> Mapping[str, Any]:
+    return load_file(hub / "model.safetensors")
+
+
+def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+def test_a_run_leaves_a_model_with_card_manifest_figures_and_traces(hot: str, tmp_path: Path) -> None:
+    small = recipe(2, start=hot, report={"evaluate_every_steps": 2, "dev_questions": 4, "save_every_steps": 2})
+    told = _run(small, tmp_path / "run")
+    assert [step for step, _ in told] == [1, 2]
+    assert 0 <= told[0][1]["trainer/dev_em"] <= 1
+    assert not _same(_weights(tmp_path / "run" / "hub"), _weights(Path(hot)))
+    assert (tmp_path / "run" / "hub" / "README.md").read_text(encoding="utf-8").startswith("# small\n")
+    manifest = read_manifest(tmp_path / "run")
+    assert (manifest.state, manifest.figures["steps"]) == ("done", 2.0)
+    lines = (tmp_path / "run" / "monitors.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [1, 2]
+    assert len((tmp_path / "run" / "traces.jsonl").read_text(encoding="utf-8").splitlines()) == 8
+
+
+def test_a_run_that_was_cut_ends_in_the_weights_of_one_that_was_not(hot: str, tmp_path: Path) -> None:
+    small = recipe(3, start=hot, optimizer={"minibatches": 2, "passes": 2})
+    _run(small, tmp_path / "whole")
+
+    class Cut(Exception):
+        """What a kill would be, between two steps."""
+
+    def cut(step: int, _: Mapping[str, float]) -> None:
+        if step == 2:
+            raise Cut
+
+    with pytest.raises(Cut):
+        RlRun(small, tmp_path / "cut", threads=1).go(cut)
+    assert newest_state(tmp_path / "cut") == tmp_path / "cut" / "states" / "checkpoint-4"
+    told = _run(small, tmp_path / "cut", resume=True)
+    assert [step for step, _ in told] == [2, 3]
+    assert _same(_weights(tmp_path / "cut" / "hub"), _weights(tmp_path / "whole" / "hub"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["embedded", "transformers"])
+def test_a_run_that_was_killed_ends_in_the_weights_of_one_that_was_not(engine: str, hot: str, tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_text(
+        TOML.format(start=hot, engine=engine, concurrency=1 if engine == "transformers" else 64), encoding="utf-8"
+    )
+    command = [sys.executable, "-m", "agent.cli", "train", "rl", "--recipe", str(path), "--threads", "1", "--out"]
+    subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
+    killed = subprocess.Popen([*command, str(tmp_path / "cut")], stderr=subprocess.DEVNULL)
+    lines = tmp_path / "cut" / "monitors.jsonl"
+    while not (lines.exists() and lines.read_text(encoding="utf-8").count("\n") >= 2):
+        assert killed.poll() is None
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not (tmp_path / "cut" / "hub").exists()
+    subprocess.run([*command, str(tmp_path / "cut"), "--resume"], check=True, capture_output=True)
+    assert _same(_weights(tmp_path / "cut" / "hub"), _weights(tmp_path / "whole" / "hub"))
+
+
+TOML = """
+kind = "rl"
+name = "small"
+start = "{start}"
+protocols = ["multisearch"]
+seed = 3
+steps = 4
+[data]
+generator = 1
+people = 30
+questions_per_world = 6
+[rollout]
+engine = "{engine}"
+concurrency = {concurrency}
+prompts = 2
+group = 3
+policy_tokens = 256
+answer_tokens = 64
+[[reward]]
+name = "outcome"
+[learning]
+name = "grpo"
+overlong = {{ longest = 256, buffer = 256, penalty = 0.5 }}
+[optimizer]
+lr = 1e-4
+pieces = 2
+[report]
+save_every_steps = 1
+"""
+
+
+@contextmanager
+def _full_disk() -> Iterator[None]:
+    """No file may become longer than 100 kB: writing more fails as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_loses_nothing_that_was_saved_before(hot: str, tmp_path: Path) -> None:
+    small = recipe(3, start=hot)
+    run = RlRun(small, tmp_path / "run", threads=1)
+    with pytest.raises(SetupError, match="step 2 could not be saved") as raised, _full_disk_from(2) as tell:
+        run.go(tell)
+    assert "--resume" in str(raised.value)
+    assert [path.name for path in (tmp_path / "run" / "states").iterdir()] == ["checkpoint-1"]
+    assert read_manifest(tmp_path / "run").state == "stopped"
+    assert [step for step, _ in _run(small, tmp_path / "run", resume=True)] == [2, 3]
+
+
+@contextmanager
+def _full_disk_from(full: int) -> Iterator[Any]:
+    """A listener that fills the disk when it hears of a step, before the step's state is saved."""
+    held = _full_disk()
+    began = False
+
+    def tell(step: int, _: Mapping[str, float]) -> None:
+        nonlocal began
+        if step == full:
+            began = True
+            held.__enter__()
+
+    try:
+        yield tell
+    finally:
+        if began:
+            held.__exit__(None, None, None)
+
+
+def test_ctrl_c_saves_after_the_step_and_the_run_goes_on_later(hot: str, tmp_path: Path) -> None:
+    small = recipe(3, start=hot, report={"save_every_steps": 3})
+    run = RlRun(small, tmp_path / "run", threads=1)
+    assert not run.go(lambda step, _: signal.raise_signal(signal.SIGINT) if step == 1 else None)
+    assert read_manifest(tmp_path / "run").state == "interrupted"
+    with pytest.raises(SetupError, match="holds a run already: add --resume"):
+        _run(small, tmp_path / "run")
+    assert [step for step, _ in _run(small, tmp_path / "run", resume=True)] == [3]
+
+
+def test_there_must_be_something_to_resume(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="nothing to resume"):
+        _run(recipe(1), tmp_path / "run", resume=True)
+
+
+class Dead:
+    """A source that was there when the run began, and is gone."""
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        raise SourceError("connection refused", kind="upstream")
+
+
+class Dying:
+    """The questions of a recipe, whose sources die before a step."""
+
+    def __init__(self, small: RlRecipe, *, dead_from: int) -> None:
+        self._tasks = tasks_of(small)
+        self._dead_from = dead_from
+
+    def draw(self, step: int, attempt: int, number: int) -> list[Ask]:
+        asks = self._tasks.draw(step, attempt, number)
+        if step < self._dead_from:
+            return asks
+        return [Ask(a.question, a.task, a.protocol, dict.fromkeys(a.sources, Dead()), a.world) for a in asks]
+
+    def held_out(self) -> list[Ask]:
+        return []
+
+
+def test_a_dead_retriever_stops_the_run_before_the_next_step_is_learned(hot: str, tmp_path: Path) -> None:
+    small = recipe(3, start=hot)
+    told: Told = []
+    run = RlRun(small, tmp_path / "run", threads=1, tasks=Dying(small, dead_from=1))
+    with pytest.raises(SetupError, match="the retriever is dead: before step 2, the canary asked"):
+        run.go(lambda *said: told.append(said))
+    assert [step for step, _ in told] == [1]
+    manifest = read_manifest(tmp_path / "run")
+    assert manifest.state == "stopped"
+    assert "the retriever is dead" in manifest.sittings[-1].why
+
+
+BROKEN: ContextVar[bool] = ContextVar("broken", default=False)
+
+
+class Flaky:
+    """A source that fails for some rollouts, and for those always."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        if BROKEN.get():
+            raise SourceError("connection refused", kind="upstream")
+        return await self._source.search(query, limit=limit, filters=filters)
+
+
+@dataclass(frozen=True)
+class Unlucky(Table):
+    """Breaks some rollouts, by their seeds."""
+
+    broken: frozenset[int] = frozenset()
+
+    async def _play(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> Played:
+        token = BROKEN.set(seed in self.broken)
+        try:
+            return await super()._play(ask, group, seed, reward, progress)
+        finally:
+            BROKEN.reset(token)
+
+
+def test_failed_searches_of_some_rollouts_change_nothing_for_the_others(hot: str) -> None:
+    small = recipe(start=hot, rollout={"prompts": 4, "group": 5})
+    asks = [
+        Ask(a.question, a.task, a.protocol, {n: Flaky(s) for n, s in a.sources.items()})
+        for a in tasks_of(small).draw(0, 0, 4)
+    ]
+    seeds = seeds_of(1, step=0, attempt=0, asks=4, group=5)
+    well, ill = _played_twice(small, asks, seeds, broken=seeds[::5])
+    searched = {at for at, one in enumerate(well) if one.trace.usage.searches}
+    masked = {at for at, one in enumerate(ill) if one.rewarded is None}
+    assert masked == searched & set(range(0, 20, 5))
+    assert masked
+    others = [at for at in range(20) if at not in masked]
+    assert [ill[at].rewarded for at in others] == [well[at].rewarded for at in others]
+    assert _learned(small, ill) == _learned(small, [well[at] for at in others])
+
+
+def _played_twice(
+    small: RlRecipe, asks: Sequence[Ask], seeds: Sequence[int], *, broken: Sequence[int]
+) -> list[list[Played]]:
+    """The same rollouts with sources that are well, and with those that fail for some of them."""
+    live = EmbeddedLive(Path(small.start), workers=1)
+    policy = live.refresh(Qwen3ForCausalLM.from_pretrained(small.start, dtype=torch.float32))
+
+    async def play(ill: frozenset[int]) -> list[Played]:
+        table = Unlucky(policy, small.rollout.budgets, Sampling(temperature=1.0), 20, ill)
+        return await table.play(asks, group=small.rollout.group, reward=reward_of("outcome"), seeds=seeds)
+
+    try:
+        return [asyncio.run(play(frozenset(ill))) for ill in ((), broken)]
+    finally:
+        live.close()
+
+
+def _learned(small: RlRecipe, played: Sequence[Played]) -> Any:
+    worth = [scored(one, small.learning) for one in played]
+    gains = advantages(worth, small.learning, {}).tolist()
+    return rows_of(played, worth, gains, level="sequence", all_rows=True)
+
+
+def test_dynamic_sampling_asks_anew_until_there_are_enough_groups_that_differ(tmp_path: Path) -> None:
+    """The checkpoint as it is answers most questions alike."""
+    learning = {"name": "dapo", "resample": 2, "overlong": None}
+    told = _run(recipe(1, start=str(HUB), learning=learning), tmp_path / "run")
+    assert told[0][1]["rollouts"] in (6.0, 9.0, 12.0, 15.0, 18.0)
