@@ -11,6 +11,7 @@ from agent.errors import SetupError
 from train import commands_checkpoint
 from train.distill import commands as distill_commands
 from train.fills import commands as fills_commands
+from train.plan import commands as plan_commands
 from train.ppo import commands as ppo_commands
 from train.reader import commands as reader_commands
 from train.rl import commands as rl_commands
@@ -157,6 +158,7 @@ def register(app: typer.Typer) -> None:
     distill_commands.register(train_app)
     rl_commands.register(train_app)
     ppo_commands.register(train_app)
+    plan_commands.register(train_app)
     fills_commands.register()
     app.add_typer(train_app, name="train")
     commands_checkpoint.register(checkpoint_app)
