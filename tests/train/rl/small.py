@@ -1,5 +1,6 @@
 """Small runs for the tests: the first shipped checkpoint on small worlds, a few rollouts a step."""
 
+import importlib
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,10 +35,9 @@ def recipe(steps: int = 2, **changes: Mapping[str, Any] | object) -> RlRecipe:
 
 def hot_checkpoint(folder: Path, *, heat: float = 0.5) -> Path:
     """A copy of the checkpoint that is less sure of everything: its logits are smaller, so its rollouts differ."""
-    from safetensors.torch import load_file, save_file
-
+    safetensors: Any = importlib.import_module("safetensors.torch")
     shutil.copytree(HUB, folder)
-    weights = load_file(folder / "model.safetensors")
+    weights = safetensors.load_file(folder / "model.safetensors")
     weights["model.norm.weight"] = weights["model.norm.weight"] * heat
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    safetensors.save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     return folder

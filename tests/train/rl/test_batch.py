@@ -1,4 +1,5 @@
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -94,11 +95,15 @@ def test_rollouts_that_their_length_ended_can_be_masked(budget: str | None, mask
     assert (scored(_played("011", budget=budget), learning).parts is None) == masked
 
 
+def _list(tensor: Any) -> Any:
+    return tensor.tolist()
+
+
 def test_advantages_take_the_weights_of_the_parts() -> None:
     ones = [Scored(0, {"a": 1.0, "b": 0.0}), Scored(0, {"a": 0.0, "b": 1.0})]
     no_std = recipe(learning={"divide_by_std": False}).learning
-    assert advantages(ones, no_std, {}).tolist() == [0, 0]
-    assert advantages(ones, no_std, {"b": 3.0}).tolist() == [-1, 1]
+    assert _list(advantages(ones, no_std, {})) == [0, 0]
+    assert _list(advantages(ones, no_std, {"b": 3.0})) == [-1, 1]
     gdpo = recipe(learning={"name": "gdpo"}).learning
     assert advantages(ones, gdpo, {"b": 3.0})[0] < 0 < advantages(ones, gdpo, {"b": 3.0})[1]
 
@@ -132,8 +137,8 @@ def test_too_few_rows_leave_pieces_that_weigh_nothing() -> None:
 def test_a_piece_is_padded_on_the_right_alone_and_attends_to_all_that_is_real() -> None:
     rows, _ = _rows([_played("00101"), _played("0011111")], [1.0, -1.0])
     made = tensors(rows, pad=99, device=torch.device("cpu"))
-    assert made["prompt_ids"].tolist() == [[5, 6], [5, 6]]
-    assert made["completion_ids"].tolist() == [[7, 8, 9, 99, 99], [7, 8, 9, 10, 11]]
-    assert made["completion_mask"].tolist() == [[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]
-    assert made["tool_mask"].tolist() == [[1, 0, 1, 0, 0], [1, 1, 1, 1, 1]]
-    assert made["sampling_per_token_logps"].tolist()[0] == [-0.5, 0, -0.5, 0, 0]
+    assert _list(made["prompt_ids"]) == [[5, 6], [5, 6]]
+    assert _list(made["completion_ids"]) == [[7, 8, 9, 99, 99], [7, 8, 9, 10, 11]]
+    assert _list(made["completion_mask"]) == [[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]
+    assert _list(made["tool_mask"]) == [[1, 0, 1, 0, 0], [1, 1, 1, 1, 1]]
+    assert _list(made["sampling_per_token_logps"])[0] == [-0.5, 0, -0.5, 0, 0]

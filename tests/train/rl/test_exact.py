@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -35,7 +35,8 @@ class Watched(RlTrainer):
 
     def _piece(self, rows: Sequence[Row], lesson: Any) -> Any:
         self.rows, self.whole = lesson.pieces, lesson.whole
-        self.weights = {name: tensor.detach().clone() for name, tensor in self.model.named_parameters()}
+        model = cast(Any, self).model
+        self.weights = {name: tensor.detach().clone() for name, tensor in model.named_parameters()}
         return super()._piece(rows, lesson)
 
     def _get_per_token_logps_and_entropies(self, *said: Any, **also: Any) -> Any:
@@ -47,10 +48,11 @@ class Watched(RlTrainer):
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
         loss = super().training_step(model, inputs, num_items_in_batch)
         piece = self._buffered_inputs[(self._step - 1) % self._pieces]
-        gradient, real = self._newest.grad.abs(), piece["completion_mask"] == 1
+        newest = cast(Any, self)._newest
+        gradient, real = newest.grad.abs(), piece["completion_mask"] == 1
         self.of_environment += gradient[real & (piece["tool_mask"] == 0)].tolist()
         self.of_policy += gradient[piece["tool_mask"] > 0].tolist()
-        self.gradients = {name: tensor.grad.clone() for name, tensor in self.model.named_parameters()}
+        self.gradients = {name: tensor.grad.clone() for name, tensor in model.named_parameters()}
         return loss
 
 

@@ -6,7 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
-from safetensors.torch import load_file  # noqa: E402 - only where torch is
-from transformers import Qwen3ForCausalLM  # noqa: E402
+transformers: Any = pytest.importorskip("transformers")
+safetensors: Any = pytest.importorskip("safetensors.torch")
 
-from agent.errors import SetupError, SourceError  # noqa: E402
+from agent.errors import SetupError, SourceError  # noqa: E402 - only where torch is
 from agent.evidence import Passage  # noqa: E402
 from agent.plan import Filter  # noqa: E402
 from agent.policies.base import Sampling  # noqa: E402
@@ -50,12 +50,14 @@ def hot(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def _run(small: RlRecipe, out: Path, *, resume: bool = False, tasks: Tasks | None = None) -> Told:
     told: Told = []
-    assert RlRun(small, out, threads=1, tasks=tasks).go(lambda *said: told.append(said), resume=resume)
+    assert RlRun(small, out, threads=1, tasks=tasks).go(
+        lambda step, figures: told.append((step, figures)), resume=resume
+    )
     return told
 
 
 def _weights(hub: Path) -> Mapping[str, Any]:
-    return load_file(hub / "model.safetensors")
+    return safetensors.load_file(hub / "model.safetensors")
 
 
 def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
@@ -147,7 +149,7 @@ save_every_steps = 1
 
 
 @contextmanager
-def _full_disk() -> Iterator[None]:
+def _full_disk() -> Generator[None]:
     """No file may become longer than 100 kB: writing more fails as on a disk that is full."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
@@ -169,7 +171,7 @@ def test_a_full_disk_loses_nothing_that_was_saved_before(hot: str, tmp_path: Pat
 
 
 @contextmanager
-def _full_disk_from(full: int) -> Iterator[Any]:
+def _full_disk_from(full: int) -> Generator[Any]:
     """A listener that fills the disk when it hears of a step, before the step's state is saved."""
     held = _full_disk()
     began = False
@@ -231,7 +233,7 @@ def test_a_dead_retriever_stops_the_run_before_the_next_step_is_learned(hot: str
     told: Told = []
     run = RlRun(small, tmp_path / "run", threads=1, tasks=Dying(small, dead_from=1))
     with pytest.raises(SetupError, match="the retriever is dead: before step 2, the canary asked"):
-        run.go(lambda *said: told.append(said))
+        run.go(lambda step, figures: told.append((step, figures)))
     assert [step for step, _ in told] == [1]
     manifest = read_manifest(tmp_path / "run")
     assert manifest.state == "stopped"
@@ -289,7 +291,7 @@ def _played_twice(
 ) -> list[list[Played]]:
     """The same rollouts with sources that are well, and with those that fail for some of them."""
     live = EmbeddedLive(Path(small.start), workers=1)
-    policy = live.refresh(Qwen3ForCausalLM.from_pretrained(small.start, dtype=torch.float32))
+    policy = live.refresh(transformers.Qwen3ForCausalLM.from_pretrained(small.start, dtype=torch.float32))
 
     async def play(ill: frozenset[int]) -> list[Played]:
         table = Unlucky(policy, small.rollout.budgets, Sampling(temperature=1.0), 20, ill)
@@ -303,8 +305,8 @@ def _played_twice(
 
 def _learned(small: RlRecipe, played: Sequence[Played]) -> Any:
     worth = [scored(one, small.learning) for one in played]
-    gains = advantages(worth, small.learning, {}).tolist()
-    return rows_of(played, worth, gains, level="sequence", all_rows=True)
+    gains: Any = advantages(worth, small.learning, {})
+    return rows_of(played, worth, gains.tolist(), level="sequence", all_rows=True)
 
 
 def test_dynamic_sampling_asks_anew_until_there_are_enough_groups_that_differ(tmp_path: Path) -> None:
