@@ -13,8 +13,9 @@ from train.plan.shapes import Shape
 GIB: Final = 2**30
 _ADAM: Final = "AdamW in float32; ZeRO, 1910.02054, section 3.1"
 _LOGIT_BYTES: Final = 14
-"""Of one token's logits, by entry: bfloat16 and its gradient (2 + 2), float32, its log-softmax's and its gradient's
-share (4 + 4), and 2 for what the entropy holds."""
+"""Of one entry of our PPO's logits, in the backward pass: log-softmax, two gradients in float32, one in bfloat16."""
+_TILE: Final = 4096 * 32768 * 2
+"""Of logits that TRL computes at once: it never holds all of them (trl.kernels.chunked_logprob, 1.16)."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def trainer_memory(
             "2 x 2 bytes of a layer (this one and the next), 2 + 2 of the embeddings; FSDP, 2304.11277, section 4.2"
         )
         lines.append(Line("weights that are gathered", whole, formula))
-    lines += _activations(shape, load, checkpointing=checkpointing)
+    lines += [*_activations(shape, load, checkpointing=checkpointing), _logits(shape, load, critic=critic)]
     if beside:
         lines.append(Line("vLLM on the same GPU", beside, "gpu_memory_utilization x memory"))
     lines.append(Line("CUDA and NCCL", efficiency.context_gib * GIB, "assumed"))
@@ -141,29 +142,32 @@ def _states(whose: str, shape: Shape, share: int, by: str, *, offload: bool) -> 
 
 def _activations(shape: Shape, load: Load, *, checkpointing: bool) -> list[Line]:
     tokens = load.rows * load.row_tokens
-    layer = tokens * layer_bytes(shape)
-    logits = Line(
-        "logits",
-        float(_LOGIT_BYTES * shape.vocabulary * load.rows * load.logit_tokens),
-        f"{_LOGIT_BYTES} bytes x V x tokens that the loss looks at",
-    )
+    layer = float(tokens * layer_bytes(shape))
     if not checkpointing:
-        return [Line("activations", float(shape.layers * layer), "L x T x bytes of a layer"), logits]
-    inputs = 2.0 * tokens * shape.width * shape.layers
+        return [Line("activations", shape.layers * layer, "L x T x bytes of a layer")]
+    inputs = 4.0 * tokens * shape.width * shape.layers
     return [
-        Line("activations: inputs of layers", inputs, "2 L T h: full recomputation; 2205.05198, section 5"),
-        Line("activations: one layer", float(layer), "T x bytes of a layer, made again in the backward pass"),
-        logits,
+        Line("activations: inputs of layers", inputs, "4 L T h: full recomputation; 2205.05198, section 5"),
+        Line("activations: one layer", layer, "T x bytes of a layer, made again in the backward pass"),
     ]
 
 
-def layer_bytes(shape: Shape) -> int:
-    """Activations of one layer for one token, in bytes, with attention that keeps no scores (flash attention).
+def _logits(shape: Shape, load: Load, *, critic: bool) -> Line:
+    if critic:
+        every = float(_LOGIT_BYTES * shape.vocabulary * load.rows * load.logit_tokens)
+        return Line("logits", every, f"{_LOGIT_BYTES} bytes x V x policy tokens of a piece")
+    head = 4.0 * shape.vocabulary * shape.width + _TILE
+    return Line("logits and the gradient of the head", head, "4 V h in float32, and a tile of 4,096 x 32,768 logits")
 
-    Counted by hand for a block of the Qwen kind in bfloat16, with the norms' inputs in float32: 2 norms (4 + 2 bytes
-    of h each), 2 residuals, queries, keys and values before and after rotation, attention's output, and four times the
-    inner width (gate, its activation, up, their product). 2205.05198, section 4.1, counts 34 h for GPT's block.
+
+def layer_bytes(shape: Shape) -> int:
+    """Activations of one layer for one token, in bytes, under autocast to bfloat16.
+
+    Attention keeps no scores (flash attention). Two norms whose inputs and outcomes are in float32 (2 x (4 + 4) bytes
+    of h), copied in two bytes for each of the five matrices behind them (10); queries, keys, values and attention's
+    output (2 each); gate, its activation, up, and their product (2 each of the inner width); norms of heads as the
+    others. A test holds it against what torch saves. 2205.05198, section 4.1, counts 34 h for GPT's block.
     """
     own, shared = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    attention = 2 * (2 * (own + shared) + shared + own)
-    return 2 * 6 * shape.width + 2 * 2 * shape.width + attention + 2 * 4 * shape.inner
+    norms = 6 * (own + shared) + 4 * (shape.heads + shape.kv_heads) if shape.head_norms else 0
+    return 26 * shape.width + 2 * (own + 2 * shared) + 2 * own + norms + 4 * shape.heads + 8 * shape.inner

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -66,6 +66,7 @@ class Learner:
         beta = self.recipe.learning.kl_weight(progress)
         known, figures = self._know(rows, beta)
         drawn = torch.Generator().manual_seed(seed)
+        self._train(True)  # only then activations are made again where the recipe says so
         if self.updates == 0:
             for _ in range(self.recipe.learning.critic_passes_first):
                 for places in self._minibatches(len(rows), drawn):
@@ -76,6 +77,7 @@ class Learner:
                 self._set_rates()
                 told.append(self._update_policy(rows, known, places) | self._update_critic(rows, known, places))
                 self.updates += 1
+        self._train(False)
         figures |= {name: sum(one[name] for one in told) / len(told) for name in told[0]}
         figures["loss"] = figures["policy_loss"] + figures["value_loss"]
         return figures | {"lr": self._policy_optimizer.param_groups[0]["lr"], "beta": beta}
@@ -124,13 +126,17 @@ class Learner:
         for piece in rows.pieces(range(len(rows)), number=self.recipe.optimizer.pieces * self._parts(len(rows))):
             part = rows.part(piece)
             with self._precision(rows.ids.device):
-                own = score(self.policy, part, temperature=self.recipe.rollout.temperature)
+                own = score(self.policy, part, temperature=self.recipe.rollout.temperature, entropies=True)
                 said = [own.logprobs, own.entropy, torch.zeros_like(own.logprobs), self.critic(part)]
                 if self.reference is not None:
                     said[2] = score(self.reference, part, temperature=self.recipe.rollout.temperature).logprobs
             for tensor, values in zip(read, said, strict=True):
                 tensor[piece, : part.ids.shape[1]] = values
         return read
+
+    def _train(self, on: bool) -> None:
+        for model in (self.policy, self.critic):
+            cast(nn.Module, model).train(on)
 
     def _parts(self, rows: int) -> int:
         return min(rows, self.recipe.optimizer.minibatches)

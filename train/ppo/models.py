@@ -45,10 +45,11 @@ def load_models(recipe: PpoRecipe) -> Models:
     critic = Critic(deepcopy(policy.base_model), width=policy.config.get_text_config().hidden_size).to(device)
     reference = deepcopy(policy).requires_grad_(False) if any(weight for _, weight in recipe.learning.kl) else None
     if reference is not None and recipe.optimizer.bf16:
-        reference = cast(PreTrainedModel, reference.to(torch.bfloat16))
+        cast(torch.nn.Module, reference).to(torch.bfloat16)
     if recipe.optimizer.gradient_checkpointing:
-        policy.gradient_checkpointing_enable()
-        cast(PreTrainedModel, critic.trunk).gradient_checkpointing_enable()
+        for model in (policy, cast(Any, critic.trunk)):
+            named = "activation_checkpointing_enable"  # older transformers know the other name only
+            getattr(model, named if hasattr(model, named) else "gradient_checkpointing_enable")()
     return Models(policy, critic, reference)
 
 

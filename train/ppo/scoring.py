@@ -24,21 +24,24 @@ class Scored:
     """[rows, length], in nats, without a gradient."""
 
 
-def score(model: PreTrainedModel, rows: Rows, *, temperature: float = 1.0) -> Scored:
+def score(model: PreTrainedModel, rows: Rows, *, temperature: float = 1.0, entropies: bool = False) -> Scored:
     """Log-probabilities of the policy tokens, as the sampler had them at this temperature.
 
     Args:
         model: a causal language model.
         rows: contexts.
         temperature: that the tokens were sampled with.
+        entropies: whether these are told, too; else they are 0.
     """
     chosen = rows.mask[:, 1:]
-    logits = _head(model)(_hidden(model.base_model, rows)[:, :-1][chosen]).float() / temperature
-    logs = logits.log_softmax(dim=-1).gather(1, rows.ids[:, 1:][chosen][:, None])[:, 0]
-    with torch.no_grad():
-        every = torch.ones((1, len(logits)), dtype=torch.bool, device=logits.device)
-        spread = entropy(logits.detach()[None], every)[0]
-    return Scored(_placed(logs, rows), _placed(spread, rows))
+    logits = _head(model)(_hidden(model.base_model, rows)[:, :-1][chosen]).float()
+    logs = (logits if temperature == 1 else logits / temperature).log_softmax(dim=-1)
+    said = logs.gather(1, rows.ids[:, 1:][chosen][:, None])[:, 0]
+    spread = torch.zeros_like(said)
+    if entropies:
+        with torch.no_grad():
+            spread = entropy(logs.detach()[None], torch.ones_like(spread, dtype=torch.bool)[None])[0]
+    return Scored(_placed(said, rows), _placed(spread, rows))
 
 
 class Critic(nn.Module):

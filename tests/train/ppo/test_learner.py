@@ -42,7 +42,7 @@ def test_rows_hold_every_context_and_know_what_the_policy_wrote() -> None:
 
 def test_a_score_is_what_the_whole_model_says_and_does_not_depend_on_the_mask() -> None:
     model, rows = tiny.model(), rows_of(SAMPLES, REWARDS)
-    found: Any = score(model, rows, temperature=0.7)
+    found: Any = score(model, rows, temperature=0.7, entropies=True)
     logits: Any = model(rows.ids[:1], use_cache=False).logits
     logs = (logits / 0.7).log_softmax(-1)
     for at, word in ((1, 2), (4, 5), (5, 6)):
