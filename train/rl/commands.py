@@ -8,6 +8,7 @@ import typer
 
 from agent.cli.console import messages, output
 from agent.errors import SetupError
+from train.rl import commands_bench
 
 if TYPE_CHECKING:
     from train.rl.run import RlRun
@@ -79,5 +80,6 @@ def _watched(run: "RlRun", *, resume: bool) -> bool:
 
 
 def register(app: typer.Typer) -> None:
-    """Add `rl` to the `train` group."""
+    """Add `rl` to the `train` group, and its benchmark."""
     app.command("rl")(rl)
+    commands_bench.register()

@@ -1,0 +1,131 @@
+"""Times the rollout phase of a recipe: ours beside plain generation with serial searches, and a whole step of a run."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+import transformers
+
+from agent.policies.base import Policy, Sampling
+from agent.policies.hub_form import open_hub_form
+from train.rewards.base import Reward
+from train.rewards.registry import reward_of
+from train.rl.live import live_of
+from train.rl.plain import PlainPolicy, Serial
+from train.rl.recipe import RlRecipe
+from train.rl.rollouts import Played, Table, seeds_of
+from train.rl.run import RlRun
+from train.rl.tasks import Ask, tasks_of
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One way through the same batch."""
+
+    way: str
+    search_ms: float
+    seconds: float
+    rollouts: int
+    policy_tokens: int
+    searches: int
+    reward: float
+
+
+def phases(recipe: RlRecipe, *, search_ms: Sequence[float], threads: int = 0) -> list[Phase]:
+    """Play the first batch of a recipe in both ways, with searches that take so long.
+
+    Args:
+        recipe: its start, questions and limits.
+        search_ms: what a search takes beside its own time.
+        threads: of our engine; 0: what torch takes.
+    """
+    hub = open_hub_form(recipe.start)
+    model: Any = transformers.AutoModelForCausalLM.from_pretrained(hub.folder, dtype=torch.float32).eval()
+    live = live_of(recipe, threads=threads)
+    asks = tasks_of(recipe).draw(0, 0, recipe.rollout.prompts)
+    made: list[Phase] = []
+    try:
+        for wait in search_ms:
+            began = time.perf_counter()
+            policy = live.refresh(model)  # its cost belongs to our phase
+            refreshed = time.perf_counter() - began
+            ours = asyncio.run(_ours(recipe, policy, _slowed(asks, wait / 1000, None)))
+            made.append(_phase("ours", wait, ours, refreshed))
+            made.append(_phase("plain", wait, asyncio.run(_plain(recipe, model, asks, wait / 1000)), 0.0))
+    finally:
+        live.close()
+    return made
+
+
+def shares(recipe: RlRecipe, *, threads: int = 0) -> Mapping[str, float]:
+    """Seconds of the last of a few whole steps, by what they went into."""
+    told: list[Mapping[str, float]] = []
+    few = recipe.model_copy(update={"steps": 3, "report": recipe.report.model_copy(update={"evaluate_every_steps": 0})})
+    with TemporaryDirectory() as folder:
+        RlRun(few, Path(folder) / "run", threads=threads).go(lambda _, figures: told.append(figures))
+    prefix = "trainer/seconds_"
+    return {name.removeprefix(prefix): value for name, value in told[-1].items() if name.startswith(prefix)}
+
+
+Timed = tuple[float, list[Played]]
+
+
+async def _ours(recipe: RlRecipe, policy: Policy, asks: Sequence[Ask]) -> Timed:
+    table = Table(policy, recipe.rollout.budgets, Sampling(temperature=1.0), recipe.rollout.concurrency)
+    return await _timed(lambda: _all(recipe, table, asks))
+
+
+async def _plain(recipe: RlRecipe, model: Any, asks: Sequence[Ask], seconds: float) -> Timed:
+    policy = PlainPolicy(model, open_hub_form(recipe.start))
+    policy.players = len(asks) * recipe.rollout.group
+    table = _Leaving(policy, recipe.rollout.budgets, Sampling(temperature=1.0), policy.players)
+    return await _timed(lambda: _all(recipe, table, _slowed(asks, seconds, asyncio.Lock())))
+
+
+class _Leaving(Table):
+    """Tells a plain policy of every rollout that has ended."""
+
+    async def _play(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> Played:
+        try:
+            return await super()._play(ask, group, seed, reward, progress)
+        finally:
+            assert isinstance(self.policy, PlainPolicy)
+            self.policy.leave()
+
+
+async def _timed(work: Callable[[], Awaitable[list[Played]]]) -> Timed:
+    began = time.perf_counter()
+    played = await work()
+    return time.perf_counter() - began, played
+
+
+async def _all(recipe: RlRecipe, table: Table, asks: Sequence[Ask]) -> list[Played]:
+    group = recipe.rollout.group
+    seeds = seeds_of(recipe.seed, step=0, attempt=0, asks=len(asks), group=group)
+    return await table.play(asks, group=group, reward=reward_of("outcome"), seeds=seeds)
+
+
+def _slowed(asks: Sequence[Ask], seconds: float, lock: asyncio.Lock | None) -> list[Ask]:
+    return [
+        replace(ask, sources={name: Serial(source, lock, seconds) for name, source in ask.sources.items()})
+        for ask in asks
+    ]
+
+
+def _phase(way: str, wait: float, timed: Timed, before: float) -> Phase:
+    seconds, played = timed
+    scored = [one.rewarded.total for one in played if one.rewarded is not None]
+    return Phase(
+        way=way,
+        search_ms=wait,
+        seconds=seconds + before,
+        rollouts=len(played),
+        policy_tokens=sum(one.trace.usage.policy_tokens for one in played),
+        searches=sum(one.trace.usage.searches for one in played),
+        reward=sum(scored) / max(1, len(scored)),
+    )

@@ -1,0 +1,125 @@
+"""What rollouts cost without this package's engine: plain batched generation turn by turn, and one search at a time.
+
+It is the usual `rollout_func`: all contexts wait until each of them has its turn, `model.generate` reads every context
+anew, and searches follow one another. Only `bench` uses it; the loop is the same, so both sample the same kind of text.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from agent.evidence import Passage
+from agent.plan import Filter
+from agent.policies.base import Sampling
+from agent.policies.hub_form import HubForm
+from agent.policies.token_context import Sampled, TokenContext
+from agent.protocols.base import TextProtocol
+from agent.sources.base import Source
+
+
+@dataclass(frozen=True)
+class Serial:
+    """A source that one rollout asks at a time, and that needs some time for it."""
+
+    source: Source
+    lock: asyncio.Lock | None
+    """None: anybody may ask at any time."""
+    seconds: float
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        if self.lock is None:
+            await asyncio.sleep(self.seconds)
+            return await self.source.search(query, limit=limit, filters=filters)
+        async with self.lock:
+            await asyncio.sleep(self.seconds)
+            return await self.source.search(query, limit=limit, filters=filters)
+
+
+@dataclass
+class _Turn:
+    ids: Sequence[int]
+    ends: list[int]
+    max_tokens: int
+    done: asyncio.Future[list[int]]
+
+
+class PlainPolicy:
+    """`model.generate` over all contexts at once. `players` is set to the number of rollouts, and each `leave`s."""
+
+    name = "plain"
+    continues = True
+    instructed = False
+
+    def __init__(self, model: Any, form: HubForm) -> None:
+        self.players = 0
+        self._model = model
+        self._form = form
+        self._waiting: list[_Turn] = []
+
+    @property
+    def context_tokens(self) -> int:
+        return self._form.context_tokens
+
+    def open(
+        self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = (), date: str = ""
+    ) -> TokenContext:
+        limit = self.context_tokens
+        return TokenContext(self, self._form.codec, protocol, question, limit=limit, history=history, date=date)
+
+    def sample(
+        self, ids: Sequence[int], sampling: Sampling, *, ends: frozenset[int], max_tokens: int
+    ) -> AsyncGenerator[list[Sampled]]:
+        """As a sampler; log-probabilities are not told."""
+        return self.sample_until(ids, sampling, ends=ends, stop=(), max_tokens=max_tokens)
+
+    async def sample_until(
+        self, ids: Sequence[int], sampling: Sampling, *, ends: frozenset[int], stop: Sequence[str], max_tokens: int
+    ) -> AsyncGenerator[list[Sampled]]:
+        """The same; stop texts are single tokens."""
+        marks = [number for text in stop if (number := self._form.codec.id_of(text)) is not None]
+        turn = _Turn(ids, [*ends, *marks], max_tokens, asyncio.get_running_loop().create_future())
+        self._waiting.append(turn)
+        self._go_when_all_wait(sampling)
+        yield [(number, 0.0) for number in await turn.done]
+
+    def leave(self) -> None:
+        """A rollout has ended."""
+        self.players -= 1
+        self._go_when_all_wait(Sampling(temperature=1.0))
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
+
+    def _go_when_all_wait(self, sampling: Sampling) -> None:
+        if self._waiting and len(self._waiting) >= self.players:
+            turns, self._waiting = self._waiting, []
+            for turn, said in zip(turns, self._generate(turns, sampling), strict=True):
+                turn.done.set_result(said)
+
+    @torch.inference_mode()
+    def _generate(self, turns: Sequence[_Turn], sampling: Sampling) -> list[list[int]]:
+        longest = max(len(turn.ids) for turn in turns)
+        pad = int(self._model.config.pad_token_id)
+        ids = torch.tensor([[pad] * (longest - len(turn.ids)) + list(turn.ids) for turn in turns])
+        mask = torch.tensor([[0] * (longest - len(turn.ids)) + [1] * len(turn.ids) for turn in turns])
+        made = self._model.generate(
+            input_ids=ids.to(self._model.device),
+            attention_mask=mask.to(self._model.device),
+            max_new_tokens=max(turn.max_tokens for turn in turns),
+            do_sample=True,
+            temperature=sampling.temperature,
+            top_k=0,
+            top_p=1.0,
+            eos_token_id=turns[0].ends,
+            pad_token_id=pad,
+        )[:, longest:].tolist()
+        return [_until(row, turn) for row, turn in zip(made, turns, strict=True)]
+
+
+def _until(row: list[int], turn: _Turn) -> list[int]:
+    """Up to and with the token that ends the turn."""
+    end = next((at + 1 for at, number in enumerate(row) if number in turn.ends), len(row))
+    return row[: min(end, turn.max_tokens)]
