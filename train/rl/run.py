@@ -125,6 +125,11 @@ class RlRun:
             if isinstance(self._live, ServerLive):
                 self._live.hand_over = trainer.vllm_generation.sync_weights
             self._rank, self._ranks = trainer.accelerator.process_index, trainer.accelerator.num_processes
+            if recipe.rollout.prompts % self._ranks:
+                raise SetupError(
+                    f"{recipe.rollout.prompts} prompts cannot be shared by {self._ranks} processes: make `prompts` a "
+                    "multiple of them"
+                )
             trainer.go(resume)
             self.done = trainer.step >= recipe.steps
             if not self.done:
@@ -178,7 +183,7 @@ class RlRun:
         kept: list[Played] = []
         worth: list[Scored] = []
         for attempt in range(1 + learning.attempts):
-            missing = wanted - len(kept) // recipe.rollout.group
+            missing = max(everyone([wanted - len(kept) // recipe.rollout.group]))  # all processes go on together
             if missing <= 0:
                 break
             asks = self._drawn(step, attempt, missing)

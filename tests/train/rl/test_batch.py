@@ -108,6 +108,12 @@ def test_advantages_take_the_weights_of_the_parts() -> None:
     assert advantages(ones, gdpo, {"b": 3.0})[0] < 0 < advantages(ones, gdpo, {"b": 3.0})[1]
 
 
+def test_a_batch_of_which_nothing_is_left_has_no_advantages() -> None:
+    assert _list(advantages([], recipe().learning, {})) == []
+    gdpo = recipe(learning={"name": "gdpo"}).learning
+    assert _list(advantages([Scored(0, None), Scored(0, None)], gdpo, {})) == [0, 0]
+
+
 def test_groups_that_teach_nothing_are_found() -> None:
     dapo = recipe(learning={"name": "dapo"}).learning
     ones = [Scored(0, {"a": 1.0}), Scored(0, {"a": 1.0}), Scored(1, {"a": 1.0}), Scored(1, {"a": 0.0}), Scored(1, None)]

@@ -78,6 +78,7 @@ def test_a_run_leaves_a_model_with_card_manifest_figures_and_traces(hot: str, tm
     assert len((tmp_path / "run" / "traces.jsonl").read_text(encoding="utf-8").splitlines()) == 8
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_ends_in_the_weights_of_one_that_was_not(hot: str, tmp_path: Path) -> None:
     small = recipe(3, start=hot, optimizer={"minibatches": 2, "passes": 2})
     _run(small, tmp_path / "whole")
