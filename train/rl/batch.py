@@ -63,8 +63,8 @@ def advantages(all_scored: Sequence[Scored], learning: Learning, weights: Mappin
         learning: the algorithm and its settings.
         weights: of the reward's parts, where they are not 1.
     """
-    if not all_scored:
-        return torch.zeros(0)
+    if all(one.parts is None for one in all_scored):
+        return torch.zeros(len(all_scored))
     groups = torch.tensor([one.group for one in all_scored])
     names = _names(all_scored)
     if learning.name == "gdpo":
