@@ -88,6 +88,9 @@ class Weights(_Part):
     policy: float
     answer: float
     environment: float
+    decision: float | None = Field(default=None, exclude_if=_is_none)
+    """Of the policy's tokens that decide something: a value that was found, that nothing was found, yes or no. They are
+    few among regular sentences. None: as any other of the policy's."""
 
 
 class Stage(_Part):

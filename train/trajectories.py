@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,8 +57,31 @@ def to_example(pieces: Sequence[Piece], tokenizer: Tokenizer, weights: Weights, 
             weighed.extend([weights.policy] * at + [weights.answer] * (len(encoded) - at))
         else:
             weighed.extend([weights.policy] * len(encoded))
+        if piece.by == "policy" and weights.decision is not None:
+            start = len(ids)
+            for place in decisions(tokenizer, piece.text, encoded):
+                weighed[start + place] = weights.decision
         ids.extend(encoded)
     return Example((*ids, token_id(tokenizer, EOS)), (*weighed, weights.policy), (*policy, True), answer_from, kind)
+
+
+_DECISIONS = re.compile(
+    r"(?<= )(?:yes|no)(?=[,.])|not found|(?:before|after)(?= \d+, so)|(?<=<think>I )(?:know|need)|(?<= is )(?!missing)[^.\[<\n]+"
+)
+"""Members of a list, what was not found, which of two numbers is smaller, known or not, and the values of findings."""
+
+
+def decisions(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[int]:
+    """Places of the tokens of a policy's text that decide something; none where the text is not read as these ids."""
+    encoding = tokenizer.encode(text, add_special_tokens=False)
+    if list(encoding.ids) != list(ids):
+        return []
+    spans = [match.span() for match in _DECISIONS.finditer(text)]
+    return [
+        place
+        for place, (start, end) in enumerate(encoding.offsets)
+        if any(start < until and since < end for since, until in spans)
+    ]
 
 
 def _encoded(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[list[int]]:

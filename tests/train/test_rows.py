@@ -13,7 +13,7 @@ from train.episodes import Episode, episode
 from train.oracle import NotShown, Unreachable, can_fill
 from train.recipe import SftRecipe, Weights, read_recipe
 from train.tokenizer import EOS, train_tokenizer
-from train.trajectories import pool_batches, to_rows
+from train.trajectories import decisions, pool_batches, to_rows
 
 WEIGHTS = Weights(policy=1.0, answer=2.0, environment=0.1)
 RECIPE = Path(__file__).parents[2] / "train" / "recipes" / "tiny_v2.toml"
@@ -113,3 +113,33 @@ def test_a_stage_can_weigh_the_environment_otherwise() -> None:
 
     assert 0.1 in weighed(0.0)
     assert weighed(0.9) == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "decided"),
+    [
+        ("Of the films [3]: The Tide no, The Orchard yes. In both: The Orchard.", "no yes"),
+        ("The employer of Ana Bo is Wirsium Motors [2]. Nothing is missing.", "Wirsium Motors"),
+        ("The mentor of Ana Bo is not found.", "not found"),
+        ("1963 is after 1952, so the later one is Oda.", "after Oda"),
+        ("<think>I know the founder of X: Oda.</think>", "know"),
+    ],
+)
+def test_what_decides_is_told_apart(text: str, decided: str) -> None:
+    encoding = tokenizer().encode(text, add_special_tokens=False)
+    found = "".join(text[slice(*encoding.offsets[place])] for place in decisions(tokenizer(), text, encoding.ids))
+    assert found.replace(" ", "") == decided.replace(" ", "")
+
+
+def test_what_decides_weighs_what_the_recipe_says() -> None:
+    (each, *_) = made("cairn", fill=False)
+    plain, heavy = (
+        next(to_rows(each, tokenizer(), WEIGHTS.model_copy(update={"decision": weight}))) for weight in (None, 4.0)
+    )
+    assert plain.ids == heavy.ids
+    assert 4.0 in heavy.weights
+    assert 4.0 not in plain.weights
+    changed = {
+        policy for one, two, policy in zip(plain.weights, heavy.weights, plain.policy, strict=True) if one != two
+    }
+    assert changed == {True}
