@@ -79,6 +79,7 @@ def test_a_run_leaves_a_model_with_card_manifest_figures_and_traces(hot: str, tm
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_a_run_that_was_cut_ends_in_the_weights_of_one_that_was_not(hot: str, tmp_path: Path) -> None:
     small = recipe(3, start=hot, optimizer={"minibatches": 2, "passes": 2})
     _run(small, tmp_path / "whole")
@@ -99,6 +100,7 @@ def test_a_run_that_was_cut_ends_in_the_weights_of_one_that_was_not(hot: str, tm
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("engine", ["embedded", "transformers"])
 def test_a_run_that_was_killed_ends_in_the_weights_of_one_that_was_not(engine: str, hot: str, tmp_path: Path) -> None:
     path = tmp_path / "recipe.toml"
