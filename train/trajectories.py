@@ -66,7 +66,8 @@ def to_example(pieces: Sequence[Piece], tokenizer: Tokenizer, weights: Weights, 
 
 
 _DECISIONS = re.compile(
-    r"(?<= )(?:yes|no)(?=[,.])|not found|(?:before|after)(?= \d+, so)|(?<=<think>I )(?:know|need)|(?<= is )(?!missing)[^.\[<\n]+"
+    r"(?<= )(?:yes|no)(?=[,.])|not found|(?:before|after)(?= \d+, so)|(?<=<think>I )(?:know|need)"
+    r"|(?<= is )(?!missing)[^.\[<\n]+"
 )
 """Members of a list, what was not found, which of two numbers is smaller, known or not, and the values of findings."""
 
