@@ -5,8 +5,10 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer
 
 from agent import Agent
 from agent.policies.scripted import ScriptedPolicy
@@ -21,6 +23,7 @@ from train.oracle import Unreachable
 from train.oracle.poor import Poverty, Told, draw, poverties
 from train.oracle.poor_first import poor_oracle
 from train.pieces import Piece, played
+from train.recipe import read_recipe
 
 
 @cache
@@ -128,6 +131,24 @@ def looped(question: Question, pieces: list[Piece], protocol: TextProtocol, worl
     turns = [piece.text for piece in pieces if piece.by == "policy"]
     agent = Agent(ScriptedPolicy(turns), protocol, world.sources())
     return asyncio.run(agent.run(agent.new_trace(question.question)))
+
+
+@pytest.mark.train
+def test_the_recipe_of_the_weak_start_learns_from_poor_trajectories_in_the_tokens_of_its_start() -> None:
+    pytest.importorskip("torch")
+    from train.trajectories import pool_batches
+
+    root = Path(__file__).parents[2]
+    recipe = read_recipe(root / "train" / "recipes" / "tiny_weak.toml")
+    good = recipe.model_copy(update={"data": recipe.data.model_copy(update={"poor_share": 0.0})})
+    assert recipe.keep_tokenizer
+    tokenizer = Tokenizer.from_file(str(root / recipe.start / "tokenizer.json"))
+    weak, strong = (
+        [example for batch in pool_batches(one, tokenizer, pool=0, progress=0.0) for example in batch]
+        for one in (recipe, good)
+    )
+    assert len(weak) == len(strong)
+    assert sum(len(example.ids) for example in weak) < 0.9 * sum(len(example.ids) for example in strong)
 
 
 def test_poor_trajectories_are_drawn_in_their_share_and_rare_ones_stay_rare() -> None:
