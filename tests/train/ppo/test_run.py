@@ -2,6 +2,8 @@ import importlib
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -100,8 +102,11 @@ def test_a_run_leaves_a_model_states_figures_traces_and_a_manifest(hub: Path, tm
     assert any(changed)
 
 
-def test_a_run_that_was_stopped_and_gone_on_with_ends_in_the_same_weights(hub: Path, tmp_path: Path) -> None:
-    given = recipe(hub)
+@pytest.mark.parametrize("engine", ["transformers", "embedded"])
+def test_a_run_that_was_stopped_and_gone_on_with_ends_in_the_same_weights(
+    engine: str, hub: Path, tmp_path: Path
+) -> None:
+    given = recipe(hub, RECIPE.replace("transformers", engine))
     assert PpoRun(given, tmp_path / "whole").go(quiet)
 
     def stop(step: int, _: Mapping[str, float]) -> None:
@@ -115,6 +120,23 @@ def test_a_run_that_was_stopped_and_gone_on_with_ends_in_the_same_weights(hub: P
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
     steps = (tmp_path / "parts" / "monitors.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["step"] for line in steps] == [1, 2, 3]
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_ends_in_the_weights_of_one_that_was_not(hub: Path, tmp_path: Path) -> None:
+    recipe(hub, RECIPE.replace("steps = 3", "steps = 4"))
+    command = [sys.executable, "-m", "agent.cli", "train", "ppo", "--recipe", str(hub.parent / "recipe.toml")]
+    command += ["--start", str(hub), "--threads", "1", "--out"]
+    subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
+    killed = subprocess.Popen([*command, str(tmp_path / "cut")], stderr=subprocess.DEVNULL)
+    while newest_state(tmp_path / "cut") is None:
+        assert killed.poll() is None
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not (tmp_path / "cut" / "hub").exists()
+    subprocess.run([*command, str(tmp_path / "cut"), "--resume"], check=True, capture_output=True)
+    whole, cut = weights(tmp_path / "whole" / "hub"), weights(tmp_path / "cut" / "hub")
+    assert all(torch.equal(whole[name], cut[name]) for name in whole)
 
 
 def test_a_full_disk_is_told_in_a_sentence_and_keeps_what_was_saved(tmp_path: Path) -> None:
