@@ -28,6 +28,7 @@ from trl.trainer.grpo_config import GRPOConfig  # noqa: E402
 from trl.trainer.grpo_trainer import GRPOTrainer  # noqa: E402
 
 from agent.policies.hub_form import open_hub_form  # noqa: E402
+from train.attention import use_blocked  # noqa: E402
 from train.rl.batch import Row, tensors  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
 
@@ -123,6 +124,10 @@ class RlTrainer(GRPOTrainer):
         self._pieces = recipe.optimizer.pieces * recipe.optimizer.minibatches
         transformers_logging.disable_progress_bar()  # the terminal belongs to the command
         model, tokenizer = _start(recipe)
+        if not torch.cuda.is_available() and recipe.rollout.engine != "transformers":
+            use_blocked(
+                model
+            )  # rows are padded on the right alone; that engine keeps keys and values, and this does not
         super().__init__(
             model=model,
             processing_class=tokenizer,
@@ -172,7 +177,8 @@ class RlTrainer(GRPOTrainer):
         device = self.accelerator.device
         inputs = tensors(rows, pad=self._pad, device=device)
         inputs["num_items_in_batch"] = torch.tensor(float(lesson.whole), device=device)
-        engine = self._recipe.learning.old == "engine" or (self._recipe.learning.old is None and lesson.exact)
+        exact = lesson.exact and not self._recipe.optimizer.bf16
+        engine = self._recipe.learning.old == "engine" or (self._recipe.learning.old is None and exact)
         with torch.no_grad():
             if engine and self._recipe.rollout.temperature == 1.0:
                 inputs["old_per_token_logps"] = inputs["sampling_per_token_logps"]
