@@ -19,6 +19,7 @@ from agent.settings import default_environment
 default_environment({"TRL_EXPERIMENTAL_SILENCE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"})
 
 import torch  # noqa: E402
+from accelerate import PartialState  # noqa: E402
 from accelerate.utils import gather_object  # noqa: E402
 from datasets import Dataset  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainerCallback  # noqa: E402
@@ -134,7 +135,7 @@ class RlTrainer(GRPOTrainer):
             args=_arguments(recipe, out),
             reward_funcs=[_scored_elsewhere],
             rollout_func=_played_elsewhere,
-            train_dataset=Dataset.from_dict({"prompt": [""] * (recipe.steps * self._pieces * _processes())}),
+            train_dataset=Dataset.from_dict({"prompt": [""] * (recipe.steps * self._pieces * place()[1])}),
             callbacks=[_Steps(self)],
         )
         self.remove_callback(PrinterCallback)
@@ -201,7 +202,11 @@ class RlTrainer(GRPOTrainer):
         return result
 
     def _compute_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        told = {name: len(values) for name, values in self._metrics["train"].items()}
         loss = super()._compute_loss(model, inputs)
+        if not inputs["tool_mask"].any():  # a piece without rows has no figures
+            for name, values in self._metrics["train"].items():
+                del values[told.get(name, 0) :]
         place = self._step % (self._pieces * self.num_iterations)
         if place < self._recipe.optimizer.pieces and self._recipe.rollout.temperature == 1.0:
             trained = inputs["tool_mask"] > 0
@@ -214,7 +219,8 @@ class RlTrainer(GRPOTrainer):
         self._metrics["train"].clear()
         if "loss" not in logs:
             return
-        self._told.append(_plain({**own, **logs}))
+        there = {name: value for name, value in own.items() if not math.isnan(value)}
+        self._told.append(_plain({**there, **logs}))
         if self.at_a_batch:
             names = dict.fromkeys(name for told in self._told for name in told)
             figures = {name: _mean([told[name] for told in self._told if name in told]) for name in names}
@@ -263,7 +269,7 @@ class _Steps(TrainerCallback):
         if not trainer.at_a_batch:
             return
         last = trainer.step >= recipe.steps
-        stop = trainer._school.interrupted
+        stop = any(everyone([trainer._school.interrupted]))
         if last or stop or trainer.step % recipe.report.save_every_steps == 0:
             control.should_save = True
         control.should_training_stop = control.should_training_stop or stop
@@ -278,6 +284,12 @@ def newest_state(out: Path) -> Path | None:
 def updates_of(state: Path) -> int:
     """Updates that were done when a state was saved."""
     return _number(state)
+
+
+def place() -> tuple[int, int]:
+    """The number of this process, and how many there are."""
+    state = PartialState(cpu=not torch.cuda.is_available())
+    return int(state.process_index), int(state.num_processes)
 
 
 def everyone(mine: list[Any]) -> list[Any]:
@@ -313,10 +325,6 @@ def _start(recipe: RlRecipe) -> tuple[Any, Any]:
     except Exception as error:  # readers of weights have errors of their own, with no base in common
         raise SetupError(f"the start {recipe.start} cannot be loaded: {error}") from error
     return model, tokenizer
-
-
-def _processes() -> int:
-    return int(torch.distributed.get_world_size()) if torch.distributed.is_initialized() else 1
 
 
 def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:

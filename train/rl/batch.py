@@ -135,9 +135,9 @@ def tensors(rows: Sequence[Row], *, pad: int, device: torch.device) -> dict[str,
         prompt_ids and prompt_mask, [rows, prompt]; completion_ids, completion_mask, tool_mask (the weights) and
         sampling_per_token_logps, [rows, completion]; advantages, [rows].
     """
-    there = list(rows) or [Row((pad, pad), (0.0, 0.0), (0.0, 0.0), 0.0, 0)]
+    there = list(rows) or [Row((pad,) * 2, (0.0,) * 2, (0.0,) * 2, 0.0, 0)]
     cut = max(1, min(next((at for at, w in enumerate(row.weights) if w), 1) for row in there))
-    length = max(len(row.ids) for row in there) - cut
+    length = max(2, *(len(row.ids) - cut for row in there))  # TRL takes one column for figures of whole rows
     ids = torch.full((len(there), length), pad)
     mask, weights, logprobs = torch.zeros((3, len(there), length)).unbind()
     for at, row in enumerate(there):

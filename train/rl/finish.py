@@ -7,37 +7,32 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import torch
-
 from agent.policies.hub_form import open_hub_form
 from train.export import describe
-from train.rl.adapter import RlTrainer
 from train.rl.recipe import RlRecipe
 from train.safety.monitors import LINES
 
+_WEIGHTS: Final = ("config.json", "*.safetensors", "*.safetensors.index.json")
 _COPIED: Final = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json")
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _CURVES: Final = ("reward/total", "trainer/dev_em", "search/mean", "length/mean", "trainer/entropy", "trainer/kl")
 
 
-def save_hub(trainer: RlTrainer, recipe: RlRecipe, out: Path) -> Path:
+def save_hub(state: Path, recipe: RlRecipe, out: Path) -> Path:
     """Write `hub/` with model, tokenizer and card; what stood there is replaced at the end.
 
     Args:
-        trainer: whose model it is.
+        state: the last one of the run; its weights were gathered from all processes, in float32.
         recipe: of the run.
         out: its folder.
     """
     made, there = out / "hub.new", out / "hub"
     shutil.rmtree(made, ignore_errors=True)
-    model: Any = trainer.accelerator.unwrap_model(trainer.model)
-    dtype = torch.bfloat16 if recipe.optimizer.bf16 else torch.float32
-    weights = {name: tensor.detach().to("cpu", dtype) for name, tensor in model.state_dict().items()}
-    model.save_pretrained(made, state_dict=weights)
+    made.mkdir()
     start = open_hub_form(recipe.start).folder
-    for name in _COPIED:
-        if (start / name).is_file():
-            shutil.copyfile(start / name, made / name)
+    weights = [path for pattern in _WEIGHTS for path in sorted(state.glob(pattern))]
+    for path in (*weights, *(start / name for name in _COPIED if (start / name).is_file())):
+        shutil.copyfile(path, made / path.name)
     (made / "README.md").write_text(card(recipe, figures_in(out)), encoding="utf-8")
     describe(made, name=recipe.name, protocols=recipe.protocols)
     shutil.rmtree(there, ignore_errors=True)

@@ -294,6 +294,8 @@ class RlRecipe(_Part):
             ends = [stage.until for stage in stages]
             if ends != sorted(ends):
                 raise ValueError(f"the stages of `{what}` must stand in the order of their `until`")
+        if unknown := set(self.data.protocol_weights) - set(self.protocols):
+            raise ValueError(f"`protocol_weights` names {', '.join(sorted(unknown))}, which `protocols` does not")
         if self.learning.old == "engine" and self.rollout.temperature != 1:
             raise ValueError('`old = "engine"` needs temperature 1: engines tell log-probabilities before temperature')
         if self.curriculum and self.data.questions is not None:

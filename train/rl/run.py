@@ -7,7 +7,7 @@ rollouts of every step), and at the end `hub/` with the model.
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,8 +19,9 @@ from agent.world import WORLD_SOURCES
 from train.interrupt import interruptible
 from train.rewards.base import Reward
 from train.rewards.registry import reward_of
-from train.rl.adapter import Figures, Lesson, RlTrainer, everyone, newest_state, updates_of
-from train.rl.batch import Scored, advantages, rows_of, scored, split, worth_learning
+from train.rl.adapter import Figures, Lesson, RlTrainer, everyone, newest_state, place, updates_of
+from train.rl.batch import LENGTH, Scored, advantages, rows_of, scored, split, worth_learning
+from train.rl.finish import save_hub
 from train.rl.live import live_of
 from train.rl.live_vllm import ServerLive
 from train.rl.recipe import RlRecipe
@@ -101,42 +102,32 @@ class RlRun:
             raise SetupError(f"{self.out} holds a run already: add --resume to go on with it, or name another --out")
         after = updates_of(state) // recipe.updates_per_step if state and resume else 0
         self.out.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            self._manifest: Manifest = stack.enter_context(
-                kept_manifest(
-                    self.out,
-                    recipe=recipe,
-                    seeds={"recipe": recipe.seed},
-                    data=self._data(),
-                    start=Path(recipe.start) if Path(recipe.start).is_dir() else None,
-                )
+        self._rank, self._ranks = place()
+        if recipe.rollout.prompts % self._ranks:
+            raise SetupError(
+                f"{recipe.rollout.prompts} prompts cannot be shared by {self._ranks} processes: make `prompts` a "
+                "multiple of them"
             )
+        self._tell = tell
+        with ExitStack() as stack:
+            if self._rank == 0:
+                self._manifest = stack.enter_context(self._kept())
             self._runner = stack.enter_context(asyncio.Runner())
-            self._monitors = stack.enter_context(Monitors(self.out, recipe.safety.all_rules, after=after))
+            if self._rank == 0:
+                self._monitors = stack.enter_context(Monitors(self.out, recipe.safety.all_rules, after=after))
+                self._cut_traces(after)
             self._interrupted = stack.enter_context(interruptible())
-            self._cut_traces(after)
             self._tasks = self._tasks or tasks_of(recipe)
-            tools = tools_of(recipe, self.out)
-            self._rewards = [reward_of(stage.name, stage.made, tools=tools) for stage in recipe.reward]
+            self._rewards = self._made_rewards()
             self._live = self._given_live or live_of(recipe, threads=self._threads)
             stack.callback(self._live.close)
-            self._tell = tell
             trainer = RlTrainer(recipe, self.out, self)
             if isinstance(self._live, ServerLive):
                 self._live.hand_over = trainer.vllm_generation.sync_weights
-            self._rank, self._ranks = trainer.accelerator.process_index, trainer.accelerator.num_processes
-            if recipe.rollout.prompts % self._ranks:
-                raise SetupError(
-                    f"{recipe.rollout.prompts} prompts cannot be shared by {self._ranks} processes: make `prompts` a "
-                    "multiple of them"
-                )
             trainer.go(resume)
             self.done = trainer.step >= recipe.steps
-            if not self.done:
-                self._manifest.interrupted()
-            self._manifest.figures = {"steps": float(trainer.step), **self._figures}
-            if self.done and trainer.accelerator.is_main_process:
-                self._finish(trainer)
+            if self._rank == 0:
+                self._end(trainer)
         return self.done
 
     def lesson(self, step: int, model: Any) -> Lesson:
@@ -270,10 +261,39 @@ class RlRun:
             kept = [line for line in lines if line.endswith("\n") and _step_of(line) <= after]
             path.write_text("".join(kept), encoding="utf-8")
 
-    def _finish(self, trainer: RlTrainer) -> None:
-        from train.rl.finish import save_hub
+    def _kept(self) -> AbstractContextManager[Manifest]:
+        """The manifest, from the beginning of this sitting to its end."""
+        start = Path(self.recipe.start)
+        return kept_manifest(
+            self.out,
+            recipe=self.recipe,
+            seeds={"recipe": self.recipe.seed},
+            data=self._data(),
+            start=start if start.is_dir() else None,
+        )
 
-        save_hub(trainer, self.recipe, self.out)
+    def _made_rewards(self) -> list[Reward[Any]]:
+        """The reward of each stage.
+
+        Raises:
+            SetupError: a tool is missing, or a weight is of no part of its reward.
+        """
+        tools = tools_of(self.recipe, self.out)
+        rewards = [reward_of(stage.name, stage.made, tools=tools) for stage in self.recipe.reward]
+        for stage, reward in zip(self.recipe.reward, rewards, strict=True):
+            if unknown := set(stage.weights) - {*reward.parts, LENGTH}:
+                has = ", ".join((*reward.parts, LENGTH))
+                raise SetupError(f"the reward {stage.name!r} has no part {', '.join(sorted(unknown))}; it has {has}")
+        return rewards
+
+    def _end(self, trainer: RlTrainer) -> None:
+        """What the first process does when the training has ended."""
+        self._manifest.figures = {"steps": float(trainer.step), **self._figures}
+        state = newest_state(self.out)
+        if self.done and state is not None:
+            save_hub(state, self.recipe, self.out)
+        else:
+            self._manifest.interrupted()
 
 
 def _line(step: int, trace: Trace) -> str:

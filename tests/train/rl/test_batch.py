@@ -137,7 +137,7 @@ def test_too_few_rows_leave_pieces_that_weigh_nothing() -> None:
     assert sorted(len(piece) for piece in pieces) == [0, 0, 0, 1]
     empty = tensors([], pad=0, device=torch.device("cpu"))
     assert empty["tool_mask"].sum() == 0
-    assert empty["completion_ids"].shape == (1, 1)
+    assert empty["completion_ids"].shape == (1, 2)
 
 
 def test_a_piece_is_padded_on_the_right_alone_and_attends_to_all_that_is_real() -> None:

@@ -36,6 +36,7 @@ def test_every_recipe_that_is_shipped_can_be_read(path: Path) -> None:
         ({"learning": {"old": "engine"}, "rollout": {"temperature": 0.7}}, "temperature 1"),
         ({"learning": {"overlong": {"longest": 10, "buffer": 20}}}, "does not fit"),
         ({"data": {"search": {"corpus": "x"}}}, "name `questions`"),
+        ({"data": {"protocol_weights": {"dag": 2.0}}}, "names dag"),
         ({"safety": {"without": ("no such rule",)}}, "no such rule"),
     ],
 )

@@ -207,6 +207,12 @@ def test_there_must_be_something_to_resume(tmp_path: Path) -> None:
         _run(recipe(1), tmp_path / "run", resume=True)
 
 
+def test_a_weight_of_no_part_is_refused(tmp_path: Path) -> None:
+    small = recipe(1, reward=({"name": "outcome", "weights": {"applause": 2.0}},))
+    with pytest.raises(SetupError, match="'outcome' has no part applause; it has answer, format, overlong"):
+        _run(small, tmp_path / "run")
+
+
 class Dead:
     """A source that was there when the run began, and is gone."""
 
@@ -317,3 +323,4 @@ def test_dynamic_sampling_asks_anew_until_there_are_enough_groups_that_differ(tm
     learning = {"name": "dapo", "resample": 2, "overlong": None}
     told = _run(recipe(1, start=str(HUB), learning=learning), tmp_path / "run")
     assert told[0][1]["rollouts"] in (6.0, 9.0, 12.0, 15.0, 18.0)
+    assert 0 <= told[0][1].get("trainer/entropy", 0.0) < 1  # pieces without rows have no figures
