@@ -123,6 +123,7 @@ def test_a_run_that_was_stopped_and_gone_on_with_ends_in_the_same_weights(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_a_run_that_was_killed_ends_in_the_weights_of_one_that_was_not(hub: Path, tmp_path: Path) -> None:
     recipe(hub, RECIPE.replace("steps = 3", "steps = 4"))
     command = [sys.executable, "-m", "agent.cli", "train", "ppo", "--recipe", str(hub.parent / "recipe.toml")]
