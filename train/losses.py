@@ -12,6 +12,8 @@ import torch
 
 Level = Literal["token", "sequence"]
 Estimator = Literal["k1", "k2", "k3"]
+_FURTHEST = 20.0
+"""Log ratios beyond it count as this: their exponential would soon be infinite, and its gradient no number."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ def policy_loss(
         low: lower clip.
         high: upper clip, where it is another one (DAPO's clip-higher); the lower one if none is given.
     """
-    ratio = torch.where(mask, new - old, 0.0).exp()
+    ratio = torch.where(mask, new - old, 0.0).clamp(-_FURTHEST, _FURTHEST).exp()
     most = 1 + (low if high is None else high)
     given = torch.where(mask, advantages, 0.0)
     losses = -torch.minimum(ratio * given, ratio.clamp(1 - low, most) * given)
@@ -113,7 +115,7 @@ def kl(new: torch.Tensor, reference: torch.Tensor, mask: torch.Tensor, estimator
         return ahead
     if estimator == "k2":
         return 0.5 * ahead**2
-    return torch.expm1(-ahead) + ahead
+    return torch.expm1(-ahead.clamp(-_FURTHEST, _FURTHEST)) + ahead
 
 
 def entropy(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

@@ -103,6 +103,16 @@ def test_schedules_are_constant_or_linear() -> None:
     assert [round(falling(progress), 9) for progress in (-1, 0, 0.5, 1, 2)] == [0.1, 0.1, 0.055, 0.01, 0.01]
 
 
+def test_a_policy_that_is_very_far_away_still_has_a_gradient_that_is_a_number() -> None:
+    new = torch.tensor([[150.0, -150.0]], requires_grad=True)
+    mask = torch.ones((1, 2), dtype=torch.bool)
+    total = losses.policy_loss(new, torch.zeros(1, 2), -mask.float(), mask).losses.sum()
+    (total + losses.kl(new, torch.zeros(1, 2), mask).sum()).backward()
+    assert torch.isfinite(total)
+    assert new.grad is not None
+    assert new.grad.isfinite().all()
+
+
 @given(st.lists(st.booleans(), min_size=6, max_size=6), st.sampled_from(["token", "sequence"]), st.integers(0, 2**31))
 def test_what_the_environment_wrote_has_a_gradient_of_exactly_0(policy: list[bool], level: str, seed: int) -> None:
     random = torch.Generator().manual_seed(seed)
