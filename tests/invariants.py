@@ -152,11 +152,37 @@ def _gathered(step: Gathered, trace: Trace, protocol: TextProtocol) -> str:
     lines += [(f.node, _safe(protocol.failed.format(node=f.node, source=f.source), protocol)) for f in failed]
     if protocol.each:
         (plan,) = (other.plan for other in of_round if isinstance(other, Planned))
-        parts = [_answer_to(node, [line for own, line in lines if own == node.id], protocol) for node in plan.nodes]
-        return _wrapped(parts, protocol, joiner=protocol.each_joiner)
+        told = {n.id: _answer_to(n, [line for own, line in lines if own == n.id], protocol) for n in plan.nodes}
+        if not protocol.each_call:
+            return _wrapped(list(told.values()), protocol, joiner=protocol.each_joiner)
+        return _wrapped(_calls(plan.nodes, told, protocol), protocol, joiner=protocol.call_joiner)
     found = any(other.passages for other in of_round if isinstance(other, Searched))
     said = [line for _, line in lines] or ([protocol.repeated] if found else [protocol.nothing])
     return _wrapped(said, protocol)
+
+
+def _calls(nodes: Sequence[Node], told: Mapping[str, str], protocol: TextProtocol) -> list[str]:
+    """What each function call found: its queries stand in a row, and a call begins again with its first one."""
+    starts = [
+        at
+        for at, node in enumerate(nodes)
+        if not at or node.written != nodes[at - 1].written or node.query == _first(nodes, at).query
+    ]
+    calls = [nodes[start:end] for start, end in zip(starts, [*starts[1:], len(nodes)], strict=True)]
+    return [
+        protocol.each_call.format(
+            passages=protocol.each_joiner.join(told[node.id] for node in call),
+            written=_safe(call[0].written, protocol),
+        )
+        for call in calls
+    ]
+
+
+def _first(nodes: Sequence[Node], at: int) -> Node:
+    """The first of the nodes before this one that were written as it was."""
+    while at and nodes[at - 1].written == nodes[at].written:
+        at -= 1
+    return nodes[at]
 
 
 def _answer_to(node: Node, lines: Sequence[str], protocol: TextProtocol) -> str:
