@@ -32,7 +32,7 @@ slow: $(DEV)/.installed  ## Run the tests that take longer.
 	$(BIN)/python -m pytest -m "slow and not gpu and not net and not vllm" $(ARGS) || test $$? -eq 5  # 5: there is none
 
 vllm: $(VLLM)/.installed  ## Run the tests of vLLM, on a CPU; it has an environment of its own.
-	$(VLLM)/bin/python -m pytest -m vllm -W default $(ARGS) tests/agent/policies
+	$(VLLM)/bin/python -m pytest -m vllm -W default $(ARGS) tests/agent/policies tests/train/rl
 
 check: $(DEV)/.installed  ## Lint, format, types and the direction of imports.
 	$(BIN)/ruff check .

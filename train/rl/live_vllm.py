@@ -3,6 +3,7 @@
 In this process the weights are handed over by `reload_weights`; a server gets them from TRL over NCCL (CUDA only).
 """
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +14,7 @@ from agent.policies.hub_form import open_hub_form
 from agent.policies.openai_completions import CompletionsPolicy
 from agent.policies.openai_endpoint import Endpoint
 from agent.policies.vllm import VllmPolicy
+from agent.settings import default_environment
 
 _HANDOVER_SECONDS: Final = 600
 
@@ -30,14 +32,17 @@ class VllmLive:
         Raises:
             SetupError: vLLM is not installed, or cannot run the model so.
         """
+        default_environment({"VLLM_ALLOW_INSECURE_SERIALIZATION": "1"})  # functions, to its own processes alone
         self._policy = VllmPolicy.load(start, **arguments)
         self.exact = arguments.get("dtype") == "float32"
 
     def refresh(self, model: Any) -> VllmPolicy:
-        weights = [(name, tensor.detach().cpu()) for name, tensor in _named(model)]
+        safetensors: Any = importlib.import_module("safetensors.torch")
+        weights = {name: tensor.detach().cpu().contiguous() for name, tensor in _named(model)}
+        written = safetensors.save(weights)  # tensors do not survive vLLM's two serialisations
 
         async def hand_over(llm: Any) -> None:
-            await llm.collective_rpc("reload_weights", kwargs={"weights_iterator": weights})
+            await llm.collective_rpc(_take, args=(written,))
             await llm.reset_prefix_cache()
 
         self._policy.engine.inside(hand_over).result(timeout=_HANDOVER_SECONDS)
@@ -75,6 +80,12 @@ class ServerLive:
 
     def close(self) -> None:
         """The server is somebody else's."""
+
+
+def _take(worker: Any, written: bytes) -> None:
+    """In a process of vLLM: take new weights."""
+    safetensors: Any = importlib.import_module("safetensors.torch")
+    worker.reload_weights(weights_iterator=list(safetensors.load(written).items()))
 
 
 def _named(model: Any) -> list[tuple[str, Any]]:

@@ -23,7 +23,8 @@ def test_rollouts_after_a_refresh_are_sampled_with_the_new_weights(tmp_path: Pat
     from train.rl.live_vllm import VllmLive
 
     hot = transformers.AutoModelForCausalLM.from_pretrained(hot_checkpoint(tmp_path / "hub"), dtype=torch.float32)
-    live = VllmLive(str(HUB), arguments={"dtype": "float32", "enforce_eager": True, "max_model_len": 1024})
+    arguments = {"dtype": "float32", "enforce_eager": True, "max_model_len": 1024, "kv_cache_memory_bytes": 1 << 28}
+    live = VllmLive(str(HUB), arguments=arguments)
     try:
         policy = live.refresh(hot)
         context = policy.open(protocol_named("multisearch"), "Who wrote the book?")
