@@ -6,13 +6,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from agent.answers import answer_in
-from agent.defuse import defuse
 from agent.evidence import Passage
 from agent.parse import Block, TagReader
-from agent.plan import Node
 from agent.protocols.base import Role, TextProtocol
 from agent.samples import to_samples
 from agent.trace import Filled, Gathered, Planned, PlanRejected, Searched, SearchFailed, Segment, Skipped, Step, Trace
+from tests.rendered import gathered, safe, wrapped
 
 Decode = Callable[[Sequence[int]], str]
 _BLOCKS: Mapping[str, Role] = {
@@ -137,86 +136,11 @@ def _wanted(trace: Trace, protocol: TextProtocol) -> Iterator[str]:
         if isinstance(step, PlanRejected) and step.why.endswith("neither a search nor an answer"):
             yield protocol.invalid
         elif isinstance(step, PlanRejected) and protocol.plans != 1:
-            why, written = _safe(step.why, protocol), _safe(step.text.strip(), protocol)
+            why, written = safe(step.why, protocol), safe(step.text.strip(), protocol)
             said = protocol.rejected.format(why=why, why_json=json.dumps(why, ensure_ascii=False), written=written)
-            yield _wrapped([said], protocol)
+            yield wrapped([said], protocol)
         elif isinstance(step, Gathered) and step.segments:
-            yield _gathered(step, trace, protocol)
-
-
-def _gathered(step: Gathered, trace: Trace, protocol: TextProtocol) -> str:
-    of_round = [other for other in trace.steps if getattr(other, "round", 0) == step.round]
-    filled = {other.node: _safe(other.query, protocol) for other in of_round if isinstance(other, Filled)}
-    lines = [(passage.node, _line(passage, filled, protocol)) for passage in step.passages]
-    failed = [other for other in of_round if isinstance(other, SearchFailed)]
-    lines += [(f.node, _safe(protocol.failed.format(node=f.node, source=f.source), protocol)) for f in failed]
-    if protocol.each:
-        (plan,) = (other.plan for other in of_round if isinstance(other, Planned))
-        told = {n.id: _answer_to(n, [line for own, line in lines if own == n.id], protocol) for n in plan.nodes}
-        if not protocol.each_call:
-            return _wrapped(list(told.values()), protocol, joiner=protocol.each_joiner)
-        return _wrapped(_calls(plan.nodes, told, protocol), protocol, joiner=protocol.call_joiner)
-    found = any(other.passages for other in of_round if isinstance(other, Searched))
-    said = [line for _, line in lines] or ([protocol.repeated] if found else [protocol.nothing])
-    return _wrapped(said, protocol)
-
-
-def _calls(nodes: Sequence[Node], told: Mapping[str, str], protocol: TextProtocol) -> list[str]:
-    """What each function call found: its queries stand in a row, and a call begins again with its first one."""
-    starts = [
-        at
-        for at, node in enumerate(nodes)
-        if not at or node.written != nodes[at - 1].written or node.query == _first(nodes, at).query
-    ]
-    calls = [nodes[start:end] for start, end in zip(starts, [*starts[1:], len(nodes)], strict=True)]
-    return [
-        protocol.each_call.format(
-            passages=protocol.each_joiner.join(told[node.id] for node in call),
-            written=_safe(call[0].written, protocol),
-        )
-        for call in calls
-    ]
-
-
-def _first(nodes: Sequence[Node], at: int) -> Node:
-    """The first of the nodes before this one that were written as it was."""
-    while at and nodes[at - 1].written == nodes[at].written:
-        at -= 1
-    return nodes[at]
-
-
-def _answer_to(node: Node, lines: Sequence[str], protocol: TextProtocol) -> str:
-    query, written = _safe(node.query, protocol), _safe(node.written, protocol)
-    return protocol.each.format(
-        passages=protocol.joiner.join(lines) or protocol.nothing.replace("{query}", query),
-        count=len(lines),
-        written=written,
-        query=query,
-        query_json=json.dumps(query, ensure_ascii=False),
-    )
-
-
-def _line(passage: Passage, filled: Mapping[str, str], protocol: TextProtocol) -> str:
-    date, title = _safe(passage.date, protocol), _safe(passage.title, protocol)
-    said = {name: _safe(getattr(passage, name), protocol) for name in ("source", "title", "text", "url")}
-    return protocol.passage.format(
-        **said,
-        **{f"{name}_json": json.dumps(value, ensure_ascii=False) for name, value in said.items()},
-        number=passage.number,
-        node=f"{passage.node} ({filled[passage.node]})" if passage.node in filled else passage.node,
-        query="",
-        date=protocol.dated.format(date=date) if date else "",
-        head=protocol.head.format(title=title) if title else "",
-    )
-
-
-def _wrapped(lines: Sequence[str], protocol: TextProtocol, *, joiner: str | None = None) -> str:
-    before, _, after = protocol.wrapper.partition("{passages}")
-    return before + (protocol.joiner if joiner is None else joiner).join(lines) + after
-
-
-def _safe(text: str, protocol: TextProtocol) -> str:
-    return defuse(text, protocol.tag_names)
+            yield gathered(step, trace, protocol)
 
 
 def _numbers(trace: Trace, protocol: TextProtocol) -> Iterator[str]:

@@ -1,0 +1,88 @@
+"""What the environment must have said for a round, rendered anew from a protocol's templates and a trace's steps.
+
+Like `tests.invariants`, which compares with it, it shares no line with the loop.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from agent.defuse import defuse
+from agent.evidence import Passage
+from agent.plan import Node
+from agent.protocols.base import TextProtocol
+from agent.trace import Filled, Gathered, Planned, Searched, SearchFailed, Trace
+
+
+def gathered(step: Gathered, trace: Trace, protocol: TextProtocol) -> str:
+    of_round = [other for other in trace.steps if getattr(other, "round", 0) == step.round]
+    filled = {other.node: safe(other.query, protocol) for other in of_round if isinstance(other, Filled)}
+    lines = [(passage.node, _line(passage, filled, protocol)) for passage in step.passages]
+    failed = [other for other in of_round if isinstance(other, SearchFailed)]
+    lines += [(f.node, safe(protocol.failed.format(node=f.node, source=f.source), protocol)) for f in failed]
+    if protocol.each:
+        (plan,) = (other.plan for other in of_round if isinstance(other, Planned))
+        told = {n.id: _answer_to(n, [line for own, line in lines if own == n.id], protocol) for n in plan.nodes}
+        if not protocol.each_call:
+            return wrapped(list(told.values()), protocol, joiner=protocol.each_joiner)
+        return wrapped(_calls(plan.nodes, told, protocol), protocol, joiner=protocol.call_joiner)
+    found = any(other.passages for other in of_round if isinstance(other, Searched))
+    said = [line for _, line in lines] or ([protocol.repeated] if found else [protocol.nothing])
+    return wrapped(said, protocol)
+
+
+def _calls(nodes: Sequence[Node], told: Mapping[str, str], protocol: TextProtocol) -> list[str]:
+    """What each function call found: its queries stand in a row, and a call begins again with its first one."""
+    starts = [
+        at
+        for at, node in enumerate(nodes)
+        if not at or node.written != nodes[at - 1].written or node.query == _first(nodes, at).query
+    ]
+    calls = [nodes[start:end] for start, end in zip(starts, [*starts[1:], len(nodes)], strict=True)]
+    return [
+        protocol.each_call.format(
+            passages=protocol.each_joiner.join(told[node.id] for node in call),
+            written=safe(call[0].written, protocol),
+        )
+        for call in calls
+    ]
+
+
+def _first(nodes: Sequence[Node], at: int) -> Node:
+    """The first of the nodes before this one that were written as it was."""
+    while at and nodes[at - 1].written == nodes[at].written:
+        at -= 1
+    return nodes[at]
+
+
+def _answer_to(node: Node, lines: Sequence[str], protocol: TextProtocol) -> str:
+    query, written = safe(node.query, protocol), safe(node.written, protocol)
+    return protocol.each.format(
+        passages=protocol.joiner.join(lines) or protocol.nothing.replace("{query}", query),
+        count=len(lines),
+        written=written,
+        query=query,
+        query_json=json.dumps(query, ensure_ascii=False),
+    )
+
+
+def _line(passage: Passage, filled: Mapping[str, str], protocol: TextProtocol) -> str:
+    date, title = safe(passage.date, protocol), safe(passage.title, protocol)
+    said = {name: safe(getattr(passage, name), protocol) for name in ("source", "title", "text", "url")}
+    return protocol.passage.format(
+        **said,
+        **{f"{name}_json": json.dumps(value, ensure_ascii=False) for name, value in said.items()},
+        number=passage.number,
+        node=f"{passage.node} ({filled[passage.node]})" if passage.node in filled else passage.node,
+        query="",
+        date=protocol.dated.format(date=date) if date else "",
+        head=protocol.head.format(title=title) if title else "",
+    )
+
+
+def wrapped(lines: Sequence[str], protocol: TextProtocol, *, joiner: str | None = None) -> str:
+    before, _, after = protocol.wrapper.partition("{passages}")
+    return before + (protocol.joiner if joiner is None else joiner).join(lines) + after
+
+
+def safe(text: str, protocol: TextProtocol) -> str:
+    return defuse(text, protocol.tag_names)
