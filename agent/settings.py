@@ -20,6 +20,7 @@ from pydantic_settings import (
 from agent.errors import SetupError
 from agent.settings_live import LiveSettings, split
 from agent.settings_model import of_checkpoint, of_model
+from agent.settings_server import ServerSettings
 
 PREFIX: Final = "CAIRN_"
 CONFIG_FILE: Final = Path("cairn.toml")
@@ -71,7 +72,7 @@ class VllmSettings(BaseModel):
         return self.model_dump(exclude={"more"}, exclude_none=True) | self.more
 
 
-class CairnSettings(LiveSettings):
+class CairnSettings(LiveSettings, ServerSettings):
     """All settings of the agent and of its server. A key that nobody declared is refused."""
 
     model_config = SettingsConfigDict(
@@ -118,15 +119,6 @@ class CairnSettings(LiveSettings):
     """The little world that answers where there is no corpus: test-v1 (which the embedded policy is made for), test-v2,
     test (the newest), dev-v1, dev-v2, or a folder."""
     budgets: BudgetSettings = BudgetSettings()
-
-    host: str = "127.0.0.1"
-    port: int = Field(default=8000, ge=0, le=65535)
-    server_key: SecretStr = SecretStr("")
-    """What clients of the server must send as their bearer token; empty: nothing."""
-    insecure: bool = False
-    """Serve other machines although there is no `server_key`."""
-    max_question_chars: int = Field(default=20_000, ge=1, le=20_000)
-    max_body_bytes: int = Field(default=4 * 1024 * 1024, ge=1)
 
     debug: bool = False
     """Show the traceback of an unexpected error."""

@@ -28,6 +28,10 @@ CHAT_MODEL: Final = "cairn-chat"
 _EFFORT: Final[Mapping[Effort, float]] = {"none": 0.5, "minimal": 0.5, "low": 0.5, "high": 2, "xhigh": 2, "max": 2}
 
 
+def _keep_nothing(trace: Trace) -> None:
+    """Without a store nothing is kept."""
+
+
 @dataclass(frozen=True)
 class Service:
     """What answers, and how it presents itself."""
@@ -45,6 +49,8 @@ class Service:
     """What a person should know before believing an answer."""
     far: bool = False
     """The sources are asked over the network."""
+    keep: Callable[[Trace], None] = _keep_nothing
+    """Called with the trace of every run of `/v1` that ended, also of one whose client left. Never waits or raises."""
 
     @property
     def models(self) -> list[str]:
@@ -96,7 +102,8 @@ def open_turn(service: Service, request: ChatRequest) -> Turn:
         raise bad_request(f"{error}.", param="messages") from error
     style = request.answer_style or service.answer_style
     reply = Reply(agent.protocol, style="short" if request.model == CHAT_MODEL else style)
-    return Turn(_runner(agent, request), trace, reply, request.model, request.include_usage)
+    run = _kept(_runner(agent, request), service.keep)
+    return Turn(run, trace, reply, request.model, request.include_usage)
 
 
 async def stream_turn(turn: Turn, put: Put) -> None:
@@ -164,6 +171,20 @@ def _runner(agent: Agent, request: ChatRequest) -> Callable[[Trace, Emit], Await
         return await agent.run(trace, emit=emit)
 
     return run
+
+
+def _kept(
+    run: Callable[[Trace, Emit], Awaitable[Trace]], keep: Callable[[Trace], None]
+) -> Callable[[Trace, Emit], Awaitable[Trace]]:
+    """The run, whose trace is kept however it ends."""
+
+    async def kept(trace: Trace, emit: Emit) -> Trace:
+        try:
+            return await run(trace, emit)
+        finally:
+            keep(trace)
+
+    return kept
 
 
 def budgets_for(request: ChatRequest, budgets: Budgets, protocol: TextProtocol) -> Budgets:
