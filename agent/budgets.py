@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,23 @@ class Budgets:
     answer_tokens: int = 256
     """Held back for evidence and answer: no round may use them."""
     answer_seconds: float = 30.0
+
+    def times(self, factor: float, *, rounds: int) -> "Budgets":
+        """All of what a search may use times `factor`, but at least one round; `rounds` hold where this says none.
+
+        The answer's own part and the time of one search stay.
+        """
+        allowed = rounds if self.rounds is None else self.rounds
+        tokens = int(self.policy_tokens * factor)
+        return replace(
+            self,
+            rounds=min(allowed, max(1, int(allowed * factor))) if factor < 1 else int(allowed * factor),
+            searches=int(self.searches * factor),
+            passages=int(self.passages * factor),
+            seconds=self.seconds * factor,
+            policy_tokens=tokens,
+            answer_tokens=min(self.answer_tokens, tokens),
+        )
 
 
 class Control:

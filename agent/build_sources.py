@@ -1,11 +1,12 @@
 """From settings to sources by the names that plans use. Each kind is imported where it is built."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from agent.errors import SetupError
 from agent.plan import DOCUMENTS, UNNAMED
 from agent.settings import CairnSettings
+from agent.sources.choice import distinct, fused
 
 if TYPE_CHECKING:
     from agent.sources.base import Source
@@ -59,28 +60,12 @@ def chosen(settings: CairnSettings, there: "Mapping[str, Source]") -> "dict[str,
         raise SetupError(f"'filtered' names {strange[0]!r}, which is no source here; there are: {', '.join(names)}")
     picked = _filtered(settings, {name: there[name] for name in names})
     if "all" not in picked:
-        picked |= _filtered(settings, {"all": _fused(picked, distinct(picked))})
+        picked |= _filtered(settings, {"all": fused(picked, distinct(picked))})
     others = [name for name in distinct(picked) if name != "kg"]
     if "kg" in distinct(picked) and others:
         whole = DOCUMENTS in there and set(named) == {*names, "all"}
-        picked[DOCUMENTS] = there[DOCUMENTS] if whole else _fused(picked, others)
+        picked[DOCUMENTS] = there[DOCUMENTS] if whole else fused(picked, others)
     return picked
-
-
-def _fused(sources: "Mapping[str, Source]", names: Sequence[str]) -> "Source":
-    from agent.sources.fuse import FusedSource
-
-    different = {name: sources[name] for name in names}
-    return FusedSource(different) if len(different) > 1 else next(iter(different.values()))
-
-
-def distinct(sources: "Mapping[str, Source]") -> tuple[str, ...]:
-    """The names but `all` and those that no plan names; of those that mean the same source the first one."""
-    first: dict[int, str] = {}
-    for name, source in sources.items():
-        if name != "all" and name not in UNNAMED:
-            first.setdefault(id(source), name)
-    return tuple(first.values())
 
 
 def _filtered(settings: CairnSettings, sources: "dict[str, Source]") -> "dict[str, Source]":

@@ -1,22 +1,27 @@
 """RSTool: the evidence of a search for whoever wants to answer from it themselves, from Python or as a function tool.
 
-One schema (`EvidenceBundle`) in every form; a server or another kind of tool only has to wrap these names.
+One schema in every form: `ToolArguments` in, `EvidenceBundle` out. A server or another kind of tool only wraps these.
 """
 
 from agent.rstool.answering import Downstream, answer_with
 from agent.rstool.budget import SizeBudget
 from agent.rstool.bundle import EvidenceBundle
+from agent.rstool.choosing import agent_for
 from agent.rstool.gathering import gather
 from agent.rstool.making import bundle_of
-from agent.rstool.tool import call_tool, tool_definition
+from agent.rstool.tool import ToolArguments, arguments_schema, call_tool, read_arguments, tool_definition
 
 __all__ = [
     "Downstream",
     "EvidenceBundle",
     "SizeBudget",
+    "ToolArguments",
+    "agent_for",
     "answer_with",
+    "arguments_schema",
     "bundle_of",
     "call_tool",
     "gather",
+    "read_arguments",
     "tool_definition",
 ]

@@ -1,10 +1,12 @@
 """Search for a question and give the evidence instead of the answer. One rollout, the same as for an answer."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from agent.errors import QuestionError
 from agent.rstool.budget import SizeBudget
 from agent.rstool.bundle import EvidenceBundle
+from agent.rstool.choosing import Effort, agent_for
 from agent.rstool.making import bundle_of
 
 if TYPE_CHECKING:
@@ -16,12 +18,15 @@ if TYPE_CHECKING:
 async def gather(
     question: str,
     *,
-    agent: "Agent | None" = None,
+    agent: "Agent | Mapping[str, Agent] | None" = None,
     settings: "CairnSettings | None" = None,
     budget: SizeBudget | None = None,
     history: Sequence[tuple[str, str]] = (),
     seed: int = 0,
     control: "Control | None" = None,
+    sources: Collection[str] = (),
+    effort: Effort = "medium",
+    protocol: str = "",
 ) -> EvidenceBundle:
     """Search, and give what was found with the words of the sources.
 
@@ -30,31 +35,44 @@ async def gather(
 
     Args:
         question: what is asked.
-        agent: who searches; it stays open. Left out, one is built and closed again.
+        agent: who searches, or several by the protocol that they speak; they stay open. Left out, one is built and
+            closed again.
         settings: of the agent that is built; left out, those of the environment and of cairn.toml.
         budget: what the evidence may weigh as text.
         history: earlier turns as (question, answer), where the question leans on them.
         seed: for sampling.
         control: to end the search early.
+        sources: names of those that may be asked; empty: all.
+        effort: low is half of every budget of the search, high is twice.
+        protocol: that the agent speaks; empty: as usual.
 
     Raises:
-        QuestionError: the question is empty or too long.
+        QuestionError: the question is empty or too long, or names a source or protocol that is not there.
         SetupError: the settings name something that cannot be used.
         ValueError: both `agent` and `settings` are given.
     """
     if agent is not None and settings is not None:
         raise ValueError("give an agent or settings to build one from, not both")
-    searching = agent or _built(settings)
+    searching = agent if agent is not None else _built(settings, protocol)
     try:
-        trace = searching.new_trace(question, history=history, seed=seed)
-        return bundle_of(await searching.run(trace, control=control), budget=budget)
+        asked = agent_for(searching, protocol=protocol, sources=sources, effort=effort)
+        trace = asked.new_trace(question, history=history, seed=seed)
+        return bundle_of(await asked.run(trace, control=control), budget=budget)
     finally:
-        if agent is None:
+        if agent is None and not isinstance(searching, Mapping):
             await searching.aclose()
 
 
-def _built(settings: "CairnSettings | None") -> "Agent":
+def _built(settings: "CairnSettings | None", protocol: str) -> "Agent":
+    """An agent of these settings that speaks the protocol; its name is checked before anything is loaded."""
     from agent.build import build_agent
+    from agent.protocols import protocol_names
     from agent.settings import load_settings
 
-    return build_agent(settings or load_settings())
+    settings = settings or load_settings()
+    if not protocol:
+        return build_agent(settings)
+    there = dict.fromkeys([settings.protocol, *protocol_names()])
+    if protocol not in there:
+        raise QuestionError(f"there is no protocol {protocol!r}; there are: {', '.join(there)}")
+    return build_agent(settings.model_copy(update={"protocol": protocol}))

@@ -1,6 +1,7 @@
-"""RSTool as a function that other models can call: its definition for OpenAI-compatible APIs, and the call itself.
+"""RSTool as a function that other models can call: its arguments, its definition, and the call itself.
 
-Other kinds of tools and of servers take `call_tool` and the bundle's JSON schema as they are.
+These arguments are those of every form: Python, a function tool, HTTP and MCP. Other kinds of tools and of servers take
+them, `call_tool` and the bundle's JSON schema as they are.
 """
 
 import json
@@ -12,7 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agent.errors import QuestionError
 from agent.rstool.budget import LEAST_CHARS, SizeBudget
 from agent.rstool.bundle import EvidenceBundle
+from agent.rstool.choosing import Effort
 from agent.rstool.gathering import gather
+from agent.sources.choice import names_of
 
 if TYPE_CHECKING:
     from agent.rollout import Agent
@@ -28,14 +31,22 @@ MOST_CHARS: Final = 32_000
 
 
 class ToolArguments(BaseModel):
-    """What a model says when it calls the tool. Every field is required, as strict mode wants it."""
+    """What can be asked for. Only the question must be said; null is as good as nothing."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     question: str = Field(description="One whole question, as one would ask a person; not keywords.")
     max_chars: int | None = Field(
-        description=f"What the evidence may weigh in characters, {LEAST_CHARS} to {MOST_CHARS}; null: as usual."
+        default=None,
+        description=f"What the evidence may weigh in characters, {LEAST_CHARS} to {MOST_CHARS}; null: as usual.",
     )
+    sources: tuple[str, ...] | None = Field(
+        default=None, description="Names of the sources that may be asked; null: all of them."
+    )
+    effort: Effort | None = Field(
+        default=None, description="low searches half as much, high twice as much; null: medium."
+    )
+    protocol: str | None = Field(default=None, description="The protocol that the search agent speaks; null: as usual.")
 
     @property
     def budget(self) -> SizeBudget:
@@ -44,12 +55,34 @@ class ToolArguments(BaseModel):
             return SizeBudget()
         return SizeBudget(chars=min(max(self.max_chars, LEAST_CHARS), MOST_CHARS))
 
+    @property
+    def choice(self) -> dict[str, Any]:
+        """What `agent_for` and `gather` want to know."""
+        return {
+            "protocol": self.protocol or "",
+            "sources": self.sources or (),
+            "effort": self.effort or "medium",
+        }
 
-def tool_definition() -> dict[str, Any]:
-    """The tool as an entry of `tools` in a chat completion: a function in strict mode."""
+
+def tool_definition(agents: "Agent | Mapping[str, Agent] | None" = None) -> dict[str, Any]:
+    """The tool as an entry of `tools` in a chat completion: a function in strict mode, so every argument is required.
+
+    Args:
+        agents: who will be asked, as for `call_tool`; their sources and protocols are then named in it.
+    """
     from openai import pydantic_function_tool
 
-    return {**pydantic_function_tool(ToolArguments, name=NAME, description=DESCRIPTION)}
+    definition: dict[str, Any] = {**pydantic_function_tool(ToolArguments, name=NAME, description=DESCRIPTION)}
+    _name_what_is_there(definition["function"]["parameters"], agents)
+    return definition
+
+
+def arguments_schema(agents: "Agent | Mapping[str, Agent] | None" = None) -> dict[str, Any]:
+    """The JSON schema of the arguments, in which only the question is required."""
+    schema = ToolArguments.model_json_schema()
+    _name_what_is_there(schema, agents)
+    return schema
 
 
 def read_arguments(arguments: str | Mapping[str, Any]) -> ToolArguments:
@@ -60,7 +93,7 @@ def read_arguments(arguments: str | Mapping[str, Any]) -> ToolArguments:
     """
     try:
         given: Any = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
-        return ToolArguments.model_validate({"max_chars": None} | given if isinstance(given, dict) else given)
+        return ToolArguments.model_validate(given)
     except json.JSONDecodeError as error:
         raise QuestionError(f"the arguments of {NAME} are no JSON ({error})") from error
     except ValidationError as error:
@@ -71,7 +104,7 @@ def read_arguments(arguments: str | Mapping[str, Any]) -> ToolArguments:
 async def call_tool(
     arguments: str | Mapping[str, Any],
     *,
-    agent: "Agent | None" = None,
+    agent: "Agent | Mapping[str, Agent] | None" = None,
     settings: "CairnSettings | None" = None,
 ) -> EvidenceBundle:
     """Do what a tool call asks for. `to_prompt()` of what it gives is the tool's message.
@@ -81,4 +114,19 @@ async def call_tool(
         SetupError: the settings name something that cannot be used.
     """
     asked = read_arguments(arguments)
-    return await gather(asked.question, agent=agent, settings=settings, budget=asked.budget)
+    return await gather(asked.question, agent=agent, settings=settings, budget=asked.budget, **asked.choice)
+
+
+def _name_what_is_there(schema: dict[str, Any], agents: "Agent | Mapping[str, Agent] | None") -> None:
+    """Put the names of sources and protocols into a schema of the arguments, so that a model need not guess them."""
+    if agents is None:
+        return
+    there = agents if isinstance(agents, Mapping) else {agents.protocol.name: agents}
+    sources = names_of(next(iter(there.values())).sources)
+    properties = schema["properties"]
+    _of_kind(properties["sources"], "array")["items"]["enum"] = list(sources)
+    _of_kind(properties["protocol"], "string")["enum"] = list(there)
+
+
+def _of_kind(field: dict[str, Any], kind: str) -> dict[str, Any]:
+    return next(part for part in field["anyOf"] if part.get("type") == kind)

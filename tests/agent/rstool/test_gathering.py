@@ -6,11 +6,23 @@ from collections.abc import Awaitable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from agent.budgets import Budgets
 from agent.errors import PolicyError, QuestionError, SetupError
 from agent.policies.scripted import ScriptedPolicy
 from agent.rollout import Agent
-from agent.rstool import EvidenceBundle, SizeBudget, call_tool, gather, tool_definition
+from agent.rstool import (
+    EvidenceBundle,
+    SizeBudget,
+    agent_for,
+    arguments_schema,
+    call_tool,
+    gather,
+    tool_definition,
+)
+from agent.rstool.choosing import Effort
 from agent.settings import CairnSettings
 from agent.world import load_world
 from tests.conftest import ANSWER_TURN, PLAN_TURN, Broken, Echo, Hanging, make_agent
@@ -114,6 +126,53 @@ def test_the_shipped_agent_gives_evidence_of_the_little_world():
     assert all(quote.text for claim in bundle.claims for quote in claim.quotes)
 
 
+# What is asked for
+
+
+def test_only_the_named_sources_are_asked():
+    bundle = bounded(gather("q", agent=make_agent([PLAN_TURN, ANSWER_TURN]), sources=["News"]))
+    assert {attempt.source for attempt in bundle.tried} <= {"news"}
+    bundle = bounded(gather("q", agent=make_agent([PLAN_TURN, ANSWER_TURN]), sources=["all"]))
+    assert {attempt.source for attempt in bundle.tried} == {"web", "news"}
+
+
+def test_a_source_or_protocol_that_is_not_there_is_an_error_that_names_those_that_are():
+    with pytest.raises(QuestionError, match="no source 'x'; there are: web, news"):
+        bounded(gather("q", agent=make_agent([]), sources=["x"]))
+    with pytest.raises(QuestionError, match="no protocol 'x'; there are: cairn"):
+        bounded(gather("q", agent=make_agent([]), protocol="x"))
+    with pytest.raises(QuestionError, match="no protocol 'x'; there are: cairn, "):
+        bounded(gather("q", settings=CairnSettings(), protocol="x"))
+
+
+def test_the_agent_of_the_named_protocol_searches():
+    agents = {name: make_agent([PLAN_TURN, ANSWER_TURN], protocol=name) for name in ("cairn", "dag")}
+    assert bounded(gather("q", agent=agents)).protocol == "cairn"
+    assert bounded(gather("q", agent=agents, protocol="dag")).protocol == "dag"
+
+
+@pytest.mark.parametrize(("effort", "searches"), [("low", 2), ("medium", 4), ("high", 8)])
+def test_effort_is_a_factor_of_every_budget(effort: Effort, searches: int):
+    budgets = Budgets(rounds=3, searches=4, passages=10, seconds=8, policy_tokens=300)
+    agent = agent_for(make_agent([], budgets=budgets), effort=effort)
+    factor = searches / 4
+    assert agent.budgets.searches == searches
+    assert agent.budgets.rounds == max(1, int(3 * factor))
+    assert (agent.budgets.passages, agent.budgets.seconds) == (10 * factor, 8 * factor)
+    assert agent.budgets.policy_tokens == 300 * factor
+    assert agent.budgets.answer_tokens == min(256, agent.budgets.policy_tokens)
+
+
+@given(factor=st.floats(0.01, 8), rounds=st.integers(0, 9), tokens=st.integers(1, 9000))
+def test_no_factor_makes_more_answer_tokens_than_there_are_tokens(factor: float, rounds: int, tokens: int):
+    before = Budgets(policy_tokens=tokens)
+    after = before.times(factor, rounds=rounds)
+    assert after.answer_tokens <= max(after.policy_tokens, 0)
+    assert after.rounds is not None
+    assert (after.rounds <= rounds) if factor < 1 else (after.rounds >= rounds)
+    assert after.rounds >= min(rounds, 1)
+
+
 # The tool
 
 
@@ -123,18 +182,35 @@ def test_the_definition_is_a_function_in_strict_mode():
     assert (definition["type"], function["name"], function["strict"]) == ("function", "search_evidence", True)
     parameters = function["parameters"]
     assert parameters["additionalProperties"] is False
-    assert parameters["required"] == list(parameters["properties"]) == ["question", "max_chars"]
+    names = ["question", "max_chars", "sources", "effort", "protocol"]
+    assert parameters["required"] == list(parameters["properties"]) == names
     assert all("default" not in field for field in parameters["properties"].values())
     json.dumps(definition)
 
 
 @pytest.mark.parametrize(
-    "arguments", ['{"question": "q", "max_chars": 900}', {"question": "q", "max_chars": 900}, '{"question": "q"}']
+    "arguments",
+    [
+        '{"question": "q", "max_chars": 900}',
+        {"question": "q", "max_chars": 900, "sources": ["web", "news"], "effort": "low", "protocol": "cairn"},
+        '{"question": "q"}',
+        '{"question": "q", "max_chars": null, "sources": null, "effort": null, "protocol": null}',
+    ],
 )
 def test_a_call_takes_what_a_model_says(arguments: Any):
     bundle = bounded(call_tool(arguments, agent=make_agent([PLAN_TURN, ANSWER_TURN])))
     assert bundle.question == "q"
     assert bundle.size.max_chars == (900 if "900" in str(arguments) else 8000)
+
+
+def test_the_definition_names_what_is_there():
+    agents = {name: make_agent([], protocol=name) for name in ("cairn", "dag")}
+    tool: Any = tool_definition(agents)
+    for schema in (tool["function"]["parameters"], arguments_schema(agents)):
+        fields = schema["properties"]
+        assert fields["sources"]["anyOf"][0]["items"]["enum"] == ["web", "news"]
+        assert fields["protocol"]["anyOf"][0]["enum"] == ["cairn", "dag"]
+    assert arguments_schema(agents)["required"] == ["question"]
 
 
 @pytest.mark.parametrize(("wanted", "allowed"), [(1, 600), (10**9, 32_000), (None, 8000)])
@@ -143,7 +219,18 @@ def test_a_call_gets_no_more_room_than_is_allowed(wanted: int | None, allowed: i
     assert bounded(call_tool({"question": "q", "max_chars": wanted}, agent=agent)).size.max_chars == allowed
 
 
-@pytest.mark.parametrize("arguments", ["{", "[]", '"q"', "{}", '{"question": 3}', '{"question": "q", "colour": "red"}'])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "{",
+        "[]",
+        '"q"',
+        "{}",
+        '{"question": 3}',
+        '{"question": "q", "colour": "red"}',
+        '{"question": "q", "effort": "huge"}',
+    ],
+)
 def test_arguments_that_cannot_be_used_are_a_sentence_for_the_model(arguments: str):
     with pytest.raises(QuestionError, match="search_evidence"):
         bounded(call_tool(arguments, agent=make_agent([])))

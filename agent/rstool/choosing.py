@@ -1,0 +1,45 @@
+"""Who searches, where, and how hard: the agent that fits what a tool call asks for."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal
+
+from agent.errors import QuestionError
+from agent.sources.choice import choose
+
+if TYPE_CHECKING:
+    from agent.rollout import Agent
+
+Effort = Literal["low", "medium", "high"]
+FACTORS: Final[Mapping[Effort, float]] = {"low": 0.5, "medium": 1, "high": 2}
+"""Of every budget of a search."""
+
+
+def agent_for(
+    agents: "Agent | Mapping[str, Agent]",
+    *,
+    protocol: str = "",
+    sources: Collection[str] = (),
+    effort: Effort = "medium",
+) -> "Agent":
+    """An agent that speaks this protocol, asks only these sources, and uses half or twice of its budgets.
+
+    Args:
+        agents: one, or several by the name of the protocol that they speak; the first one is who searches as usual.
+        protocol: its name; empty: as usual.
+        sources: their names; empty: all.
+        effort: low is half of every budget, high is twice.
+
+    Raises:
+        QuestionError: a protocol that no agent speaks, or a source that is not there; the sentence names what is.
+    """
+    there = agents if isinstance(agents, Mapping) else {agents.protocol.name: agents}
+    agent = there.get(protocol or next(iter(there)))
+    if agent is None:
+        raise QuestionError(f"there is no protocol {protocol!r}; there are: {', '.join(there)}")
+    factor = FACTORS[effort]
+    return replace(
+        agent,
+        sources=choose(agent.sources, sources) if sources else agent.sources,
+        budgets=agent.budgets if factor == 1 else agent.budgets.times(factor, rounds=agent.protocol.max_rounds),
+    )
