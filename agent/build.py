@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent.build_sources import build_sources, chosen, distinct, uses_world
 from agent.errors import CheckpointError, SetupError
+from agent.policies.model_folder import trained_with, with_passages
 from agent.protocols import TextProtocol, load_protocol, protocol_named
 from agent.protocols.registry import whole, with_texts
 from agent.settings import CairnSettings, default_environment
@@ -41,7 +42,7 @@ def build_agent(
     from agent.policies.base import Sampling
     from agent.rollout import Agent, Budgets
 
-    protocol = build_protocol(settings)
+    protocol = build_protocol(settings) if policy else as_trained(build_protocol(settings), settings)
     scope = None
     if sources is None and uses_world(settings):
         from agent.world import load_world
@@ -76,6 +77,20 @@ def build_protocol(settings: CairnSettings) -> TextProtocol:
     own = settings.protocol.endswith(".toml")
     protocol = load_protocol(Path(settings.protocol)) if own else protocol_named(settings.protocol)
     return whole(with_texts(protocol, settings.prompt_file) if settings.prompt_file else protocol)
+
+
+def as_trained(protocol: TextProtocol, settings: CairnSettings) -> TextProtocol:
+    """The protocol with as many passages a search as the settings' checkpoint was trained with.
+
+    Raises:
+        CheckpointError: the checkpoint's cairn.json cannot be read.
+    """
+    if settings.policy == "embedded":
+        _refuse_nameless(settings)
+        folder = settings.checkpoint or shipped_checkpoint(settings.model_copy(update={"protocol": protocol.name}))
+    else:
+        folder = Path(settings.tokenizer or settings.model)
+    return with_passages(protocol, trained_with(folder))
 
 
 def build_policy(settings: CairnSettings, *, sources: Sequence[str] = ()) -> "Policy":

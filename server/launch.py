@@ -2,19 +2,22 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from types import FrameType
 
 import uvicorn
+from starlette.types import ASGIApp
 
-from agent.build import build_agent, build_sources, notices, policies_of
+from agent.build import as_trained, build_agent, build_sources, notices, policies_of
 from agent.errors import SetupError
+from agent.policies.base import Policy
 from agent.protocols import protocol_named, protocol_names
 from agent.settings import CairnSettings
+from agent.sources.base import Source
 from server.app import create_app, create_retrieval_app
 from server.chat import Service
-from server.gate import LOOPBACK, Gate, Rules
+from server.gate import LOOPBACK, Rules
 from server.retrieve import Retriever
 from server.stream import Runs
 
@@ -22,18 +25,26 @@ GRACE_SECONDS = 3
 """How long answers on their way may take when the server is told to stop."""
 
 
-def make_service(settings: CairnSettings) -> Service:
-    """Load the policies and the sources. Model ids are its own protocol and our six, or what its checkpoint speaks."""
-    agent = build_agent(settings)
+def make_service(
+    settings: CairnSettings, *, policy: Policy | None = None, sources: Mapping[str, Source] | None = None
+) -> Service:
+    """Load the policies and the sources. Model ids are its own protocol and our six, or what its checkpoint speaks.
+
+    Args:
+        settings: of agent and server.
+        policy: what writes instead, under every protocol.
+        sources: what is searched instead.
+    """
+    agent = build_agent(settings, policy=policy, sources=sources)
     own = {agent.protocol.name: agent.protocol}
     spoken = (
         [name for name in settings.protocols if name in protocol_names()] if settings.protocols else protocol_names()
     )
-    ours = {name: protocol_named(name) for name in spoken} | own
+    ours = {name: as_trained(protocol_named(name), settings) for name in spoken} | own
     return Service(
         agent=agent,
         protocols=ours,
-        policies=policies_of(settings, [name for name in ours if name not in own], own=agent.policy),
+        policies={} if policy else policies_of(settings, [name for name in ours if name not in own], own=agent.policy),
         question_chars=settings.max_question_chars,
         notices=tuple(notices(settings)),
         far=_far(settings),
@@ -146,7 +157,7 @@ def make_server(service: Service | Retriever, rules: Rules | None = None) -> Ser
     return _on_uvicorn(app, service.runs)
 
 
-def _on_uvicorn(app: Gate, runs: Runs) -> Server:
+def _on_uvicorn(app: ASGIApp, runs: Runs) -> Server:
     """A server that writes no log of its own but of what breaks."""
     config = uvicorn.Config(
         app,

@@ -5,7 +5,7 @@ Beside it, what the hub's form says of itself: a cairn.json of its own, with whi
 
 import importlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,28 +49,31 @@ def export_checkpoint(
     own = [f"{protocol}.toml" for protocol in says.protocols if (hub_dir / f"{protocol}.toml").is_file()]
     for file in ("tokenizer.json", *own):
         shutil.copyfile(hub_dir / file, out_dir / file)
-    write_manifest(
-        out_dir,
-        name=says.name,
-        protocols=says.protocols,
-        context_tokens=says.context_tokens,
-        eos=says.eos,
-    )
+    write_manifest(out_dir, says)
     return open_checkpoint(out_dir)
 
 
-def describe(hub_dir: Path, *, name: str | None = None, protocols: Sequence[str] = ()) -> About:
+def describe(
+    hub_dir: Path,
+    *,
+    name: str | None = None,
+    protocols: Sequence[str] = (),
+    passages: Mapping[str, int] | None = None,
+) -> About:
     """Write the cairn.json of a checkpoint in the hub's form: with it, the folder alone is enough to serve it.
 
     Args:
         hub_dir: a folder of transformers.
         name: of the policy; see `export_checkpoint`.
         protocols: what it was trained on, the default one first; see `export_checkpoint`.
+        passages: a search showed in training, by protocol; without them what its cairn.json says.
 
     Raises:
         CheckpointError: the folder is none of that form.
     """
     says = _about(hub_dir, name=name, protocols=protocols)
+    if passages is not None:
+        says = says.model_copy(update={"passages": dict(passages)})
     write_about(hub_dir, says)
     return says
 
@@ -86,6 +89,7 @@ def _about(hub_dir: Path, *, name: str | None, protocols: Sequence[str]) -> Abou
         protocols=tuple(protocols) or (said.protocols if said else DEFAULT_PROTOCOLS),
         context_tokens=form.context_tokens,
         eos=form.codec.tokens[form.codec.eos],
+        passages=said.passages if said else {},
     )
 
 

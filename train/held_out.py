@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 import torch
 from tokenizers import Tokenizer
 
-from agent.protocols import protocol_named
 from train.oracle import can_fill
 from train.recipe import SftRecipe
-from train.trajectories import Example, data_world, question_rows, row_examples
+from train.trajectories import Example, data_world, question_rows, row_examples, spoken
 
 
 @dataclass
@@ -52,7 +51,7 @@ def held_out(recipe: SftRecipe, tokenizer: Tokenizer) -> Iterator[list[Example]]
         return
     data = recipe.data.model_copy(update={"split": "dev"})
     world = data_world(data, 0, questions=recipe.report.dev_questions)
-    protocols = [protocol_named(name) for name in recipe.protocols]
+    protocols = [spoken(data, name) for name in recipe.protocols]
     examples = [
         row
         for place, question in enumerate(world.questions)

@@ -16,7 +16,7 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
-def _is_empty(value: str) -> bool:
+def _is_empty(value: object) -> bool:
     return not value
 
 
@@ -50,6 +50,8 @@ class Data(_Part):
     people: int
     questions_per_world: int
     worlds_per_pool: int
+    passages: dict[str, int] = Field(default_factory=dict, exclude_if=_is_empty)
+    """A search shows, by protocol, where it is another number than the protocol's; the checkpoint says it, too."""
     max_tokens: int
     """Longer trajectories are left out."""
     protocol_weights: dict[str, float] = Field(default_factory=dict)

@@ -161,7 +161,7 @@ class SftRun:
         self.tokenizer.save(str(hub / "tokenizer.json"))
         config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": EOS, "pad_token": PAD}
         (hub / "tokenizer_config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
-        describe(hub, name=self.recipe.name, protocols=self.recipe.protocols)
+        describe(hub, name=self.recipe.name, protocols=self.recipe.protocols, passages=self.recipe.data.passages)
         return hub
 
     def run(self, tell: Tell) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from agent.errors import SetupError
+from agent.policies.model_folder import with_passages
 from agent.protocols import TextProtocol, protocol_named
 from agent.world import Question, World, make_world
 from agent.world.records import QuestionType
@@ -186,7 +187,7 @@ def world_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, world_seed: int, 
     data, stage = recipe.data, recipe.stage(progress)
     world = data_world(data, world_seed, questions=data.questions_per_world, mix=stage.mix)
     rng = random.Random(f"protocols {recipe.seed} {world_seed}")
-    protocols = [_with_passages(protocol_named(name), stage.passages) for name in recipe.protocols]
+    protocols = [_at_most(spoken(data, name), stage.passages) for name in recipe.protocols]
     weights = [data.protocol_weights.get(name, 1.0) for name in recipe.protocols]
     poor = _Poor(world, data, seed=f"poor {recipe.seed} {world_seed}") if data.poor_share else None
     for question in world.questions:
@@ -219,7 +220,12 @@ class _Poor:
             return None
 
 
-def _with_passages(protocol: TextProtocol, most: int) -> TextProtocol:
+def spoken(data: Data, name: str) -> TextProtocol:
+    """A protocol as it is trained on."""
+    return with_passages(protocol_named(name), data.passages)
+
+
+def _at_most(protocol: TextProtocol, most: int) -> TextProtocol:
     return protocol.model_copy(update={"passages": most}) if 0 < most < protocol.passages else protocol
 
 
@@ -258,7 +264,7 @@ def tokenizer_texts(recipe: SftRecipe) -> Iterator[str]:
     for seed in range(data.tokenizer_worlds):
         world = data_world(data, seed, questions=60)
         for number, question in enumerate(world.questions):
-            protocol = protocol_named(recipe.protocols[number % len(recipe.protocols)])
+            protocol = spoken(data, recipe.protocols[number % len(recipe.protocols)])
             yield "".join(piece.text for piece in _texts(world, question, protocol, data))
 
 

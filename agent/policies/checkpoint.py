@@ -55,10 +55,10 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     return Checkpoint(folder=folder, manifest=manifest, codec=codec)
 
 
-def write_manifest(folder: Path, *, name: str, protocols: tuple[str, ...], context_tokens: int, eos: str) -> Manifest:
+def write_manifest(folder: Path, about: About) -> Manifest:
     """Put cairn.json beside the files of a checkpoint, with the hash of each of them."""
     files = {path.name: sha256_of(path) for path in sorted(folder.iterdir()) if path.name in NEEDED}
-    manifest = Manifest(name=name, protocols=protocols, context_tokens=context_tokens, eos=eos, files=files)
+    manifest = Manifest(**dict(about), files=files)
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest
 

@@ -3,6 +3,7 @@
 It reads names and one JSON file; `hub_form` and `checkpoint` open what is there.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,11 +12,16 @@ from pydantic import Field, ValidationError
 
 from agent.errors import CheckpointError
 from agent.evidence import Frozen
+from agent.protocols.base import TextProtocol
 
 ABOUT: Final = "cairn.json"
 EXPORTED: Final = "ct2"
 """Name of the folder beside the hub's form where an exported one is looked for."""
 HUB: Final = "hub"
+
+
+def _is_empty(value: Mapping[str, int]) -> bool:
+    return not value
 
 
 class About(Frozen):
@@ -26,6 +32,8 @@ class About(Frozen):
     """The protocols that the policy was trained on, the default one first."""
     context_tokens: int
     eos: str
+    passages: dict[str, int] = Field(default_factory=dict[str, int], exclude_if=_is_empty)
+    """By protocol: how many a search showed in training, where it was another number than the protocol's."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,21 @@ def read_about(folder: Path) -> About:
         return About.model_validate_json(path.read_text(encoding="utf-8"), extra="ignore")
     except (ValidationError, OSError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}; write it again with `cairn checkpoint card`") from error
+
+
+def trained_with(folder: Path) -> dict[str, int]:
+    """Passages that a search showed in training, by protocol; nothing where the folder does not say.
+
+    Raises:
+        CheckpointError: its cairn.json cannot be read.
+    """
+    return read_about(folder).passages if (folder / ABOUT).is_file() else {}
+
+
+def with_passages(protocol: TextProtocol, passages: Mapping[str, int]) -> TextProtocol:
+    """The protocol with as many passages a search as are told under its name."""
+    most = passages.get(protocol.name, protocol.passages)
+    return protocol if most == protocol.passages else protocol.model_copy(update={"passages": most})
 
 
 def write_about(folder: Path, about: About) -> Path:

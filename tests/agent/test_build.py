@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from agent.build import (
+    CHECKPOINTS,
+    as_trained,
     build_agent,
     build_policy,
     build_protocol,
@@ -113,6 +115,23 @@ def test_the_first_checkpoint_answers_where_it_was_trained_and_the_newest_one_el
     }
     assert chosen.pop(("test-v1", "cairn")) == "tiny-v1"
     assert set(chosen.values()) == {"tiny-v2"}
+
+
+@pytest.mark.parametrize(("world", "passages"), [("test-v1", 2), ("test-v2", 3)])
+def test_a_search_shows_as_many_passages_as_the_checkpoint_was_trained_with(world: str, passages: int):
+    settings = CairnSettings(world=world)
+    assert build_protocol(settings).passages == 3
+    assert as_trained(build_protocol(settings), settings).passages == passages
+
+
+def test_another_engine_on_the_same_checkpoint_shows_as_many_passages():
+    tiny = CHECKPOINTS / "tiny-v1" / "hub"
+    for settings in (
+        CairnSettings(policy="transformers", model=str(tiny)),
+        CairnSettings(policy="openai", base_url="http://127.0.0.1:1/v1", model="served", tokenizer=str(tiny)),
+    ):
+        assert as_trained(build_protocol(settings), settings).passages == 2
+    assert as_trained(build_protocol(ENDPOINT), ENDPOINT).passages == 3
 
 
 def test_the_newest_checkpoint_is_the_one_with_the_highest_version(tmp_path: Path):

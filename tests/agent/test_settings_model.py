@@ -26,7 +26,9 @@ def an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def hub(tmp_path: Path) -> Path:
     """The hub's form without anything beside it, its weights empty."""
-    folder = Path(shutil.copytree(TINY / "hub", tmp_path / "model", ignore=shutil.ignore_patterns("*.safetensors")))
+    folder = Path(
+        shutil.copytree(TINY / "hub", tmp_path / "model", ignore=shutil.ignore_patterns("*.safetensors", ABOUT))
+    )
     (folder / "model.safetensors").touch()
     return folder
 

@@ -196,7 +196,7 @@ def test_numbers_begin_anew_for_each_query_and_a_repeat_of_another_query_is_show
         async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
             return [Passage(id=f"{n}", source="web", title="T", text=f"text {n}") for n in range(limit)]
 
-    protocol = CAIRN.model_copy(update={"numbering": "query"})
+    protocol = CAIRN.model_copy(update={"numbering": "query", "passages": 2})
     turn = "<search>a (web)\nb (web)</search>"
     trace = answer([], agent=Agent(ScriptedPolicy([turn, turn, ANSWER_TURN]), protocol, {"web": Same()}))
     assert not violations(trace, protocol)

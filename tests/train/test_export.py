@@ -138,6 +138,17 @@ def test_the_hubs_form_says_of_itself_what_its_export_and_its_server_need(hub: P
     assert describe(own, protocols=["dag"]).name == "small"
 
 
+def test_an_export_goes_on_showing_as_many_passages_as_training_did(hub: Path, tmp_path: Path):
+    from train.export import describe, export_checkpoint
+
+    own = Path(shutil.copytree(hub, tmp_path / "model"))
+    describe(own, name="small", protocols=["kg"], passages={"kg": 4})
+    export_checkpoint(own, own / "ct2")
+    agent = build_agent(load_settings(model=str(own)))
+    assert (agent.protocol.name, agent.protocol.passages) == ("kg", 4)
+    asyncio.run(agent.aclose())
+
+
 def test_an_export_takes_the_file_of_a_protocol_of_its_own_along(hub: Path, tmp_path: Path):
     from train.export import export_checkpoint
 

@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from agent.errors import SetupError
 from agent.policies.hub_form import open_hub_form
+from agent.policies.model_folder import trained_with
 from train.export import describe
 from train.ppo.recipe import PpoRecipe
 from train.ppo.scoring import Critic
@@ -70,7 +71,7 @@ def save_hub(policy: PreTrainedModel, recipe: PpoRecipe, out: Path, *, card: str
         if (start / name).is_file():
             shutil.copyfile(start / name, made / name)
     (made / "README.md").write_text(card, encoding="utf-8")
-    describe(made, name=recipe.name, protocols=recipe.protocols)
+    describe(made, name=recipe.name, protocols=recipe.protocols, passages=trained_with(start))
     shutil.rmtree(there, ignore_errors=True)
     os.replace(made, there)
     return there

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent.policies.hub_form import open_hub_form
+from agent.policies.model_folder import trained_with
 from train.export import describe
 from train.rl.recipe import RlRecipe
 from train.safety.monitors import LINES
@@ -34,7 +35,7 @@ def save_hub(state: Path, recipe: RlRecipe, out: Path) -> Path:
     for path in (*weights, *(start / name for name in _COPIED if (start / name).is_file())):
         shutil.copyfile(path, made / path.name)
     (made / "README.md").write_text(card(recipe, figures_in(out)), encoding="utf-8")
-    describe(made, name=recipe.name, protocols=recipe.protocols)
+    describe(made, name=recipe.name, protocols=recipe.protocols, passages=trained_with(start))
     shutil.rmtree(there, ignore_errors=True)
     os.replace(made, there)
     return there

@@ -9,6 +9,7 @@ from typing import Final, Protocol, cast
 
 from agent.build import build_protocol
 from agent.errors import SetupError
+from agent.policies.model_folder import trained_with, with_passages
 from agent.protocols import TextProtocol
 from agent.settings import CairnSettings
 from agent.sources.base import Source
@@ -186,4 +187,5 @@ def protocols_of(recipe: RlRecipe) -> list[TextProtocol]:
         SetupError: there is no such protocol, or it needs texts that nobody gave.
     """
     prompt_file: Path | None = recipe.data.search.get("prompt_file")
-    return [build_protocol(CairnSettings(protocol=name, prompt_file=prompt_file)) for name in recipe.protocols]
+    protocols = [build_protocol(CairnSettings(protocol=name, prompt_file=prompt_file)) for name in recipe.protocols]
+    return [with_passages(protocol, trained_with(Path(recipe.start))) for protocol in protocols]

@@ -9,6 +9,7 @@ import pytest
 from agent.errors import CheckpointError
 from agent.policies.checkpoint import MANIFEST, NEEDED, open_checkpoint, write_manifest
 from agent.policies.embedded import EmbeddedPolicy
+from agent.policies.model_folder import About
 from tests.agent.policies.engine import ENGINE
 
 
@@ -25,7 +26,7 @@ def sentence(folder: Path) -> str:
 
 def renew(folder: Path) -> None:
     """Make the hashes right again, so that only the next check can see what is wrong."""
-    write_manifest(folder, name="random", protocols=("cairn",), context_tokens=512, eos="<eos>")
+    write_manifest(folder, About(name="random", protocols=("cairn",), context_tokens=512, eos="<eos>"))
 
 
 def test_a_whole_folder_says_what_it_is():

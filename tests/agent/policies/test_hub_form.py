@@ -27,7 +27,7 @@ def change(path: Path, **fields: Any) -> None:
 
 def test_the_shipped_checkpoint_can_be_read_without_its_weights():
     form = open_hub_form(str(TINY))
-    assert (form.name, form.context_tokens, form.layer_types) == ("tiny-v1", 2048, ("full_attention",))
+    assert (form.name, form.context_tokens, form.layer_types) == ("cairn-tiny-v1", 2048, ("full_attention",))
     assert form.codec.tokens[form.codec.eos] == "<eos>"
     assert form.codec.ends == {form.codec.eos}
 
@@ -46,7 +46,7 @@ def test_the_end_may_stand_in_the_config_alone(folder: Path):
 
 
 def test_a_folder_without_any_end_is_told(folder: Path):
-    for name in ("generation_config.json", "tokenizer_config.json"):
+    for name in ("generation_config.json", "tokenizer_config.json", "cairn.json"):
         (folder / name).unlink()
     change(folder / "config.json", eos_token_id=None)
     with pytest.raises(CheckpointError, match="names no eos_token"):

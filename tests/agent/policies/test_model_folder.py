@@ -17,7 +17,9 @@ SAYS = {"name": "mine", "protocols": ["kg", "dag"], "context_tokens": 99, "eos":
 @pytest.fixture
 def hub(tmp_path: Path) -> Path:
     """The hub's form without anything beside it, its weights empty."""
-    folder = Path(shutil.copytree(TINY / "hub", tmp_path / "model", ignore=shutil.ignore_patterns("*.safetensors")))
+    folder = Path(
+        shutil.copytree(TINY / "hub", tmp_path / "model", ignore=shutil.ignore_patterns("*.safetensors", ABOUT))
+    )
     (folder / "model.safetensors").touch()
     return folder
 
