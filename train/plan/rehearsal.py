@@ -2,7 +2,8 @@
 
 Its protocol, reward, judge and reader (by HTTP), algorithm, schedule and optimizer are the recipe's. What is replaced:
 the model by a random one of some 30,000 weights, its questions by a little world's, vLLM by the trainer's own model,
-the sizes by the smallest. It shows that a recipe runs; it shows nothing of what it learns, and nothing of GPUs.
+an embedder by hashed words, the sizes by the smallest. It shows that a recipe runs; it shows nothing of what it learns,
+and nothing of GPUs.
 """
 
 import asyncio
@@ -58,7 +59,8 @@ def rehearse(recipe: RlRecipe, *, steps: int = 2) -> Rehearsed:
     with tempfile.TemporaryDirectory(prefix="cairn-plan-") as kept, _stand_in() as (url, asked):
         folder = Path(kept)
         given = small(recipe, start=make_start(folder / "start", recipe), url=url, steps=steps)
-        asyncio.run(_ask_tools(tools_of(given, folder / "asked")))
+        with asyncio.Runner() as runner, tools_of(given, folder / "asked", runner=runner) as tools:
+            runner.run(_ask_tools(tools))
         seen = Rehearsed()
 
         def tell(step: int, figures: Mapping[str, float]) -> None:
@@ -92,6 +94,7 @@ def small(recipe: RlRecipe, *, start: Path, url: str, steps: int) -> RlRecipe:
         if said.get(name):
             said[name]["base_url"] = url
     said.pop("local_reader", None)
+    said.pop("embedder", None)  # hashed words do
     return type(recipe).model_validate(said)
 
 
@@ -131,14 +134,10 @@ def make_start(folder: Path, recipe: RlRecipe) -> Path:
 async def _ask_tools(tools: Tools) -> None:
     """Ask judge and reader once: a random policy may never write what they are asked about."""
     task = Task.of(Question(id="rehearsal", question="Where is it?", answers=("here",)))
-    if isinstance(tools.judge, EndpointJudge):
-        async with tools.judge.judge:
-            if await tools.judge.score(task, "there") is None:
-                raise SetupError("the judge's reply could not be read")
-    if isinstance(tools.reader, EndpointReader):
-        async with tools.reader.judge:
-            if await tools.reader.read("Where is it?", "It is here.") is None:
-                raise SetupError("the reader's reply could not be read")
+    if isinstance(tools.judge, EndpointJudge) and await tools.judge.score(task, "there") is None:
+        raise SetupError("the judge's reply could not be read")
+    if isinstance(tools.reader, EndpointReader) and await tools.reader.read("Where is it?", "It is here.") is None:
+        raise SetupError("the reader's reply could not be read")
 
 
 def _run(recipe: RlRecipe, out: Path, tell: Any) -> None:

@@ -100,7 +100,7 @@ class PpoRun:
             interrupted = stack.enter_context(interruptible())
             _cut(self.out / TRACES, after=done)
             self._asked = self._tasks or tasks_of(recipe)
-            tools = tools_of(recipe, self.out)
+            tools = stack.enter_context(tools_of(recipe, self.out, runner=self._runner))
             self._rewards = [reward_of(stage.name, stage.made, tools=tools) for stage in recipe.reward]
             models = load_models(recipe)
             self._learner = Learner(models.policy, models.critic, models.reference, recipe)

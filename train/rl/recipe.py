@@ -23,6 +23,11 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def _is_none(value: object) -> bool:
+    """A field that came later is written only where it says something, so that older runs can still be resumed."""
+    return value is None
+
+
 class Stage(_Part):
     """A part of the curriculum: which types of questions of the little world, until which share of the steps."""
 
@@ -148,6 +153,18 @@ class Judge(_Part):
     model: str
     graded: bool = False
     """Asked how right an answer is, not whether."""
+
+
+class Embedder(_Part):
+    """A sentence-transformers model whose vectors say how alike two texts are; without one, hashed words do.
+
+    `reflect` asks it, and `kg` with `relevance = "similar"`.
+    """
+
+    model: str
+    """A folder, the name of a packaged model, or a name on the hub."""
+    device: str | None = None
+    """As torch names it; left out, the best that there is."""
 
 
 class Overlong(_Part):
@@ -283,6 +300,7 @@ class RlRecipe(_Part):
     reader: Judge | None = None
     local_reader: Path | None = None
     """Folder of a reader that `cairn train reader` made, in the place of `reader`."""
+    embedder: Embedder | None = Field(default=None, exclude_if=_is_none)
     learning: Learning
     optimizer: Optimizer
     report: Report = Report()

@@ -17,7 +17,7 @@ from agent.policies.base import Sampling
 from agent.trace import Trace
 from agent.world import WORLD_SOURCES
 from train.interrupt import interruptible
-from train.rewards.base import Reward
+from train.rewards.base import Reward, Tools
 from train.rewards.registry import reward_of
 from train.rl.adapter import Figures, Lesson, RlTrainer, everyone, newest_state, place, updates_of
 from train.rl.batch import LENGTH, Scored, advantages, rows_of, scored, split, worth_learning
@@ -118,7 +118,7 @@ class RlRun:
                 self._cut_traces(after)
             self._interrupted = stack.enter_context(interruptible())
             self._tasks = self._tasks or tasks_of(recipe)
-            self._rewards = self._made_rewards()
+            self._rewards = self._made_rewards(stack.enter_context(tools_of(recipe, self.out, runner=self._runner)))
             self._live = self._given_live or live_of(recipe, threads=self._threads)
             stack.callback(self._live.close)
             trainer = RlTrainer(recipe, self.out, self)
@@ -272,13 +272,12 @@ class RlRun:
             start=start if start.is_dir() else None,
         )
 
-    def _made_rewards(self) -> list[Reward[Any]]:
+    def _made_rewards(self, tools: Tools) -> list[Reward[Any]]:
         """The reward of each stage.
 
         Raises:
             SetupError: a tool is missing, or a weight is of no part of its reward.
         """
-        tools = tools_of(self.recipe, self.out)
         rewards = [reward_of(stage.name, stage.made, tools=tools) for stage in self.recipe.reward]
         for stage, reward in zip(self.recipe.reward, rewards, strict=True):
             if unknown := set(stage.weights) - {*reward.parts, LENGTH}:

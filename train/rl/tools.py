@@ -1,34 +1,63 @@
-"""What the rewards of a run may ask outside of trace and task, as its recipe says."""
+"""What the rewards of a run may ask outside of trace and task, as its recipe says; open for as long as the run is."""
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from agent.errors import SetupError
 from agent.settings import CairnSettings
 from train.evaluation.judge import Judge, JudgeSettings
-from train.rewards.base import Tools
+from train.rewards.base import Reading, Tools
 from train.rewards.outside import EndpointJudge, EndpointReader, LocalReader
+from train.rewards.vectors import Vectors, encoder_vectors, hashed_words
+from train.rl.recipe import Embedder, RlRecipe
 from train.rl.recipe import Judge as Named
-from train.rl.recipe import RlRecipe
 
 
-def tools_of(recipe: RlRecipe, out: Path) -> Tools:
-    """Judge and reader; what they say is kept in the run's folder.
+@contextmanager
+def tools_of(recipe: RlRecipe, out: Path, *, runner: asyncio.Runner) -> Iterator[Tools]:
+    """Judge, reader and embedder; what the first two say is kept in the run's folder.
+
+    Args:
+        recipe: of the run.
+        out: its folder.
+        runner: of the event loop in which they are asked; in it their connections are closed in the end.
 
     Raises:
-        SetupError: an endpoint or a folder that cannot be used.
+        SetupError: an endpoint, a folder or a model that cannot be used.
     """
-    reader = None
-    if recipe.local_reader is not None:
-        reader = LocalReader.load(recipe.local_reader)
-    elif recipe.reader is not None:
-        reader = EndpointReader(_asked(recipe.reader, out / "replies" / "reader"))
-    judge = None
-    if recipe.judge is not None:
-        judge = EndpointJudge(_asked(recipe.judge, out / "replies" / "judge"), graded=recipe.judge.graded)
-    return Tools(judge=judge, reader=reader)
+    with ExitStack() as open_ones:
+
+        def asked(named: Named, folder: Path) -> Judge:
+            judge = _endpoint(named, folder)
+            open_ones.callback(lambda: runner.run(judge.aclose()))
+            return judge
+
+        reader: Reading | None = None
+        if recipe.local_reader is not None:
+            reader = LocalReader.load(recipe.local_reader)
+        elif recipe.reader is not None:
+            reader = EndpointReader(asked(recipe.reader, out / "replies" / "reader"))
+        judge = None
+        if recipe.judge is not None:
+            judge = EndpointJudge(asked(recipe.judge, out / "replies" / "judge"), graded=recipe.judge.graded)
+        yield Tools(judge=judge, reader=reader, vectors=_vectors(recipe.embedder))
 
 
-def _asked(named: Named, folder: Path) -> Judge:
+def _endpoint(named: Named, folder: Path) -> Judge:
     """The key is that of the agent's settings, so that it stands in no recipe."""
     folder.mkdir(parents=True, exist_ok=True)
     key = CairnSettings().api_key
     return Judge(JudgeSettings(base_url=named.base_url, model=named.model, key=key), folder=folder)
+
+
+def _vectors(embedder: Embedder | None) -> Vectors:
+    if embedder is None:
+        return hashed_words
+    try:
+        return encoder_vectors(embedder.model, device=embedder.device)
+    except SetupError as error:
+        raise SetupError(
+            f"the recipe's [embedder] cannot be used: {error}. Without [embedder], rewards compare hashed words"
+        ) from error
