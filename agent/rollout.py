@@ -11,10 +11,12 @@ from agent import __version__
 from agent.budgets import Budgets, Control
 from agent.errors import ContextFull, PolicyError, QuestionError
 from agent.loop import Loop
+from agent.plan import Filter
 from agent.policies.base import Policy, Sampling, open_context
 from agent.protocols.base import TextProtocol
 from agent.recorder import Emit, Recorder
 from agent.sources.base import Source, close_sources
+from agent.sources.wishes import wished
 from agent.trace import Event, Stopped, Trace
 
 __all__ = ["MAX_QUESTION_CHARS", "Agent", "Budgets", "Control"]
@@ -35,6 +37,10 @@ class Agent:
     sources: Mapping[str, Source]
     budgets: Budgets = field(default_factory=Budgets)
     sampling: Sampling = field(default_factory=Sampling)
+    filters: tuple[Filter, ...] = ()
+    """Of every search, beside what a plan says; the policy reads nothing of them."""
+    only: tuple[str, ...] = ()
+    """Names of the sources that may be asked; empty: each. A plan may name the others, and these answer."""
     scope: Callable[[str], str | None] | None = None
     """Gives a sentence where a question is outside of what the policy knows: then that is the answer."""
     today: Callable[[], date] = date.today
@@ -71,6 +77,8 @@ class Agent:
             conversation=conversation,
             history=tuple(history),
             question=asked,
+            filters=self.filters,
+            only=self.only,
             protocol=self.protocol.name,
             policy=self.policy.name,
             seed=seed,
@@ -126,7 +134,7 @@ class Agent:
             context,
             policy=self.policy,
             protocol=self.protocol,
-            sources=self.sources,
+            sources=wished(self.sources, only=trace.only, filters=trace.filters),
             budgets=self.budgets,
             sampling=self.sampling,
             recorder=recorder,

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent.errors import Failure
 from agent.evidence import Frozen, Passage
-from agent.plan import Plan
+from agent.plan import Filter, Plan
 
 TRACE_VERSION: Final = 1
 
@@ -260,6 +260,10 @@ class Timings(Frozen):
     answer: float | None = None
 
 
+def _nothing(value: object) -> bool:
+    return not value
+
+
 class Trace(BaseModel):
     """One rollout for one user turn. Only `agent.rollout` writes to it."""
 
@@ -271,6 +275,10 @@ class Trace(BaseModel):
     history: tuple[tuple[str, str], ...] = ()
     """Earlier turns as (question, answer)."""
     question: str
+    filters: tuple[Filter, ...] = Field(default=(), exclude_if=_nothing)
+    """What the request wants of every search, beside what a plan says."""
+    only: tuple[str, ...] = Field(default=(), exclude_if=_nothing)
+    """The sources that the request chose; empty: each."""
     protocol: str
     policy: str
     seed: int = 0

@@ -1,6 +1,6 @@
 """Filters as a back end's query wants them, and a sentence for each one that it cannot honour."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
@@ -49,6 +49,47 @@ def read_filters(filters: Iterable[Filter]) -> Wanted:
         lang=wanted.get("lang", "")[:2],
         kind=wanted.get("kind", ""),
     )
+
+
+def joined(own: Iterable[Filter], wanted: Iterable[Filter]) -> tuple[Filter, ...]:
+    """The filters of one query inside of those of the whole request: never wider than either, where both speak.
+
+    Args:
+        own: what the query itself says.
+        wanted: what the request says. Of sites, and where there can be only one, it wins.
+    """
+    own, wanted = tuple(own), tuple(wanted)
+    return (*(condition for condition in own if _narrows(condition, wanted)), *_unless_narrowed(own, wanted))
+
+
+def _narrows(condition: Filter, wanted: Sequence[Filter]) -> bool:
+    """Whether a query's own condition counts beside the request's."""
+    same = [other for other in wanted if other.name == condition.name]
+    match condition.name:
+        case "not":
+            return True
+        case "after":
+            return all(_first_day(condition.value) > _first_day(other.value) for other in same)
+        case "before":
+            return all(_last_day(condition.value) < _last_day(other.value) for other in same)
+        case "recent":
+            return all(DAYS[condition.value] < DAYS[other.value] for other in same)
+        case "site":
+            return not same or any(_within(condition.value, other.value) for other in same)
+        case _:
+            return not same
+
+
+def _unless_narrowed(own: Sequence[Filter], wanted: Sequence[Filter]) -> Iterable[Filter]:
+    """The request's conditions but those that a query's own one has made narrower."""
+    narrower = {c.name for c in own if c.name != "not" and _narrows(c, wanted)}
+    return (condition for condition in wanted if condition.name not in narrower)
+
+
+def _within(host: str, other: str) -> bool:
+    """Whether a host is another one, or a part of it."""
+    host, other = (name.lower().removeprefix("www.") for name in (host, other))
+    return host == other or host.endswith(f".{other}")
 
 
 def unhonoured(filters: Iterable[Filter], *, honours: Collection[str], by: str) -> tuple[str, ...]:

@@ -7,11 +7,14 @@ from functools import cached_property
 
 from agent.evidence import Passage
 from agent.plan import DOCUMENTS, Filter
+from agent.sources.base import Hits
 from agent.sources.bm25 import Bm25Index
+from agent.sources.filters import unhonoured
 from agent.world.population import COMMON_WORDS
 from agent.world.records import Document, Question
 
 WORLD_SOURCES = ("web", "news", "arxiv", "kg")
+HONOURS = frozenset({"after", "before", "site", "not"})
 
 
 class Shelf:
@@ -50,7 +53,14 @@ class ShelfSource:
         if not filters:
             return self.shelf.find(query, limit=limit)
         found = self.shelf.find(query, limit=limit * 10)
-        return [p for p in found if all(_allows(p, condition) for condition in filters)][:limit]
+        sites = [condition.value.lower().removeprefix("www.") for condition in filters if condition.name == "site"]
+        allowed = [
+            passage
+            for passage in found
+            if all(_allows(passage, condition) for condition in filters)
+            and (not sites or any(site in passage.url for site in sites))
+        ]
+        return Hits(allowed[:limit], notes=unhonoured(filters, honours=HONOURS, by="the little world"))
 
 
 def _allows(passage: Passage, condition: Filter) -> bool:
@@ -60,8 +70,8 @@ def _allows(passage: Passage, condition: Filter) -> bool:
             return not passage.date or passage.date >= condition.value
         case "before":
             return not passage.date or passage.date <= condition.value
-        case "site":
-            return condition.value in passage.url
+        case "not":
+            return condition.value.lower().removeprefix("www.") not in passage.url
         case _:
             return True
 

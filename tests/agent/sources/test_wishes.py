@@ -1,0 +1,147 @@
+"""What one request wants of all its searches reaches each of them, and no prompt."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from agent.evidence import Passage
+from agent.plan import DOCUMENTS, Filter
+from agent.policies.scripted import ScriptedPolicy
+from agent.protocols import protocol_named
+from agent.rollout import Agent
+from agent.sources.base import Hits
+from agent.sources.filters import joined, read_filters, unhonoured
+from agent.sources.wishes import wished
+from agent.trace import Searched, Trace
+from agent.world import load_world
+
+
+@dataclass
+class Listening:
+    """A source that remembers how it was asked, and honours no filter."""
+
+    name: str
+    asked: list[tuple[str, tuple[Filter, ...]]] = field(default_factory=list[tuple[str, tuple[Filter, ...]]])
+    credits_per_search: float = 0.0
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+        self.asked.append((query, tuple(filters)))
+        found = [Passage(id=f"{self.name}:{query}", source=self.name, title=query, text=f"About {query}.")]
+        return Hits(found, notes=unhonoured(filters, honours=(), by=self.name))
+
+
+def filters(**conditions: str) -> tuple[Filter, ...]:
+    return tuple(Filter(name=name.rstrip("_"), value=value) for name, value in conditions.items())
+
+
+def roll(agent: Agent) -> Trace:
+    return asyncio.run(agent.run(agent.new_trace("Who directed it?")))
+
+
+PLAN = "<think>Hm.</think>\n<search>\nA: the film (web, after 2020)\nB: the director (kg)\nC: both\n</search>"
+ANSWER = "<evidence>\n- Orr. [1]\n</evidence>\n<answer>Orr</answer>"
+
+
+def listening() -> dict[str, Listening]:
+    return {name: Listening(name) for name in ("web", "news", "kg", "all")}
+
+
+def agent_of(sources: dict[str, Listening]) -> Agent:
+    return Agent(policy=ScriptedPolicy((PLAN, ANSWER)), protocol=protocol_named("cairn"), sources=sources)
+
+
+def test_the_filters_of_a_request_reach_every_search_and_stand_in_the_trace() -> None:
+    sources = listening()
+    wanted = filters(site="a.org", before="2026-01-01")
+    plain = agent_of(listening())
+    agent = Agent(plain.policy, plain.protocol, sources, filters=wanted)
+    trace = roll(agent)
+    assert sources["kg"].asked == [("the director", wanted)]
+    assert sources["web"].asked == [("the film", (*filters(after="2020"), *wanted))]
+    assert sources["all"].asked == [("both", wanted)]
+    assert trace.filters == wanted
+    notes = [step.note for step in trace.steps if isinstance(step, Searched) and step.source == "kg"]
+    assert notes == ["kg cannot filter by 'site a.org'; kg cannot filter by 'before 2026-01-01'"]
+    assert Trace.model_validate_json(trace.model_dump_json()) == trace
+
+
+def test_what_the_policy_reads_and_writes_is_the_same_with_filters_as_without() -> None:
+    plain = agent_of(listening())
+    filtered = Agent(plain.policy, plain.protocol, listening(), filters=filters(site="a.org"))
+    assert [s.text for s in roll(filtered).segments] == [s.text for s in roll(plain).segments]
+    assert "filters" not in roll(plain).model_dump()
+
+
+def test_only_the_chosen_sources_are_asked_and_answer_for_the_others() -> None:
+    sources = listening()
+    plain = agent_of(sources)
+    trace = roll(Agent(plain.policy, plain.protocol, sources, only=("news",)))
+    assert [query for query, _ in sources["news"].asked] == ["the film", "the director", "both"]
+    assert [sources[name].asked for name in ("web", "kg", "all")] == [[], [], []]
+    steps = {step.source: step for step in trace.steps if isinstance(step, Searched)}
+    assert steps["kg"].note == "kg was not chosen: news was asked"
+    assert [passage.source for passage in steps["kg"].passages] == ["news"]
+    assert steps["all"].note == ""
+    assert trace.only == ("news",)
+
+
+def test_several_chosen_sources_are_fused_and_each_is_asked_once() -> None:
+    sources = listening()
+    sources["wiki"] = sources["web"]
+    made = wished(sources, only=("web", "wiki", "kg"))
+    hits: Hits = asyncio.run(made["news"].search("q", limit=9))  # type: ignore[assignment]
+    assert [passage.source for passage in hits] == ["web", "kg"]
+    assert hits.notes == ("news was not chosen: web, wiki, kg were asked",)
+    assert len(sources["web"].asked) == 1
+
+
+def test_the_documents_beside_a_graph_stay_without_the_graph() -> None:
+    sources = {**listening(), DOCUMENTS: Listening(DOCUMENTS)}
+    made = wished(sources, only=("web", "kg"))
+    found = asyncio.run(made[DOCUMENTS].search("q", limit=9))
+    assert [passage.source for passage in found] == ["web"]
+    assert set(made) == set(sources)
+
+
+def test_whoever_wants_nothing_gets_the_sources_themselves() -> None:
+    sources = listening()
+    assert wished(sources) is sources
+    assert asyncio.run(wished(sources, only=("all",), filters=filters(site="x"))["kg"].search("q", limit=1))
+
+
+@pytest.mark.parametrize(
+    ("own", "wanted", "together"),
+    [
+        (filters(after="2020"), filters(after="2020-05-01"), filters(after="2020-05-01")),
+        (filters(after="2021"), filters(after="2020-05-01"), filters(after="2021")),
+        (filters(before="2020"), filters(before="2020-05-01"), filters(before="2020-05-01")),
+        (filters(before="2019-12"), filters(before="2020"), filters(before="2019-12")),
+        (filters(recent="day"), filters(recent="month"), filters(recent="day")),
+        (filters(site="evil.org"), filters(site="a.org"), filters(site="a.org")),
+        (filters(site="www.sub.a.org"), filters(site="a.org"), filters(site="www.sub.a.org")),
+        (filters(site="nota.org"), filters(site="a.org"), filters(site="a.org")),
+        (filters(lang="de"), filters(lang="en"), filters(lang="en")),
+        (filters(not_="a.org"), (Filter(name="not", value="b.org"),), (*filters(not_="a.org"), Filter(name="not", value="b.org"))),
+        (filters(site="a.org", after="2020"), (), filters(site="a.org", after="2020")),
+    ],
+)  # fmt: skip
+def test_a_query_can_only_narrow_what_the_request_allows(
+    own: tuple[Filter, ...], wanted: tuple[Filter, ...], together: tuple[Filter, ...]
+) -> None:
+    assert joined(own, wanted) == together
+    read_filters(together)
+
+
+def test_the_little_world_says_which_filters_it_cannot_honour() -> None:
+    source = load_world("dev-v1").sources()["web"]
+    every = asyncio.run(source.search("river", limit=5))
+    host = every[0].url.split("/")[2]
+    hits: Hits = asyncio.run(source.search("river", limit=5, filters=filters(lang="de")))  # type: ignore[assignment]
+    assert (hits, hits.notes) == (every, ("the little world cannot filter by 'lang de'",))
+    without = asyncio.run(source.search("river", limit=5, filters=filters(not_=host)))
+    assert not any(host in passage.url for passage in without)
+    either = (Filter(name="site", value="nowhere.example"), Filter(name="site", value=host))
+    assert all(host in passage.url for passage in asyncio.run(source.search("river", limit=5, filters=either)))
+    assert not asyncio.run(source.search("river", limit=5, filters=filters(site="nowhere.example")))
