@@ -7,7 +7,7 @@ ratio begins at exactly 1 (the gap to the sampler's is told); the reference's pe
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import torch
@@ -67,15 +67,15 @@ class Learner:
         known, figures = self._know(rows, beta)
         drawn = torch.Generator().manual_seed(seed)
         self._train(True)  # only then activations are made again where the recipe says so
-        if self.updates == 0:
-            for _ in range(self.recipe.learning.critic_passes_first):
-                for places in self._minibatches(len(rows), drawn):
-                    self._update_critic(rows, known, places)
+        if self.updates == 0 and self.recipe.learning.critic_passes_first:
+            known = self._foresee(rows, known, drawn)
         told: list[Figures] = []
+        clip = self.recipe.learning.value_clip or None
         for _ in range(self.recipe.optimizer.passes):
             for places in self._minibatches(len(rows), drawn):
                 self._set_rates()
-                told.append(self._update_policy(rows, known, places) | self._update_critic(rows, known, places))
+                of_policy = self._update_policy(rows, known, places)
+                told.append(of_policy | self._update_critic(rows, known, places, clip=clip))
                 self.updates += 1
         self._train(False)
         figures |= {name: sum(one[name] for one in told) / len(told) for name in told[0]}
@@ -101,7 +101,8 @@ class Learner:
     @torch.no_grad()
     def _know(self, rows: Rows, beta: float) -> tuple[_Known, Figures]:
         """Old log-probabilities and values, the reference's penalty, advantages and returns."""
-        logprobs, spread, reference, values = self._read(rows)
+        logprobs, spread, reference = self._read(rows)
+        values = self._values(rows)
         mask, how = rows.mask, self.recipe.learning
         penalty = None if self.reference is None else losses.kl(logprobs, reference, mask, how.kl_estimator)
         paid = advantages.token_rewards(rows.rewards, mask, kl=penalty, beta=beta)
@@ -120,19 +121,43 @@ class Learner:
         gained = advantages.whitened(gained, mask) if how.whiten else gained
         return _Known(logprobs, values, gained, returns), figures
 
+    def _foresee(self, rows: Rows, known: _Known, drawn: torch.Generator) -> _Known:
+        """Train the critic alone, before anything else, and take what it says then as its old values.
+
+        It may go as far as it likes: the clip is held against values that knew nothing. The advantages stay those of
+        a critic that has not seen these returns.
+        """
+        for _ in range(self.recipe.learning.critic_passes_first):
+            for places in self._minibatches(len(rows), drawn):
+                self._update_critic(rows, known, places, clip=None)
+        return replace(known, values=self._values(rows))
+
     def _read(self, rows: Rows) -> list[torch.Tensor]:
-        """Log-probabilities, entropy, log-probabilities of the reference (0 without one), values: [rows, length]."""
-        read = [torch.zeros_like(rows.sampled) for _ in range(4)]
-        for piece in rows.pieces(range(len(rows)), number=self.recipe.optimizer.pieces * self._parts(len(rows))):
-            part = rows.part(piece)
+        """Log-probabilities, entropy, log-probabilities of the reference (0 without one): [rows, length]."""
+        read = [torch.zeros_like(rows.sampled) for _ in range(3)]
+        for piece, part in self._reading(rows):
             with self._precision(rows.ids.device):
                 own = score(self.policy, part, temperature=self.recipe.rollout.temperature, entropies=True)
-                said = [own.logprobs, own.entropy, torch.zeros_like(own.logprobs), self.critic(part)]
+                said = [own.logprobs, own.entropy, torch.zeros_like(own.logprobs)]
                 if self.reference is not None:
                     said[2] = score(self.reference, part, temperature=self.recipe.rollout.temperature).logprobs
             for tensor, values in zip(read, said, strict=True):
                 tensor[piece, : part.ids.shape[1]] = values
         return read
+
+    @torch.no_grad()
+    def _values(self, rows: Rows) -> torch.Tensor:
+        """What the critic says now, [rows, length]."""
+        values = torch.zeros_like(rows.sampled)
+        for piece, part in self._reading(rows):
+            with self._precision(rows.ids.device):
+                values[piece, : part.ids.shape[1]] = self.critic(part)
+        return values
+
+    def _reading(self, rows: Rows) -> Iterator[tuple[list[int], Rows]]:
+        """All rows, in pieces of the size that an update has."""
+        for piece in rows.pieces(range(len(rows)), number=self.recipe.optimizer.pieces * self._parts(len(rows))):
+            yield piece, rows.part(piece)
 
     def _train(self, on: bool) -> None:
         for model in (self.policy, self.critic):
@@ -178,9 +203,8 @@ class Learner:
             figures["clipped_high"] += clipped.clipped_high.item() * part.tokens / tokens
         return figures | {"grad_norm": self._step(self.policy, self._policy_optimizer)}
 
-    def _update_critic(self, rows: Rows, known: _Known, places: list[int]) -> Figures:
+    def _update_critic(self, rows: Rows, known: _Known, places: list[int], *, clip: float | None) -> Figures:
         whole, told = losses.normaliser(rows.mask[places]), 0.0
-        clip = self.recipe.learning.value_clip or None
         for piece in rows.pieces(places, number=self.recipe.optimizer.pieces):
             part = rows.part(piece)
             fixed = known.part(piece, part.ids.shape[1])

@@ -118,6 +118,25 @@ def test_before_anything_is_learned_the_policy_is_its_reference_and_nothing_is_c
     assert 0 < told["entropy"] <= math.log(tiny.WORDS)
 
 
+def test_a_critic_that_goes_first_is_not_held_back_by_the_clip_of_its_values() -> None:
+    rows = rows_of(SAMPLES, [3.0, 3.0, 3.0])
+    learner = tiny.learner(tiny.recipe({"critic_passes_first": 30, "value_clip": 0.1, "critic_lr": 2e-2}))
+    learner.learn(rows, progress=0, seed=1)
+    assert abs(learner.learn(rows, progress=0.1, seed=2)["value"] - 3) < 0.5
+
+
+def test_the_critic_says_what_it_expects_before_it_sees_the_token() -> None:
+    """Another token in the last place changes no value; another one before it does."""
+    critic = tiny.learner(tiny.recipe()).critic
+    torch.nn.init.normal_(critic.head.weight)
+    values: list[Any] = [
+        critic(rows_of([[tiny.sample(ids, [E, P, E, P])]], [1.0])) for ids in ([1, 2, 3, 4], [1, 2, 3, 5], [1, 2, 6, 4])
+    ]
+    assert torch.equal(values[0], values[1])
+    assert torch.equal(values[0][:, :2], values[2][:, :2])
+    assert not torch.equal(values[0], values[2])
+
+
 def test_the_penalty_keeps_the_policy_near_its_reference() -> None:
     far: list[float] = []
     for beta in (0.0, 2.0):
