@@ -41,7 +41,7 @@ def plan(
     read = read_any(recipe, start=start)
     there = scale or scale_of(recipe)
     made = plan_of(read, *read_scale(there))
-    typed = commands_of(made, recipe, there)
+    typed = commands_of(made, recipe, there, start=start)
     seen = _rehearsed(made) if rehearse else None
     if as_json:
         output().print_json(data=_data(made, typed, seen))

@@ -5,6 +5,7 @@ import tomllib
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from agent.errors import SetupError
 from train.plan.machines import Gpu, gpu_named
@@ -23,6 +24,8 @@ from train.ppo.recipe import PpoRecipe, read_ppo_recipe
 from train.rl.recipe import RlRecipe, read_rl_recipe
 
 _TRANSFER = '--weight-transfer-config \'{"backend": "nccl"}\' --logprobs-mode processed_logprobs --max-logprobs -1'
+
+_WHAT = {"corpus": "corpus", "kg": "graph"}
 
 
 @dataclass(frozen=True)
@@ -128,22 +131,30 @@ def plan_of(recipe: RlRecipe, scale: Scale, trainer: Trainer) -> Plan:
     return Plan(**{**made.__dict__, "notes": tuple(_notes(made, gpu))})
 
 
-def commands_of(plan: Plan, recipe: Path, scale: Path) -> list[str]:
-    """What is typed to run it: the server first, then the trainer."""
-    server, start = plan.scale.server, shlex.quote(plan.recipe.start)
+def commands_of(plan: Plan, recipe: Path, scale: Path, *, start: str | None = None) -> list[str]:
+    """What is typed to run it: the server first, then the trainer.
+
+    Args:
+        plan: of it.
+        recipe: its file.
+        scale: its file.
+        start: the model that stands in the place of the recipe's, if one does.
+    """
+    server, model = plan.scale.server, shlex.quote(plan.recipe.start)
     verb = "ppo" if isinstance(plan.recipe, PpoRecipe) else "rl"
-    train = f"train {verb} --recipe {recipe} --out runs/{plan.recipe.name}"
+    train = f"train {verb} --recipe {shlex.quote(str(recipe))} --out {shlex.quote(f'runs/{plan.recipe.name}')}"
+    train += f" --start {model}" if start else ""
     if plan.recipe.rollout.engine == "vllm":
         return [f"cairn {train}"]
     first = plan.trainer.gpus
     there = ",".join(str(first + at) for at in range(server.gpus))
     return [
-        f"CUDA_VISIBLE_DEVICES={there} VLLM_SERVER_DEV_MODE=1 vllm serve {start} --port {server.port}"
+        f"CUDA_VISIBLE_DEVICES={there} VLLM_SERVER_DEV_MODE=1 vllm serve {model} --port {server.port}"
         f" --tensor-parallel-size {server.gpus} --gpu-memory-utilization {server.gpu_memory_utilization:g}"
         f" --max-model-len {server.max_model_len} --max-num-seqs {server.max_num_seqs} --enable-prefix-caching"
         f" {_TRANSFER}",
         f"CUDA_VISIBLE_DEVICES={','.join(map(str, range(first)))} accelerate launch"
-        f" --config_file {scale.parent / plan.scale.accelerate} -m agent.cli {train}",
+        f" --config_file {shlex.quote(str(scale.parent / plan.scale.accelerate))} -m agent.cli {train}",
     ]
 
 
@@ -208,6 +219,22 @@ def _notes(plan: Plan, gpu: Gpu) -> list[str]:
     questions = recipe.data.questions
     if questions is not None and not questions.exists():
         notes.append(f"the questions {questions} are not there yet (see the head of the recipe)")
-    missing = [str(value) for key, value in recipe.data.search.items() if key == "corpus" and not Path(value).exists()]
-    notes += [f"the corpus {name} is not there yet (see the head of the recipe)" for name in missing]
+    for kind, where in ((kind, recipe.data.search.get(kind)) for kind in ("corpus", "kg")):
+        if where is not None and not Path(where).exists():
+            notes.append(f"the {_WHAT[kind]} {where} is not there yet (see the head of the recipe)")
+    return [*notes, *_apart(plan)]
+
+
+def _apart(plan: Plan) -> list[str]:
+    """Where recipe and scale do not say the same of vLLM."""
+    rollout, server, notes = plan.recipe.rollout, plan.scale.server, list[str]()
+    if rollout.server and urlsplit(rollout.server).port != server.port:
+        notes.append(f"the recipe asks vLLM at {rollout.server}, and the scale starts it at port {server.port}")
+    if rollout.engine == "vllm":
+        for name, ours in (
+            ("gpu_memory_utilization", server.gpu_memory_utilization),
+            ("max_model_len", server.max_model_len),
+        ):
+            if name in rollout.vllm and rollout.vllm[name] != ours:
+                notes.append(f"{name} is {rollout.vllm[name]} in the recipe, and {ours} in the scale")
     return notes

@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from agent.errors import SetupError
 from agent.protocols import load_protocol, protocol_named
+from agent.settings import CairnSettings
 from train.plan.commands import register
 from train.plan.planning import Plan, commands_of, plan_of, read_any
 from train.plan.rehearsal import rehearse
@@ -141,6 +142,36 @@ def test_the_servers_command_is_what_the_trainer_wants_of_it() -> None:
     assert "VLLM_SERVER_DEV_MODE=1" in server
     assert "accelerate launch" in trainer
     assert "fsdp2_4gpus.yaml" in trainer
+
+
+def test_another_model_and_a_path_with_spaces_stand_in_the_commands() -> None:
+    path, there = PAPERS / "kg.toml", PAPERS / "kg.scale.toml"
+    plan = plan_of(read_any(path, start="Qwen/Qwen2.5-3B"), *read_scale(there))
+    server, trainer = commands_of(plan, Path("my recipes/kg.toml"), there, start="Qwen/Qwen2.5-3B")
+    assert "vllm serve Qwen/Qwen2.5-3B " in server
+    said = shlex.split(trainer)
+    assert said[said.index("--start") + 1] == "Qwen/Qwen2.5-3B"
+    assert said[said.index("--recipe") + 1] == "my recipes/kg.toml"
+    assert "--start" not in commands_of(planned("kg"), path, there)[1]
+
+
+def test_what_recipe_and_scale_do_not_say_alike_is_noted() -> None:
+    scale, trainer = read_scale(PAPERS / "kg.scale.toml")
+    other = scale.model_copy(update={"server": scale.server.model_copy(update={"port": 9000})})
+    assert any("starts it at port 9000" in note for note in plan_of(planned("kg").recipe, other, trainer).notes)
+    beside = planned("evidence_ppo")
+    more = beside.scale.server.model_copy(update={"gpu_memory_utilization": 0.2})
+    notes = plan_of(beside.recipe, beside.scale.model_copy(update={"server": more}), beside.trainer).notes
+    assert "gpu_memory_utilization is 0.1 in the recipe, and 0.2 in the scale" in notes
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_sources_of_a_recipe_are_settings_of_the_agent_and_those_that_lack_are_noted(name: str) -> None:
+    plan = planned(name)
+    search = plan.recipe.data.search
+    assert set(search) <= set(CairnSettings.model_fields)
+    for kind in {"corpus", "kg"} & set(search):
+        assert any(str(search[kind]) in note for note in plan.notes)
 
 
 def test_the_command_plans_and_rehearses() -> None:
