@@ -13,6 +13,7 @@ from agent.errors import CheckpointError
 from agent.policies.checkpoint import MANIFEST, Checkpoint, open_checkpoint, write_manifest
 from agent.policies.hub_form import open_hub_form
 from agent.policies.model_folder import ABOUT, About, read_about, write_about
+from train.own_protocols import put_beside
 
 Quantization = Literal["int8", "float32"]
 _STORED = {"int8": "int8_float32", "float32": "float32"}
@@ -36,11 +37,12 @@ def export_checkpoint(
         quantization: of the weights. With `float32` log-probabilities agree with the trainer's.
         name: of the policy; without it what its cairn.json says, or else the name of the folder (of the one above, if
             the folder is called `hub`).
-        protocols: what it was trained on, the default one first; without them what its cairn.json says, or else
-            `DEFAULT_PROTOCOLS`.
+        protocols: what it was trained on, names or files, the default one first; without them what its cairn.json
+            says, or else `DEFAULT_PROTOCOLS`. What a file holds is put beside the model, whole.
 
     Raises:
         CheckpointError: the folder cannot be converted, or what came out cannot be used.
+        SetupError: the file of a protocol cannot be used.
     """
     says = _about(hub_dir, name=name, protocols=protocols)
     out_dir.mkdir(parents=True, exist_ok=True)
@@ -49,7 +51,7 @@ def export_checkpoint(
     own = [f"{protocol}.toml" for protocol in says.protocols if (hub_dir / f"{protocol}.toml").is_file()]
     for file in ("tokenizer.json", *own):
         shutil.copyfile(hub_dir / file, out_dir / file)
-    write_manifest(out_dir, says)
+    write_manifest(out_dir, _with_own(out_dir, says))
     return open_checkpoint(out_dir)
 
 
@@ -70,12 +72,19 @@ def describe(
 
     Raises:
         CheckpointError: the folder is none of that form.
+        SetupError: the file of a protocol cannot be used.
     """
     says = _about(hub_dir, name=name, protocols=protocols)
     if passages is not None:
         says = says.model_copy(update={"passages": dict(passages)})
+    says = _with_own(hub_dir, says)
     write_about(hub_dir, says)
     return says
+
+
+def _with_own(folder: Path, says: About) -> About:
+    """With the names of the protocols that were named by their files; these are put into the folder."""
+    return says.model_copy(update={"protocols": put_beside(folder, says.protocols)})
 
 
 def _about(hub_dir: Path, *, name: str | None, protocols: Sequence[str]) -> About:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from agent.build import build_agent
+from agent.build import build_agent, build_protocol
 from agent.cli import run as cairn
 from agent.errors import CheckpointError
 from agent.policies.base import Sampling
 from agent.policies.checkpoint import MANIFEST, NEEDED, open_checkpoint
 from agent.policies.embedded import EmbeddedPolicy
-from agent.protocols import protocol_named
+from agent.protocols import load_protocol, protocol_named
 from agent.settings import load_settings
 from agent.trace import Segment
 from tests.agent.policies.engine import ENGINE, run, turn
@@ -156,3 +156,24 @@ def test_an_export_takes_the_file_of_a_protocol_of_its_own_along(hub: Path, tmp_
     (own / "mine.toml").write_text("name = 'mine'", encoding="utf-8")
     export_checkpoint(own, tmp_path / "ct2", protocols=["mine"])
     assert load_settings(checkpoint=tmp_path / "ct2").protocol == str(tmp_path / "ct2" / "mine.toml")
+
+
+def test_a_protocol_of_ones_own_goes_with_the_checkpoint_and_its_folder_alone_serves_it(
+    hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    from train.export import describe, export_checkpoint
+    from train.own_protocols import as_toml
+
+    own, given = Path(shutil.copytree(hub, tmp_path / "model")), tmp_path / "given.toml"
+    given.write_text(as_toml(protocol_named("evidence").model_copy(update={"name": "mine"})), encoding="utf-8")
+    wanted = load_protocol(given)
+    assert describe(own, protocols=[str(given), "dag"]).protocols == ("mine", "dag")
+    assert export_checkpoint(own, own / "ct2").manifest.protocols == ("mine", "dag")
+    given.unlink()
+    monkeypatch.chdir(tmp_path)
+    for folder in (own, own / "ct2"):
+        settings = load_settings(model=str(folder))
+        assert build_protocol(settings) == wanted
+    other = export_checkpoint(own, tmp_path / "other", protocols=[str(own / "mine.toml")])
+    assert other.manifest.protocols == ("mine",)
+    assert load_protocol(tmp_path / "other" / "mine.toml") == wanted

@@ -86,14 +86,14 @@ async def _verdict(trace: Trace, question: Question | None, check: Check, exact:
     if question is None:
         return Verdict(trace, None, "its question is not in the list" if needs_gold else _unsupported(trace, check))
     task = Task.of(question)
-    right = await exact.score(trace, task) if check.right else None
+    right = await exact.score(trace, task, protocol=check.protocol) if check.right else None
     if check.right and (right is None or right.parts["answer"] < 1):
         return Verdict(trace, question, "the answer is wrong")
     if why := _unsupported(trace, check):
         return Verdict(trace, question, why)
     if check.reward is None:
         return Verdict(trace, question, "", right.parts if right else {})
-    rewarded = await check.reward.score(trace, task)
+    rewarded = await check.reward.score(trace, task, protocol=check.protocol)
     if rewarded is None:
         return Verdict(trace, question, "its reward could not be told")
     told = {**rewarded.parts, "total": rewarded.total}

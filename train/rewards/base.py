@@ -124,18 +124,21 @@ class Reward(ABC, Generic[S]):
         """Names of the tools that must be there."""
         return ()
 
-    async def score(self, trace: Trace, task: Task, *, progress: float = 0.0) -> Rewarded | None:
+    async def score(
+        self, trace: Trace, task: Task, *, progress: float = 0.0, protocol: TextProtocol | None = None
+    ) -> Rewarded | None:
         """The parts of one rollout; None where it must be masked: no reward, no gradient, no share in its group.
 
         Args:
             trace: of the rollout, ended.
             task: of its question.
             progress: share of the training that is done, 0 to 1, for rewards with stages.
+            protocol: of the trace; left out, that of the tools, or the built-in one of its name.
         """
         try:
             if why := why_masked(trace):
                 raise Masked(why)
-            rollout = Rollout(trace, self.tools.protocol or protocol_named(trace.protocol))
+            rollout = Rollout(trace, protocol or self.tools.protocol or protocol_named(trace.protocol))
             parts = await self._score(rollout, task, progress)
         except Masked as masked:
             self.masked[str(masked)] += 1

@@ -3,6 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from agent.protocols import protocol_named
 from agent.sources.questions import Question
 from agent.trace import Trace
 from tests.train.distill.made import questions, rollouts
@@ -67,6 +68,13 @@ def test_a_part_of_a_reward_must_reach_what_was_asked() -> None:
     reward = reward_of("evidence", {"reader": "cover"})
     assert not why_not(RIGHT, Check(reward=reward, least={"evidence": 0.9, "total": 2.0}))
     assert why_not(RIGHT, Check(reward=reward, least={"total": 9.0})) == "total of the reward is below 9"
+
+
+def test_rollouts_under_a_protocol_of_ones_own_are_read_as_it_has_them() -> None:
+    own = protocol_named("evidence").model_copy(update={"name": "mine"})
+    trace = RIGHT.model_copy(update={"protocol": "mine"})
+    reward = reward_of("evidence", {"reader": "cover"})
+    assert not why_not(trace, Check(protocol=own, reward=reward, least={"total": 2.0}))
 
 
 def test_of_one_question_the_best_different_ones_are_kept() -> None:
