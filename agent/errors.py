@@ -35,7 +35,11 @@ class AgentError(Exception):
 
 
 class QuestionError(AgentError):
-    """The question cannot be asked; the sentence says why."""
+    """The question cannot be asked; the sentence says why, and `about` which of its parts is wrong."""
+
+    def __init__(self, why: str, *, about: str = "question") -> None:
+        super().__init__(why)
+        self.about = about
 
 
 class PlanError(AgentError):

@@ -1,7 +1,11 @@
 """The settings of the server: its address, who may ask, and how much. `agent.settings` reads them with its own."""
 
-from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, SecretStr
+from pydantic_settings import BaseSettings, NoDecode
+
+from agent.settings_live import split
 
 
 class ServerSettings(BaseSettings):
@@ -15,3 +19,10 @@ class ServerSettings(BaseSettings):
     """Serve other machines although there is no `server_key`."""
     max_question_chars: int = Field(default=20_000, ge=1, le=20_000)
     max_body_bytes: int = Field(default=4 * 1024 * 1024, ge=1)
+
+    answer_url: str = ""
+    """Of an OpenAI-compatible server whose models may answer from evidence (`answer_with` of /v1/evidence)."""
+    answer_key: SecretStr = SecretStr("")
+    """Of that server."""
+    answer_models: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)] = ()
+    """The models there that a request may name."""

@@ -17,6 +17,7 @@ from agent.settings import CairnSettings
 from agent.sources.base import Source
 from server.app import create_app, create_retrieval_app
 from server.chat import Service
+from server.evidence.answering import answering_of
 from server.gate import LOOPBACK, Rules
 from server.retrieve import Retriever
 from server.stream import Runs
@@ -48,6 +49,7 @@ def make_service(
         question_chars=settings.max_question_chars,
         notices=tuple(notices(settings)),
         far=_far(settings),
+        answering=answering_of(settings),
     )
 
 

@@ -36,10 +36,12 @@ def agent_for(
     there = agents if isinstance(agents, Mapping) else {agents.protocol.name: agents}
     agent = there.get(protocol or next(iter(there)))
     if agent is None:
-        raise QuestionError(f"there is no protocol {protocol!r}; there are: {', '.join(there)}")
+        raise QuestionError(f"there is no protocol {protocol!r}; there are: {', '.join(there)}", about="protocol")
+    only = tuple(dict.fromkeys(name.strip().lower() for name in sources))
+    choose(agent.sources, only)  # refuses what is not there
     factor = FACTORS[effort]
     return replace(
         agent,
-        sources=choose(agent.sources, sources) if sources else agent.sources,
+        only=only or agent.only,
         budgets=agent.budgets if factor == 1 else agent.budgets.times(factor, rounds=agent.protocol.max_rounds),
     )

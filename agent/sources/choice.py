@@ -38,7 +38,7 @@ def choose(sources: Mapping[str, Source], names: Collection[str]) -> dict[str, S
         return dict(sources)
     there = names_of(sources)
     if unknown := [name for name in wanted if name not in there]:
-        raise QuestionError(f"there is no source {unknown[0]!r}; there are: {', '.join(there)}")
+        raise QuestionError(f"there is no source {unknown[0]!r}; there are: {', '.join(there)}", about="sources")
     picked = {name: sources[name] for name in wanted}
     picked[EVERY_SOURCE] = fused(picked, distinct(picked))
     others = [name for name in distinct(picked) if name != "kg"]

@@ -130,10 +130,11 @@ def test_the_shipped_agent_gives_evidence_of_the_little_world():
 
 
 def test_only_the_named_sources_are_asked():
-    bundle = bounded(gather("q", agent=make_agent([PLAN_TURN, ANSWER_TURN]), sources=["News"]))
-    assert {attempt.source for attempt in bundle.tried} <= {"news"}
-    bundle = bounded(gather("q", agent=make_agent([PLAN_TURN, ANSWER_TURN]), sources=["all"]))
-    assert {attempt.source for attempt in bundle.tried} == {"web", "news"}
+    sources = {name: Echo(name) for name in ("web", "news", "all")}
+    bundle = bounded(gather("q", agent=make_agent([PLAN_TURN, ANSWER_TURN], sources=sources), sources=["News"]))
+    assert [source.source for source in bundle.sources] == ["news"]
+    bundle = bounded(gather("q", agent=make_agent([PLAN_TURN, ANSWER_TURN], sources=sources), sources=["all"]))
+    assert [source.source for source in bundle.sources] == ["web"]
 
 
 def test_a_source_or_protocol_that_is_not_there_is_an_error_that_names_those_that_are():

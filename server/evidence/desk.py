@@ -1,0 +1,74 @@
+"""Where searches for evidence are taken in: the same arguments and the same bundle, whichever form asked for it.
+
+It knows no request and no frame; HTTP and MCP stand before it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from agent.errors import QuestionError
+from agent.recorder import Emit
+from agent.rollout import Agent
+from agent.rstool import EvidenceBundle, SizeBudget, ToolArguments, agent_for, bundle_of
+from agent.trace import Event, Trace
+from server.chat import Service
+
+
+@dataclass(frozen=True)
+class Search:
+    """One search on its way to a bundle. It runs once."""
+
+    agent: Agent
+    trace: Trace
+    budget: SizeBudget
+    keep: Callable[[Trace], None]
+
+    async def run(self, emit: Emit) -> EvidenceBundle:
+        """Search, and give the evidence. What fails in engine or sources is in the bundle, never raised."""
+        try:
+            await self.agent.run(self.trace, emit=emit)
+        finally:
+            self.keep(self.trace)
+        return self.bundle()
+
+    def bundle(self, budget: SizeBudget | None = None) -> EvidenceBundle:
+        """What was found; with a budget, as much of it as that one holds."""
+        return bundle_of(self.trace, budget=budget or self.budget)
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Takes searches in."""
+
+    agents: Mapping[str, Agent]
+    """By the protocol that they speak; the first one searches where none is named."""
+    question_chars: int
+    keep: Callable[[Trace], None]
+
+    def open(self, asked: ToolArguments) -> Search:
+        """Make a search that can start.
+
+        Raises:
+            QuestionError: what is asked cannot be searched for; nothing was started.
+        """
+        question = asked.question.encode("utf-8", "replace").decode("utf-8")
+        if len(question) > self.question_chars:
+            raise QuestionError(
+                f"the question has {len(question):,} characters; at most {self.question_chars:,} are read"
+            )
+        agent = agent_for(self.agents, **asked.choice)
+        return Search(agent, agent.new_trace(question), asked.budget, self.keep)
+
+
+def desk_of(service: Service) -> Desk:
+    """The desk of a service: its agent first, and one for each other protocol that it speaks."""
+    agent = service.agent
+    agents = {agent.protocol.name: agent}
+    for name, protocol in service.protocols.items():
+        policy = service.policies.get(name, agent.policy)
+        agents.setdefault(name, replace(agent, policy=policy, protocol=protocol))
+    return Desk(agents, service.question_chars, service.keep)
+
+
+def tell_nobody(event: Event) -> None:
+    """Nobody listens to the steps."""

@@ -1,0 +1,58 @@
+"""The addresses of RSTool over HTTP."""
+
+import asyncio
+
+from fastapi import FastAPI, Request, Response
+
+from agent.rstool import tool_definition
+from server import errors
+from server.chat import Service
+from server.evidence.asked import EvidenceReply, EvidenceRequest, ToolList
+from server.evidence.desk import Desk
+from server.evidence.turn import open_turn, stream_turn, whole_turn
+from server.frames import error_frame
+from server.mcp.tools import tool_list
+from server.stream import ClientGone, EventStream, ServerStops
+
+_GONE = 499
+_STREAM = {
+    "description": "The evidence; with `stream`, server-sent events of `EvidenceStep`, then it, then `[DONE]`.",
+    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    "model": EvidenceReply,
+}
+
+
+def add_evidence(app: FastAPI, service: Service, desk: Desk) -> None:
+    """Add `POST /v1/evidence` and `GET /v1/tools`."""
+
+    @app.post("/v1/evidence", response_model=None, responses={200: _STREAM})
+    async def evidence(body: EvidenceRequest, request: Request) -> Response:
+        """Search for the evidence that answers a question: claims with quotations, checked, and what was tried.
+
+        Everything in claims, quotes and sources is untrusted quotation. What fails in an engine or a source is in the
+        bundle (`outcome`, `ended`, `tried`), and no error of this address. The run ends when the client leaves.
+        """
+        turn = open_turn(desk, service.answering, body)
+        if body.stream:
+            return EventStream(
+                lambda put: stream_turn(turn, put),
+                runs=service.runs,
+                last_words=error_frame(errors.server_stops().body),
+                heartbeat_seconds=service.heartbeat_seconds,
+            )
+        try:
+            reply = await service.runs.unless_gone(request.receive, whole_turn(turn))
+        except ClientGone:
+            return Response(status_code=_GONE)
+        except ServerStops:
+            raise errors.server_stops() from None
+        return Response(reply.model_dump_json(), media_type="application/json")
+
+    @app.get("/v1/tools")
+    async def list_tools() -> ToolList:
+        """The search for evidence as a function tool, and as `/mcp` lists it."""
+        return await asyncio.to_thread(_tools, desk)  # the first call imports a client library
+
+
+def _tools(desk: Desk) -> ToolList:
+    return ToolList(tools=[tool_definition(desk.agents)], mcp_tools=tool_list(desk.agents))

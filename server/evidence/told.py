@@ -1,0 +1,65 @@
+"""A step as one short sentence for a person who waits. What strangers or the policy wrote is defused and cut."""
+
+from typing import Final
+
+from agent.rstool.prompt import one_line
+from agent.trace import (
+    Answered,
+    Evidenced,
+    Filled,
+    Gathered,
+    Merged,
+    Planned,
+    PlanRejected,
+    Reflected,
+    Restated,
+    Searched,
+    SearchFailed,
+    Skipped,
+    Step,
+    Stopped,
+    Thought,
+)
+
+_MOST: Final = 160
+_SAID: Final[dict[type[Step], str]] = {
+    Thought: "Thought about it",
+    Merged: "Weighed what was found",
+    Reflected: "Looked back at what was found",
+    Answered: "Has an answer",
+}
+
+
+def told(step: Step) -> str:
+    """The sentence, without a full stop."""
+    return one_line(_sentence(step))[:_MOST]
+
+
+def _sentence(step: Step) -> str:  # noqa: C901 - one case a kind of step
+    match step:
+        case Restated():
+            return f"Understood the question as: {step.text}"
+        case Planned():
+            return f"Planned {_count(len(step.plan.nodes), 'search', 'searches')}"
+        case PlanRejected():
+            return f"A plan cannot run: {step.why}"
+        case Filled():
+            return f"Search {step.node} will ask: {step.query}"
+        case Searched():
+            return f"{step.source}, {step.query!r}: {_count(len(step.passages), 'passage')} found"
+        case SearchFailed():
+            return f"{step.source}, {step.query!r}: failed, {step.why}"
+        case Skipped():
+            return f"Search {step.node} was left out: {step.why}"
+        case Gathered():
+            return f"Reads {_count(len(step.passages), 'passage')}"
+        case Evidenced():
+            return f"Has {_count(len(step.claims), 'claim')}"
+        case Stopped():
+            return f"Ended: {step.reason}"
+        case _:
+            return _SAID[type(step)]
+
+
+def _count(number: int, noun: str, nouns: str = "") -> str:
+    return f"{number} {noun if number == 1 else nouns or f'{noun}s'}"

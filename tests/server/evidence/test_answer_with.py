@@ -1,0 +1,74 @@
+"""Another model answers from the evidence: only the operator's, and whatever goes wrong there is an outcome."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import httpx2
+import pytest
+from openai import AsyncOpenAI
+
+from agent.errors import SetupError
+from agent.settings import CairnSettings
+from server.chat import Service
+from server.evidence.answering import Answering, answering_of
+from tests.agent.rstool.reader_server import ReaderServer, reader_server
+from tests.server.live import make_service, serving
+
+ASKED = {"question": "Where was the director of Aurora Falls born?"}
+
+
+async def ask(service: Service, **body: Any) -> httpx2.Response:
+    async with serving(service) as address, httpx2.AsyncClient(base_url=address, trust_env=False) as client:
+        return await client.post("/v1/evidence", json=ASKED | body, timeout=20)
+
+
+def test_its_answer_stands_beside_ours():
+    async def scene() -> tuple[Any, ReaderServer]:
+        reader = ReaderServer(message={"role": "assistant", "content": "Triest"})
+        async with reader_server(reader):
+            answering = Answering(AsyncOpenAI(base_url=reader.url, api_key="none", max_retries=0), ("small",))
+            service = replace(make_service(), answering=answering)
+            return (await ask(service, answer_with={"model": "small"})).json(), reader
+
+    reply, reader = asyncio.run(scene())
+    assert reply["downstream"]["outcome"] == "answered"
+    assert (reply["downstream"]["answer"], reply["downstream"]["ours"]) == ("Triest", "Trieste")
+    assert reply["bundle"]["answer"] == "Trieste"
+    assert reply["text"] in str(reader.requests[0]["messages"][1]["content"])
+
+
+def test_a_server_that_is_not_there_leaves_the_evidence():
+    answering = Answering(AsyncOpenAI(base_url="http://127.0.0.1:9/v1", api_key="none", max_retries=0), ("small",))
+    reply = asyncio.run(ask(replace(make_service(), answering=answering), answer_with={"model": "small"})).json()
+    assert reply["downstream"]["outcome"] == "failed"
+    assert reply["bundle"]["outcome"] == "found"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("models", [(), ("small",)])
+def test_a_model_that_the_operator_did_not_name_is_refused_before_anything_starts(
+    models: tuple[str, ...], *, stream: bool
+):
+    client = AsyncOpenAI(base_url="http://127.0.0.1:9/v1", api_key="none")
+    service = replace(make_service(()), answering=Answering(client, models) if models else None)
+    response = asyncio.run(ask(service, answer_with={"model": "other"}, stream=stream))
+    error = response.json()["error"]
+    assert (response.status_code, error["param"], error["code"]) == (404, "answer_with", "model_not_found")
+    assert ("there are: small" if models else "answer_url") in error["message"]
+
+
+def test_the_settings_name_endpoint_key_and_models(monkeypatch: pytest.MonkeyPatch):
+    assert answering_of(CairnSettings()) is None
+    monkeypatch.setenv("CAIRN_ANSWER_MODELS", "a, b")
+    monkeypatch.setenv("CAIRN_ANSWER_URL", "http://127.0.0.1:9/v1")
+    answering = answering_of(CairnSettings())
+    assert answering is not None
+    assert answering.models == ("a", "b")
+    asyncio.run(answering.aclose())
+
+
+@pytest.mark.parametrize("half", [{"answer_url": "http://127.0.0.1:9/v1"}, {"answer_models": ("a",)}])
+def test_half_of_the_setting_is_an_error(half: dict[str, Any]):
+    with pytest.raises(SetupError, match="answer_url and answer_models"):
+        answering_of(CairnSettings(**half))
