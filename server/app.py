@@ -12,6 +12,7 @@ from typing import Any, Final
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from agent import __version__
 from agent.errors import SourceError
@@ -19,10 +20,9 @@ from agent.sources.base import close_sources
 from server import errors
 from server.asked import ChatRequest
 from server.chat import Service, open_turn, stream_turn, whole_turn
-from server.evidence.desk import desk_of
-from server.evidence.routes import add_evidence
 from server.frames import error_frame
-from server.gate import Gate, Rules
+from server.gate import Rules
+from server.guarded import Guarded
 from server.retrieve import Retriever, RetrieveRequest
 from server.stream import ClientGone, EventStream, ServerStops
 
@@ -32,7 +32,7 @@ _CREATED: Final = 1767225600
 """2026-01-01: clients want a time, and a model that is a setting has none."""
 
 
-def create_app(service: Service, rules: Rules | None = None) -> Gate:
+def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     """Everything behind its gate.
 
     Args:
@@ -40,10 +40,12 @@ def create_app(service: Service, rules: Rules | None = None) -> Gate:
         rules: who may ask; by default whoever reaches a loopback address.
     """
     agent = service.agent
+    guard = Guarded(rules or Rules(), service)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         yield
+        await guard.aclose()
         await service.aclose()
 
     app = FastAPI(title="Cairn", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
@@ -51,7 +53,6 @@ def create_app(service: Service, rules: Rules | None = None) -> Gate:
     _add_chat(app, service)
     _add_models(app, service)
     _add_retrieval(app, Retriever(agent.sources, runs=service.runs, far=service.far))
-    add_evidence(app, service, desk_of(service))
     _add_health(app)
     _add_version(
         app,
@@ -61,15 +62,17 @@ def create_app(service: Service, rules: Rules | None = None) -> Gate:
         notices=list(service.notices),
     )
     _add_page(app)
-    return Gate(app, rules or Rules())
+    return guard.around(app)
 
 
-def create_retrieval_app(retriever: Retriever, rules: Rules | None = None) -> Gate:
+def create_retrieval_app(retriever: Retriever, rules: Rules | None = None) -> ASGIApp:
     """Only `/retrieve` and the health addresses, behind the same gate. There is no policy."""
+    guard = Guarded(rules or Rules())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         yield
+        await guard.aclose()
         await close_sources(retriever.sources.values())
 
     app = FastAPI(title="Cairn", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
@@ -77,7 +80,7 @@ def create_retrieval_app(retriever: Retriever, rules: Rules | None = None) -> Ga
     _add_retrieval(app, retriever)
     _add_health(app)
     _add_version(app, sources=list(retriever.sources), default_source=retriever.default)
-    return Gate(app, rules or Rules())
+    return guard.around(app)
 
 
 def _add_chat(app: FastAPI, service: Service) -> None:

@@ -16,11 +16,12 @@ from agent.rollout import Agent
 from agent.trace import Event, Trace
 from server.asked import AnswerStyle, ChatRequest, Effort, read_question
 from server.errors import ApiError, bad_request, internal_error
-from server.evidence.answering import Answering
 from server.frames import Frames, completion, error_frame
+from server.guard.admission import Admission
 from server.plain import PlainChat, plain_protocol
 from server.reply import Reasoning, Reply
 from server.stream import Put, Runs
+from server.telemetry.watch import Watch
 
 logger = logging.getLogger(__name__)
 
@@ -52,8 +53,13 @@ class Service:
     """The sources are asked over the network."""
     keep: Callable[[Trace], None] = _keep_nothing
     """Called with the trace of every run of `/v1` that ended, also of one whose client left. Never waits or raises."""
-    answering: Answering | None = None
-    """Who answers from evidence, where the operator named a model for that."""
+    admission: Admission = field(default_factory=Admission)
+    """Slots for runs; the gate takes one for each request that starts a run."""
+    watch: Watch = field(default_factory=Watch)
+    """Sees every run of the agent, whoever starts it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "agent", self.watch.agent(self.agent))
 
     @property
     def models(self) -> list[str]:
@@ -76,8 +82,6 @@ class Service:
         async with AsyncExitStack() as stack:
             for policy in others.values():
                 stack.push_async_callback(policy.aclose)
-            if self.answering is not None:
-                stack.push_async_callback(self.answering.aclose)
             await self.agent.aclose()
 
 
@@ -107,7 +111,7 @@ def open_turn(service: Service, request: ChatRequest) -> Turn:
         raise bad_request(f"{error}.", param="messages") from error
     style = request.answer_style or service.answer_style
     reply = Reply(agent.protocol, style="short" if request.model == CHAT_MODEL else style)
-    run = _kept(_runner(agent, request), service.keep)
+    run = _kept(_runner(agent, request, service.watch), service.keep)
     return Turn(run, trace, reply, request.model, request.include_usage)
 
 
@@ -168,9 +172,14 @@ def _agent(service: Service, request: ChatRequest) -> Agent:
     )
 
 
-def _runner(agent: Agent, request: ChatRequest) -> Callable[[Trace, Emit], Awaitable[Trace]]:
+def _runner(agent: Agent, request: ChatRequest, watch: Watch) -> Callable[[Trace, Emit], Awaitable[Trace]]:
     if request.model == CHAT_MODEL:
-        return PlainChat(agent.policy, agent.protocol, agent.sampling, most_tokens=agent.budgets.policy_tokens).run
+        plain = PlainChat(agent.policy, agent.protocol, agent.sampling, most_tokens=agent.budgets.policy_tokens)
+
+        async def chat(trace: Trace, emit: Emit) -> Trace:
+            return await watch.run(lambda tell, _: plain.run(trace, tell), trace, emit, None)
+
+        return chat
 
     async def run(trace: Trace, emit: Emit) -> Trace:
         return await agent.run(trace, emit=emit)

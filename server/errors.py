@@ -15,10 +15,12 @@ logger = logging.getLogger(__name__)
 _TYPES: Final = {
     HTTPStatus.UNAUTHORIZED: "authentication_error",
     HTTPStatus.FORBIDDEN: "permission_error",
+    HTTPStatus.TOO_MANY_REQUESTS: "rate_limit_error",
     HTTPStatus.BAD_GATEWAY: "engine_error",
     HTTPStatus.INTERNAL_SERVER_ERROR: "server_error",
+    HTTPStatus.SERVICE_UNAVAILABLE: "server_error",
 }
-_EXAMPLES: Final = {"/retrieve": '"queries": ["your query"]', "/v1/evidence": '"question": "your question"'}
+_EXAMPLES: Final = {"/retrieve": '"queries": ["your query"]'}
 _EXAMPLE: Final = '"messages": [{"role": "user", "content": "your question"}]'
 _QUESTIONS: Final = "questions go to POST /v1/chat/completions"
 ONLY_RETRIEVAL: Final = (

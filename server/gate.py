@@ -1,9 +1,10 @@
-"""What every request passes, as pure ASGI: its id, security headers, Host, Origin, the key and the body's size."""
+"""What every request passes, as pure ASGI: its id, security headers, Host, Origin, the key, the body and a slot.
 
-import hashlib
-import hmac
+It refuses before anything is done for a request; what happens behind it is the app's.
+"""
+
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
@@ -14,6 +15,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.errors import ApiError
+from server.guard.admission import Admission, Slot
+from server.guard.bodies import capped, read_whole
+from server.guard.caller import CALLER, Caller, caller
+from server.guard.keys import Keys, KeyStore
+from server.stream import ClientGone, Runs
 
 SECURITY_HEADERS: Final = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -25,9 +31,13 @@ SECURITY_HEADERS: Final = {
     "cross-origin-resource-policy": "same-origin",
 }
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-GUARDED: Final = ("/v1", "/retrieve")
-_REQUEST_ID: Final = re.compile(r"[\w.:-]{1,128}")
-_DRAINED_BYTES: Final = 32 * 1024 * 1024
+GUARDED: Final = ("/v1", "/retrieve", "/mcp", "/api")
+"""Addresses that ask for a key, each with all below it."""
+STARTS_RUNS: Final = frozenset({"/v1/chat/completions", "/v1/responses", "/v1/evidence", "/api/runs"})
+"""Addresses whose POST starts a run and needs a slot for it."""
+HEAD_BYTES: Final = 16 * 1024
+"""Of all headers, or of the address."""
+_REQUEST_ID: Final = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -35,20 +45,34 @@ class Rules:
     """Who may ask, and how much."""
 
     key: SecretStr | None = None
-    """What clients send as their bearer token; none, or an empty one: nothing."""
+    """The server's own key, without limits, that clients may send; none, or an empty one: there is none."""
+    keys: KeyStore | None = None
+    """Where the keys of clients stand. Once there was one, every client needs one."""
     hosts: frozenset[str] | None = LOOPBACK
     """Names that a Host header may hold, without port; None: any. A guard against DNS rebinding."""
     body_bytes: int = 4 * 1024 * 1024
+    body_seconds: float = 20.0
+    """A body that is not there by then is refused."""
 
 
 class Gate:
     """Lets a request through to `app`, or answers it with an OpenAI error object."""
 
-    def __init__(self, app: ASGIApp, rules: Rules) -> None:
+    def __init__(
+        self, app: ASGIApp, rules: Rules, *, keys: Keys | None = None, admission: Admission | None = None
+    ) -> None:
+        """Stand before an app.
+
+        Args:
+            app: what answers.
+            rules: who may ask, and how much.
+            keys: of clients; by default the one of the rules, if there is one.
+            admission: gives slots to runs; without it there is no bound.
+        """
         self._app = app
         self._rules = rules
-        secret = rules.key.get_secret_value() if rules.key else ""
-        self._key = _digest(secret) if secret else None
+        self._keys = keys or Keys(server_key=rules.key)
+        self._admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -68,58 +92,79 @@ class Gate:
                     answer[name] = value
             await send(message)
 
-        if refusal := self._refusal(headers, path=scope["path"]):
+        asking = Caller(request_id=request_id, parent=headers.get("traceparent", ""))
+        token = CALLER.set(asking)
+        try:
+            await self._pass(scope, receive, send_marked, headers)
+        except ApiError as refusal:
             await refusal.response()(scope, receive, send_marked)
+        except ClientGone:
             return
-        await self._app(scope, capped(receive, most_bytes=self._rules.body_bytes), send_marked)
+        finally:
+            CALLER.reset(token)
 
-    def _refusal(self, headers: Headers, *, path: str) -> ApiError | None:
-        host = headers.get("host", "")
+    async def _pass(self, scope: Scope, receive: Receive, send: Send, headers: Headers) -> None:
+        """Check the request and hand it on.
+
+        Raises:
+            ApiError: it is refused; nothing was sent.
+            ClientGone: the client left before its run began.
+        """
+        path = scope["path"]
+        self._check(scope, headers)
+        if _below(path, GUARDED):
+            key = await self._keys.admit(headers.get("authorization", ""))
+            scope["state"]["key"] = key
+            CALLER.set(replace(caller(), key=key))
+        receive = capped(receive, most_bytes=self._rules.body_bytes, seconds=self._rules.body_seconds)
+        if self._admission is None or scope["method"] != "POST" or path not in STARTS_RUNS:
+            await self._app(scope, receive, send)
+            return
+        self._admission.check()
+        receive_again = await read_whole(receive)
+        slot = await self._enter(self._admission, receive)
+        scope["state"]["slot"] = slot
+        try:
+            await self._app(scope, receive_again, send)
+        finally:
+            if not slot.handed_over:
+                slot.leave()
+
+    async def _enter(self, admission: Admission, receive: Receive) -> Slot:
+        """Wait for a slot as long as the client does; its body has been read."""
+        if admission.wait_seconds == 0:
+            return await admission.enter()
+        return await Runs().unless_gone(receive, admission.enter())
+
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        """Refuse what no honest client sends.
+
+        Raises:
+            ApiError: with the reason.
+        """
+        if sum(len(name) + len(value) for name, value in headers.raw) > HEAD_BYTES:
+            raise ApiError(
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                f"The headers are larger than {HEAD_BYTES:,} bytes; leave out what this server does not need.",
+                code="headers_too_large",
+            )
+        if len(scope["path"]) + len(scope.get("query_string", b"")) > HEAD_BYTES:
+            raise ApiError(HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.", code="url_too_long")
+        named = headers.getlist("host")
+        host = named[0] if len(named) == 1 else ""
         if self._rules.hosts is not None and host_name(host) not in self._rules.hosts:
-            return ApiError(
+            raise ApiError(
                 HTTPStatus.FORBIDDEN,
                 f"The host {host!r} is not served here; use http://127.0.0.1 with the port of the server, "
                 "or start it with --host for other names.",
                 code="host_not_allowed",
             )
-        origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
-            return ApiError(
+        if any(_authority(origin) != host for origin in headers.getlist("origin")):
+            raise ApiError(
                 HTTPStatus.FORBIDDEN,
                 "Pages of other origins may not ask this server; call it from a program or from its own page.",
                 code="origin_not_allowed",
             )
-        guarded = any(path == prefix or path.startswith(f"{prefix}/") for prefix in GUARDED)
-        if guarded and self._key and not _bears(headers.get("authorization", ""), self._key):
-            return ApiError(
-                HTTPStatus.UNAUTHORIZED,
-                "The key is missing or wrong; send the server's key as 'Authorization: Bearer KEY'.",
-                code="invalid_api_key",
-                headers={"www-authenticate": "Bearer"},
-            )
-        return None
-
-
-def capped(receive: Receive, *, most_bytes: int) -> Receive:
-    """Reading a body that is larger raises `ApiError`; the rest of it is read and dropped, so that the client hears."""
-    total = 0
-
-    async def receive_capped() -> Message:
-        nonlocal total
-        message = await receive()
-        total += len(message.get("body", b""))
-        if total <= most_bytes:
-            return message
-        while message.get("more_body", False) and total <= most_bytes + _DRAINED_BYTES:
-            message = await receive()
-            total += len(message.get("body", b""))
-        raise ApiError(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-            f"The body is larger than {most_bytes:,} bytes; send a shorter question, and long texts as an index.",
-            code="body_too_large",
-        )
-
-    return receive_capped
 
 
 def host_name(host: str) -> str:
@@ -130,11 +175,12 @@ def host_name(host: str) -> str:
         return ""
 
 
-def _bears(authorization: str, key: bytes) -> bool:
-    """Whether the header holds the key of this digest; takes as long for a wrong one."""
-    scheme, _, token = authorization.partition(" ")
-    return scheme.lower() == "bearer" and hmac.compare_digest(_digest(token.strip()), key)
+def _authority(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
+def _below(path: str, prefixes: tuple[str, ...]) -> bool:
+    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in prefixes)

@@ -69,6 +69,20 @@ class Hanging:
         raise AssertionError("nobody sets this event")
 
 
+@dataclass
+class Gates:
+    """A source that answers once the test lets it."""
+
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def open(self) -> None:
+        self.opened.set()
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        await self.opened.wait()
+        return [Passage(id=query, source="web", title=query, text=FACTS.get(query, query), url="")]
+
+
 @dataclass(frozen=True)
 class HangingPolicy(ScriptedPolicy):
     """Says its first word, and then nothing; tells when it is let go."""

@@ -1,0 +1,52 @@
+"""Joins what stands around an app: the gate with keys and slots, and the telemetry. Runs are told to both."""
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from server.chat import Service
+from server.gate import Gate, Rules
+from server.guard.keys import Keys
+from server.guard.usage import Spent
+from server.telemetry.measured import Measured, add_metrics
+from server.telemetry.meters import Meters
+from server.telemetry.watch import Observer, Run
+
+
+class UsageByKey(Observer):
+    """Counts what a run used for the key that it was asked with."""
+
+    def __init__(self, spent: Spent) -> None:
+        self._spent = spent
+
+    def ended(self, run: Run) -> None:
+        self._spent.add(run.asking.key, run.trace.usage)
+
+
+class Guarded:
+    """What one app is guarded and measured with."""
+
+    def __init__(self, rules: Rules, service: Service | None = None) -> None:
+        """Join the parts.
+
+        Args:
+            rules: who may ask.
+            service: whose runs need slots and are watched; without one there are none.
+        """
+        self._rules = rules
+        self._keys = Keys(server_key=rules.key, store=rules.keys)
+        self.meters = Meters()
+        self._admission = service.admission if service else None
+        if service:
+            service.admission.limit = self._keys.limit
+            service.watch.observers += [self.meters, UsageByKey(self._keys.spent)]
+            self.meters.waiting(lambda: service.admission.waiting)
+
+    def around(self, app: FastAPI) -> ASGIApp:
+        """The app, behind its gate and measured."""
+        add_metrics(app, self.meters)
+        gate = Gate(app, self._rules, keys=self._keys, admission=self._admission)
+        return Measured(gate, self.meters, routes=app.routes)
+
+    async def aclose(self) -> None:
+        """Send what the store was not told yet."""
+        await self._keys.spent.aclose()
