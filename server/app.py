@@ -20,6 +20,8 @@ from agent.sources.base import close_sources
 from server import errors
 from server.asked import ChatRequest
 from server.chat import Service, open_turn, stream_turn, whole_turn
+from server.evidence.desk import desk_of
+from server.evidence.routes import add_evidence
 from server.frames import error_frame
 from server.gate import Rules
 from server.guarded import Guarded
@@ -53,6 +55,7 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     _add_chat(app, service)
     _add_models(app, service)
     _add_retrieval(app, Retriever(agent.sources, runs=service.runs, far=service.far))
+    add_evidence(app, service, desk_of(service))
     _add_health(app)
     _add_version(
         app,

@@ -16,6 +16,7 @@ from agent.rollout import Agent
 from agent.trace import Event, Trace
 from server.asked import AnswerStyle, ChatRequest, Effort, read_question
 from server.errors import ApiError, bad_request, internal_error
+from server.evidence.answering import Answering
 from server.frames import Frames, completion, error_frame
 from server.guard.admission import Admission
 from server.plain import PlainChat, plain_protocol
@@ -53,6 +54,8 @@ class Service:
     """The sources are asked over the network."""
     keep: Callable[[Trace], None] = _keep_nothing
     """Called with the trace of every run of `/v1` that ended, also of one whose client left. Never waits or raises."""
+    answering: Answering | None = None
+    """Who answers from evidence, where the operator named a model for that."""
     admission: Admission = field(default_factory=Admission)
     """Slots for runs; the gate takes one for each request that starts a run."""
     watch: Watch = field(default_factory=Watch)
@@ -82,6 +85,8 @@ class Service:
         async with AsyncExitStack() as stack:
             for policy in others.values():
                 stack.push_async_callback(policy.aclose)
+            if self.answering is not None:
+                stack.push_async_callback(self.answering.aclose)
             await self.agent.aclose()
 
 

@@ -20,7 +20,7 @@ _TYPES: Final = {
     HTTPStatus.INTERNAL_SERVER_ERROR: "server_error",
     HTTPStatus.SERVICE_UNAVAILABLE: "server_error",
 }
-_EXAMPLES: Final = {"/retrieve": '"queries": ["your query"]'}
+_EXAMPLES: Final = {"/retrieve": '"queries": ["your query"]', "/v1/evidence": '"question": "your question"'}
 _EXAMPLE: Final = '"messages": [{"role": "user", "content": "your question"}]'
 _QUESTIONS: Final = "questions go to POST /v1/chat/completions"
 ONLY_RETRIEVAL: Final = (
