@@ -32,25 +32,20 @@ def write_card(
         file: the recipe's own file.
 
     Raises:
-        CheckpointError: the run has no log.
+        CheckpointError: the run has no log, or one of the results is none; or there is no such folder to write to.
     """
-    path = run / "log.jsonl"
-    if not path.exists():
-        raise CheckpointError(f"{run} has no log.jsonl: is it the folder of a training run?")
-    log = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    log = _log(run / "log.jsonl")
     text = "\n\n".join(
         [
             _what(recipe),
             _how(recipe, log[-1], file),
             *([note] if note else []),
-            _curves(log),
+            *_curves(log),
             *_answers(log),
             _scores(results),
         ]
     )
-    card = out / "README.md"
-    card.write_text(text + "\n", encoding="utf-8")
-    return card
+    return _written(text, out)
 
 
 def with_results(run: Path, results: Mapping[str, Mapping[str, Any]], out: Path, *, note: str = "") -> Path:
@@ -63,16 +58,38 @@ def with_results(run: Path, results: Mapping[str, Mapping[str, Any]], out: Path,
         note: what else a reader must know.
 
     Raises:
-        CheckpointError: the run has not come to its end.
+        CheckpointError: the run has not come to its end, or see `write_card`.
     """
     path = run / "hub" / "README.md"
     try:
         own = path.read_text(encoding="utf-8")
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read ({error}): has the run in {run} come to its end?") from error
-    card = out / "README.md"
     said = [own.partition(_RESULTS)[0].strip(), *([note] if note else []), _scores(results)]
-    card.write_text("\n\n".join(said) + "\n", encoding="utf-8")
+    return _written("\n\n".join(said), out)
+
+
+def _log(path: Path) -> list[dict[str, Any]]:
+    """What a run told of its steps. A last line that was cut off when the run was killed is left out."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        log = [json.loads(line) for line in lines if line.endswith("\n")]
+    except OSError as error:
+        raise CheckpointError(f"{path.parent} has no log.jsonl: is it the folder of a training run?") from error
+    except ValueError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    if not log:
+        raise CheckpointError(f"{path} tells of no step yet: let the run go on, then write its card")
+    return log
+
+
+def _written(text: str, out: Path) -> Path:
+    card = out / "README.md"
+    try:
+        card.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        why = error.strerror or error
+        raise CheckpointError(f"{card} cannot be written ({why}): name the folder of the checkpoint") from error
     return card
 
 
@@ -102,8 +119,11 @@ def _how(recipe: SftRecipe, last: Mapping[str, Any], file: str) -> str:
     )
 
 
-def _curves(log: list[dict[str, Any]]) -> str:
+def _curves(log: list[dict[str, Any]]) -> list[str]:
+    """How it did on what is held out; nothing where nothing was."""
     measured = [entry for entry in log if "dev_tokens_right" in entry]
+    if not measured:
+        return []
     rows = [
         f"| {entry['tokens'] / 1e6:.1f} M | {entry['policy_loss']:.4f} | {entry['dev_tokens_right']:.4f} "
         f"| {entry['dev_trajectories_right']:.3f} |"
@@ -114,7 +134,7 @@ def _curves(log: list[dict[str, Any]]) -> str:
         f"## Curves\n\nHeld-out trajectories whose every token is right, over the run: `{line}`\n\n"
         "| tokens | loss of policy tokens (last batch) | dev tokens right | dev trajectories right |\n|---|---|---|---|"
     )
-    return "\n".join([head, *rows])
+    return ["\n".join([head, *rows])]
 
 
 def _answers(log: list[dict[str, Any]]) -> list[str]:
@@ -135,9 +155,16 @@ def _sparkline(values: list[float]) -> str:
 
 
 def _scores(results: Mapping[str, Mapping[str, Any]]) -> str:
-    rows = [
-        f"| {name} | {r['n']} | {r['em']:.3f} | {r['f1']:.3f} | {r['searches']:.2f} | {r['policy_tokens']:.0f} |"
-        for name, r in results.items()
-    ]
+    rows = [_score(name, result) for name, result in results.items()]
     head = f"{_RESULTS}\n\n| evaluation | questions | EM | F1 | searches | policy tokens |\n|---|---|---|---|---|---|"
     return "\n".join([head, *rows])
+
+
+def _score(name: str, result: Mapping[str, Any]) -> str:
+    try:
+        em, f1, searches, tokens = (float(result[key]) for key in ("em", "f1", "searches", "policy_tokens"))
+        return f"| {name} | {result['n']} | {em:.3f} | {f1:.3f} | {searches:.2f} | {tokens:.0f} |"
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"the result {name!r} is not what `cairn eval --json` prints (n, em, f1, searches, …): {error!r}"
+        ) from error

@@ -1,6 +1,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,3 +84,31 @@ def test_results_are_put_behind_the_card_that_a_run_of_reinforcement_learning_wr
 def test_a_folder_without_a_log_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"no log\.jsonl"):
         write_card(tmp_path, read_recipe(RECIPE), {}, tmp_path)
+
+
+def test_a_log_that_a_kill_cut_off_is_read_and_one_without_a_step_is_told(tmp_path: Path) -> None:
+    with (a_run(tmp_path) / "log.jsonl").open("a", encoding="utf-8") as log:
+        log.write('{"step": 4550, "tok')
+    assert "26,000,000 tokens" in write_card(tmp_path, read_recipe(RECIPE), {}, tmp_path).read_text(encoding="utf-8")
+    (tmp_path / "log.jsonl").write_text('{"step": 1, "tok', encoding="utf-8")
+    with pytest.raises(CheckpointError, match="tells of no step yet"):
+        write_card(tmp_path, read_recipe(RECIPE), {}, tmp_path)
+
+
+def test_a_run_that_measured_nothing_has_a_card_without_curves(tmp_path: Path) -> None:
+    entry = {"step": 50, "tokens": 300_000, "seconds": 60.0, "policy_loss": 2.5}
+    (tmp_path / "log.jsonl").write_text(json.dumps(entry) + "\n", encoding="utf-8")
+    text = write_card(tmp_path, read_recipe(RECIPE), {}, tmp_path).read_text(encoding="utf-8")
+    assert "## Curves" not in text
+    assert "## Results" in text
+
+
+@pytest.mark.parametrize("result", [{"n": 5}, {"n": 5, "em": None, "f1": 0, "searches": 1, "policy_tokens": 2}, []])
+def test_a_result_that_no_evaluation_printed_is_told(result: Any, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"'dev' is not what `cairn eval --json` prints"):
+        write_card(a_run(tmp_path), read_recipe(RECIPE), {"dev": result}, tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"cannot be written .*: name the folder of the checkpoint"):
+        write_card(a_run(tmp_path), read_recipe(RECIPE), {}, tmp_path / "none")
