@@ -68,9 +68,10 @@ def to_example(pieces: Sequence[Piece], tokenizer: Tokenizer, weights: Weights, 
 
 _DECISIONS = re.compile(
     r"(?<= )(?:yes|no)(?=[,.])|not found|(?:before|after)(?= \d+, so)|(?<=<think>I )(?:know|need)"
-    r"|(?<= is )(?!missing)[^.\[<\n]+"
+    r"|(?<= is )(?!missing)[^.\[<\n]+|(?<=\]: )[^.,<\n]+(?=\. Nothing)"
 )
-"""Members of a list, what was not found, which of two numbers is smaller, known or not, and the values of findings."""
+"""Members of a list, what was not found, which of two numbers is smaller, known or not, the values of findings, and who
+is in both of two lists."""
 
 
 def decisions(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[int]:
@@ -153,7 +154,13 @@ def question_rows(
     """The rows of one question under one protocol; none where the protocol or its searches cannot answer it."""
     kind = f"{protocol.name} {question.type}"
     if recipe.data.generator == 1:
-        yield to_example(trajectory(world, question, protocol), tokenizer, recipe.weights, kind=kind)
+        try:
+            pieces = trajectory(world, question, protocol)
+        except LookupError:
+            if protocol.passages >= spoken(recipe.data, protocol.name).passages:
+                raise
+            return  # what states it is not among the fewer passages that this stage shows
+        yield to_example(pieces, tokenizer, recipe.weights, kind=kind)
         return
     try:
         made = episode(world, question, protocol, fill=fill)
