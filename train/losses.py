@@ -68,11 +68,12 @@ def value_loss(
         mask: [rows, length].
         clip: how far a value may go from the old one before it no longer gains by it; None: anywhere.
     """
+    values, old, returns = (torch.where(mask, given, 0.0) for given in (values, old, returns))
     errors = (values - returns) ** 2
     if clip is not None:
         held = old + (values - old).clamp(-clip, clip)
         errors = torch.maximum(errors, (held - returns) ** 2)
-    return torch.where(mask, 0.5 * errors, 0.0)
+    return 0.5 * errors
 
 
 def averaged(
@@ -125,7 +126,7 @@ def entropy(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         logits: [rows, length, tokens], those that the token at the same place was drawn from.
         mask: [rows, length].
     """
-    logs = logits.log_softmax(dim=-1)
+    logs = torch.where(mask[..., None], logits, 0.0).log_softmax(dim=-1)
     return torch.where(mask, -(logs.exp() * logs).sum(dim=-1), 0.0)
 
 

@@ -132,6 +132,24 @@ def test_what_the_environment_wrote_has_a_gradient_of_exactly_0(policy: list[boo
         assert given_to.grad.isfinite().all()
 
 
+def test_what_is_no_number_at_a_token_of_the_environment_spoils_nothing() -> None:
+    mask = torch.tensor([[True, False]])
+    new, values = (torch.tensor([[0.5, bad]], requires_grad=True) for bad in (math.nan, math.inf))
+    given_ = torch.tensor([[1.0, math.nan]])
+    parts = (
+        losses.policy_loss(new, given_, given_, mask).losses,
+        losses.kl(new, given_, mask),
+        losses.value_loss(values, given_, given_, mask, clip=0.2),
+    )
+    total: Any = sum(losses.averaged(part, mask) for part in parts)
+    total.backward()
+    assert torch.isfinite(total)
+    for given_to in (new, values):
+        assert given_to.grad is not None
+        assert given_to.grad[0, 0] != 0
+        assert given_to.grad[0, 1] == 0
+
+
 @given(st.integers(0, 2**31))
 def test_before_the_first_update_the_gradient_is_that_of_reinforce(seed: int) -> None:
     random = torch.Generator().manual_seed(seed)
