@@ -70,6 +70,7 @@ def test_recipes_have_the_papers_figures(
     assert (recipe.rollout.temperature, recipe.rollout.top_p, recipe.learning.name) == (1.0, top_p, algorithm)
     assert recipe.reward[0].settings["variant"] == "printed"
     assert recipe.learning.divide_by_std == (name != "dag")
+    assert recipe.optimizer.betas == (0.9, 0.999)
 
 
 def test_what_only_one_paper_says_stands_in_its_recipe() -> None:
@@ -86,6 +87,10 @@ def test_what_only_one_paper_says_stands_in_its_recipe() -> None:
     assert (reflect.learning.clip_low, reflect.learning.high, reflect.learning.level) == (0.2, 0.28, "token")
     assert (reflect.learning.attempts, reflect.report.save_every_steps) == (3, 30)
     assert read_any(PAPERS / "dag.toml").data.order == "listed"
+    lengths = {
+        name: read_any(PAPERS / f"{name}.toml").rollout.policy_tokens for name in ("multisearch", "reflect", "kg")
+    }
+    assert lengths == {"multisearch": 2048, "reflect": 16384, "kg": 8192}
 
 
 @pytest.mark.parametrize("name", NAMES)
