@@ -101,7 +101,7 @@ async def distill(
     Raises:
         SetupError: nothing was kept; the sentence names the most frequent reason.
     """
-    data = {"questions": fingerprint(questions), **{file.name: hash_of(file) for file in files}}
+    data = {"questions": fingerprint(questions), **_hashes(files)}
     with kept_manifest(out, recipe=recipe, seeds={}, data=data) as manifest:
         verdicts = await judge(traces, questions, check)
         rows = [row for verdict in verdicts if not verdict.why_not for row in _rows(verdict, check)]
@@ -113,6 +113,12 @@ async def distill(
         write_rows(out / ROWS, rows)
         manifest.data["rows"] = hash_of(out / ROWS)
     return done
+
+
+def _hashes(files: Sequence[Path]) -> dict[str, str]:
+    """By name; those of one name, from several folders, by their whole paths."""
+    names = Counter(file.name for file in files)
+    return {file.name if names[file.name] == 1 else file.as_posix(): hash_of(file) for file in files}
 
 
 def _rows(verdict: Verdict, check: Check) -> list[Row]:

@@ -40,6 +40,14 @@ def test_traces_become_rows_with_a_table_and_a_manifest(
     assert {row.question for row in rows} <= {question.question for question in questions()}
 
 
+def test_files_of_one_name_are_both_told_by_their_hashes(traces: Path, tmp_path: Path) -> None:
+    other = tmp_path / "traces.jsonl"
+    write_traces(other, rollouts()[:3])
+    assert distill(traces, tmp_path / "out", "--traces", str(other)) == 0
+    data = read_manifest(tmp_path / "out").data
+    assert {data[str(traces)], data[str(other)]} == {hash_of(traces), hash_of(other)}
+
+
 def test_where_nothing_is_kept_the_most_frequent_reason_is_told(
     traces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
