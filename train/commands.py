@@ -6,15 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.console import messages, note, output
+from agent.cli.console import note, output
 from agent.errors import SetupError
 from train import commands_checkpoint
 from train.distill import commands as distill_commands
 from train.fills import commands as fills_commands
+from train.interrupt import check_folder, stopped_early
+from train.options import OutOption, ResumeOption, ThreadsOption
 from train.plan import commands as plan_commands
 from train.ppo import commands as ppo_commands
+from train.progress import bar_of, tell_trained
 from train.reader import commands as reader_commands
 from train.rl import commands as rl_commands
+from train.tiny import commands as tiny_commands
 
 if TYPE_CHECKING:
     from train.crew import Crew
@@ -28,12 +32,12 @@ checkpoint_app = typer.Typer(no_args_is_help=True, help="Checkpoints: card, expo
 @train_app.command("sft")
 def sft(
     recipe: Annotated[Path, typer.Option(help="What to train, as TOML: see train/recipes/.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder of the run.")],
+    out: OutOption,
     rows: Annotated[
         Path | None, typer.Option(help="Learn from these rows of `cairn train distill`, not from the oracle.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
-    threads: Annotated[int, typer.Option(min=0, help="CPU threads in all; 0 leaves the choice to torch.")] = 0,
+    resume: ResumeOption = False,
+    threads: ThreadsOption = 0,
     processes: Annotated[
         int, typer.Option(min=1, help="That share the batches of every step; at most the recipe's batches_per_step.")
     ] = 1,
@@ -48,6 +52,7 @@ def sft(
 
     from train.crew import with_crew
     from train.recipe import read_recipe
+    from train.sft import STATE
 
     if threads:
         torch.set_num_threads(threads)
@@ -57,8 +62,7 @@ def sft(
     if processes > settings.optimizer.batches_per_step:
         most = settings.optimizer.batches_per_step
         raise SetupError(f"--processes {processes} would have nothing to share: batches_per_step of {recipe} is {most}")
-    if not resume and (out / "state.pt").exists():
-        raise SetupError(f"{out} holds a run already: add --resume to go on with it, or name another --out")
+    check_folder(out, begun=(out / STATE).exists(), resume=resume)
     with_crew(processes, _train, settings, out, resume)
 
 
@@ -75,31 +79,13 @@ def _train(crew: "Crew", settings: "SftRecipe", out: Path, resume: bool) -> None
     if run.done:
         note(f"the run in {out} has seen all its tokens; nothing is left to do")
     elif not _watched(run):
-        raise SetupError(f"interrupted at step {run.place.step}, saved: the same command with --resume goes on")
-    hub = run.save_hub()
-    output().print(f"trained: {hub}\nnext: cairn checkpoint export {hub} --out {out / 'ct2'}")
+        raise stopped_early(out)
+    tell_trained(run.save_hub())
 
 
 def _watched(run: "SftRun") -> bool:
     """Run with a progress bar over tokens."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("k tokens"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=messages()) as bar:
+    with bar_of("k tokens") as bar:
         task = bar.add_task("training", total=run.recipe.optimizer.tokens // 1000, completed=run.place.tokens // 1000)
         held_out = ""
 
@@ -160,6 +146,7 @@ def register(app: typer.Typer) -> None:
     ppo_commands.register(train_app)
     plan_commands.register(train_app)
     fills_commands.register()
+    tiny_commands.register(train_app)
     app.add_typer(train_app, name="train")
     commands_checkpoint.register(checkpoint_app)
     app.add_typer(checkpoint_app, name="checkpoint")

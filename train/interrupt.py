@@ -1,8 +1,33 @@
-"""Ctrl-C during a run: it ends after the current step, so that its state is whole."""
+"""How a run stops and goes on: Ctrl-C ends it after the current step, so that its state is whole; --resume goes on."""
 
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+from agent.errors import SetupError
+
+
+def check_folder(out: Path, *, begun: bool, resume: bool) -> None:
+    """Refuse to begin over a run, and to go on with none.
+
+    Args:
+        out: folder of the run.
+        begun: whether it holds a state to go on from.
+        resume: whether the run is to go on.
+
+    Raises:
+        SetupError: the two do not fit.
+    """
+    if begun and not resume:
+        raise SetupError(f"{out} holds a run already: add --resume to go on with it, or name another --out")
+    if resume and not begun:
+        raise SetupError(f"there is nothing to resume in {out}: start without --resume")
+
+
+def stopped_early(out: Path) -> SetupError:
+    """What a command ends with whose run was interrupted, and saved."""
+    return SetupError(f"interrupted and saved: the same command with --resume goes on in {out}")
 
 
 @contextmanager

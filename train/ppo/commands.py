@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.console import messages, output
-from agent.errors import SetupError
+from train.interrupt import stopped_early
+from train.options import OutOption, ResumeOption, StartOption, ThreadsOption
+from train.progress import bar_of, tell_trained
 
 if TYPE_CHECKING:
     from train.ppo.run import PpoRun
@@ -15,12 +16,10 @@ if TYPE_CHECKING:
 
 def ppo(
     recipe: Annotated[Path, typer.Option(help='What to train, as TOML with kind = "ppo": see train/recipes/.')],
-    out: Annotated[Path, typer.Option("--out", help="Folder of the run.")],
-    start: Annotated[
-        str | None, typer.Option(help="A checkpoint in the hub's form to begin from, instead of the recipe's.")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
-    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 leaves the choice to torch.")] = 0,
+    out: OutOption,
+    start: StartOption = None,
+    resume: ResumeOption = False,
+    threads: ThreadsOption = 0,
 ) -> None:
     """Train a policy with PPO and a critic, as a baseline for the group algorithms of `cairn train rl`.
 
@@ -43,16 +42,13 @@ def ppo(
         torch.set_num_threads(threads)
     run = PpoRun(settings, out, threads=threads)
     if not _watched(run, resume=resume):
-        raise SetupError(f"interrupted and saved: the same command with --resume goes on in {out}")
-    output().print(f"trained: {out / 'hub'}\nnext: cairn checkpoint export {out / 'hub'} --out {out / 'ct2'}")
+        raise stopped_early(out)
+    tell_trained(out / "hub")
 
 
 def _watched(run: "PpoRun", *, resume: bool) -> bool:
     """Run with a progress bar over steps."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("steps"))
-    with Progress(*columns, TimeElapsedColumn(), console=messages()) as bar:
+    with bar_of("steps") as bar:
         task = bar.add_task("rollouts", total=run.recipe.steps)
 
         def tell(step: int, figures: Mapping[str, float]) -> None:

@@ -151,15 +151,8 @@ class RlTrainer(GRPOTrainer):
         """Whether the next update begins with new rollouts: only then a state can be gone on from."""
         return self.state.global_step % self._recipe.updates_per_step == 0
 
-    def go(self, resume: bool) -> None:
-        """Train to the end, or until the school is interrupted.
-
-        Raises:
-            SetupError: there is nothing to resume.
-        """
-        state = newest_state(self._states.parent) if resume else None
-        if resume and state is None:
-            raise SetupError(f"there is nothing to resume in {self._states.parent}: start without --resume")
+    def go(self, state: Path | None) -> None:
+        """Train to the end, or until the school is interrupted; from a state, if there is one."""
         self.train(resume_from_checkpoint=str(state) if state else None)
 
     def _prepare_inputs(self, generation_batch: Any) -> Any:

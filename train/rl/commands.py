@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.console import messages, output
-from agent.errors import SetupError
+from train.interrupt import stopped_early
+from train.options import OutOption, ResumeOption, StartOption, ThreadsOption
+from train.progress import bar_of, tell_trained
 from train.rl import commands_bench
 
 if TYPE_CHECKING:
@@ -16,12 +17,10 @@ if TYPE_CHECKING:
 
 def rl(
     recipe: Annotated[Path, typer.Option(help="What to train, as TOML: see train/recipes/ and docs/training.md.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder of the run.")],
-    start: Annotated[
-        str | None, typer.Option(help="A checkpoint in the hub's form to begin from, instead of the recipe's.")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
-    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 leaves the choice to torch.")] = 0,
+    out: OutOption,
+    start: StartOption = None,
+    resume: ResumeOption = False,
+    threads: ThreadsOption = 0,
 ) -> None:
     """Train a policy with reinforcement learning: GRPO, GDPO or DAPO over rollouts of the agent itself.
 
@@ -40,30 +39,13 @@ def rl(
         torch.set_num_threads(threads)
     run = RlRun(settings, out, threads=threads)
     if not _watched(run, resume=resume):
-        raise SetupError(f"interrupted and saved: the same command with --resume goes on in {out}")
-    output().print(f"trained: {out / 'hub'}\nnext: cairn checkpoint export {out / 'hub'} --out {out / 'ct2'}")
+        raise stopped_early(out)
+    tell_trained(out / "hub")
 
 
 def _watched(run: "RlRun", *, resume: bool) -> bool:
     """Run with a progress bar over steps."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("steps"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=messages()) as bar:
+    with bar_of("steps") as bar:
         task = bar.add_task("rollouts", total=run.recipe.steps)
         dev = ""
 

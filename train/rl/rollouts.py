@@ -6,7 +6,7 @@ Where one waits for a search, the engine works on others. Whatever breaks outsid
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.errors import SetupError
@@ -15,6 +15,7 @@ from agent.rollout import Agent, Budgets
 from agent.samples import Sample, to_samples
 from agent.trace import Trace
 from train.rewards.base import Reward, Rewarded
+from train.rl.recipe import Rollout
 from train.rl.tasks import Ask
 
 
@@ -45,6 +46,17 @@ class Table:
     budgets: Budgets
     sampling: Sampling
     concurrency: int
+
+    @classmethod
+    def of(cls, policy: Policy, rollout: Rollout) -> "Table":
+        """As a recipe has it."""
+        sampling = Sampling(temperature=rollout.temperature, top_p=rollout.top_p)
+        return cls(policy, rollout.budgets, sampling, rollout.concurrency)
+
+    @property
+    def greedy(self) -> "Table":
+        """The same without chance."""
+        return replace(self, sampling=Sampling())
 
     async def play(
         self,
@@ -90,7 +102,7 @@ class Table:
         )
         trace = agent.new_trace(ask.question.question, history=ask.question.history, seed=seed)
         await agent.run(trace)
-        rewarded = await reward.score(trace, ask.task, progress=progress)
+        rewarded = await reward.score(trace, ask.task, progress=progress, protocol=ask.protocol)
         if rewarded is None:
             return Played(ask, group, trace, (), None)
         try:
