@@ -1,6 +1,6 @@
 """The settings of the server: its address, who may ask, and how much. `agent.settings` reads them with its own."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode
@@ -17,6 +17,10 @@ class ServerSettings(BaseSettings):
     """What clients of the server must send as their bearer token; empty: nothing."""
     insecure: bool = False
     """Serve other machines although there is no `server_key`."""
+    profile: Literal["default", "openwebui", "markdown-links", "perplexity"] = "default"
+    """For which kind of client answers are made where a request does not say it."""
+    answer_style: Literal["short", "sentence", "with_evidence"] = "short"
+    """The answer alone, with the claim behind it, or with all claims, where a request does not say it."""
     max_question_chars: int = Field(default=20_000, ge=1, le=20_000)
     max_body_bytes: int = Field(default=4 * 1024 * 1024, ge=1)
 

@@ -1,44 +1,42 @@
-"""What a client asks for: the request of `/v1/chat/completions`, read down to a question, earlier turns and limits."""
+"""What a client asks for: messages, read down to a question and earlier turns, and the request of chat completions."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from server.errors import bad_request
-
-AnswerStyle = Literal["short", "sentence", "with_evidence"]
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+from server.wishes import Effort, Incoming, Wishes
 
 _REASONING: Final = re.compile(
     r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)"
-    r"|<details type=\"reasoning\".*?(?:</details>|\Z)"
+    r"|<details type=\"(?:reasoning|tool_calls|code_interpreter)\".*?(?:</details>|\Z)"
     r"|\A(?:(?!<think>).)*?</think>",
     re.DOTALL | re.IGNORECASE,
 )
+_TAIL: Final = re.compile(
+    r"(?:(?: \[\d+\])+(?=\s*\Z|\n\n(?:- \[\d+\] |\[\d+\]: <)))?"
+    r"(?:\n\n(?:- \[\d+\] [^\n]* \(\w+\)(?:\n|\Z))+)?"
+    r"(?:\n*(?:\[\d+\]: <[^>\n]*>(?: \"[^\n]*\")?(?:\n|\Z))+)?\s*\Z"
+)
+"""Marks, sources and link definitions that a profile wrote behind an answer."""
 
 
-class _Incoming(BaseModel):
-    """Part of a request. Parameters that nobody declared are accepted and mean nothing."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class TextPart(_Incoming):
-    type: Literal["text", "input_text"]
+class TextPart(Incoming):
+    type: Literal["text", "input_text", "output_text"]
     text: str
 
 
-class OtherPart(_Incoming):
+class OtherPart(Incoming):
     """A picture, a sound, a file, a refusal: nothing that a question can be read from."""
 
     type: str
 
 
-class Message(_Incoming):
+class Message(Incoming):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[TextPart | OtherPart] | None = None
 
@@ -58,26 +56,24 @@ class Message(_Incoming):
         return next((part.type for part in parts if isinstance(part, OtherPart)), None)
 
 
-class StreamOptions(_Incoming):
+class StreamOptions(Incoming):
     include_usage: bool = False
 
 
-class ChatRequest(_Incoming):
+class ChatRequest(Wishes):
     """The parameters that this server reads; all others of OpenAI's are taken and ignored."""
 
     messages: list[Message]
-    model: str = "cairn"
     stream: bool | None = False
     stream_options: StreamOptions | None = None
-    n: int | None = None
+    n: int | None = Field(default=None, description="One, if it is said: a question gets one answer.")
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
     reasoning_effort: Effort | None = None
-    answer_style: AnswerStyle | None = None
-    """Ours: `short`, `sentence` (with the claim behind it) or `with_evidence` (with all claims)."""
+
+    @property
+    def effort(self) -> Effort | None:
+        return self.reasoning_effort
 
     @property
     def most_tokens(self) -> int | None:
@@ -94,37 +90,54 @@ class Asked:
 
     question: str
     history: tuple[tuple[str, str], ...] = ()
+    system: str = ""
+    """What the client tells the model to be; only `cairn-chat` reads it."""
 
 
-def read_question(request: ChatRequest, *, most_chars: int) -> Asked:
-    """Find the question and the earlier turns in the messages.
+def read_request(request: ChatRequest, *, most_chars: int) -> Asked:
+    """The question of a chat completion.
 
     Raises:
         ApiError: there is no question, or one that cannot be taken.
     """
     if request.n not in (None, 1):
         raise bad_request(f"'n' is {request.n}, but one question gets one answer here: leave 'n' out.", param="n")
-    turns = list(_turns(request.messages))
+    return read_question(request.messages, most_chars=most_chars, param="messages")
+
+
+def read_question(messages: Sequence[Message], *, most_chars: int, param: str) -> Asked:
+    """Find the question and the earlier turns in messages.
+
+    Args:
+        messages: oldest first.
+        most_chars: of the question, and of the turns before it.
+        param: where the messages stand in the request, for errors.
+
+    Raises:
+        ApiError: there is no question, or one that cannot be taken.
+    """
+    turns = list(_turns(messages))
     if not turns or turns[-1][0] != "user":
-        raise bad_request("The last message must have the role 'user' and hold the question.", param="messages")
-    if kind := next((m.other_kind for m in request.messages if m.role == "user" and m.other_kind), None):
-        raise bad_request(f"The content holds a part of type {kind!r}; only text can be read here.", param="messages")
+        raise bad_request("The last message must have the role 'user' and hold the question.", param=param)
+    if kind := next((m.other_kind for m in messages if m.role == "user" and m.other_kind), None):
+        raise bad_request(f"The content holds a part of type {kind!r}; only text can be read here.", param=param)
     question = turns.pop()[1]
     if not question:
-        raise bad_request("The question is empty; write it into the last message.", param="messages")
+        raise bad_request("The question is empty; write it into the last message.", param=param)
     if len(question) > most_chars:
         raise bad_request(
             f"The question has {len(question):,} characters; at most {most_chars:,} are taken. "
             "Long texts belong into an index (cairn index build), from which the agent finds what it needs.",
-            param="messages",
+            param=param,
             code="question_too_long",
         )
-    return Asked(question=question, history=tuple(_pairs(turns, most_chars=most_chars)))
+    system = "\n\n".join(message.text for message in messages if message.role in ("system", "developer"))
+    return Asked(question=question, history=tuple(_pairs(turns, most_chars=most_chars)), system=system)
 
 
 def without_reasoning(text: str) -> str:
-    """An earlier answer as it was meant for the reader."""
-    return _REASONING.sub("", text).strip()
+    """An earlier answer as the policy wrote it: without its reasoning, and without what a profile put behind it."""
+    return _TAIL.sub("", _REASONING.sub("", text).strip(), count=1).strip()
 
 
 def _turns(messages: Iterable[Message]) -> Iterable[tuple[str, str]]:

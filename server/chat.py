@@ -1,34 +1,29 @@
 """`/v1/chat/completions`: from a request to one rollout, and from the rollout to a stream or to one object."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
-from agent.budgets import Budgets
-from agent.errors import QuestionError
 from agent.policies.base import Policy
 from agent.protocols import TextProtocol
-from agent.recorder import Emit
 from agent.rollout import Agent
 from agent.trace import Event, Trace
-from server.asked import AnswerStyle, ChatRequest, Effort, read_question
-from server.errors import ApiError, bad_request, internal_error
+from server.asked import ChatRequest, read_request
+from server.errors import ApiError, internal_error
 from server.evidence.answering import Answering
 from server.frames import Frames, completion, error_frame
 from server.guard.admission import Admission
-from server.plain import PlainChat, plain_protocol
-from server.reply import Reasoning, Reply
+from server.profiles import ProfileName
+from server.reply import Reasoning
 from server.stream import Put, Runs
 from server.telemetry.watch import Watch
+from server.turn import CHAT_MODEL, MODEL, Turn, failure_of, make_turn
+from server.wishes import AnswerStyle
 
 logger = logging.getLogger(__name__)
-
-MODEL: Final = "cairn"
-CHAT_MODEL: Final = "cairn-chat"
-_EFFORT: Final[Mapping[Effort, float]] = {"none": 0.5, "minimal": 0.5, "low": 0.5, "high": 2, "xhigh": 2, "max": 2}
 
 
 def _keep_nothing(trace: Trace) -> None:
@@ -45,6 +40,8 @@ class Service:
     policies: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
     """By protocol, where another one than the agent's speaks it."""
     answer_style: AnswerStyle = "short"
+    profile: ProfileName = "default"
+    """For which client answers are made where a request does not say it."""
     question_chars: int = 20_000
     heartbeat_seconds: float = 10.0
     runs: Runs = field(default_factory=Runs)
@@ -90,17 +87,6 @@ class Service:
             await self.agent.aclose()
 
 
-@dataclass(frozen=True)
-class Turn:
-    """One question on its way: what runs, what it is written to, and how it is shown."""
-
-    run: Callable[[Trace, Emit], Awaitable[Trace]]
-    trace: Trace
-    reply: Reply
-    model: str
-    include_usage: bool
-
-
 def open_turn(service: Service, request: ChatRequest) -> Turn:
     """Read a request into a rollout that can start.
 
@@ -108,21 +94,13 @@ def open_turn(service: Service, request: ChatRequest) -> Turn:
         ApiError: the request cannot be answered; nothing was started.
     """
     service.require(request.model)
-    asked = read_question(request, most_chars=service.question_chars)
-    agent = _agent(service, request)
-    try:
-        trace = agent.new_trace(asked.question, history=asked.history, seed=request.seed or 0)
-    except QuestionError as error:
-        raise bad_request(f"{error}.", param="messages") from error
-    style = request.answer_style or service.answer_style
-    reply = Reply(agent.protocol, style="short" if request.model == CHAT_MODEL else style)
-    run = _kept(_runner(agent, request, service.watch), service.keep)
-    return Turn(run, trace, reply, request.model, request.include_usage)
+    asked = read_request(request, most_chars=service.question_chars)
+    return make_turn(service, request, asked, include_usage=request.include_usage)
 
 
 async def stream_turn(turn: Turn, put: Put) -> None:
     """Run it and put every frame as it comes, down to `[DONE]` or to the error that ended it."""
-    frames = Frames(trace=turn.trace, model=turn.model)
+    frames = Frames(trace=turn.trace, model=turn.model, profile=turn.profile)
     put(frames.role())
 
     def emit(event: Event) -> None:
@@ -131,7 +109,7 @@ async def stream_turn(turn: Turn, put: Put) -> None:
 
     try:
         await turn.run(turn.trace, emit)
-        failure = _failure(turn.trace)
+        failure = failure_of(turn.trace)
     except Exception:  # the boundary: the answer has begun, so whatever broke is told in the stream
         logger.exception("the rollout %s broke", turn.trace.id)
         failure = internal_error()
@@ -153,85 +131,6 @@ async def whole_turn(turn: Turn) -> dict[str, Any]:
         reasoning.extend(part.text for part in turn.reply.feed(event) if isinstance(part, Reasoning))
 
     await turn.run(turn.trace, emit)
-    if failure := _failure(turn.trace):
+    if failure := failure_of(turn.trace):
         raise failure
     return completion(turn.reply, turn.trace, model=turn.model, reasoning="".join(reasoning))
-
-
-def _agent(service: Service, request: ChatRequest) -> Agent:
-    """The service's agent with what this request asks for."""
-    agent = service.agent
-    if request.model == CHAT_MODEL:
-        said = "\n\n".join(m.text for m in request.messages if m.role in ("system", "developer"))
-        protocol = plain_protocol(said)
-    else:
-        protocol = service.protocols.get(request.model.removeprefix(f"{MODEL}/"), agent.protocol)
-    wanted = {"temperature": request.temperature, "top_p": request.top_p}
-    sampling = replace(agent.sampling, **{name: value for name, value in wanted.items() if value is not None})
-    return replace(
-        agent,
-        policy=service.policies.get(protocol.name, agent.policy),
-        protocol=protocol,
-        sampling=sampling,
-        budgets=budgets_for(request, agent.budgets, protocol),
-    )
-
-
-def _runner(agent: Agent, request: ChatRequest, watch: Watch) -> Callable[[Trace, Emit], Awaitable[Trace]]:
-    if request.model == CHAT_MODEL:
-        plain = PlainChat(agent.policy, agent.protocol, agent.sampling, most_tokens=agent.budgets.policy_tokens)
-
-        async def chat(trace: Trace, emit: Emit) -> Trace:
-            return await watch.run(lambda tell, _: plain.run(trace, tell), trace, emit, None)
-
-        return chat
-
-    async def run(trace: Trace, emit: Emit) -> Trace:
-        return await agent.run(trace, emit=emit)
-
-    return run
-
-
-def _kept(
-    run: Callable[[Trace, Emit], Awaitable[Trace]], keep: Callable[[Trace], None]
-) -> Callable[[Trace, Emit], Awaitable[Trace]]:
-    """The run, whose trace is kept however it ends."""
-
-    async def kept(trace: Trace, emit: Emit) -> Trace:
-        try:
-            return await run(trace, emit)
-        finally:
-            keep(trace)
-
-    return kept
-
-
-def budgets_for(request: ChatRequest, budgets: Budgets, protocol: TextProtocol) -> Budgets:
-    """Half or twice of everything by `reasoning_effort`; and never more policy tokens than the request allows."""
-    factor = _EFFORT.get(request.reasoning_effort or "medium", 1)
-    rounds = protocol.max_rounds if budgets.rounds is None else budgets.rounds
-    tokens = int(budgets.policy_tokens * factor)
-    tokens = min(tokens, request.most_tokens or tokens)
-    return replace(
-        budgets,
-        rounds=min(rounds, max(1, int(rounds * factor))) if factor < 1 else int(rounds * factor),
-        searches=int(budgets.searches * factor),
-        passages=int(budgets.passages * factor),
-        seconds=budgets.seconds * factor,
-        policy_tokens=tokens,
-        answer_tokens=min(budgets.answer_tokens, tokens),
-    )
-
-
-def _failure(trace: Trace) -> ApiError | None:
-    """What no answer can be made from."""
-    stopped = trace.stopped
-    if stopped is None or stopped.reason in ("cancelled", "interrupted"):
-        return ApiError(HTTPStatus.SERVICE_UNAVAILABLE, "The rollout was ended; ask again.", code="interrupted")
-    if stopped.reason == "engine":
-        return ApiError(
-            HTTPStatus.BAD_GATEWAY,
-            f"The engine behind the policy failed: {stopped.detail}. Check that it runs, then ask again.",
-            code="engine_failed",
-        )
-    return None

@@ -10,9 +10,14 @@ from urllib.parse import quote
 
 from agent.evidence import Passage
 from agent.trace import Claim, Quote
+from server.profiles import is_web
 
 _MARK: Final = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]")
 _PENDING: Final = re.compile(r"(\[[\d,\s]*|\s+)$")
+_TOUCHING: Final = re.compile(r"\[\d+\](?=\[\d+\])")
+_FIRST: Final = re.compile(r"\[\d+\]")
+_LAST: Final = re.compile(r"\[\d+\]\Z")
+_MARKUP: Final = re.compile(r"[\\`*_\[\]<>!#|~&]")
 NOT_FOUND: Final = "(not found in what it cites)"
 UNCITED: Final = "(cites nothing)"
 
@@ -73,6 +78,13 @@ class Citations:
             found.append({"type": "url_citation", "url_citation": citation})
         return found
 
+    def definitions(self, content: str) -> str:
+        """What makes links of a text's marks in Markdown; before it, in words, what has no address on the web."""
+        marked = [(place, p) for place, p in enumerate(self.cited, start=1) if f"[{place}]" in content]
+        words = [f"- [{place}] {_words(p)}" for place, p in marked if not is_web(p.url)]
+        links = [_definition(place, p) for place, p in marked if is_web(p.url)]
+        return "".join("\n\n" + "\n".join(lines) for lines in (words, links) if lines)
+
     @property
     def urls(self) -> list[str]:
         return [link(passage) for passage in self.cited]
@@ -98,8 +110,11 @@ class Citations:
 class AnswerText:
     """The answer on its way: trimmed, with the reader's marks. However it is cut, what comes out is the same."""
 
-    def __init__(self, citations: Citations) -> None:
+    def __init__(self, citations: Citations, *, spaced: bool = False) -> None:
+        """Write an answer; `spaced` keeps marks from touching, which Markdown would take for one link."""
         self._citations = citations
+        self._spaced = spaced
+        self._after_mark = False
         self._held = ""
         self._told = ""
 
@@ -118,7 +133,14 @@ class AnswerText:
     def _tell(self, end: int) -> str:
         ready, self._held = self._held[:end], self._held[end:]
         self._told += ready
-        return self._citations.rewrite(ready)
+        text = self._citations.rewrite(ready)
+        return self._apart(text) if self._spaced and text else text
+
+    def _apart(self, text: str) -> str:
+        text = _TOUCHING.sub(r"\g<0> ", text)
+        text = f" {text}" if self._after_mark and _FIRST.match(text) else text
+        self._after_mark = _LAST.search(text) is not None
+        return text
 
 
 def _holds(passage: Passage, quote: Quote) -> bool:
@@ -133,6 +155,22 @@ def marks(places: Sequence[int]) -> str:
 def link(passage: Passage) -> str:
     """Where the passage stands; one without an address gets a name of its own."""
     return passage.url or f"urn:cairn:{quote(passage.source, safe='')}:{quote(passage.id, safe='')}"
+
+
+def _definition(place: int, passage: Passage) -> str:
+    """`[1]: <https://…> "Title"`; a title cannot end it, and an address cannot begin another line."""
+    address = quote(passage.url, safe="!#$%&'()*+,/:;=?@[]~")
+    title = " ".join(passage.title.split()).replace("\\", "\\\\").replace('"', '\\"')
+    return f'[{place}]: <{address}> "{title}"' if title else f"[{place}]: <{address}>"
+
+
+def _words(passage: Passage) -> str:
+    title = " ".join(passage.title.split()) or passage.id
+    return f"{_MARKUP.sub(_escaped, title)} ({passage.source})"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\{match[0]}"
 
 
 def doubt(claim: Claim) -> str:

@@ -5,6 +5,7 @@ import time
 from typing import Any, Final
 
 from agent.trace import Trace
+from server.profiles import DEFAULT, Profile, Statuses
 from server.reply import CAIRN_VERSION, Content, Part, Reasoning, Reply, finish_reason, usage
 
 DONE: Final = b"data: [DONE]\n\n"
@@ -13,7 +14,9 @@ DONE: Final = b"data: [DONE]\n\n"
 class Frames:
     """Makes the chunks of one stream."""
 
-    def __init__(self, *, trace: Trace, model: str) -> None:
+    def __init__(self, *, trace: Trace, model: str, profile: Profile = DEFAULT) -> None:
+        self._profile = profile
+        self._statuses = Statuses()
         self._head = (
             f'data: {{"id":{_json(completion_id(trace))},"object":"chat.completion.chunk",'
             f'"created":{int(time.time())},"model":{_json(model)},'
@@ -30,14 +33,18 @@ class Frames:
                 return self._chunk({"content": text})
             case step:
                 body = step.model_dump_json()
-                return self._chunk({}, extra=f',"cairn":{{"v":{CAIRN_VERSION},{body[1:]}')
+                status = self._statuses.feed(step) if self._profile.statuses else None
+                event = f',"event":{_json(status)}' if status else ""
+                return self._chunk({}, extra=f',"cairn":{{"v":{CAIRN_VERSION},{body[1:]}{event}')
 
     def ending(self, reply: Reply, trace: Trace, *, include_usage: bool) -> bytes:
         """All chunks after the answer: citations, the end, usage where it was asked for, `[DONE]`."""
         frames: list[bytes] = []
         if annotations := reply.annotations:
             frames.append(self._chunk({"annotations": [{"index": i, **a} for i, a in enumerate(annotations)]}))
-        frames.append(self._chunk({}, finish=finish_reason(trace)))
+        told = {"usage": usage(trace), **reply.sources()} if self._profile.sources_at_end else {}
+        more = f",{_json(told)[1:-1]}" if told else ""
+        frames.append(self._chunk({}, finish=finish_reason(trace), extra=more))
         if include_usage:
             tail: dict[str, Any] = {
                 "choices": [],

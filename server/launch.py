@@ -49,6 +49,8 @@ def make_service(
         question_chars=settings.max_question_chars,
         notices=tuple(notices(settings)),
         far=_far(settings),
+        answer_style=settings.answer_style,
+        profile=settings.profile,
         answering=answering_of(settings),
     )
 

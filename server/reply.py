@@ -10,8 +10,9 @@ from typing import Any, Final, Literal
 from agent.protocols.base import TextProtocol
 from agent.trace import Answered, Claim, Delta, Event, Evidenced, Gathered, Merged, Reflected, Step, Stopped, Trace
 from agent.tried import UNSEARCHED, nothing_found, unsearched
-from server.asked import AnswerStyle
 from server.citations import AnswerText, Citations, doubt, marks
+from server.profiles import DEFAULT, Profile
+from server.wishes import AnswerStyle
 
 CAIRN_VERSION: Final = 1
 
@@ -32,11 +33,28 @@ Part = Reasoning | Content | Step
 class Reply:
     """Reads the events of one rollout. All reasoning comes before any content."""
 
-    def __init__(self, protocol: TextProtocol, *, style: AnswerStyle = "short") -> None:
+    def __init__(
+        self,
+        protocol: TextProtocol,
+        *,
+        style: AnswerStyle = "short",
+        profile: Profile = DEFAULT,
+        searchless: bool = False,
+    ) -> None:
+        """Begin a reply.
+
+        Args:
+            protocol: of the rollout.
+            style: how much of the evidence stands in the answer.
+            profile: what the client needs.
+            searchless: the client wanted no search; then the answer says that there was none.
+        """
         self._protocol = protocol
         self._style: AnswerStyle = style
+        self._profile = profile
+        self._searchless = searchless
         self._citations = Citations()
-        self._answer = AnswerText(self._citations)
+        self._answer = AnswerText(self._citations, spaced=profile.marks)
         self._claims: list[Claim] = []
         self._evidenced = False
         self._steps: list[Step] = []
@@ -76,7 +94,8 @@ class Reply:
                 self._evidenced = True
                 return self._cite(step.claims)
             case Answered():
-                return _content(self._answer.finish(step.text) + self._support(step.text))
+                told = self._answer.finish(step.text) + self._support(step.text)
+                return _content(told + self._marked(self.content + told))
             case Stopped() if not self.content:
                 return _content(" ".join(part for part in (_apology(step), nothing_found(self._steps)) if part))
             case _:
@@ -99,7 +118,8 @@ class Reply:
         """What the server adds to the short answer: the claim behind it, or all of them; or that there is none."""
         if empty := nothing_found(self._steps):
             return f"\n\n{empty}"
-        if self._style != "short" and not self._claims and unsearched(self._steps):
+        wordy = self._style != "short" and not self._claims
+        if (wordy or self._searchless) and unsearched(self._steps):
             return f"\n\n{UNSEARCHED}"
         if self._style == "short" or not self._claims:
             return ""
@@ -108,6 +128,18 @@ class Reply:
         found = [claim for claim in self._claims if not doubt(claim)] or self._claims
         behind = [claim for claim in found if answer.strip().lower() in claim.text.lower()]
         return "\n\n" + self._sentence((behind or found)[-1])
+
+    def _marked(self, content: str) -> str:
+        """Behind the answer: marks for what carries it and is not marked yet, and what makes links of all marks."""
+        if not self._profile.marks:
+            return ""
+        found = [claim for claim in self._claims if not doubt(claim)]
+        behind = dict.fromkeys(place for claim in found or self._claims for place in self._places(claim))
+        added = marks([place for place in behind if f"[{place}]" not in content])
+        if added and not found:
+            added += f" {doubt(self._claims[-1])}"
+        added = f" {added}" if added else ""
+        return added + (self._citations.definitions(content + added) if self._profile.definitions else "")
 
     def _sentence(self, claim: Claim) -> str:
         parts = (claim.text, marks(self._places(claim)), doubt(claim))

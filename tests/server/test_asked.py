@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from agent.budgets import Budgets
 from agent.protocols import protocol_named
-from server.asked import Asked, ChatRequest, read_question, without_reasoning
-from server.chat import budgets_for
+from server.asked import Asked, ChatRequest, read_request, without_reasoning
 from server.errors import ApiError
+from server.wishes import budgets_for
 
 
 def read(*messages: tuple[str, Any]) -> Asked:
     request = ChatRequest.model_validate({"messages": [{"role": role, "content": text} for role, text in messages]})
-    return read_question(request, most_chars=1000)
+    return read_request(request, most_chars=1000)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,11 @@ def read(*messages: tuple[str, Any]) -> Asked:
         ("Trieste<think>never closed", "Trieste"),
         ('<details type="reasoning" done="true">a</details>Trieste', "Trieste"),
         ("a < b and b > c", "a < b and b > c"),
+        ('<details type="tool_calls" done="true">a</details>\nTrieste', "Trieste"),
+        ('Trieste [1] [2]\n\n- [2] Lina Orr (kg)\n\n[1]: <https://a.org> "A \\"b\\""', "Trieste"),
+        ("Trieste\n\nOrr was born there. [1]\n\n[1]: <https://a.org>", "Trieste\n\nOrr was born there."),
+        ("Trieste [1]\n\n- [1] Lina Orr (kg)", "Trieste"),
+        ("Two things:\n\n- [1] is a mark\n- b", "Two things:\n\n- [1] is a mark\n- b"),
     ],
 )
 def test_reasoning_is_stripped_from_an_earlier_answer(said: str, meant: str) -> None:
@@ -38,7 +43,7 @@ def test_turns_are_paired_and_what_has_no_answer_is_left_out() -> None:
         ("system", "s"), ("assistant", "Hello!"), ("user", "q1"), ("assistant", "a1"), ("tool", "t"), ("user", "q2"),
         ("assistant", None), ("user", "q3"),
     )  # fmt: skip
-    assert asked == Asked(question="q3", history=(("q1", "a1"),))
+    assert asked == Asked(question="q3", history=(("q1", "a1"),), system="s")
 
 
 def test_neighbours_of_one_role_are_one_turn() -> None:
@@ -75,6 +80,18 @@ def test_a_request_can_lower_the_tokens_and_never_raise_them() -> None:
     assert (made.policy_tokens, made.answer_tokens) == (10, 10)
     much = ChatRequest.model_validate({"messages": [], "max_tokens": 10**9})
     assert budgets_for(much, Budgets(), protocol).policy_tokens == Budgets().policy_tokens
+
+
+def test_a_requests_own_budgets_lower_what_the_server_allows_and_never_raise_it() -> None:
+    wanted = {"rounds": 1, "searches": 2, "passages": 3, "tokens": 100, "seconds": 4, "credits": 5}
+    request = ChatRequest.model_validate({"messages": [], "budgets": wanted})
+    made = budgets_for(request, Budgets(), protocol_named("cairn"))
+    assert (made.rounds, made.searches, made.passages, made.policy_tokens, made.credits) == (1, 2, 3, 100, 5)
+    assert (made.seconds, made.answer_seconds, made.answer_tokens) == (4, 4, 100)
+    much = ChatRequest.model_validate({"messages": [], "budgets": dict.fromkeys(wanted, 10**6)})
+    assert budgets_for(much, Budgets(rounds=4), protocol_named("cairn")) == Budgets(rounds=4)
+    both = ChatRequest.model_validate({"messages": [], "budgets": {"searches": 30}, "reasoning_effort": "low"})
+    assert budgets_for(both, Budgets(), protocol_named("cairn")).searches == 16
 
 
 def test_no_rounds_stay_no_rounds() -> None:
