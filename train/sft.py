@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import torch
 from tokenizers import Tokenizer
@@ -25,11 +25,13 @@ from train.crew import Crew
 from train.export import describe
 from train.held_out import Tally, held_out
 from train.initial import begin_from
-from train.interrupt import interruptible
+from train.interrupt import check_folder, interruptible
 from train.recipe import SftRecipe
 from train.safety.manifest import hash_of, kept_manifest
 from train.tokenizer import EOS, PAD, token_id, train_tokenizer
 from train.trajectories import Example, data_hashes, pool_batches, tokenizer_texts
+
+STATE: Final = "state.pt"
 
 Tell = Callable[["Progress"], None]
 
@@ -126,9 +128,8 @@ class SftRun:
         Raises:
             SetupError: there is nothing to resume, or it belongs to another recipe.
         """
-        path = self.out / "state.pt"
-        if not path.exists():
-            raise SetupError(f"there is nothing to resume in {self.out}: start without --resume")
+        path = self.out / STATE
+        check_folder(self.out, begun=path.exists(), resume=True)
         try:
             state: dict[str, Any] = torch.load(path, map_location=self.device, weights_only=True)
         except Exception as error:  # torch raises many kinds for a damaged file
@@ -148,8 +149,8 @@ class SftRun:
             "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
             "place": asdict(self.place),
         }
-        torch.save(state, self.out / "state.pt.new")
-        os.replace(self.out / "state.pt.new", self.out / "state.pt")
+        torch.save(state, self.out / f"{STATE}.new")
+        os.replace(self.out / f"{STATE}.new", self.out / STATE)
 
     def save_hub(self) -> Path:
         """Write the model in the hub's form, in the precision that it computed in."""
