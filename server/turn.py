@@ -6,8 +6,9 @@ Chat completions and responses both begin here; neither's format is known.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
+from agent.budgets import Control
 from agent.errors import QuestionError
 from agent.recorder import Emit
 from agent.rollout import Agent
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
 MODEL: Final = "cairn"
 CHAT_MODEL: Final = "cairn-chat"
 
-Run = Callable[[Trace, Emit], Awaitable[Trace]]
+
+class Run(Protocol):
+    """Drives one rollout; `control` is the user's hand on it."""
+
+    def __call__(self, trace: Trace, emit: Emit, control: Control | None = None) -> Awaitable[Trace]: ...
 
 
 @dataclass(frozen=True)
@@ -101,13 +106,13 @@ def _runner(service: "Service", agent: Agent, *, plain: bool) -> Run:
     if plain:
         chat = PlainChat(agent.policy, agent.protocol, agent.sampling, most_tokens=agent.budgets.policy_tokens)
 
-        async def answer(trace: Trace, emit: Emit) -> Trace:
-            return await service.watch.run(lambda tell, _: chat.run(trace, tell), trace, emit, None)
+        async def answer(trace: Trace, emit: Emit, control: Control | None = None) -> Trace:
+            return await service.watch.run(lambda tell, _: chat.run(trace, tell), trace, emit, control)
 
         return answer
 
-    async def run(trace: Trace, emit: Emit) -> Trace:
-        return await agent.run(trace, emit=emit)
+    async def run(trace: Trace, emit: Emit, control: Control | None = None) -> Trace:
+        return await agent.run(trace, emit=emit, control=control)
 
     return run
 
@@ -115,9 +120,9 @@ def _runner(service: "Service", agent: Agent, *, plain: bool) -> Run:
 def _kept(run: Run, keep: Callable[[Trace], None]) -> Run:
     """The run, whose trace is kept however it ends."""
 
-    async def kept(trace: Trace, emit: Emit) -> Trace:
+    async def kept(trace: Trace, emit: Emit, control: Control | None = None) -> Trace:
         try:
-            return await run(trace, emit)
+            return await run(trace, emit, control)
         finally:
             keep(trace)
 
