@@ -19,6 +19,7 @@ from agent.cli.options import (
     with_agent_options,
 )
 from server.bench_retrieval import bench_retrieval
+from server.load.commands import bench_load
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
@@ -42,6 +43,7 @@ def register(app: typer.Typer) -> None:
     app.command("serve", epilog=_EXAMPLES)(with_agent_options(serve))
 
 
+bench_app.command("load")(bench_load)
 bench_app.command("retrieval")(bench_retrieval)
 
 

@@ -1,0 +1,63 @@
+"""`cairn bench load`."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from agent.cli.console import messages, output, print_json
+from agent.cli.options import CheckpointOption, ConfigOption, JsonOption, WorldOption
+
+REPORT: Final = Path("docs/bench/load.md")
+
+
+def bench_load(
+    *,
+    streams: Annotated[int, typer.Option(min=1, help="How many are open at the same time.")] = 200,
+    seconds: Annotated[float, typer.Option(min=1, help="How long each load goes on.")] = 120,
+    disconnects: Annotated[int, typer.Option(min=1, help="How many clients leave in the middle.")] = 100,
+    embedded: Annotated[bool, typer.Option("--embedded/--no-embedded", help="Load the embedded policy, too.")] = True,
+    thought: Annotated[int, typer.Option(min=1, help="Stamped tokens of a paced thought.")] = 200,
+    answer: Annotated[int, typer.Option(min=1, help="Stamped tokens of a paced answer.")] = 100,
+    checkpoint: CheckpointOption = None,
+    world: WorldOption = None,
+    write: Annotated[bool, typer.Option("--write", help=f"Write the tables to {REPORT}, too.")] = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Keep many streams open for a while, leave in the middle of some, and send more than there is room for.
+
+    A scripted policy writes 20 tokens a second and stream and stamps each
+    with the time, so that what the server adds to a token is measured where
+    the client reads it. Client and server share this machine's cores.
+
+    Example: cairn bench load --streams 200 --seconds 120
+    """
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    from agent.settings import load_settings
+    from server.load.measure import measure
+    from server.load.report import page, table
+
+    settings = load_settings(config, checkpoint=checkpoint, world=world, host="127.0.0.1", port=0)
+    columns = TextColumn("{task.description}"), BarColumn()
+    with Progress(*columns, console=messages(), transient=True, disable=not messages().is_terminal) as bar:
+        task = bar.add_task("starting", total=None)
+        figures = measure(
+            settings,
+            streams=streams,
+            seconds=seconds,
+            disconnects=disconnects,
+            with_embedded=embedded,
+            tokens=(thought, answer),
+            show=lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
+        )
+    if write:
+        REPORT.parent.mkdir(parents=True, exist_ok=True)
+        REPORT.write_text(page(figures), encoding="utf-8")
+    if as_json:
+        print_json(figures.as_dict())
+    else:
+        output().print(table(figures))
+    if not figures.holds:
+        raise typer.Exit(1)

@@ -1,0 +1,170 @@
+"""What stands in for model and searches under load: a policy that writes so many tokens a second and stamps each one
+with the time, and a source that takes its time. Both tell when they are let go. They follow what the question says.
+"""  # noqa: D205 - one sentence over two lines
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Generator, Sequence
+from copy import copy
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Final, Literal
+
+from agent.errors import ContextFull
+from agent.evidence import Passage
+from agent.plan import Filter
+from agent.policies.base import Chunk, Sampling
+from agent.protocols.base import TextProtocol
+from agent.trace import Author, Segment
+from server.load.process import Tell
+
+SEARCH_SECONDS: Final = 0.1
+THOUGHT_TOKENS: Final = 200
+ANSWER_TOKENS: Final = 100
+TOKENS: Final = THOUGHT_TOKENS + ANSWER_TOKENS
+"""Stamped tokens of one answer."""
+STAMP: Final = re.compile(r"\b(m\d+x\d+)\.(\d+)\.(\d+)\b")
+"""A token: marker of its stream, number, and when the policy gave it."""
+MARKER: Final = re.compile(rb"\bm\d+x\d+\b")
+_ASKED: Final = re.compile(r"(whole|hold policy|hold search) (m\d+x\d+)")
+
+Place = Literal["policy", "search"]
+Job = Literal["whole", "hold policy", "hold search"]
+_NOW: Final = None
+"""A stamped token, in a script."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A policy or a search was asked, or let go, at this time of `time.perf_counter_ns`."""
+
+    what: Literal["asked", "let go"]
+    place: Place
+    marker: str
+    at: int
+
+
+def text_of(job: Job, marker: str) -> str:
+    """The question that makes the policy do a job."""
+    return f"{job} {marker}"
+
+
+@dataclass(frozen=True)
+class PacedPolicy:
+    """Writes as its question says: a whole answer, an endless thought, or a search that never ends."""
+
+    tell: Tell
+    tokens_per_s: float = 20.0
+    tokens: tuple[int, int] = (THOUGHT_TOKENS, ANSWER_TOKENS)
+    """Stamped ones of the thought and of the answer."""
+    name: str = "paced"
+    context_tokens: int = 32_768
+    continues: bool = True
+    instructed: bool = False
+
+    def open(
+        self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = (), date: str = ""
+    ) -> "PacedContext":
+        return PacedContext(self, question)
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+
+class PacedContext:
+    ended_turn = False
+
+    def __init__(self, policy: PacedPolicy, question: str) -> None:
+        asked = _ASKED.search(question)
+        self._policy = policy
+        self._job, self._marker = (asked[1], asked[2]) if asked else ("whole", "m0x0")
+        self._turns = 0
+        self._stamped = 0
+        self.segments: list[Segment] = [Segment(by="prompt", text=question)]
+        self.tokens = self.count(question)
+
+    async def generate(self, sampling: Sampling, *, stop: Sequence[str], max_tokens: int) -> AsyncGenerator[Chunk]:
+        self._turns += 1
+        clock = asyncio.get_running_loop().time
+        began, said = clock(), list[str]()
+        if holds := self._job == "hold policy":
+            self._tell("asked")
+        try:
+            for number, piece in enumerate(self._script()):
+                await asyncio.sleep(began + number / self._policy.tokens_per_s - clock())
+                if len(said) == max_tokens:
+                    yield Chunk("", cut=True)
+                    return
+                said.append(self._stamp() if piece is _NOW else piece)
+                yield Chunk(said[-1])
+        finally:
+            if holds:
+                self._tell("let go")
+            if said:
+                self.segments.append(Segment(by="policy", text="".join(said)))
+                self.tokens += len(said)
+
+    def append(self, text: str, *, by: Author) -> Segment:
+        if self.tokens + self.count(text) > self._policy.context_tokens:
+            raise ContextFull(f"the context of {self._policy.context_tokens} tokens is full")
+        self.segments.append(Segment(by=by, text=text))
+        self.tokens += self.count(text)
+        return self.segments[-1]
+
+    def fork(self) -> "PacedContext":
+        copied = copy(self)
+        copied.segments = list(self.segments)
+        return copied
+
+    def count(self, text: str) -> int:
+        return -(-len(text) // 4)
+
+    def _script(self) -> Generator[str | None]:
+        """The pieces of this turn, a token each."""
+        thought, answer = self._policy.tokens
+        if self._job == "hold policy":
+            yield "<think>"
+            while True:
+                yield _NOW
+        if self._turns == 1:
+            yield "<think>"
+            yield from [_NOW] * (thought if self._job == "whole" else 1)
+            yield "</think>\n"
+            yield f"<search>\nA: {self._job} {self._marker} (web)\n</search>"
+            return
+        yield f"<merge>{self._marker} is on record [1].</merge>\n"
+        yield f"<evidence>\n- {self._marker} is on record. [1]\n</evidence>\n"
+        yield "<answer>"
+        yield from [_NOW] * answer
+        yield "</answer>"
+
+    def _stamp(self) -> str:
+        self._stamped += 1
+        return f" {self._marker}.{self._stamped - 1}.{perf_counter_ns()}"
+
+    def _tell(self, what: Literal["asked", "let go"]) -> None:
+        self._policy.tell(Told(what, "policy", self._marker, perf_counter_ns()))
+
+
+@dataclass(frozen=True)
+class PacedSource:
+    """One passage for every query, after a while; a query that says so is never answered."""
+
+    tell: Tell
+    seconds: float = SEARCH_SECONDS
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        asked = _ASKED.search(query)
+        marker = asked[2] if asked else query
+        if asked and asked[1] == "hold search":
+            await self._hold(marker)
+        await asyncio.sleep(self.seconds)
+        url = f"https://example.org/{marker}"
+        return [Passage(id=marker, source="web", title=marker, text=f"{marker} is on record.", url=url)]
+
+    async def _hold(self, marker: str) -> None:
+        self.tell(Told("asked", "search", marker, perf_counter_ns()))
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.tell(Told("let go", "search", marker, perf_counter_ns()))

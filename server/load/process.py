@@ -1,0 +1,105 @@
+"""A server in a process of its own: its address, what it tells over a pipe, its memory and its CPU time."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agent.errors import AgentError, SetupError
+
+if TYPE_CHECKING:
+    import socket
+
+    import uvicorn
+
+Tell = Callable[[Any], None]
+"""Sends an object to the process that measures."""
+Make = Callable[[Tell], "tuple[uvicorn.Server, socket.socket]"]
+"""Makes the server in its own process; a function of a module, or a `partial` of one."""
+
+START_SECONDS: Final = 120.0
+STOP_SECONDS: Final = 10.0
+_MB: Final = 1e6
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server that listens."""
+
+    address: str
+    pipe: Connection
+    """What the server tells comes here."""
+    pid: int
+
+    @property
+    def rss_mb(self) -> float | None:
+        """Memory that the process has now, in 10^6 bytes; None where the system does not tell."""
+        fields = _proc(self.pid, "statm").split()
+        return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / _MB if fields else None
+
+    @property
+    def cpu_seconds(self) -> float | None:
+        """CPU time of all its threads since it began; None where the system does not tell."""
+        fields = _proc(self.pid, "stat").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else None
+
+
+def _proc(pid: int, name: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+
+
+@contextmanager
+def running(make: Make) -> Generator[Running]:
+    """Start a server; leaving ends its process.
+
+    Raises:
+        SetupError: it could not be started.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    child = context.Process(target=_serve, args=(make, theirs), daemon=True)
+    child.start()
+    theirs.close()
+    try:
+        yield Running(_address(ours), ours, child.pid or 0)
+    finally:
+        child.terminate()
+        child.join(STOP_SECONDS)
+        if child.is_alive():
+            child.kill()
+            child.join()
+        ours.close()
+
+
+def _address(pipe: Connection) -> str:
+    if not pipe.poll(START_SECONDS):
+        raise SetupError(f"the server did not start within {START_SECONDS:.0f} s")
+    try:
+        told = pipe.recv()
+    except EOFError as error:
+        raise SetupError("the server ended before it listened; its error stands above") from error
+    if isinstance(told, Exception):
+        raise SetupError(str(told)) from told
+    return told
+
+
+def _serve(make: Make, pipe: Connection) -> None:
+    from server.launch import address_of
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that measures; it ends this one
+    try:
+        server, listener = make(pipe.send)
+    except (AgentError, OSError) as error:
+        pipe.send(SetupError(str(error)))
+        return
+    pipe.send(address_of(listener))
+    asyncio.run(server.serve(sockets=[listener]))
