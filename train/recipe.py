@@ -4,9 +4,10 @@ import tomllib
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from agent.errors import SetupError
+from agent.world.knobs import Knobs
 from agent.world.names import Split
 from agent.world.records import QuestionType
 
@@ -54,6 +55,8 @@ class Data(_Part):
     """A search shows, by protocol, where it is another number than the protocol's; the checkpoint says it, too."""
     max_tokens: int
     """Longer trajectories are left out."""
+    knobs: dict[str, tuple[float, float]] = Field(default_factory=dict, exclude_if=_is_empty)
+    """Of generator 2: the range that each world draws a knob of its own from; the others stand as by default."""
     protocol_weights: dict[str, float] = Field(default_factory=dict)
     """How often a protocol is drawn, where not as often as every other one (1)."""
     fill_share: float = Field(default=0.0, ge=0, le=1)
@@ -65,6 +68,20 @@ class Data(_Part):
     poor_share: float = Field(default=0.0, ge=0, le=1, exclude_if=_is_zero)
     """Of trajectories that copy well and choose badly, where a question allows it: for a deliberately weak start of
     reinforcement learning."""
+
+    @model_validator(mode="after")
+    def _knobs_that_there_are(self) -> "Data":
+        """Both ends of every range are values of that knob, the lower one first."""
+        if self.knobs and self.generator == 1:
+            raise ValueError("knobs are of worlds of generator 2")
+        if unknown := sorted(set(self.knobs) - set(Knobs.model_fields) | {"hops"} & set(self.knobs)):
+            names = ", ".join(name for name in Knobs.model_fields if name != "hops")
+            raise ValueError(f"{unknown[0]!r} is no knob that can be drawn; there are: {names}")
+        for end in (0, 1):
+            Knobs.model_validate({name: ends[end] for name, ends in self.knobs.items()})
+        if wrong := [name for name, (low, high) in self.knobs.items() if low > high]:
+            raise ValueError(f"the range of {wrong[0]!r} ends below its beginning; give the lower end first")
+        return self
 
 
 class Optimizer(_Part):

@@ -13,6 +13,7 @@ from agent.errors import SetupError
 from agent.policies.model_folder import with_passages
 from agent.protocols import TextProtocol, protocol_named
 from agent.world import Question, World, make_world
+from agent.world.knobs import Knobs
 from agent.world.records import QuestionType
 from agent.world.v1 import make_world as make_first_world
 from agent.world.v1.questions import MIX
@@ -173,7 +174,15 @@ def data_world(data: Data, seed: int, *, questions: int, mix: dict[QuestionType,
     """A world of the recipe's generator; without a mix, with the generator's own."""
     if data.generator == 1:
         return make_first_world(seed, split=data.split, people=data.people, questions=questions, mix=mix or MIX)
-    return make_world(seed, split=data.split, people=data.people, questions=questions, mix=mix)
+    return make_world(
+        seed, split=data.split, people=data.people, questions=questions, mix=mix, knobs=knobs_of(data, seed)
+    )
+
+
+def knobs_of(data: Data, seed: int) -> Knobs:
+    """How hard this world is."""
+    rng = random.Random(f"knobs {seed}")
+    return Knobs.model_validate({name: round(rng.uniform(low, high), 3) for name, (low, high) in data.knobs.items()})
 
 
 def data_hashes(recipe: SftRecipe) -> dict[str, str]:
