@@ -251,28 +251,37 @@ class SftRun:
 
         `whole` is the weight of all tokens of the step: what the loss is divided by.
         """
-        losses, logits = self._losses(batch)
-        policy = batch.policy[:, 1:]
-        right = logits[policy].argmax(-1) == batch.ids[:, 1:][policy]
-        loss = (losses * batch.weights[:, 1:]).sum() / whole
+        losses, right, kept = self._losses(batch)
+        policy = batch.policy[:, 1:][kept]
+        loss = (losses * batch.weights[:, 1:][kept]).sum() / whole
         loss.backward()
-        return torch.stack([loss.detach(), (losses.detach() * policy).sum(), right.sum(), policy.sum()]).float().cpu()
+        told = [loss.detach(), (losses.detach() * policy).sum(), (right & policy).sum(), policy.sum()]
+        return torch.stack(told).float().cpu()
 
-    def _losses(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """Cross-entropy in nats of each next token, [rows, length - 1], and the logits, [rows, length - 1, tokens]."""
+    def _losses(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Only what counts is compared with the vocabulary: the policy's tokens, and all others that have a weight.
+
+        Returns:
+            Of those tokens the cross-entropy in nats, and whether they are the likeliest ones, [tokens]; and which they
+            are, [rows, length - 1].
+        """
+        kept = ((batch.weights != 0) | batch.policy)[:, 1:]
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.optimizer.bf16):
-            logits = self.model(batch.ids, use_cache=False).logits[:, :-1]
-        targets = batch.ids[:, 1:]
-        flat = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="none")
-        return flat.view(targets.shape), logits.detach()
+            hidden = self.model.model(batch.ids, use_cache=False).last_hidden_state[:, :-1]
+            logits = self.model.lm_head(hidden[kept])
+        targets = batch.ids[:, 1:][kept]
+        losses = torch.nn.functional.cross_entropy(logits.float(), targets, reduction="none")
+        return losses, logits.detach().argmax(-1) == targets, kept
 
     @torch.no_grad()
     def _evaluated(self, progress: Progress) -> Progress:
         tally = Tally()
         for examples in held_out(self.recipe, self.tokenizer):
             batch = collate(examples, self.device)
-            _, logits = self._losses(batch)
-            tally.add(examples, logits.argmax(-1) == batch.ids[:, 1:], batch.policy[:, 1:])
+            _, right, kept = self._losses(batch)
+            hits = torch.zeros_like(kept)
+            hits[kept] = right
+            tally.add(examples, hits, batch.policy[:, 1:])
         if not tally.rows:  # too few rows for any to be held out
             return progress
         return replace(
