@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, cast
 
+from pydantic import ValidationError
+
 from agent.build import build_protocol
 from agent.errors import SetupError
 from agent.policies.model_folder import trained_with, with_passages
@@ -153,7 +155,7 @@ class ListTasks:
         self._questions: Sequence[Question] = found[: recipe.data.limit or None]
         self._recipe = recipe
         self._protocols = protocols_of(recipe)
-        self._sources = build_sources(CairnSettings(**recipe.data.search)) if sources is None else sources
+        self._sources = build_sources(_searched(recipe)) if sources is None else sources
         if len(self._questions) < recipe.rollout.prompts:
             raise SetupError(
                 f"{recipe.data.questions} has {len(self._questions)} questions, fewer than the {recipe.rollout.prompts}"
@@ -178,6 +180,19 @@ class ListTasks:
         weights = [self._recipe.data.protocol_weights.get(name, 1.0) for name in self._recipe.protocols]
         question = self._questions[at]
         return Ask(question, Task.of(question), rng.choices(self._protocols, weights)[0], self._sources)
+
+
+def _searched(recipe: RlRecipe) -> CairnSettings:
+    """The settings of a question list's sources.
+
+    Raises:
+        SetupError: one of them is none, or cannot be used.
+    """
+    try:
+        return CairnSettings(**recipe.data.search)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
+        raise SetupError(f"`search` in the recipe's [data] cannot be used: {wrong} (see docs/sources.md)") from error
 
 
 def protocols_of(recipe: RlRecipe) -> list[TextProtocol]:

@@ -10,6 +10,7 @@ pytest.importorskip("torch")
 import typer
 from typer.testing import CliRunner, Result
 
+from agent.build_sources import build_sources
 from agent.errors import SetupError
 from agent.protocols import load_protocol, protocol_named
 from agent.settings import CairnSettings
@@ -177,6 +178,15 @@ def test_the_sources_of_a_recipe_are_settings_of_the_agent_and_those_that_lack_a
     assert set(search) <= set(CairnSettings.model_fields)
     for kind in {"corpus", "kg"} & set(search):
         assert any(str(search[kind]) in note for note in plan.notes)
+
+
+def test_without_keys_the_live_sources_of_a_recipe_are_refused_and_no_little_world_stands_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("TAVILY_KEY", "SERPER_KEY", "BRAVE_KEY", "GNEWS_KEY", "SEARXNG_URL"):
+        monkeypatch.delenv(f"CAIRN_{name}", raising=False)
+    with pytest.raises(SetupError, match=r"there is no source 'web'; it needs CAIRN_TAVILY_KEY"):
+        build_sources(CairnSettings(**read_any(PAPERS / "dag.toml").data.search))
 
 
 def test_the_command_plans_and_rehearses() -> None:

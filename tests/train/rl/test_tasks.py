@@ -65,3 +65,8 @@ def test_a_list_from_easy_to_hard_keeps_its_order(tmp_path: Path) -> None:
 def test_a_list_shorter_than_a_batch_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="has 1 questions, fewer than the 2"):
         tasks_of(recipe(data={"questions": _list(tmp_path, 1)}), sources={"web": Echo()})
+
+
+def test_a_setting_of_the_sources_that_there_is_not_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=r"`search` in the recipe's \[data\] cannot be used: corpsu"):
+        tasks_of(recipe(data={"questions": _list(tmp_path, 2), "search": {"corpsu": "x"}}))
