@@ -30,3 +30,34 @@ class ServerSettings(BaseSettings):
     """Of that server."""
     answer_models: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)] = ()
     """The models there that a request may name."""
+
+    max_runs: int | None = Field(default=None, ge=1)
+    """Runs that go on at once; left out, as many as suit what writes (128 for the embedded policy, 16 for a model of
+    transformers, 256 for vLLM and for endpoints)."""
+    max_queue: int = Field(default=256, ge=0)
+    """Runs that may wait for a place; whoever comes then is told to come back later (429)."""
+    queue_seconds: float = Field(default=15.0, gt=0)
+    """The longest that a run may wait for a place."""
+    max_body_seconds: float = Field(default=20.0, gt=0)
+    """A request whose head or body is not there by then is given up."""
+    grace_seconds: float = Field(default=10.0, ge=0)
+    """How long runs on their way go on when the server is told to stop …"""
+    grace_answer_seconds: float = Field(default=5.0, ge=0)
+    """… and how long they then have to answer with what they found. What is left after that is ended."""
+    log_format: Literal["auto", "console", "json"] = "auto"
+    """Of the log on standard error; auto: for people in a terminal, JSON elsewhere."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    otel: bool = False
+    """Send traces over OTLP (the extra `otel`); OTEL_EXPORTER_OTLP_ENDPOINT says where to."""
+    otel_text: bool = False
+    """Put questions, queries and answers into those traces."""
+
+    store: SecretStr = SecretStr("")
+    """Where runs, keys and their usage are kept: a file, postgresql://user:password@host/database for several servers,
+    or memory, which ends with the server. Empty: a file in the user's data folder."""
+    store_days: float | None = Field(default=None, gt=0)
+    """Days that a run is kept; left out: for ever."""
+    store_runs: int | None = Field(default=10_000, ge=1)
+    """Runs that are kept; the oldest go first."""
+    lease_seconds: float = Field(default=10.0, ge=1)
+    """After so long without word of a server, another one ends its runs as interrupted."""

@@ -5,7 +5,6 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +14,6 @@ from fastapi.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from agent import __version__
-from agent.errors import SourceError
 from agent.sources.base import close_sources
 from server import errors
 from server.asked import ChatRequest
@@ -27,6 +25,7 @@ from server.gate import Rules
 from server.guarded import Guarded
 from server.retrieve import Retriever, RetrieveRequest
 from server.stream import ClientGone, EventStream, ServerStops
+from server.telemetry.health import Readiness, add_health
 
 STATIC: Final = Path(__file__).parent / "static"
 _GONE: Final = 499
@@ -54,9 +53,10 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     errors.install(app)
     _add_chat(app, service)
     _add_models(app, service)
-    _add_retrieval(app, Retriever(agent.sources, runs=service.runs, far=service.far))
+    retriever = Retriever(agent.sources, runs=service.runs, far=service.far)
+    _add_retrieval(app, retriever)
     add_evidence(app, service, desk_of(service))
-    _add_health(app)
+    add_health(app, Readiness(retriever, agent.policy))
     _add_version(
         app,
         policy=agent.policy.name,
@@ -81,7 +81,7 @@ def create_retrieval_app(retriever: Retriever, rules: Rules | None = None) -> AS
     app = FastAPI(title="Cairn", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     errors.install(app, instead=errors.ONLY_RETRIEVAL)
     _add_retrieval(app, retriever)
-    _add_health(app)
+    add_health(app, Readiness(retriever))
     _add_version(app, sources=list(retriever.sources), default_source=retriever.default)
     return guard.around(app)
 
@@ -133,25 +133,6 @@ def _add_retrieval(app: FastAPI, retriever: Retriever) -> None:
         except ServerStops:
             raise errors.server_stops() from None
         return Response(found, media_type="application/json")
-
-    @app.head("/readyz", include_in_schema=False)
-    @app.get("/readyz")
-    async def readyz() -> JSONResponse:
-        """Whether searches are answered."""
-        try:
-            await retriever.probe()
-        except SourceError as error:
-            why = {"status": "not ready", "source": retriever.default, "kind": error.kind, "why": str(error)}
-            return JSONResponse(why, status_code=HTTPStatus.SERVICE_UNAVAILABLE)
-        return JSONResponse({"status": "ready", "source": retriever.default})
-
-
-def _add_health(app: FastAPI) -> None:
-    @app.head("/healthz", include_in_schema=False)
-    @app.get("/healthz")
-    async def healthz() -> dict[str, str]:
-        """The process lives."""
-        return {"status": "ok"}
 
 
 def _add_version(app: FastAPI, **facts: Any) -> None:

@@ -20,7 +20,11 @@ _TYPES: Final = {
     HTTPStatus.INTERNAL_SERVER_ERROR: "server_error",
     HTTPStatus.SERVICE_UNAVAILABLE: "server_error",
 }
-_EXAMPLES: Final = {"/retrieve": '"queries": ["your query"]', "/v1/evidence": '"question": "your question"'}
+_EXAMPLES: Final = {
+    "/v1/responses": '"input": "your question"',
+    "/retrieve": '"queries": ["your query"]',
+    "/v1/evidence": '"question": "your question"',
+}
 _EXAMPLE: Final = '"messages": [{"role": "user", "content": "your question"}]'
 _QUESTIONS: Final = "questions go to POST /v1/chat/completions"
 ONLY_RETRIEVAL: Final = (
@@ -68,7 +72,10 @@ def internal_error() -> ApiError:
 
 def server_stops() -> ApiError:
     return ApiError(
-        HTTPStatus.SERVICE_UNAVAILABLE, "The server was stopped; ask again when it runs.", code="server_stops"
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "The server was stopped; ask again when it runs.",
+        code="server_stops",
+        headers={"retry-after": "1"},
     )
 
 

@@ -7,9 +7,10 @@ from server.chat import Service
 from server.gate import Gate, Rules
 from server.guard.keys import Keys
 from server.guard.usage import Spent
+from server.telemetry.logs import RunLines
 from server.telemetry.measured import Measured, add_metrics
 from server.telemetry.meters import Meters
-from server.telemetry.watch import Observer, Run
+from server.telemetry.watch import Observer, Run, Watch
 
 
 class UsageByKey(Observer):
@@ -36,9 +37,10 @@ class Guarded:
         self._keys = Keys(server_key=rules.key, store=rules.keys)
         self.meters = Meters()
         self._admission = service.admission if service else None
+        self._watch = service.watch if service else Watch()
+        self._watch.observers += [self.meters, UsageByKey(self._keys.spent), RunLines()]
         if service:
             service.admission.limit = self._keys.limit
-            service.watch.observers += [self.meters, UsageByKey(self._keys.spent)]
             self.meters.waiting(lambda: service.admission.waiting)
 
     def around(self, app: FastAPI) -> ASGIApp:
@@ -48,5 +50,7 @@ class Guarded:
         return Measured(gate, self.meters, routes=app.routes)
 
     async def aclose(self) -> None:
-        """Send what the store was not told yet."""
+        """Send what neither store nor collectors were told yet."""
         await self._keys.spent.aclose()
+        for observer in self._watch.observers:
+            await observer.aclose()

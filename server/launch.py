@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from types import FrameType
+from typing import Final
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -19,11 +20,13 @@ from server.app import create_app, create_retrieval_app
 from server.chat import Service
 from server.evidence.answering import answering_of
 from server.gate import LOOPBACK, Rules
+from server.guard.admission import AT_ONCE, Admission, Bounds
+from server.guard.ending import Ending, Grace
+from server.guard.heads import patient
 from server.retrieve import Retriever
-from server.stream import Runs
 
-GRACE_SECONDS = 3
-"""How long answers on their way may take when the server is told to stop."""
+STRAGGLER_SECONDS: Final = 3
+"""For what is no run and still on its way when the server ends."""
 
 
 def make_service(
@@ -46,12 +49,21 @@ def make_service(
         agent=agent,
         protocols=ours,
         policies={} if policy else policies_of(settings, [name for name in ours if name not in own], own=agent.policy),
-        question_chars=settings.max_question_chars,
-        notices=tuple(notices(settings)),
-        far=_far(settings),
         answer_style=settings.answer_style,
         profile=settings.profile,
+        question_chars=settings.max_question_chars,
+        notices=tuple(notices(settings)),
+        admission=Admission(_bounds(settings)),
+        far=_far(settings),
         answering=answering_of(settings),
+    )
+
+
+def _bounds(settings: CairnSettings) -> Bounds:
+    return Bounds(
+        runs=settings.max_runs or AT_ONCE[settings.policy],
+        queue=settings.max_queue,
+        wait_seconds=settings.queue_seconds,
     )
 
 
@@ -78,7 +90,12 @@ def rules_of(settings: CairnSettings) -> Rules:
             "or allow everybody with --insecure"
         )
     hosts = LOOPBACK | {settings.host.lower()} if local else None
-    return Rules(key=settings.server_key, hosts=hosts, body_bytes=settings.max_body_bytes)
+    return Rules(
+        key=settings.server_key,
+        hosts=hosts,
+        body_bytes=settings.max_body_bytes,
+        body_seconds=settings.max_body_seconds,
+    )
 
 
 def is_loopback(host: str) -> bool:
@@ -129,9 +146,9 @@ def address_of(listener: socket.socket) -> str:
 class Server(uvicorn.Server):
     """A server that gives the answers on their way some time when it is told to stop, and none when told twice."""
 
-    def __init__(self, config: uvicorn.Config, runs: Runs) -> None:
+    def __init__(self, config: uvicorn.Config, ending: Ending) -> None:
         super().__init__(config)
-        self._runs = runs
+        self._ending = ending
         self.greet: Callable[[], None] = lambda: None
         """Called once it answers; from then on Ctrl-C ends it gracefully."""
 
@@ -141,39 +158,46 @@ class Server(uvicorn.Server):
             self.greet()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        patience = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._runs.end)
-        try:
-            await super().shutdown(sockets)
-        finally:
-            patience.cancel()
+        await self._ending.drain()  # it still listens: probes hear that it stops, and go elsewhere
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal came: the first one stops, the second one stops at once."""
         if self.should_exit:
-            self._runs.end()
+            self._ending.end()
         else:
             super().handle_exit(sig, frame)
 
 
-def make_server(service: Service | Retriever, rules: Rules | None = None) -> Server:
+def make_server(service: Service | Retriever, rules: Rules | None = None, *, grace: Grace | None = None) -> Server:
     """The app on uvicorn: the whole one of a service, or that of the sources alone."""
-    app = create_app(service, rules) if isinstance(service, Service) else create_retrieval_app(service, rules)
-    return _on_uvicorn(app, service.runs)
+    rules = rules or Rules()
+    if isinstance(service, Service):
+        app = create_app(service, rules)
+        ending = Ending(service.runs, admission=service.admission, watch=service.watch, grace=grace)
+    else:
+        app = create_retrieval_app(service, rules)
+        ending = Ending(service.runs, grace=grace)
+    return Server(_config(app, head_seconds=rules.body_seconds), ending)
 
 
-def _on_uvicorn(app: ASGIApp, runs: Runs) -> Server:
-    """A server that writes no log of its own but of what breaks."""
-    config = uvicorn.Config(
+def grace_of(settings: CairnSettings) -> Grace:
+    return Grace(seconds=settings.grace_seconds, answer_seconds=settings.grace_answer_seconds)
+
+
+def _config(app: ASGIApp, *, head_seconds: float) -> uvicorn.Config:
+    """A server whose log is ours, and that waits for nobody's request for ever."""
+    return uvicorn.Config(
         app,
-        log_level="warning",
+        http=patient(head_seconds),
+        log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
         ws="none",
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=2 * GRACE_SECONDS,
+        timeout_graceful_shutdown=STRAGGLER_SECONDS,
     )
-    return Server(config, runs)
 
 
 def run(server: Server, listener: socket.socket) -> None:

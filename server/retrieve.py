@@ -72,6 +72,8 @@ class Bounds:
     """… and of one request, so that a large one leaves room to small ones."""
     seconds: float = 30.0
     """One search, from when it runs."""
+    probe_seconds: float = 5.0
+    """One search that only asks whether a source answers."""
 
 
 @dataclass
@@ -110,23 +112,32 @@ class Retriever:
         return _body(queries, found, scores=request.return_scores, partial=request.partial)
 
     async def probe(self) -> None:
-        """Ask the default source for one passage. One that is far, or costs credits, is not asked.
+        """Ask for one passage: the default source, and where that fails the others. Far or paid ones are not asked.
 
         Raises:
-            SourceError: it does not answer.
+            SourceError: none answers.
         """
-        source = self.sources[self.default]
-        if self.far or credits_of(source):
+        if self.far or credits_of(self.sources[self.default]):
             return
         if self._ready is None or monotonic() - self._ready[0] > _PROBED_SECONDS:
-            failure: SourceError | None = None
-            try:
-                await ask(source, "ready", limit=1, seconds=self.bounds.seconds)
-            except SourceError as error:
-                failure = error
-            self._ready = monotonic(), failure
+            self._ready = monotonic(), await self._failure()
         if self._ready[1] is not None:
             raise self._ready[1]
+
+    async def _failure(self) -> SourceError | None:
+        """What the default source fails with; None where it, or another one, answers."""
+        first = self.sources[self.default]
+        failure: SourceError | None = None
+        for source in {id(source): source for source in (first, *self.sources.values())}.values():
+            if credits_of(source):
+                continue
+            try:
+                await ask(source, "ready", limit=1, seconds=self.bounds.probe_seconds)
+            except SourceError as error:
+                failure = failure or error
+            else:
+                return None
+        return failure
 
     def _source(self, name: str | None) -> Source:
         found = self.sources.get(name or self.default)

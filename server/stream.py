@@ -30,7 +30,15 @@ class Runs:
     """All work that is on its way for some client."""
 
     def __init__(self) -> None:
+        self.closing = False
+        """The server was told to stop."""
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def idle(self) -> None:
+        """Wait until none is left."""
+        await self._idle.wait()
 
     def end(self) -> None:
         """End all of it; to be called in its event loop."""
@@ -44,9 +52,8 @@ class Runs:
             ClientGone: the client left; the work was cancelled and has ended.
             ServerStops: `end` was called; the work has ended.
         """
-        task = asyncio.create_task(work)
+        task = self._start(work)
         listener = asyncio.create_task(_gone(receive))
-        self._tasks.add(task)
         try:
             await asyncio.wait({task, listener}, return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
@@ -55,10 +62,37 @@ class Runs:
                 raise ServerStops
             return task.result()
         finally:
-            self._tasks.discard(task)
             for one in (task, listener):
                 one.cancel()
             await asyncio.gather(task, listener, return_exceptions=True)
+
+    async def unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do `work`, of which somebody else knows whether its client is there: cancelling this cancels it.
+
+        Raises:
+            ServerStops: `end` was called; the work has ended.
+        """
+        task = self._start(work)
+        try:
+            await asyncio.wait({task})
+            if task.cancelled():
+                raise ServerStops
+            return task.result()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        self._idle.clear()
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not self._tasks:
+            self._idle.set()
 
 
 async def _gone(receive: Receive) -> None:
@@ -70,14 +104,19 @@ class EventStream(Response):
     """Streams what `produce` puts. Frames that come faster than the socket takes them leave together."""
 
     def __init__(
-        self, produce: Callable[[Put], Awaitable[None]], *, runs: Runs, last_words: bytes, heartbeat_seconds: float
+        self,
+        produce: Callable[[Put], Awaitable[None]],
+        *,
+        runs: Runs,
+        last_words: bytes | Callable[[], bytes],
+        heartbeat_seconds: float,
     ) -> None:
         """Prepare a stream.
 
         Args:
             produce: puts frames; its end is the end of the stream.
             runs: where a server that stops finds the work.
-            last_words: the frame that ends the stream when the server stops.
+            last_words: the frame that ends the stream when the server stops, or what makes it then.
             heartbeat_seconds: of silence before a comment is sent.
         """
         super().__init__(headers=HEADERS)
@@ -97,7 +136,8 @@ class EventStream(Response):
         except ClientGone:
             return
         except ServerStops:
-            await send({"type": "http.response.body", "body": self._last_words, "more_body": True})
+            words = self._last_words if isinstance(self._last_words, bytes) else self._last_words()
+            await send({"type": "http.response.body", "body": words, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _stream(self, send: Send) -> None:

@@ -83,6 +83,19 @@ class Prepared(Protocol):
         ...
 
 
+@runtime_checkable
+class Probed(Protocol):
+    """A policy whose engine can be gone while this process lives."""
+
+    async def probe(self) -> None:
+        """Ask the engine for a sign of life; nothing is sampled.
+
+        Raises:
+            PolicyError: it gives none.
+        """
+        ...
+
+
 class Policy(Protocol):
     """What continues a context. One that is `Prepared`, too, is prepared before `open`: see `open_context`."""
 

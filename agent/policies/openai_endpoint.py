@@ -19,6 +19,8 @@ logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 LONGEST_WAIT_SECONDS: Final = 30.0
 """A server that asks to be left alone for longer is not asked again."""
+_NO_KEY: Final = "none"
+"""Servers that ask for no key get this one: the client wants some."""
 _WAIT_SECONDS: Final = 0.5
 _AGAIN: Final = (408, 409, 429, 500, 502, 503, 504)
 _KNOWN: Final = frozenset(
@@ -57,7 +59,7 @@ class Endpoint:
         self.model = model
         self._seconds = seconds
         self._retries = retries
-        self._client = openai.AsyncOpenAI(base_url=base_url, api_key=api_key or "none", timeout=seconds, max_retries=0)
+        self._client = openai.AsyncOpenAI(base_url=base_url, api_key=api_key or _NO_KEY, timeout=seconds, max_retries=0)
         self._without: set[str] = set()
         """Parameters that this server does not take."""
 
@@ -155,9 +157,14 @@ class Endpoint:
         try:
             yield
         except FOREIGN as error:
-            raise sentence(
-                error, base_url=self.base_url, model=self.model, begun=bool(begun), seconds=self._seconds
-            ) from error
+            said = sentence(error, base_url=self.base_url, model=self.model, begun=bool(begun), seconds=self._seconds)
+            raise self._discreet(said) from error
+
+    def _discreet(self, error: PolicyError) -> PolicyError:
+        """The error without the key, which a server may repeat in its own words."""
+        key = self._client.api_key
+        text = str(error)
+        return type(error)(text.replace(key, "***")) if key != _NO_KEY and key in text else error
 
 
 def _pause_after() -> Any:

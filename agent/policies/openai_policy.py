@@ -91,6 +91,14 @@ class OpenAiPolicy:
         """
         return self.chosen.open(protocol, question, history=history, date=date)
 
+    async def probe(self) -> None:
+        """Ask the server for its models.
+
+        Raises:
+            PolicyError: there is no server, or it refuses the key.
+        """
+        await self._endpoint.models()
+
     async def aclose(self) -> None:
         await self._endpoint.aclose()
 

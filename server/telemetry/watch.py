@@ -61,6 +61,9 @@ class Observer:
     def ended(self, run: Run) -> None:
         """It has ended, in whatever way."""
 
+    async def aclose(self) -> None:
+        """The server ends: send what was not sent yet."""
+
 
 class Watch:
     """The runs that go on, and who is told of them."""
@@ -70,6 +73,12 @@ class Watch:
         self.stopping = False
         """The server ends runs by itself from now on."""
         self._controls: dict[int, Control] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def idle(self) -> None:
+        """Wait until no run is left."""
+        await self._idle.wait()
 
     @property
     def active(self) -> int:
@@ -109,6 +118,7 @@ class Watch:
     @contextmanager
     def _open(self, run: Run) -> Generator[None]:
         self._controls[id(run)] = run.control
+        self._idle.clear()
         self._tell(lambda observer: observer.began(run))
         try:
             yield
@@ -121,6 +131,8 @@ class Watch:
             raise
         finally:
             del self._controls[id(run)]
+            if not self._controls:
+                self._idle.set()
             run.took = perf_counter() - run.began
             self._tell(lambda observer: observer.ended(run))
 

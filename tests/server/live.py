@@ -17,7 +17,8 @@ from agent.rollout import Agent
 from server.app import create_app
 from server.chat import Service
 from server.gate import Rules
-from server.launch import address_of, bind, make_server
+from server.guard.ending import Grace
+from server.launch import Server, address_of, bind, make_server
 from server.retrieve import Retriever
 
 QUESTION = [{"role": "user", "content": "Where was the director of Aurora Falls born?"}]
@@ -124,17 +125,26 @@ def make_service(turns: Script = (SEARCH, ANSWER), *, agent: Agent | None = None
 
 
 @asynccontextmanager
-async def serving(service: Service | Retriever, rules: Rules | None = None) -> AsyncGenerator[str]:
-    """Its address, while it runs."""
+async def serving_as(
+    service: Service | Retriever, rules: Rules | None = None, *, grace: Grace | None = None
+) -> AsyncGenerator[tuple[str, Server]]:
+    """Its address and the server itself, while it runs."""
     listener = bind("127.0.0.1", 0)
-    server = make_server(service, rules)
+    server = make_server(service, rules, grace=grace)
     async with asyncio.timeout(30):
         task = asyncio.create_task(server.serve(sockets=[listener]))
         try:
-            yield address_of(listener)
+            yield address_of(listener), server
         finally:
             server.should_exit = True
             await task
+
+
+@asynccontextmanager
+async def serving(service: Service | Retriever, rules: Rules | None = None) -> AsyncGenerator[str]:
+    """Its address, while it runs."""
+    async with serving_as(service, rules) as (address, _):
+        yield address
 
 
 def in_memory(service: Service, rules: Rules | None = None) -> httpx2.AsyncClient:

@@ -1,0 +1,234 @@
+"""Keys of clients: known by their digest, limited by what they use, and never seen again once they were made."""
+
+import asyncio
+import hmac
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from typing import Any
+
+import httpx2
+import pytest
+from pydantic import SecretStr
+
+from agent.trace import Usage
+from server.gate import Rules
+from server.guard import keys as keys_module
+from server.guard.admission import Admission, Bounds
+from server.guard.keys import ApiKey, KeyLimits, Keys, MemoryKeys, digest, new_key
+from server.guard.usage import Spent, Used
+from tests.server.live import QUESTION, Gates, in_memory, make_service, serving
+
+CHAT = "/v1/chat/completions"
+ASK = {"messages": QUESTION}
+
+
+class Broken(MemoryKeys):
+    """A store whose database is gone."""
+
+    async def keys(self) -> Sequence[ApiKey]:
+        raise OSError("no database")
+
+
+def made(store: MemoryKeys, **limits: Any) -> tuple[dict[str, str], str]:
+    """A key in the store: the header that sends it, and its id."""
+    secret, key = new_key("somebody", KeyLimits(**limits))
+    asyncio.run(store.add_key(key))
+    return {"authorization": f"Bearer {secret.get_secret_value()}"}, key.id
+
+
+def ask(
+    store: MemoryKeys, *headers: dict[str, str], key: str = "", path: str = "", **changes: Any
+) -> list[httpx2.Response]:
+    """One request after the other, each with its header."""
+
+    async def run() -> list[httpx2.Response]:
+        rules = Rules(key=SecretStr(key), keys=store)
+        async with asyncio.timeout(20), in_memory(make_service(**changes), rules) as client:
+            if path:
+                return [await client.get(path, headers=header) for header in headers]
+            return [await client.post(CHAT, json=ASK, headers=header) for header in headers]
+
+    return asyncio.run(run())
+
+
+def code(response: httpx2.Response) -> tuple[int, str]:
+    return response.status_code, "" if response.status_code == 200 else response.json()["error"]["code"]
+
+
+def test_a_key_is_kept_as_its_digest_alone() -> None:
+    secret, key = new_key("laptop")
+    shown = secret.get_secret_value()
+    assert shown.startswith(f"cairn-{key.id}-")
+    assert key.digest == digest(shown)
+    assert shown not in repr(key)
+    assert shown.rsplit("-", 1)[1] not in repr(key)
+    assert len(shown) > 50
+
+
+def test_where_nobody_ever_made_a_key_everybody_may_ask() -> None:
+    assert code(ask(MemoryKeys(), {})[0]) == (200, "")
+
+
+def test_once_there_is_a_key_every_client_needs_one() -> None:
+    store = MemoryKeys()
+    header, _ = made(store)
+    assert [code(answer) for answer in ask(store, header, {}, {"authorization": "Bearer cairn-0000-x"})] == [
+        (200, ""),
+        (401, "invalid_api_key"),
+        (401, "invalid_api_key"),
+    ]
+    assert [answer.status_code for answer in ask(store, {}, path="/healthz")] == [200]
+
+
+def test_the_servers_own_key_holds_beside_the_others() -> None:
+    store = MemoryKeys()
+    header, _ = made(store, requests_per_minute=1)
+    own = {"authorization": "Bearer s3cret"}
+    assert [code(answer)[0] for answer in ask(store, own, header, own, {}, key="s3cret")] == [200, 200, 200, 401]
+
+
+def test_a_key_that_was_revoked_is_refused_and_opens_the_server_to_nobody() -> None:
+    store = MemoryKeys()
+    header, id = made(store)
+    assert asyncio.run(store.revoke_key(id, datetime.now(UTC)))
+    assert not asyncio.run(store.revoke_key(id, datetime.now(UTC)))
+    assert [code(answer)[0] for answer in ask(store, header, {})] == [401, 401]
+
+
+def test_a_key_with_the_id_of_another_is_refused() -> None:
+    store = MemoryKeys()
+    header, id = made(store)
+    forged = {"authorization": f"Bearer cairn-{id}-{'x' * 43}"}
+    assert [code(answer)[0] for answer in ask(store, forged, header)] == [401, 200]
+
+
+@pytest.mark.parametrize("token", ["", "x", "cairn", "cairn-", "cairn--", "cairn-ab-", "Bearer", "ключ", "-" * 9000])
+def test_no_token_is_compared_in_any_other_way_than_in_constant_time(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[tuple[int, int]] = []
+
+    def compare(one: str, other: str) -> bool:
+        compared.append((len(one), len(other)))
+        return hmac.compare_digest(one, other)
+
+    async def run() -> None:
+        store = MemoryKeys()
+        await store.add_key(new_key("somebody")[1])
+        keys = Keys(server_key=SecretStr("s3cret"), store=store)
+        with pytest.raises(keys_module.ApiError):
+            await keys.admit(f"Bearer {token}")
+
+    monkeypatch.setattr(keys_module.hmac, "compare_digest", compare)
+    asyncio.run(run())
+    assert compared == [(64, 64), (64, 64)], "the digests of two secrets, whatever was sent"
+
+
+def test_a_key_may_ask_so_often_a_minute() -> None:
+    store = MemoryKeys()
+    header, _ = made(store, requests_per_minute=2)
+    answers = ask(store, header, header, header)
+    assert [code(answer) for answer in answers] == [(200, ""), (200, ""), (429, "rate_limit_exceeded")]
+    assert 1 <= int(answers[2].headers["retry-after"]) <= 60
+    assert "2 times a minute" in answers[2].json()["error"]["message"]
+
+
+@pytest.mark.parametrize("what", ["tokens", "searches"])
+def test_a_key_that_has_used_up_its_day_is_sent_away_until_midnight(what: str) -> None:
+    store = MemoryKeys()
+    header, id = made(store, **{f"{what}_per_day": 1})
+    answers = ask(store, header, header)
+    assert [code(answer) for answer in answers] == [(200, ""), (429, "rate_limit_exceeded")]
+    assert 0 < int(answers[1].headers["retry-after"]) <= 86_400
+    assert f"1 {what} of today" in answers[1].json()["error"]["message"]
+    used = asyncio.run(store.used(id, datetime.now(UTC).date()))
+    assert used.searches == 2
+    assert used.tokens > 100
+
+
+def test_what_another_server_counted_is_counted_here() -> None:
+    store = MemoryKeys()
+    header, id = made(store, credits_per_day=5.0)
+    asyncio.run(store.add_usage(id, datetime.now(UTC).date(), Used(credits=5.0)))
+    assert code(ask(store, header)[0]) == (429, "rate_limit_exceeded")
+
+
+def test_a_key_has_so_many_runs_at_once_and_others_have_theirs() -> None:
+    async def run() -> list[int]:
+        store, gates = MemoryKeys(), Gates()
+        service = make_service(admission=Admission(Bounds(runs=8)))
+        service = replace(service, agent=replace(service.agent, sources={"web": gates, "kg": gates, "all": gates}))
+        headers: list[dict[str, str]] = []
+        for _ in range(2):
+            secret, key = new_key("somebody", KeyLimits(concurrent_runs=1))
+            await store.add_key(key)
+            headers.append({"authorization": f"Bearer {secret.get_secret_value()}"})
+        async with (
+            serving(service, Rules(keys=store)) as address,
+            httpx2.AsyncClient(base_url=address, trust_env=False, timeout=60) as client,
+        ):
+            first = asyncio.create_task(client.post(CHAT, json=ASK, headers=headers[0]))
+            while service.admission.running < 1:  # noqa: ASYNC110 - a state of the server that nobody tells of
+                await asyncio.sleep(0)
+            refused = await client.post(CHAT, json=ASK, headers=headers[0])
+            gates.open()
+            other = await client.post(CHAT, json=ASK, headers=headers[1])
+            again = [await first, await client.post(CHAT, json=ASK, headers=headers[0])]
+        return [answer.status_code for answer in (refused, other, *again)]
+
+    assert asyncio.run(run()) == [429, 200, 200, 200]
+
+
+def test_without_its_keys_the_server_lets_nobody_in() -> None:
+    assert [code(answer) for answer in ask(Broken(), {}, {})] == [(503, "keys_unreadable")] * 2
+
+
+def test_a_store_that_fails_later_leaves_the_known_keys_in_force() -> None:
+    async def run() -> None:
+        store = MemoryKeys()
+        secret, key = new_key("somebody")
+        await store.add_key(key)
+        keys = Keys(store=store, fresh_seconds=0)
+        header = f"Bearer {secret.get_secret_value()}"
+        assert await keys.admit(header) == key.id
+        store.keys = Broken().keys
+        assert await keys.admit(header) == key.id
+        with pytest.raises(keys_module.ApiError):
+            await keys.admit("")
+
+    asyncio.run(run())
+
+
+class Flaky(MemoryKeys):
+    """A store that takes nothing at first."""
+
+    up = False
+
+    async def add_usage(self, id: str, day: date, used: Used) -> None:
+        if not self.up:
+            raise OSError("no database")
+        await super().add_usage(id, day, used)
+
+
+def test_usage_that_could_not_be_stored_is_counted_here_and_stored_later() -> None:
+    async def run() -> None:
+        store = Flaky()
+        spent = Spent(store, fresh_seconds=0)
+        spent.add("k", Usage(policy_tokens=5, searches=1))
+        await asyncio.sleep(0)
+        spent.add("k", Usage(policy_tokens=7, credits=0.5))
+        assert spent.today("k") == Used(tokens=12, searches=1, credits=0.5)
+        store.up = True
+        await spent.aclose()
+        assert await store.used("k", datetime.now(UTC).date()) == Used(tokens=12, searches=1, credits=0.5)
+        await spent.refresh("k", needed=True)
+        assert spent.today("k") == Used(tokens=12, searches=1, credits=0.5)
+
+    asyncio.run(run())
+
+
+def test_runs_without_a_key_are_counted_nowhere() -> None:
+    spent = Spent(MemoryKeys(), fresh_seconds=0)
+    spent.add("", Usage(policy_tokens=5))
+    assert spent.today("") == Used()
