@@ -23,6 +23,7 @@ from server.evidence.routes import add_evidence
 from server.frames import error_frame
 from server.gate import Rules
 from server.guarded import Guarded
+from server.mcp.http import add_mcp
 from server.retrieve import Retriever, RetrieveRequest
 from server.stream import ClientGone, EventStream, ServerStops
 from server.telemetry.health import Readiness, add_health
@@ -46,6 +47,7 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         yield
+        await mcp.aclose()
         await guard.aclose()
         await service.aclose()
 
@@ -56,6 +58,7 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     retriever = Retriever(agent.sources, runs=service.runs, far=service.far)
     _add_retrieval(app, retriever)
     add_evidence(app, service, desk_of(service))
+    mcp = add_mcp(app, service)
     add_health(app, Readiness(retriever, agent.policy))
     _add_version(
         app,

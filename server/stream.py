@@ -103,6 +103,9 @@ async def _gone(receive: Receive) -> None:
 class EventStream(Response):
     """Streams what `produce` puts. Frames that come faster than the socket takes them leave together."""
 
+    stalled_seconds: float = 60.0
+    """A client that takes nothing for so long has left."""
+
     def __init__(
         self,
         produce: Callable[[Put], Awaitable[None]],
@@ -141,11 +144,17 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _stream(self, send: Send) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._pump(send))
-            await self._produce(self._put)
-            self._done = True
-            self._wake.set()
+        gone = False
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._pump(send))
+                await self._produce(self._put)
+                self._done = True
+                self._wake.set()
+        except* ClientGone:
+            gone = True
+        if gone:
+            raise ClientGone
 
     def _put(self, frame: bytes) -> None:
         self._frames.append(frame)
@@ -162,4 +171,12 @@ class EventStream(Response):
             self._wake.clear()
             body, self._frames = b"".join(self._frames), []
             if body:
+                await self._send(send, body)
+
+    async def _send(self, send: Send, body: bytes) -> None:
+        """Send it, as long as the client reads at all: one that never does must not hold what its run holds."""
+        try:
+            async with asyncio.timeout(self.stalled_seconds):
                 await send({"type": "http.response.body", "body": body, "more_body": True})
+        except TimeoutError:
+            raise ClientGone from None

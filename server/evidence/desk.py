@@ -4,6 +4,7 @@ It knows no request and no frame; HTTP and MCP stand before it.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from agent.errors import QuestionError
@@ -12,6 +13,8 @@ from agent.rollout import Agent
 from agent.rstool import EvidenceBundle, SizeBudget, ToolArguments, agent_for, bundle_of
 from agent.trace import Event, Trace
 from server.chat import Service
+
+Slots = Callable[[], AbstractAsyncContextManager[object]]
 
 
 @dataclass(frozen=True)
@@ -22,18 +25,20 @@ class Search:
     trace: Trace
     budget: SizeBudget
     keep: Callable[[Trace], None]
+    slots: Slots
 
     async def run(self, emit: Emit) -> EvidenceBundle:
-        """Search, and give the evidence. What fails in engine or sources is in the bundle, never raised."""
-        try:
-            await self.agent.run(self.trace, emit=emit)
-        finally:
-            self.keep(self.trace)
-        return self.bundle()
+        """Search, and give the evidence. What fails in engine or sources is in the bundle, never raised.
 
-    def bundle(self, budget: SizeBudget | None = None) -> EvidenceBundle:
-        """What was found; with a budget, as much of it as that one holds."""
-        return bundle_of(self.trace, budget=budget or self.budget)
+        Raises:
+            ApiError: there is no slot for it.
+        """
+        async with self.slots():
+            try:
+                await self.agent.run(self.trace, emit=emit)
+            finally:
+                self.keep(self.trace)
+        return bundle_of(self.trace, budget=self.budget)
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ class Desk:
     """By the protocol that they speak; the first one searches where none is named."""
     question_chars: int
     keep: Callable[[Trace], None]
+    slots: Slots = nullcontext
+    """Entered for as long as a search runs, where nobody did it before."""
 
     def open(self, asked: ToolArguments) -> Search:
         """Make a search that can start.
@@ -57,17 +64,17 @@ class Desk:
                 f"the question has {len(question):,} characters; at most {self.question_chars:,} are read"
             )
         agent = agent_for(self.agents, **asked.choice)
-        return Search(agent, agent.new_trace(question), asked.budget, self.keep)
+        return Search(agent, agent.new_trace(question), asked.budget, self.keep, self.slots)
 
 
-def desk_of(service: Service) -> Desk:
+def desk_of(service: Service, *, slots: Slots = nullcontext) -> Desk:
     """The desk of a service: its agent first, and one for each other protocol that it speaks."""
     agent = service.agent
     agents = {agent.protocol.name: agent}
     for name, protocol in service.protocols.items():
         policy = service.policies.get(name, agent.policy)
         agents.setdefault(name, replace(agent, policy=policy, protocol=protocol))
-    return Desk(agents, service.question_chars, service.keep)
+    return Desk(agents, service.question_chars, service.keep, slots)
 
 
 def tell_nobody(event: Event) -> None:

@@ -6,8 +6,6 @@ An id is as good as a secret: nobody can guess it, and whoever has it may see an
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final, Literal
 from uuid import uuid4
@@ -17,16 +15,12 @@ from pydantic import BaseModel, Field
 from agent.errors import QuestionError
 from agent.rstool import EvidenceBundle
 from agent.trace import Delta, Event
+from server.errors import ApiError
 from server.evidence.desk import Search
 from server.evidence.told import told
 
-Slots = Callable[[], AbstractAsyncContextManager[object]]
 State = Literal["running", "ended", "cancelled", "broken"]
 LATEST: Final = 8
-
-
-def _no_slots() -> AbstractAsyncContextManager[object]:
-    return nullcontext()
 
 
 class JobState(BaseModel):
@@ -70,6 +64,27 @@ class Job:
             latest=tuple(self.latest),
         )
 
+    def result(self) -> EvidenceBundle:
+        """What it found.
+
+        Raises:
+            QuestionError: it runs still, or it will never have a result.
+        """
+        match self.state:
+            case "ended" if self.task is not None:
+                return self.task.result()
+            case "running":
+                raise QuestionError(
+                    f"the search {self.id} still runs; ask again, with wait_seconds to wait for its end"
+                )
+            case "cancelled":
+                raise QuestionError(f"the search {self.id} was cancelled; start another one")
+            case _:
+                error = self.task.exception() if self.task is not None else None
+                if isinstance(error, ApiError):
+                    raise error
+                raise QuestionError(f"the search {self.id} broke; the server's log tells why")
+
     def see(self, event: Event) -> None:
         if not isinstance(event, Delta):
             self.steps += 1
@@ -79,21 +94,17 @@ class Job:
 class Jobs:
     """The searches that were started, those that ended for a while, too."""
 
-    def __init__(
-        self, *, most_running: int = 32, most_kept: int = 256, keep_seconds: float = 900.0, slots: Slots = _no_slots
-    ) -> None:
+    def __init__(self, *, most_running: int = 32, most_kept: int = 256, keep_seconds: float = 900.0) -> None:
         """Keep nothing yet.
 
         Args:
             most_running: searches at once.
             most_kept: searches that are known, ended ones included; the oldest ended ones are forgotten first.
             keep_seconds: how long the result of one that ended can be asked for.
-            slots: entered for as long as a search runs; what it raises, `start` does not.
         """
         self._most_running = most_running
         self._most_kept = most_kept
         self._keep_seconds = keep_seconds
-        self._slots = slots
         self._jobs: dict[str, Job] = {}
 
     def start(self, search: Search) -> Job:
@@ -145,8 +156,7 @@ class Jobs:
 
     async def _run(self, job: Job) -> EvidenceBundle:
         try:
-            async with self._slots():
-                return await job.search.run(job.see)
+            return await job.search.run(job.see)
         finally:
             job.ended = time.monotonic()
 

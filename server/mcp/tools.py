@@ -10,6 +10,7 @@ from agent.rstool import EvidenceBundle, arguments_schema
 from agent.rstool.tool import DESCRIPTION, NAME
 from server.mcp.jobs import JobState
 
+SEARCH: Final = NAME
 START: Final = f"{NAME}_start"
 STATUS: Final = f"{NAME}_status"
 RESULT: Final = f"{NAME}_result"

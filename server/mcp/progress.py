@@ -1,0 +1,58 @@
+"""Runs a search and reports it while it goes on: each step, and a word at least every few seconds of silence."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from time import perf_counter
+
+from agent.rstool import EvidenceBundle
+from agent.trace import Delta, Event
+from server.evidence.desk import Search
+from server.evidence.told import told
+
+logger = logging.getLogger(__name__)
+
+Report = Callable[[float, float | None, str | None], Awaitable[None]]
+"""Takes how far it is, of how much (nobody knows), and a sentence."""
+
+
+async def run_told(search: Search, report: Report, *, seconds: float) -> EvidenceBundle:
+    """Run a search; cancelling this cancels it.
+
+    Args:
+        search: that has not run yet.
+        report: is called with numbers that grow by one.
+        seconds: the longest silence between two reports.
+    """
+    said: asyncio.Queue[str] = asyncio.Queue()
+
+    def emit(event: Event) -> None:
+        if not isinstance(event, Delta):
+            said.put_nowait(told(event))
+
+    teller = asyncio.create_task(_tell(said, report, seconds=seconds))
+    try:
+        bundle = await search.run(emit)
+        await said.join()
+        return bundle
+    finally:
+        teller.cancel()
+        await asyncio.gather(teller, return_exceptions=True)
+
+
+async def _tell(said: "asyncio.Queue[str]", report: Report, *, seconds: float) -> None:
+    began, number, latest = perf_counter(), 0, "Begins"
+    while True:
+        new = True
+        try:
+            async with asyncio.timeout(seconds):
+                latest = await said.get()
+        except TimeoutError:
+            new = False
+        number += 1
+        try:
+            await report(number, None, latest if new else f"{latest} ({perf_counter() - began:.0f} s)")
+        except Exception:  # whoever cannot be told is no reason to end the search; that a client left is told otherwise
+            logger.debug("progress could not be told", exc_info=True)
+        if new:
+            said.task_done()

@@ -1,0 +1,24 @@
+"""MCP over standard input and output, for clients that start `cairn mcp` themselves. It ends when its client leaves."""
+
+from mcp.server.stdio import stdio_server
+
+from server.chat import Service
+from server.evidence.desk import desk_of
+from server.mcp.calls import Calls
+from server.mcp.jobs import Jobs
+from server.stream import Runs
+
+
+async def serve_stdio(service: Service) -> None:
+    """Answer until standard input ends; then end what still runs, and let go of the service.
+
+    While it serves, whatever else writes to standard output writes to standard error.
+    """
+    jobs = Jobs()
+    server = Calls(desk_of(service), jobs, Runs()).server()
+    try:
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+    finally:
+        await jobs.aclose()
+        await service.aclose()
