@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.policies.base import Policy
 from agent.protocols import TextProtocol
@@ -22,6 +22,9 @@ from server.stream import Put, Runs
 from server.telemetry.watch import Watch
 from server.turn import CHAT_MODEL, MODEL, Turn, failure_of, make_turn
 from server.wishes import AnswerStyle
+
+if TYPE_CHECKING:
+    from server.runs.keeper import Keeper
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +60,8 @@ class Service:
     """Slots for runs; the gate takes one for each request that starts a run."""
     watch: Watch = field(default_factory=Watch)
     """Sees every run of the agent, whoever starts it."""
+    keeper: "Keeper | None" = None
+    """Keeps runs that outlive their clients; without one there are no such runs."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agent", self.watch.agent(self.agent))
@@ -84,6 +89,8 @@ class Service:
                 stack.push_async_callback(policy.aclose)
             if self.answering is not None:
                 stack.push_async_callback(self.answering.aclose)
+            if self.keeper is not None:
+                stack.push_async_callback(self.keeper.aclose)
             await self.agent.aclose()
 
 

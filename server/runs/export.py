@@ -1,0 +1,211 @@
+"""A run to take away: its trace as JSON, a page in Markdown or HTML, or its sources as BibTeX.
+
+What sources and policies wrote is escaped for each form; nothing in an export loads or runs anything.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from agent.evidence import Passage
+from agent.trace import Claim, Gathered, Planned, Searched, SearchFailed, Trace
+from server.store.serial import dumped
+
+Format = Literal["json", "markdown", "html", "bibtex"]
+
+_CHECKS: Final[Mapping[str, str]] = {"verbatim": "verbatim", "close": "close", "not_found": "not found"}
+_MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]<>#|~!&])|^(\s*)([-+=]|\d+[.)])(?=\s|$)", re.MULTILINE)
+_TEX: Final[Mapping[str, str]] = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "%": r"\%",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+}
+_STYLE: Final = (
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a;"
+    "background:#fff}blockquote{margin:.3rem 0 .3rem 1rem;color:#555}small{color:#666}"
+    "@media(prefers-color-scheme:dark){body{color:#eee;background:#161616}blockquote,small{color:#aaa}a{color:#8bf}}"
+)
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A file."""
+
+    text: str
+    media_type: str
+    name: str
+
+
+def export(trace: Trace, format: Format) -> Exported:
+    """The run of this trace in one of the forms."""
+    media_type, ending, write = _FORMS[format]
+    return Exported(write(trace), media_type, f"cairn-{re.sub(r'[^0-9A-Za-z_-]', '', trace.id)[:32]}.{ending}")
+
+
+def sources_of(trace: Trace) -> list[Passage]:
+    """Every passage that was shown, once, in order of its number."""
+    shown = trace.passages or [p for step in trace.steps if isinstance(step, Gathered) for p in step.passages]
+    return list({passage.identity: passage for passage in shown}.values())
+
+
+def markdown(trace: Trace) -> str:
+    """The question, its answer, what carries it, the searches and the sources."""
+    lines = [f"# {_md(trace.question)}", "", _md(trace.answer or _no_answer(trace)), ""]
+    if trace.claims:
+        lines += ["## Evidence", ""]
+        for claim in trace.claims:
+            lines.append(f"- {_md(claim.text)} {_cites(claim)} ({_check(claim)})".replace("  ", " "))
+            lines += [f"  > {_md(quote.text)} \\[{quote.number}\\]" for quote in claim.quotes]
+        lines.append("")
+    if searches := list(_searches(trace)):
+        lines += [
+            "## Searches",
+            "",
+            *(f"- {_md(query)} ({_md(source)}): {_md(how)}" for query, source, how in searches),
+        ]
+        lines.append("")
+    if sources := sources_of(trace):
+        lines += ["## Sources", ""]
+        lines += [f"- \\[{p.number}\\] {_md(_place(p))}{_md_link(p.url)}" for p in sources]
+        lines.append("")
+    return "\n".join([*lines, _md(_closing(trace)), ""])
+
+
+def page(trace: Trace) -> str:
+    """The same as one file of HTML without scripts, which loads nothing."""
+    parts = [
+        f"<h1>{escape(trace.question)}</h1>",
+        f"<p><strong>{escape(trace.answer or _no_answer(trace))}</strong></p>",
+    ]
+    if trace.claims:
+        parts.append("<h2>Evidence</h2><ul>")
+        for claim in trace.claims:
+            quotes = "".join(f"<blockquote>{escape(q.text)} [{q.number}]</blockquote>" for q in claim.quotes)
+            said = f"{escape(claim.text)} {escape(_cites(claim, '[{}]'))} <small>{_check(claim)}</small>"
+            parts.append(f"<li>{said}{quotes}</li>")
+        parts.append("</ul>")
+    if searches := list(_searches(trace)):
+        rows = "".join(f"<li>{escape(q)} <small>{escape(s)}: {escape(how)}</small></li>" for q, s, how in searches)
+        parts.append(f"<h2>Searches</h2><ul>{rows}</ul>")
+    if sources := sources_of(trace):
+        rows = "".join(f"<li>[{p.number}] {_html_link(p)}</li>" for p in sources)
+        parts.append(f"<h2>Sources</h2><ul>{rows}</ul>")
+    parts.append(f"<p><small>{escape(_closing(trace))}</small></p>")
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    head = (
+        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f'<meta name="viewport" content="width=device-width"><title>{escape(trace.question[:120])}</title>'
+        f"<style>{_STYLE}</style>"
+    )
+    body = "\n".join(parts)
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
+
+
+def bibtex(trace: Trace) -> str:
+    """One entry for each source, with a key of its own."""
+    keys: set[str] = set()
+    entries: list[str] = []
+    for passage in _documents(sources_of(trace)):
+        key = base = _key(passage)
+        while key in keys:
+            key = f"{base}-{len(keys) + 1}"
+        keys.add(key)
+        fields = {
+            "title": "{" + _tex(passage.title or passage.id) + "}",
+            "howpublished": _tex(passage.source),
+            "url": re.sub(r"[{}\\\s]", "", passage.url) if _is_web(passage.url) else "",
+            "year": passage.date[:4] if re.match(r"\d{4}", passage.date) else "",
+            "date": passage.date if re.fullmatch(r"\d{4}-\d\d(-\d\d)?", passage.date) else "",
+        }
+        lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
+        entries.append("\n".join([f"@misc{{{key},", *lines, "}"]))
+    return "\n\n".join(entries) + "\n" if entries else "% This run was shown no source.\n"
+
+
+def _documents(passages: Iterable[Passage]) -> Iterable[Passage]:
+    """One passage of each document."""
+    return {passage.url or passage.id: passage for passage in reversed(list(passages))}.values()
+
+
+def _key(passage: Passage) -> str:
+    words = re.findall(r"[a-z0-9]+", passage.title.lower())[:3]
+    return "-".join([*words, passage.date[:4]] if passage.date[:4].isdigit() else words) or "source"
+
+
+def _searches(trace: Trace) -> Iterable[tuple[str, str, str]]:
+    """(query, source, what came of it)."""
+    for step in trace.steps:
+        if isinstance(step, Searched):
+            yield step.query, step.source, f"{len(step.passages)} found" if step.passages else "nothing found"
+        elif isinstance(step, SearchFailed):
+            yield step.query, step.source, f"failed: {step.why}"
+
+
+def _closing(trace: Trace) -> str:
+    rounds = sum(isinstance(step, Planned) for step in trace.steps)
+    stopped = trace.stopped.reason if trace.stopped else "running"
+    used = f"{rounds} rounds, {trace.usage.searches} searches, {trace.timings.total:.2f} s"
+    return f"Cairn, protocol {trace.protocol}, policy {trace.policy}; {stopped}; {used}; run {trace.id}."
+
+
+def _no_answer(trace: Trace) -> str:
+    detail = trace.stopped.detail if trace.stopped else "it still runs"
+    return f"There is no answer: {detail or (trace.stopped and trace.stopped.reason)}"
+
+
+def _cites(claim: Claim, form: str = r"\[{}\]") -> str:
+    return " ".join(form.format(number) for number in claim.cites)
+
+
+def _check(claim: Claim) -> str:
+    return _CHECKS.get(claim.check, "not checked")
+
+
+def _place(passage: Passage) -> str:
+    return " · ".join(part for part in (passage.title or passage.id, passage.source, passage.date) if part)
+
+
+def _md(text: str) -> str:
+    """Text that Markdown shows as it is, on one line."""
+    return _MARKDOWN.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", " ".join(text.split()))
+
+
+def _md_link(url: str) -> str:
+    return f" <{re.sub(r'[<>]', '', url)}>" if _is_web(url) else ""
+
+
+def _html_link(passage: Passage) -> str:
+    said = escape(_place(passage))
+    if not _is_web(passage.url):
+        return said
+    return f'<a rel="noopener noreferrer nofollow" href="{escape(passage.url)}">{said}</a>'
+
+
+def _is_web(url: str) -> bool:
+    """Whether it may be a link: http or https, and nothing in it that ends one."""
+    try:
+        return urlsplit(url).scheme in ("http", "https") and not re.search(r"[\s\x00-\x1f]", url)
+    except ValueError:
+        return False
+
+
+def _tex(text: str) -> str:
+    return "".join(_TEX.get(c, c) for c in " ".join(text.split()))
+
+
+_FORMS: Final[Mapping[Format, tuple[str, str, Callable[[Trace], str]]]] = {
+    "json": ("application/json", "json", dumped),
+    "markdown": ("text/markdown; charset=utf-8", "md", markdown),
+    "html": ("text/html; charset=utf-8", "html", page),
+    "bibtex": ("application/x-bibtex; charset=utf-8", "bib", bibtex),
+}

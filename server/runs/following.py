@@ -1,0 +1,163 @@
+"""A run as a stream of events with ids: from any place in it, over any number of connections, on any replica.
+
+An id is a place: how many steps were seen, and how many characters of the text after them. The same place can be
+found again wherever the run is read, so nothing is lost or doubled when a connection is cut.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+
+from agent.trace import Trace
+from server.runs.card import RunCard
+from server.runs.keeper import Keeper
+from server.store.records import OpenBlock, RunRow
+from server.store.serial import dumped
+from server.stream import Put
+
+POLL_SECONDS: Final = 0.5
+"""How often the store is asked about a run of another replica."""
+_ID: Final = re.compile(r"(\d{1,9})\.(\d{1,9})(\.end)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a reader is in a run."""
+
+    steps: int = 0
+    chars: int = 0
+    over: bool = False
+    """Its end was seen."""
+
+    def __str__(self) -> str:
+        return f"{self.steps}.{self.chars}" + (".end" if self.over else "")
+
+    @classmethod
+    def of(cls, id: str) -> Self:
+        """The place of an event's id; empty is the beginning.
+
+        Raises:
+            ValueError: there is no such id.
+        """
+        if not id:
+            return cls()
+        found = _ID.fullmatch(id)
+        if found is None:
+            raise ValueError(id)
+        return cls(int(found[1]), int(found[2]), bool(found[3]))
+
+
+@dataclass(frozen=True)
+class View:
+    """What may be seen of a run at one moment."""
+
+    row: RunRow
+    steps: Sequence[tuple[int, str]]
+    """(number, JSON) of those after the reader's place."""
+    total: int
+    """Steps in all."""
+    open_block: OpenBlock
+
+
+async def follow(keeper: Keeper, run: str, place: Place, put: Put) -> None:
+    """Put every event after `place` as it comes, down to the end of the run.
+
+    Raises:
+        StoreError: the run cannot be read; the reader may come again from where it was.
+    """
+    reader = _Reader(place, put)
+    while (view := await _view(keeper, run, after=reader.place.steps)) is not None:
+        if reader.place.steps > view.total:
+            reader.reset()
+            continue
+        reader.see(view)
+        if not view.row.running:
+            reader.end(view.row)
+            return
+        await _more(keeper, run, reader.place)
+
+
+class _Reader:
+    """One connection's way through a run."""
+
+    def __init__(self, place: Place, put: Put) -> None:
+        self.place = place
+        self._put = put
+        self._resumes = True
+        """The first look: what is open is told whole, so that the client need not have kept its part."""
+
+    def reset(self) -> None:
+        """The client saw what was never stored and is lost: it begins again."""
+        self.place = Place()
+        self._put(frame("reset", "{}", id=self.place))
+
+    def see(self, view: View) -> None:
+        for seq, step in view.steps:
+            self.place = Place(seq)
+            self._put(frame("step", step, id=self.place))
+        chars = view.open_block.chars
+        if chars == self.place.chars:
+            self._resumes = False
+            return
+        pieces = view.open_block.pieces
+        if self._resumes or chars < self.place.chars:
+            self.place = Place(self.place.steps, chars)
+            self._put(frame("snapshot", _json([{"role": role, "text": text} for role, text in pieces]), id=self.place))
+        else:
+            for role, text in _rest(pieces, self.place.chars):
+                self.place = Place(self.place.steps, self.place.chars + len(text))
+                self._put(frame("delta", _json({"role": role, "text": text}), id=self.place))
+        self._resumes = False
+
+    def end(self, row: RunRow) -> None:
+        self.place = Place(self.place.steps, self.place.chars, over=True)
+        self._put(frame("end", RunCard.of(row).model_dump_json(), id=self.place))
+
+
+def frame(event: str, data: str, *, id: Place | None = None) -> bytes:
+    """One event; `data` is JSON on one line."""
+    named = f"id: {id}\n" if id is not None else ""
+    return f"{named}event: {event}\ndata: {data}\n\n".encode()
+
+
+def in_order(trace: Trace) -> list[str]:
+    """The steps of a trace as JSON, in the order in which they happened."""
+    return [dumped(step) for step in sorted(trace.steps, key=lambda step: step.seconds)]
+
+
+async def _view(keeper: Keeper, run: str, *, after: int) -> View | None:
+    if live := keeper.live(run):
+        return View(live.row(), live.steps(after=after), live.shown, live.open_block)
+    look = await keeper.store.reads.look(run, after=after)
+    if look is None:
+        return None
+    if not look.total and not look.row.running and (stored := await keeper.store.reads.trace(run)):
+        steps = list(enumerate(in_order(Trace.model_validate_json(stored)), start=1))
+        return View(look.row, steps[after:], len(steps), look.open_block)
+    return View(look.row, look.steps, look.total, look.open_block)
+
+
+async def _more(keeper: Keeper, run: str, place: Place) -> None:
+    """Wait until there may be more to see than at `place`."""
+    live = keeper.live(run)
+    if live is None:
+        await asyncio.sleep(POLL_SECONDS)
+    elif not live.over and (live.shown, live.open_block.chars) == (place.steps, place.chars):
+        await live.changed()
+
+
+def _rest(pieces: Sequence[tuple[str, str]], chars: int) -> list[tuple[str, str]]:
+    """The pieces without their first characters."""
+    rest: list[tuple[str, str]] = []
+    for role, text in pieces:
+        if chars < len(text):
+            rest.append((role, text[chars:]))
+        chars = max(0, chars - len(text))
+    return rest
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()

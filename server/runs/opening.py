@@ -1,0 +1,46 @@
+"""From settings to a store and its keeper, and the check that the store can be used before a server starts."""
+
+import asyncio
+
+from agent.errors import SetupError
+from agent.settings_server import ServerSettings
+from server.runs.keeper import Keeper, Retention
+from server.store import Store, StoreError
+from server.store.database import Database
+
+
+def store_of(settings: ServerSettings) -> Store:
+    """The store that the settings name. Nothing is opened yet.
+
+    Raises:
+        SetupError: it is none that can be used.
+    """
+    return Store(Database(settings.store.get_secret_value()), lease_seconds=settings.lease_seconds)
+
+
+def keeper_of(settings: ServerSettings) -> Keeper:
+    """What keeps the runs of a server with these settings.
+
+    Raises:
+        SetupError: the store is none that can be used.
+    """
+    return Keeper(store_of(settings), retention=Retention(days=settings.store_days, runs=settings.store_runs))
+
+
+def check_store(settings: ServerSettings) -> None:
+    """Open the store once, and bring it up to date.
+
+    Raises:
+        SetupError: it cannot be used; the sentence says why.
+    """
+
+    async def check() -> None:
+        store = store_of(settings)
+        try:
+            await store.database.ready()
+        except StoreError as error:
+            raise SetupError(f"{error}: {store.database.name}") from error
+        finally:
+            await store.aclose()
+
+    asyncio.run(check())

@@ -1,0 +1,214 @@
+"""The addresses of runs that outlive their clients: `/api/runs` and below. The web UI and slow clients stand on it."""
+
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+
+from fastapi import FastAPI, Header, Path, Query, Request, Response
+from fastapi.responses import JSONResponse
+
+from agent.trace import Trace
+from server.chat import Service, open_turn
+from server.errors import ApiError, bad_request
+from server.guard.admission import Slot
+from server.guard.caller import caller
+from server.runs.card import RunCard, RunDetail, RunPage, RunRequest
+from server.runs.export import Format, export
+from server.runs.following import Place, follow
+from server.runs.keeper import Keeper
+from server.store import NewRun, RunRow, StoreError
+from server.store.reading import Wanted
+from server.store.records import Origin, State, Wish
+from server.store.restore import restored
+from server.store.serial import dumped, storable
+from server.stream import EventStream, Put
+
+_LAST_WORDS: Final = b"retry: 2000\n\n"
+_PAGE: Final = 30
+_EVENTS: Final[dict[str, Any]] = {
+    "description": "Server-sent events: `step`, `delta`, `snapshot`, `reset` and `end`; docs/runs.md tells of each.",
+    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+}
+_FILES: Final[dict[str, Any]] = {
+    "description": "The run as a file.",
+    "content": {
+        media: {"schema": {"type": "string"}}
+        for media in ("application/json", "text/markdown", "text/html", "application/x-bibtex")
+    },
+}
+
+RunId = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,128}$", description="The run's id.")]
+
+
+def add_runs(app: FastAPI, service: Service, keeper: Keeper) -> None:
+    """Add every address of runs."""
+    app.add_exception_handler(StoreError, _on_store_error)
+    _add_lists(app, service, keeper)
+    _add_one(app, keeper)
+    _add_events(app, service, keeper)
+    _add_wishes(app, keeper)
+
+
+def _add_lists(app: FastAPI, service: Service, keeper: Keeper) -> None:
+    @app.post("/api/runs", status_code=HTTPStatus.CREATED)
+    async def start_run(body: RunRequest, request: Request) -> RunCard:
+        """Ask a question in a run that goes on when its client leaves; follow it under `/api/runs/{id}/events`."""
+        turn = open_turn(service, body)
+        turn.trace.conversation = storable(body.conversation)
+        slot: Slot | None = getattr(request.state, "slot", None)
+        new = NewRun(trace=turn.trace, model=turn.model, key_id=caller().key)
+        run = await keeper.start(new, turn.run, then=slot.leave if slot else _nothing)
+        if slot:
+            slot.hand_over()
+        return RunCard.of(run.row())
+
+    @app.get("/api/runs")
+    async def list_runs(
+        search: Annotated[str, Query(max_length=500, description="Words that begin words of question or answer.")] = "",
+        conversation: Annotated[str | None, Query(max_length=200)] = None,
+        state: State | None = None,
+        origin: Origin | None = None,
+        before: Annotated[str | None, Query(max_length=200, description="`next` of the page before.")] = None,
+        limit: Annotated[int, Query(ge=1, le=100)] = _PAGE,
+    ) -> RunPage:
+        """Runs, the latest first; those of /v1 are there when they have ended."""
+        wanted = Wanted(
+            key_id=_key(),
+            words=search,
+            conversation=None if conversation is None else storable(conversation),
+            state=state,
+            origin=origin,
+            before=_cursor(before) if before else None,
+        )
+        rows = await keeper.store.reads.list(wanted, limit=limit + 1)
+        last = rows[limit - 1] if len(rows) > limit else None
+        return RunPage(
+            runs=[RunCard.of(row) for row in rows[:limit]], next=f"{last.created!r}_{last.id}" if last else None
+        )
+
+
+def _add_one(app: FastAPI, keeper: Keeper) -> None:
+    @app.get("/api/runs/{id}", response_model=None, responses={200: {"model": RunDetail}})
+    async def get_run(id: RunId) -> Response:
+        """A run with its trace."""
+        row = await _found(keeper, id)
+        card = RunCard.of(row).model_dump_json()
+        trace = await _trace(keeper, row)
+        return Response(f'{card[:-1]},"trace":{dumped(trace)}}}', media_type="application/json")
+
+    @app.delete("/api/runs/{id}", status_code=HTTPStatus.NO_CONTENT)
+    async def delete_run(id: RunId) -> None:
+        """Remove a run that has ended, with all that is stored of it."""
+        row = await _found(keeper, id)
+        if row.running or not await keeper.store.writes.delete(id):
+            message = "The run goes on; cancel it first, with POST to its /cancel."
+            raise ApiError(HTTPStatus.CONFLICT, message, code="run_goes_on")
+
+    @app.get("/api/runs/{id}/export", response_model=None, responses={200: _FILES})
+    async def export_run(id: RunId, format: Format = "json") -> Response:
+        """The run as a file: its trace, a page to read, or its sources for a bibliography."""
+        made = export(await _trace(keeper, await _found(keeper, id)), format)
+        named = {"content-disposition": f'attachment; filename="{made.name}"'}
+        return Response(made.text.encode("utf-8", "replace"), media_type=made.media_type, headers=named)
+
+
+def _add_events(app: FastAPI, service: Service, keeper: Keeper) -> None:
+    @app.get(
+        "/api/runs/{id}/events",
+        response_model=None,
+        responses={200: _EVENTS, 204: {"description": "The client has seen the end; it need not come again."}},
+    )
+    async def follow_run(
+        id: RunId,
+        last_event_id: Annotated[str, Header(description="Id of the last event that was seen.")] = "",
+        after: Annotated[str, Query(description="The same, for clients that can set no header.")] = "",
+    ) -> Response:
+        """What happens in the run, from its beginning or from an event on, down to its end."""
+        try:
+            place = Place.of(last_event_id or after)
+        except ValueError:
+            message = "The last event's id is none of this run's; leave it out to begin at the beginning."
+            raise bad_request(message, param="Last-Event-ID") from None
+        await _found(keeper, id)
+        if place.over:
+            return Response(status_code=HTTPStatus.NO_CONTENT)
+
+        async def produce(put: Put) -> None:
+            try:
+                await follow(keeper, id, place, put)
+            except StoreError:
+                put(_LAST_WORDS)  # the client comes again, from where it was
+
+        return EventStream(
+            produce, runs=service.runs, last_words=_LAST_WORDS, heartbeat_seconds=service.heartbeat_seconds
+        )
+
+
+def _add_wishes(app: FastAPI, keeper: Keeper) -> None:
+    async def wish(id: str, what: Wish) -> RunCard:
+        row = await _found(keeper, id)
+        if row.running:
+            await keeper.wish(id, what)
+        return RunCard.of(await _found(keeper, id))
+
+    @app.post("/api/runs/{id}/cancel", status_code=HTTPStatus.ACCEPTED)
+    async def cancel_run(id: RunId) -> RunCard:
+        """End the run, whichever replica runs it. Of one that has ended, nothing changes."""
+        return await wish(id, "cancel")
+
+    @app.post("/api/runs/{id}/answer_now", status_code=HTTPStatus.ACCEPTED)
+    async def answer_now(id: RunId) -> RunCard:
+        """Search no more: answer with what there is."""
+        return await wish(id, "answer_now")
+
+
+async def _found(keeper: Keeper, id: str) -> RunRow:
+    """The run, if whoever asks may see it: with a key of a client, only those that were asked with it.
+
+    Raises:
+        ApiError: there is none.
+    """
+    row = await keeper.get(id, key_id=_key())
+    if row is None:
+        raise ApiError(HTTPStatus.NOT_FOUND, f"There is no run {id!r}.", param="id", code="run_not_found")
+    return row
+
+
+async def _trace(keeper: Keeper, row: RunRow) -> Trace:
+    """The trace of a run, as far as it goes."""
+    if live := keeper.live(row.id):
+        return live.trace
+    reads = keeper.store.reads
+    stored = await reads.trace(row.id)
+    if stored is None:
+        raise ApiError(HTTPStatus.NOT_FOUND, f"The run {row.id!r} was removed.", param="id", code="run_not_found")
+    trace = Trace.model_validate_json(stored)
+    if row.running and (look := await reads.look(row.id)) and look.row.running:
+        return restored(trace, await reads.grown(row.id), look.open_block, ends=False)[0]
+    return trace
+
+
+def _key() -> str | None:
+    """The client's key; none for the server's own, and where none is needed: these see every run."""
+    return caller().key or None
+
+
+def _cursor(before: str) -> tuple[float, str]:
+    created, _, id = before.partition("_")
+    try:
+        return float(created), storable(id)
+    except ValueError:
+        raise bad_request("'before' must be 'next' of the page before.", param="before") from None
+
+
+def _nothing() -> None:
+    """There is no slot to leave."""
+
+
+async def _on_store_error(_: Request, error: Exception) -> JSONResponse:
+    why = str(error)
+    return ApiError(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        f"{why[:1].upper()}{why[1:]}. Ask again in a moment.",
+        code="store_failed",
+        headers={"retry-after": "2"},
+    ).response()

@@ -1,0 +1,195 @@
+"""Brings runs to the store, many in one transaction. What the store does not take now is kept and brought again.
+
+A store that fails holds up no answer: after a moment's patience steps are shown that are not stored yet.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Final
+
+from server.runs.live import LiveRun
+from server.store import NewRun, Store, StoreError
+from server.store.serial import dumped
+
+logger = logging.getLogger(__name__)
+
+_BLOCK_SECONDS: Final = 0.25
+"""How old the stored text of an open block may be."""
+_LONGEST_WAIT_SECONDS: Final = 2.0
+_MOST_WAITING: Final = 2_000
+"""Traces that wait for a store that fails; beyond that the oldest are given up, and the log says which."""
+_TOGETHER: Final = 50
+
+
+class Writer:
+    """Writes what the runs of this process say, in a task of its own that begins with the first of it."""
+
+    def __init__(self, store: Store, *, patience_seconds: float = 2.0) -> None:
+        """Write to a store.
+
+        Args:
+            store: where to.
+            patience_seconds: how long steps wait for a store that fails before they are shown all the same.
+        """
+        self._store = store
+        self._patience_seconds = patience_seconds
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._live: dict[str, LiveRun] = {}
+        self._ended: dict[str, tuple[LiveRun, Callable[[], object]]] = {}
+        self._kept: dict[str, NewRun] = {}
+        self._due: asyncio.TimerHandle | None = None
+        self._failing_since: float | None = None
+        self._closing = False
+
+    def changed(self, run: LiveRun) -> None:
+        """The run said something."""
+        self._live[run.id] = run
+        if run.unstored:
+            if self._out_of_patience:
+                run.show(len(run.rows))
+            self._work()
+        elif self._due is None:
+            self._due = asyncio.get_running_loop().call_later(_BLOCK_SECONDS, self._work)
+
+    def ended(self, run: LiveRun, then: Callable[[], object]) -> None:
+        """The run ended; `then` is called when all of it is stored."""
+        self._live.pop(run.id, None)
+        self._ended[run.id] = (run, then)
+        self._work()
+
+    def keep(self, run: NewRun) -> None:
+        """A run ended that nobody follows."""
+        self._kept[run.trace.id] = run
+        if len(self._kept) > _MOST_WAITING:
+            lost = next(iter(self._kept))
+            del self._kept[lost]
+            logger.error("the run %s was not stored: the store fails, and too many wait for it", lost)
+        self._work()
+
+    async def aclose(self, *, seconds: float) -> None:
+        """Bring what is left, for so long at most."""
+        self._closing = True
+        self._wake.set()
+        if self._due:
+            self._due.cancel()
+        if self._task is None:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.shield(self._task)
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        for lost in [*self._ended, *self._kept]:
+            logger.error("the run %s was not stored before the server ended", lost)
+
+    @property
+    def _out_of_patience(self) -> bool:
+        return self._failing_since is not None and monotonic() - self._failing_since >= self._patience_seconds
+
+    def _work(self) -> None:
+        self._due = None
+        self._wake.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._write())
+
+    async def _write(self) -> None:
+        wait = 0.05
+        while not self._closing or self._ended or self._kept:
+            await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._bring()
+            except StoreError as error:
+                self._failed(error)
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
+                self._wake.set()
+            else:
+                if self._failing_since is not None:
+                    logger.warning("the store takes runs again")
+                self._failing_since, wait = None, 0.05
+
+    async def _bring(self) -> None:
+        """One of each kind of transaction, where there is something to write.
+
+        Raises:
+            StoreError: what was not written is still here.
+        """
+        await self._append()
+        while self._ended:
+            await self._finish(list(self._ended.values())[:_TOGETHER])
+        while self._kept:
+            await self._store_kept(list(self._kept.values())[:_TOGETHER])
+
+    async def _append(self) -> None:
+        runs = [run for run in self._live.values() if run.changed_since_stored and not run.lost]
+        for run in self._live.values():
+            if run.lost:
+                run.show(len(run.rows))
+        self._live.clear()
+        if not runs:
+            return
+        gained = {run.id: run.gained for run in runs}
+        for run in runs:
+            run.changed_since_stored = False
+        try:
+            lost = await self._store.writes.append(gained)
+        except StoreError:
+            for run in runs:
+                run.changed_since_stored = True
+                if run.id not in self._ended:
+                    self._live[run.id] = run
+            raise
+        for run in runs:
+            if run.id in lost:
+                logger.warning("the run %s was taken by another server, which had not heard of this one", run.id)
+                run.lost = True
+            run.stored += 0 if run.lost else len(gained[run.id].steps)
+            run.show(len(run.rows) if run.lost else run.stored)
+
+    async def _finish(self, ended: Sequence[tuple[LiveRun, Callable[[], object]]]) -> None:
+        try:
+            await self._store.writes.finish([run.ended for run, _ in ended])
+        except StoreError as error:
+            if error.kind != "broken":
+                raise
+            if len(ended) > 1:
+                for one in ended:
+                    await self._finish([one])
+                return
+            logger.error("the run %s cannot be stored: %s", ended[0][0].id, error)
+        for run, then in ended:
+            self._ended.pop(run.id, None)
+            run.finish()
+            then()
+
+    async def _store_kept(self, kept: Sequence[NewRun]) -> None:
+        rows = await asyncio.to_thread(lambda: [(run, dumped(run.trace)) for run in kept])
+        try:
+            await self._store.writes.keep(rows)
+        except StoreError as error:
+            if error.kind != "broken":
+                raise
+            if len(kept) > 1:
+                for one in kept:
+                    await self._store_kept([one])
+                return
+            logger.error("the run %s cannot be stored: %s", kept[0].trace.id, error)
+        for run in kept:
+            self._kept.pop(run.trace.id, None)
+
+    def _failed(self, error: StoreError) -> None:
+        """Say so once, and let readers go on after a while."""
+        if self._failing_since is None:
+            self._failing_since = monotonic()
+            logger.warning("%s; runs go on and are stored when it works again", error)
+        if not self._out_of_patience:
+            return
+        for run in self._live.values():
+            run.show(len(run.rows))
+        for run, _ in self._ended.values():
+            run.finish()

@@ -1,0 +1,212 @@
+"""One database: SQLite in a file, or PostgreSQL by URL. It opens it, brings it up to date, and hands out transactions.
+
+What is asked of it is written elsewhere. Whatever it raises leaves as `StoreError`.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from platformdirs import user_data_path
+from sqlalchemy import Connection, event, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import AsyncAdaptedQueuePool, NullPool
+
+from agent.errors import SetupError
+from server.store.errors import StoreError, typed_errors
+
+MEMORY: Final = "memory"
+_LOCK: Final = 7223160410
+"""Of PostgreSQL's advisory locks: one process at a time migrates."""
+_WRITES: Final = "cairn_writes"
+_PRAGMAS: Final = (
+    "PRAGMA auto_vacuum=INCREMENTAL",
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=NORMAL",
+    "PRAGMA foreign_keys=ON",
+)
+
+
+def default_path() -> Path:
+    """Where runs are kept when nobody says otherwise."""
+    return user_data_path("cairn", appauthor=False) / "runs.sqlite"
+
+
+def url_of(store: str) -> URL:
+    """The database that a setting names.
+
+    Args:
+        store: empty (the default file), `memory`, a file's path, or a URL that begins with sqlite: or postgresql:.
+
+    Raises:
+        SetupError: it is a URL of something else.
+    """
+    if store == MEMORY:
+        database = f"file:cairn-{uuid4().hex}"
+        return URL.create(
+            "sqlite+aiosqlite", database=database, query={"mode": "memory", "cache": "shared", "uri": "true"}
+        )
+    if "://" not in store:
+        path = Path(store).expanduser() if store else default_path()
+        return URL.create("sqlite+aiosqlite", database=str(path))
+    try:
+        url = make_url(store)
+    except (ArgumentError, ValueError) as error:
+        raise SetupError("the store is no URL that can be read; write it as postgresql://host/database") from error
+    match url.get_backend_name():
+        case "sqlite":
+            return url.set(drivername="sqlite+aiosqlite")
+        case "postgresql" | "postgres":
+            if find_spec("asyncpg") is None:
+                raise SetupError("PostgreSQL needs one more package: pip install 'cairn-search[postgres]'")
+            query = {("ssl" if name == "sslmode" else name): value for name, value in url.query.items()}
+            return url.set(drivername="postgresql+asyncpg", query=query)
+        case other:
+            raise SetupError(f"the store cannot be {other}; name a file, or a database as postgresql://host/database")
+
+
+class Database:
+    """Transactions on one database. Nothing is opened before the first one, or before `ready`."""
+
+    def __init__(self, store: str = "", *, busy_seconds: float = 5.0, connections: int = 4) -> None:
+        """Name a database.
+
+        Args:
+            store: as `url_of` reads it.
+            busy_seconds: how long a lock of another process is waited for.
+            connections: at most; an in-memory database has one.
+
+        Raises:
+            SetupError: it is no database that can be used.
+        """
+        self.url = url_of(store)
+        self.dialect = self.url.get_backend_name()
+        self.file = Path(self.url.database or "") if self.dialect == "sqlite" and store != MEMORY else None
+        self._engine: AsyncEngine = _engine(self.url, connections=1 if store == MEMORY else connections)
+        self._prepare(busy_seconds)
+        postgres = self.dialect == "postgresql"
+        self._reader = self._engine.execution_options(isolation_level="REPEATABLE READ") if postgres else self._engine
+        self._opening = asyncio.Lock()
+        self._open = False
+        self._anchor: AsyncConnection | None = None
+        """Keeps a database in memory alive while nobody uses it."""
+
+    @property
+    def name(self) -> str:
+        """For people: the file, or the URL without its password."""
+        if self.dialect == "sqlite":
+            return str(self.file or MEMORY)
+        return self.url.render_as_string(hide_password=True)
+
+    async def ready(self) -> None:
+        """Open it and bring it up to date, once.
+
+        Raises:
+            StoreError: it cannot be used, or a newer Cairn wrote it.
+        """
+        async with self._opening:
+            if self._open:
+                return
+            async with typed_errors():
+                if self.file:
+                    self.file.parent.mkdir(parents=True, exist_ok=True)
+                if self.dialect == "sqlite" and not self.file:
+                    self._anchor = await create_async_engine(self.url, poolclass=NullPool).connect()
+                async with self._engine.execution_options(**{_WRITES: True}).begin() as connection:
+                    if self.dialect == "postgresql":
+                        await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+                    await connection.run_sync(_migrate)
+            self._open = True
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncGenerator[AsyncConnection]:
+        """A transaction that writes nothing and sees one moment.
+
+        Raises:
+            StoreError: anything failed.
+        """
+        await self.ready()
+        async with typed_errors(), self._reader.connect() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncGenerator[AsyncConnection]:
+        """A transaction that is committed at the end, or rolled back where anything fails.
+
+        Raises:
+            StoreError: anything failed; nothing was written.
+        """
+        await self.ready()
+        async with typed_errors(), self._engine.execution_options(**{_WRITES: True}).begin() as connection:
+            yield connection
+
+    async def shrink(self) -> None:
+        """Give freed pages back to the file system; PostgreSQL does that by itself."""
+        if self.dialect == "sqlite":
+            async with self.reading() as connection:
+                await connection.exec_driver_sql("PRAGMA incremental_vacuum(2000)")
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._engine.dispose)
+            if self._anchor is not None:
+                stack.push_async_callback(self._anchor.engine.dispose)
+                stack.push_async_callback(self._anchor.close)
+
+    def _prepare(self, busy_seconds: float) -> None:
+        """Have SQLite begin its transactions when we say so: one that will write takes the lock before it reads."""
+        if self.dialect != "sqlite":
+            return
+        engine = self._engine.sync_engine
+
+        @event.listens_for(engine, "connect")
+        def _on_connect(connection: Any, _record: object) -> None:  # pyright: ignore[reportUnusedFunction]
+            connection.isolation_level = None
+            cursor = connection.cursor()
+            cursor.execute(f"PRAGMA busy_timeout={round(busy_seconds * 1000)}")
+            for pragma in _PRAGMAS:
+                cursor.execute(pragma)
+            cursor.close()
+
+        @event.listens_for(engine, "begin")
+        def _on_begin(connection: Connection) -> None:  # pyright: ignore[reportUnusedFunction]
+            writes = connection.get_execution_options().get(_WRITES, False)
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _engine(url: URL, *, connections: int) -> AsyncEngine:
+    postgres = url.get_backend_name() == "postgresql"
+    return create_async_engine(
+        url,
+        poolclass=AsyncAdaptedQueuePool,
+        pool_size=connections,
+        max_overflow=0,
+        pool_timeout=30,
+        pool_pre_ping=postgres,
+        hide_parameters=True,
+        connect_args={"timeout": 10, "command_timeout": 30} if postgres else {},
+    )
+
+
+def _migrate(connection: Connection) -> None:
+    config = Config()
+    config.set_main_option("script_location", "server.store:migrations")
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    scripts = ScriptDirectory.from_config(config)
+    found = MigrationContext.configure(connection).get_current_revision()
+    if found is not None and found not in {script.revision for script in scripts.walk_revisions()}:
+        raise StoreError("newer", f"its version is {found}")
+    if found != scripts.get_current_head():
+        command.upgrade(config, "head")

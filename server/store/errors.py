@@ -1,0 +1,87 @@
+"""What can go wrong with the database, as one error with a kind and a sentence that names the mend."""
+
+import sqlite3
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final, Literal
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+StoreErrorKind = Literal["full", "locked", "unreachable", "newer", "broken"]
+
+_MENDS: Final[dict[StoreErrorKind, str]] = {
+    "full": "there is no room left for it; free some space, or keep less (CAIRN_STORE_RUNS, CAIRN_STORE_DAYS)",
+    "locked": "another program holds it; end that program, or name another file with CAIRN_STORE",
+    "unreachable": "it cannot be reached; check the address and that the database runs",
+    "newer": "a newer Cairn wrote it; update this one, or name another store with CAIRN_STORE",
+    "broken": "it does not work; name another store with CAIRN_STORE, or restore it from a copy",
+}
+_SQLITE: Final[dict[int, StoreErrorKind]] = {
+    sqlite3.SQLITE_FULL: "full",
+    sqlite3.SQLITE_BUSY: "locked",
+    sqlite3.SQLITE_LOCKED: "locked",
+    sqlite3.SQLITE_CANTOPEN: "unreachable",
+    sqlite3.SQLITE_READONLY: "unreachable",
+    sqlite3.SQLITE_PERM: "unreachable",
+}
+_POSTGRES: Final[dict[str, StoreErrorKind]] = {
+    "53100": "full",
+    "53200": "full",
+    "55P03": "locked",
+    "40P01": "locked",
+    "40001": "locked",
+    "57014": "locked",
+    "08": "unreachable",
+    "28": "unreachable",
+    "3D": "unreachable",
+    "53300": "unreachable",
+    "57P": "unreachable",
+}
+"""SQLSTATE, or how it begins."""
+
+
+class StoreError(Exception):
+    """The store could not be read or written. What was not stored is still where it was."""
+
+    def __init__(self, kind: StoreErrorKind, detail: str = "") -> None:
+        super().__init__(f"the store failed: {_MENDS[kind]}" + (f" ({detail})" if detail else ""))
+        self.kind: StoreErrorKind = kind
+
+
+@asynccontextmanager
+async def typed_errors() -> AsyncGenerator[None]:
+    """Whatever a database raises inside leaves as `StoreError`."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise _of_driver(error) from error
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        raise StoreError("broken", _first_line(error)) from error
+    except (OSError, TimeoutError) as error:
+        raise StoreError("unreachable", _first_line(error)) from error
+
+
+def _of_driver(error: DBAPIError) -> StoreError:
+    cause: BaseException | None = error.orig
+    seen: list[BaseException] = []
+    while cause is not None and cause not in seen:
+        seen.append(cause)
+        if isinstance(cause, sqlite3.Error):
+            code: int = getattr(cause, "sqlite_errorcode", 0) & 0xFF
+            return StoreError(_SQLITE.get(code, "broken"), _first_line(cause))
+        if state := str(getattr(cause, "sqlstate", "") or ""):
+            return StoreError(_of_state(state), _first_line(cause))
+        cause = cause.__cause__
+    return StoreError("unreachable" if error.connection_invalidated else "broken", _first_line(error.orig or error))
+
+
+def _of_state(state: str) -> StoreErrorKind:
+    for begins, kind in _POSTGRES.items():
+        if state.startswith(begins):
+            return kind
+    return "broken"
+
+
+def _first_line(error: BaseException) -> str:
+    """Without the statement and its values, which hold what people asked."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

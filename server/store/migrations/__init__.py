@@ -1,0 +1,1 @@
+"""How a database of any older Cairn becomes one of this Cairn; run when the store is opened."""

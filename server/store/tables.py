@@ -1,0 +1,95 @@
+"""The tables as they are now. How an older database becomes one like this is told by the migrations."""
+
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    literal_column,
+)
+from sqlalchemy.sql.elements import ColumnElement
+
+METADATA: Final = MetaData()
+
+RUNS: Final = Table(
+    "runs",
+    METADATA,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("conversation", Text, nullable=False, server_default=""),
+    Column("question", Text, nullable=False),
+    Column("answer", Text),
+    Column("origin", Text, nullable=False),  # api: it outlives its client; v1: it was kept when it ended
+    Column("model", Text, nullable=False),
+    Column("protocol", Text, nullable=False),
+    Column("policy", Text, nullable=False),
+    Column("state", Text, nullable=False),  # running, or the reason for which it stopped
+    Column("owner", Text, nullable=False, server_default=""),
+    Column("lease_until", Float, nullable=False, server_default="0"),
+    Column("wish", Text, nullable=False, server_default=""),  # cancel or answer_now, for the owner to read
+    Column("key_id", Text, nullable=False, server_default=""),
+    Column("created", Float, nullable=False),
+    Column("ended", Float),
+    Column("seconds", Float, nullable=False, server_default="0"),
+    Column("rounds", Integer, nullable=False, server_default="0"),
+    Column("searches", Integer, nullable=False, server_default="0"),
+    Column("passages", Integer, nullable=False, server_default="0"),
+    Column("tokens", Integer, nullable=False, server_default="0"),
+    Column("credits", Float, nullable=False, server_default="0"),
+    Column("usd", Float, nullable=False, server_default="0"),
+    Column("open_block", Text, nullable=False, server_default="[]"),  # what is being written, for other replicas
+    Column("trace", Text, nullable=False),
+    Index("runs_by_time", "created", "id"),
+    Index("runs_by_conversation", "conversation"),
+    Index("runs_by_key", "key_id", "created"),
+    Index("runs_by_owner", "state", "owner"),
+)
+"""Times are seconds since 1970; `trace` and `open_block` are JSON."""
+
+EVENTS: Final = Table(
+    "events",
+    METADATA,
+    Column("run", Text, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    Column("step", Text, nullable=False),
+    Column("grown", Text, nullable=False),
+)
+"""The closed steps of runs that outlive their clients, from 1, as they happened; `grown` is what the trace gained."""
+
+KEYS: Final = Table(
+    "keys",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("digest", Text, nullable=False, unique=True),
+    Column("limits", Text, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("revoked", Float),
+)
+
+USAGE: Final = Table(
+    "usage",
+    METADATA,
+    Column("key_id", Text, primary_key=True),
+    Column("day", Text, primary_key=True),
+    Column("tokens", BigInteger, nullable=False, server_default="0"),
+    Column("searches", BigInteger, nullable=False, server_default="0"),
+    Column("credits", Float, nullable=False, server_default="0"),
+)
+
+_NOW: Final = {
+    "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
+    "postgresql": "extract(epoch from clock_timestamp())::float8",
+}
+
+
+def now(dialect: str) -> ColumnElement[Any]:
+    """Seconds since 1970 by the database's clock, which all replicas share."""
+    return literal_column(_NOW[dialect], Float)

@@ -1,0 +1,46 @@
+"""A server of its own process whose searches take their time: `python -m tests.server.runs.serve_slowly STORE`.
+
+It prints its address when it answers. Tests kill it.
+"""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agent.evidence import Passage
+from agent.plan import Filter
+from server.gate import Rules
+from server.launch import address_of, bind, make_server
+from tests.server.live import ANSWER, SEARCH, Shelf
+from tests.server.runs.replicas import keeping_service
+
+
+@dataclass(frozen=True)
+class Slow:
+    """Each search takes longer than the one before it, so that runs are at different places."""
+
+    shelf: Shelf
+    asked: list[str]
+
+    @property
+    def name(self) -> str:
+        return self.shelf.name
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        self.asked.append(query)
+        await asyncio.sleep(0.02 * len(self.asked))
+        return await self.shelf.search(query, limit=limit, filters=filters)
+
+
+async def main(store: str) -> None:
+    turns = (SEARCH, "<think>More.</think>\n<search>\nA: Trieste (web)\n</search>", SEARCH, ANSWER)
+    service = keeping_service(store, turns=turns, source=Slow(Shelf("web"), []), lease_seconds=1.0)
+    listener = bind("127.0.0.1", 0)
+    server = make_server(service, Rules())
+    server.greet = lambda: sys.stdout.write(f"{address_of(listener)}\n") and sys.stdout.flush()
+    await server.serve(sockets=[listener])
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

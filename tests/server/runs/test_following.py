@@ -1,0 +1,178 @@
+import asyncio
+import json
+from collections.abc import Iterable
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.trace import Answered, Delta, Event, Stopped, Thought, Trace
+from server.runs.following import Place, follow
+from server.runs.keeper import Keeper
+from server.runs.live import LiveRun
+from server.store import NewRun, Store
+from server.store.database import Database
+from tests.server.runs.replicas import Folded, Held, Seen, all_events, client_of, events, keeping_service, start
+
+STEPS = st.builds(lambda text: Thought(text=text), st.text(max_size=5))
+DELTAS = st.builds(
+    lambda role, text: Delta(role=role, text=text),
+    st.sampled_from(["thought", "answer"]),
+    st.text(min_size=1, max_size=4),
+)
+SAID = st.lists(STEPS | DELTAS, max_size=25)
+
+
+def seen_in(frames: Iterable[bytes]) -> list[Seen]:
+    """Events as a client reads them from frames."""
+    found: list[Seen] = []
+    for block in b"".join(frames).decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.split("\n") if line and not line.startswith(":"))
+        if "data" in fields:
+            found.append(Seen(fields.get("id", ""), fields["event"], json.loads(fields["data"])))
+    return found
+
+
+def test_an_id_is_a_place_and_anything_else_is_none():
+    for place in (Place(), Place(3, 14), Place(3, 14, over=True)):
+        assert Place.of(str(place)) == place
+    for wrong in ("x", "1", "1.", "-1.2", "1.2.3", "1.2.endless", "9" * 30 + ".1"):
+        with pytest.raises(ValueError, match=r"\w"):
+            Place.of(wrong)
+
+
+async def read(keeper: Keeper, reader: Folded, *, most: int) -> None:
+    """One connection, from where the reader is; cut after so many events, or when there is nothing more."""
+    frames: list[bytes] = []
+    task = asyncio.create_task(follow(keeper, "a", Place.of(reader.last), frames.append))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    for seen in seen_in(frames)[:most]:
+        reader.take(seen)
+
+
+def blocks_of(said: list[Event]) -> list[str]:
+    """The text before each step."""
+    blocks = [""]
+    for event in said:
+        if isinstance(event, Delta):
+            blocks[-1] += event.text
+        else:
+            blocks.append("")
+    return blocks
+
+
+@given(said=SAID, chance=st.data())
+def test_however_a_run_is_read_and_cut_the_reader_has_the_same_in_the_end(said: list[Event], chance: st.DataObject):
+    said = [*said, Answered(text="So."), Stopped(reason="answered")]
+    trace = Trace(id="a", question="Why?", protocol="cairn", policy="scripted")
+    run = LiveRun(NewRun(trace=trace, model="cairn"), created=0)
+    readers = [Folded() for _ in range(3)]
+
+    async def main() -> None:
+        keeper = Keeper(Store(Database("memory")))
+        keeper._live["a"] = run  # pyright: ignore[reportPrivateUsage]
+        for event in said:
+            run.emit(event)
+            if chance.draw(st.booleans()):
+                run.show(chance.draw(st.integers(min_value=run.shown, max_value=len(run.rows))))
+            for reader in readers:
+                if chance.draw(st.booleans()):
+                    await read(keeper, reader, most=chance.draw(st.integers(min_value=0, max_value=3)))
+        run.finish()
+        for reader in readers:
+            await read(keeper, reader, most=10_000)
+        await keeper.store.aclose()
+
+    asyncio.run(main())
+    for reader in readers:
+        assert reader.over
+        assert reader.steps == [json.loads(row.step) for row in run.rows]
+        assert all(whole.startswith(part) for whole, part in zip(blocks_of(said), reader.said, strict=False))
+
+
+@given(said=SAID)
+def test_what_waits_for_the_store_is_not_shown_and_then_comes_in_its_order(said: list[Event]):
+    async def main() -> None:
+        trace = Trace(id="a", question="Why?", protocol="cairn", policy="scripted")
+        run = LiveRun(NewRun(trace=trace, model="cairn"), created=0)
+        for event in said:
+            run.emit(event)
+            assert run.shown == 0
+            assert (run.open_block.chars == 0) or not run.rows or run.open_block.chars == before_first_step(said)
+        last = run.gained.open_block
+        run.show(len(run.rows))
+        assert run.open_block == last
+
+    asyncio.run(main())
+
+
+def before_first_step(said: list[Event]) -> int:
+    chars = 0
+    for event in said:
+        if not isinstance(event, Delta):
+            break
+        chars += len(event.text)
+    return chars
+
+
+def test_a_connection_that_is_cut_at_every_event_loses_and_doubles_nothing(location: str):
+    async def main() -> None:
+        async with client_of(keeping_service(location)) as client:
+            id = await start(client)
+            cut = Folded()
+            while not cut.over:
+                async with aclosing(events(client, id, after=cut.last)) as connection:
+                    cut.take(await anext(connection))
+            whole = Folded()
+            for seen in await all_events(client, id):
+                whole.take(seen)
+            assert cut.steps == whole.steps
+            gone = await client.get(f"/api/runs/{id}/events", headers={"last-event-id": cut.last})
+            assert gone.status_code == 204
+
+    asyncio.run(bounded(main()))
+
+
+def test_who_comes_in_the_middle_of_a_block_gets_it_whole_and_then_the_rest():
+    async def main() -> None:
+        held = Held()
+        async with client_of(keeping_service("memory", held=held)) as client:
+            id = await start(client)
+            await held.asked.wait()
+            first = Folded()
+            async for seen in events(client, id):
+                first.take(seen)
+                if seen.event == "step" and seen.data["kind"] == "planned":
+                    break
+            held.go.set()
+            rest = await all_events(client, id, after=first.last)
+            for seen in rest:
+                first.take(seen)
+            whole = [seen.data for seen in await all_events(client, id) if seen.event == "step"]
+            assert first.steps == whole
+            texts = {step["kind"]: step["text"] for step in whole if step.get("text")}
+            said = "".join(text for text in first.said if text)
+            assert texts["merged"] in said
+
+    asyncio.run(bounded(main()))
+
+
+def test_a_client_that_saw_what_was_lost_begins_again():
+    async def main() -> None:
+        async with client_of(keeping_service("memory")) as client:
+            id = await start(client)
+            await all_events(client, id)
+            again = await all_events(client, id, after="999.0")
+            assert (again[0].event, again[0].id, again[1].id) == ("reset", "0.0", "1.0")
+            assert again[-1].event == "end"
+
+    asyncio.run(bounded(main()))
+
+
+async def bounded(work: Any) -> None:
+    async with asyncio.timeout(100):
+        await work

@@ -1,0 +1,179 @@
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, create_engine, text
+
+from agent.errors import SetupError
+from server.store.database import Database, default_path, url_of
+from server.store.errors import StoreError
+from server.store.tables import METADATA
+
+
+def test_a_setting_names_a_file_a_memory_or_a_server():
+    assert url_of("").database == str(default_path())
+    assert url_of("~/runs.sqlite").database == str(Path("~/runs.sqlite").expanduser())
+    assert url_of("sqlite:///runs.sqlite").drivername == "sqlite+aiosqlite"
+    server = url_of("postgres://me:secret@host:5433/cairn?sslmode=require")
+    assert (server.drivername, server.query) == ("postgresql+asyncpg", {"ssl": "require"})
+    assert "secret" not in Database("postgresql://me:secret@host/cairn").name
+
+
+@pytest.mark.parametrize("wrong", ["mysql://host/cairn", "postgresql://host:port/cairn"])
+def test_another_kind_of_database_is_refused(wrong: str):
+    with pytest.raises(SetupError, match="postgresql://host/database"):
+        url_of(wrong)
+
+
+def test_the_migrations_make_the_tables_that_the_code_uses(location: str):
+    def ours(name: str | None, kind: str, _: object) -> bool:
+        return kind != "table" or name in METADATA.tables
+
+    def differences(connection: Connection) -> list[object]:
+        return compare_metadata(MigrationContext.configure(connection, opts={"include_name": ours}), METADATA)
+
+    async def main() -> list[object]:
+        database = Database(location)
+        async with database.reading() as connection:
+            found = await connection.run_sync(differences)
+        await database.aclose()
+        return found
+
+    assert asyncio.run(main()) == []
+
+
+def test_an_older_database_is_upgraded_and_keeps_what_it_holds(tmp_path: Path):
+    path = tmp_path / "old.sqlite"
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        config = Config()
+        config.set_main_option("script_location", "server.store:migrations")
+        config.set_main_option("path_separator", "os")
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        connection.execute(
+            text(
+                "INSERT INTO runs (id, question, origin, model, protocol, policy, state, created, trace) "
+                "VALUES ('a', 'Why?', 'v1', 'cairn', 'cairn', 'p', 'answered', 1, '{}')"
+            )
+        )
+    engine.dispose()
+
+    async def main() -> tuple[object, object]:
+        database = Database(str(path))
+        async with database.reading() as connection:
+            kept = (await connection.execute(text("SELECT id, question FROM runs"))).one()
+            version = (await connection.execute(text("SELECT version_num FROM alembic_version"))).scalar_one()
+            assert (await connection.execute(text("SELECT count(*) FROM keys"))).scalar_one() == 0
+        await database.aclose()
+        return tuple(kept), version
+
+    assert asyncio.run(main()) == (("a", "Why?"), "0002")
+
+
+def test_a_database_of_a_newer_cairn_is_refused_and_not_touched(location: str):
+    if location == "memory":
+        pytest.skip("nobody else has it")
+
+    async def main() -> None:
+        database = Database(location)
+        async with database.writing() as connection:
+            await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        await database.aclose()
+        again = Database(location)
+        with pytest.raises(
+            StoreError, match=r"a newer Cairn wrote it; update this one, .*\(its version is 9999\)"
+        ) as error:
+            await again.ready()
+        assert error.value.kind == "newer"
+        await again.aclose()
+
+    asyncio.run(main())
+
+
+def test_many_processes_may_open_a_new_database_at_the_same_time(location: str):
+    if location == "memory":
+        pytest.skip("nobody else has it")
+
+    async def main() -> None:
+        databases = [Database(location) for _ in range(4)]
+        await asyncio.gather(*(database.ready() for database in databases))
+        for database in databases:
+            await database.aclose()
+
+    asyncio.run(main())
+
+
+def test_a_locked_database_is_a_typed_error(tmp_path: Path):
+    async def main() -> StoreError:
+        database = Database(str(tmp_path / "runs.sqlite"), busy_seconds=0.05)
+        await database.ready()
+        other = sqlite3.connect(tmp_path / "runs.sqlite", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        try:
+            with pytest.raises(StoreError, match="another program holds it") as error:
+                async with database.writing():
+                    pass
+        finally:
+            other.close()
+        async with database.writing() as connection:
+            assert (await connection.execute(text("SELECT 1"))).scalar_one() == 1
+        await database.aclose()
+        return error.value
+
+    assert asyncio.run(main()).kind == "locked"
+
+
+async def fill(database: Database) -> None:
+    async with database.writing() as connection:
+        await connection.exec_driver_sql(
+            "INSERT INTO keys (id, name, digest, limits, created) VALUES ('a', ?, 'd', '{}', 1)", ("x" * 1_000_000,)
+        )
+
+
+def test_a_full_disk_is_a_typed_error_and_what_was_there_stays(tmp_path: Path):
+    async def main() -> StoreError:
+        database = Database(str(tmp_path / "runs.sqlite"), connections=1)
+        async with database.writing() as connection:
+            pages = (await connection.exec_driver_sql("PRAGMA page_count")).scalar_one()
+            await connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
+        with pytest.raises(StoreError, match="there is no room left") as error:
+            await fill(database)
+        async with database.reading() as connection:
+            assert (await connection.execute(text("SELECT count(*) FROM keys"))).scalar_one() == 0
+        await database.aclose()
+        return error.value
+
+    error = asyncio.run(main())
+    assert error.kind == "full"
+    assert "xxx" not in str(error)
+
+
+def test_a_server_that_is_not_there_is_a_typed_error(tmp_path: Path):
+    async def main() -> None:
+        database = Database(f"postgresql://me:secret@/cairn?host={tmp_path}")
+        with pytest.raises(StoreError, match="cannot be reached") as error:
+            await database.ready()
+        assert "secret" not in str(error.value)
+        await database.aclose()
+
+    asyncio.run(main())
+
+
+def test_a_file_that_is_no_database_is_a_typed_error(tmp_path: Path):
+    (tmp_path / "runs.sqlite").write_text("a letter\n" * 200, encoding="utf-8")
+
+    async def main() -> None:
+        database = Database(str(tmp_path / "runs.sqlite"))
+        with pytest.raises(StoreError, match="not a database") as error:
+            await database.ready()
+        assert error.value.kind == "broken"
+        await database.aclose()
+
+    asyncio.run(main())
+    assert (tmp_path / "runs.sqlite").read_text(encoding="utf-8").startswith("a letter")
