@@ -15,7 +15,8 @@ from agent.errors import SetupError  # noqa: E402 - only where torch is
 from train.crew import Crew, with_crew  # noqa: E402
 from train.recipe import SftRecipe, read_recipe  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
-from train.sft import Progress, SftRun  # noqa: E402
+from train.sft import Progress, SftRun, collate  # noqa: E402
+from train.trajectories import pool_batches  # noqa: E402
 
 pytestmark = pytest.mark.train
 
@@ -143,6 +144,29 @@ def test_more_processes_than_batches_are_refused(tmp_path: Path) -> None:
     said = subprocess.run([sys.executable, "-m", "agent.cli", *command], capture_output=True, text=True, check=False)
     assert said.returncode == 1
     assert "batches_per_step" in said.stderr
+
+
+def test_the_first_loss_is_that_of_the_model_over_all_policy_tokens(recipe: SftRecipe, tmp_path: Path) -> None:
+    told: list[Progress] = []
+
+    def stop(progress: Progress) -> None:
+        told.append(progress)
+        signal.raise_signal(signal.SIGINT)
+
+    for environment in (0.0, 0.1):  # with and without tokens beside the policy's
+        weights = recipe.weights.model_copy(update={"environment": environment})
+        weighed = recipe.model_copy(update={"weights": weights})
+        run = SftRun(weighed, tmp_path / str(environment))
+        (first, *_) = pool_batches(weighed, run.tokenizer, pool=0, progress=0.0)
+        batch = collate(first, torch.device("cpu"))
+        with torch.no_grad():
+            logits = cast(Any, run.model)(batch.ids).logits[:, :-1]
+        losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.ids[:, 1:].flatten(), reduction="none")
+        mine, policy = losses.view(batch.ids[:, 1:].shape), batch.policy[:, 1:]
+        weigh = batch.weights[:, 1:]
+        run.run(stop)
+        assert told[-1].policy_loss == pytest.approx(float(mine[policy].mean()), rel=1e-4)
+        assert told[-1].loss == pytest.approx(float((mine * weigh).sum() / weigh.sum()), rel=1e-4)
 
 
 def test_training_moves_the_weights_and_lowers_the_loss(unbroken: SftRun) -> None:

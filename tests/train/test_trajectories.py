@@ -2,6 +2,7 @@
 
 import asyncio
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +57,25 @@ def test_the_oracle_cites_the_passage_that_states_the_claim() -> None:
         evidenced = next(step for step in trace.steps if step.kind == "evidenced")
         cited = {trace.passages[number - 1].id for claim in evidenced.claims for number in claim.cites}
         assert cited == set(question.supporting)
+
+
+def test_a_stage_that_shows_fewer_passages_leaves_out_what_they_do_not_state() -> None:
+    pytest.importorskip("torch")
+    from train.recipe import SftRecipe, read_recipe
+    from train.tokenizer import train_tokenizer
+    from train.trajectories import tokenizer_texts, world_examples
+
+    recipe = read_recipe(Path(__file__).parents[2] / "train" / "recipes" / "tiny_nothing.toml")
+    small = {"questions_per_world": 60, "tokenizer_worlds": 1, "max_tokens": 4000}
+    recipe = recipe.model_copy(update={"data": recipe.data.model_copy(update=small)})
+    tokenizer = train_tokenizer(tokenizer_texts(recipe), vocabulary=700)
+
+    def made(recipe: SftRecipe) -> int:
+        return len(list(world_examples(recipe, tokenizer, world_seed=1, progress=0.0)))
+
+    def showing(passages: int) -> SftRecipe:
+        stage = recipe.curriculum[-1].model_copy(update={"passages": passages})
+        return recipe.model_copy(update={"curriculum": (stage,)})
+
+    assert made(showing(0)) == 60
+    assert 20 < made(showing(1)) < 60
