@@ -2,9 +2,10 @@
 
 import asyncio
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
+import pytest
 from hypothesis import settings
 
 from agent.budgets import Budgets
@@ -24,6 +25,15 @@ settings.load_profile("cairn")
 # A shell that starts the tests in the background has them ignore Ctrl-C, and the commands that they start inherit it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_store_of_a_person() -> Generator[None]:
+    """No test, and no command that one starts, writes into the folder where a person's runs are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CAIRN_STORE", "memory")
+        yield
+
 
 PLAN_TURN = (
     "<think>Two things.</think>\n<search>\nA: who wrote Dune (web)\nB: when was Dune published (news)\n</search>"
