@@ -16,6 +16,7 @@ from fastapi.responses import JSONResponse
 from agent.errors import PolicyError, SourceError
 from agent.policies.base import Policy, Probed
 from server.retrieve import Retriever
+from server.schema import Alive, Ready
 
 PROBE_SECONDS: Final = 3.0
 FRESH_SECONDS: Final = 2.0
@@ -71,12 +72,12 @@ def add_health(app: FastAPI, readiness: Readiness) -> None:
 
     @app.head("/healthz", include_in_schema=False)
     @app.get("/healthz")
-    async def healthz() -> dict[str, str]:
+    async def healthz() -> Alive:
         """The process lives."""
-        return {"status": "ok"}
+        return Alive()
 
     @app.head("/readyz", include_in_schema=False)
-    @app.get("/readyz")
+    @app.get("/readyz", response_model=None, responses={200: {"model": Ready}, 503: {"model": Ready}})
     async def readyz() -> JSONResponse:
         """Whether questions are answered: the engine, and at least one source."""
         said = await readiness.look()

@@ -1,0 +1,1 @@
+"""`/v1/responses`: the same answers as chat completions, as items of OpenAI's Responses API. Nothing is stored here."""

@@ -1,0 +1,96 @@
+"""What a client of `/v1/responses` sends, read down to a question with its earlier turns."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, cast
+
+from pydantic import Discriminator, Field, Tag
+
+from server.asked import Asked, Message, read_question
+from server.errors import bad_request
+from server.wishes import Effort, Incoming, Wishes
+
+_KEPT: Final = (
+    "No response is kept by its id here; send the earlier turns as items of 'input', which every client can, "
+    "and leave {name!r} out."
+)
+
+
+class MessageIn(Message):
+    """One turn, as a client writes it or as an earlier response gave it."""
+
+    type: Literal["message"] = "message"
+
+
+class OtherItem(Incoming):
+    """Reasoning, calls and their outputs of earlier responses: nothing that a question can be read from."""
+
+    type: Literal[
+        "reasoning",
+        "web_search_call",
+        "function_call",
+        "function_call_output",
+        "file_search_call",
+        "code_interpreter_call",
+        "mcp_call",
+        "mcp_list_tools",
+        "item_reference",
+    ]
+
+
+def _kind(item: Any) -> str:
+    given = cast(Mapping[str, Any], item).get("type") if isinstance(item, Mapping) else getattr(item, "type", None)
+    return "message" if given in (None, "message") else "other"
+
+
+InputItem = Annotated[Annotated[MessageIn, Tag("message")] | Annotated[OtherItem, Tag("other")], Discriminator(_kind)]
+
+
+def _form(given: Any) -> str:
+    return "text" if isinstance(given, str) else "items"
+
+
+Input = Annotated[Annotated[str, Tag("text")] | Annotated[list[InputItem], Tag("items")], Discriminator(_form)]
+
+
+class ReasoningWishes(Incoming):
+    effort: Effort | None = None
+    summary: Literal["auto", "concise", "detailed"] | None = None
+
+
+class ResponseRequest(Wishes):
+    """The parameters that this server reads; all others of OpenAI's are taken and ignored."""
+
+    input: Input
+    instructions: str | None = Field(default=None, description="Only `cairn-chat` follows them.")
+    previous_response_id: str | None = Field(default=None, description="Refused: nothing is kept by its id.")
+    max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    reasoning: ReasoningWishes | None = None
+    stream: bool | None = False
+    metadata: dict[str, str] | None = Field(default=None, max_length=16)
+    user: str | None = None
+
+    @property
+    def effort(self) -> Effort | None:
+        return self.reasoning.effort if self.reasoning else None
+
+    @property
+    def most_tokens(self) -> int | None:
+        return self.max_output_tokens
+
+
+def read_request(request: ResponseRequest, *, most_chars: int) -> Asked:
+    """The question of a request.
+
+    Raises:
+        ApiError: there is no question, one that cannot be taken, or something that would have to be kept here.
+    """
+    if request.previous_response_id:
+        name = "previous_response_id"
+        raise bad_request(_KEPT.format(name=name), param=name, code="previous_response_not_found")
+    items = [MessageIn(role="user", content=request.input)] if isinstance(request.input, str) else request.input
+    if any(isinstance(item, OtherItem) and item.type == "item_reference" for item in items):
+        raise bad_request(_KEPT.format(name="item_reference"), param="input", code="item_not_found")
+    said: list[Message] = [item for item in items if isinstance(item, MessageIn)]
+    if request.instructions:
+        said.insert(0, Message(role="system", content=request.instructions))
+    return read_question(said, most_chars=most_chars, param="input")
