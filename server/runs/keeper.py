@@ -64,6 +64,7 @@ class Keeper:
         self._live: dict[str, LiveRun] = {}
         self._tending: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
+        self._last_done: dict[str, float] = {}
         self._began = asyncio.Event()
         """Set when there is something to tend."""
 
@@ -174,27 +175,45 @@ class Keeper:
 
     async def _tend(self) -> None:
         """Hold the leases, do what is wished, end the runs of the dead, and remove what is old."""
-        lease = self.store.lease_seconds
-        renewed = claimed = pruned = -1e9
+        fails = False
         while True:
             try:
-                now = monotonic()
-                if now - claimed >= lease / 2:
-                    await self._claim()
-                    claimed = now
-                if self._live:
-                    if now - renewed >= lease / 4:
-                        wishes = await self.store.writes.renew()
-                        renewed = now
-                    else:
-                        wishes = await self.store.writes.wishes()
-                    self._heed(wishes)
-                if now - pruned >= _PRUNE_SECONDS:
-                    await self.store.writes.prune(days=self._retention.days, runs=self._retention.runs)
-                    pruned = now
-            except StoreError as error:
-                logger.warning("runs could not be looked after: %s", error)
-            await self._rest(self._wish_seconds if self._live else lease / 2)
+                await self._look_after()
+                fails = False
+            except Exception as error:  # the boundary: without this task every lease of the process would run out
+                if not fails:
+                    bug = None if isinstance(error, StoreError) else error
+                    logger.warning("runs cannot be looked after: %s", error, exc_info=bug)
+                fails = True
+            await self._rest(self._wish_seconds if self._live else self.store.lease_seconds / 2)
+
+    async def _look_after(self) -> None:
+        """Each duty whose time has come.
+
+        Raises:
+            StoreError: the store failed; what was not done is still due.
+        """
+        lease = self.store.lease_seconds
+        if self._due("claim", every=lease / 2):
+            await self._claim()
+            self._done("claim")
+        if self._live:
+            if self._due("renew", every=lease / 4):
+                wishes = await self.store.writes.renew()
+                self._done("renew")
+            else:
+                wishes = await self.store.writes.wishes()
+            self._heed(wishes)
+        if self._due("prune", every=_PRUNE_SECONDS):
+            await self.store.writes.prune(days=self._retention.days, runs=self._retention.runs)
+            self._done("prune")
+
+    def _due(self, duty: str, *, every: float) -> bool:
+        last = self._last_done.get(duty)
+        return last is None or monotonic() - last >= every
+
+    def _done(self, duty: str) -> None:
+        self._last_done[duty] = monotonic()
 
     async def _rest(self, seconds: float) -> None:
         """Until it is time again, or the first run begins."""

@@ -103,7 +103,7 @@ class Writer:
             self._wake.clear()
             try:
                 await self._bring()
-            except StoreError as error:
+            except Exception as error:  # noqa: BLE001 - whatever broke, what is here is brought again
                 self._failed(error)
                 await asyncio.sleep(wait)
                 wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
@@ -138,7 +138,7 @@ class Writer:
             run.changed_since_stored = False
         try:
             lost = await self._store.writes.append(gained)
-        except StoreError:
+        except BaseException:
             for run in runs:
                 run.changed_since_stored = True
                 if run.id not in self._ended:
@@ -155,7 +155,7 @@ class Writer:
         try:
             await self._store.writes.finish([run.ended for run, _ in ended])
         except StoreError as error:
-            if error.kind != "broken":
+            if error.kind != "refused":
                 raise
             if len(ended) > 1:
                 for one in ended:
@@ -172,7 +172,7 @@ class Writer:
         try:
             await self._store.writes.keep(rows)
         except StoreError as error:
-            if error.kind != "broken":
+            if error.kind != "refused":
                 raise
             if len(kept) > 1:
                 for one in kept:
@@ -182,11 +182,12 @@ class Writer:
         for run in kept:
             self._kept.pop(run.trace.id, None)
 
-    def _failed(self, error: StoreError) -> None:
+    def _failed(self, error: Exception) -> None:
         """Say so once, and let readers go on after a while."""
         if self._failing_since is None:
             self._failing_since = monotonic()
-            logger.warning("%s; runs go on and are stored when it works again", error)
+            bug = None if isinstance(error, StoreError) else error
+            logger.warning("%s; runs go on and are stored when it works again", error, exc_info=bug)
         if not self._out_of_patience:
             return
         for run in self._live.values():

@@ -6,13 +6,15 @@ from contextlib import asynccontextmanager
 from typing import Final, Literal
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-StoreErrorKind = Literal["full", "locked", "unreachable", "newer", "broken"]
+StoreErrorKind = Literal["full", "locked", "unreachable", "refused", "newer", "broken"]
 
 _MENDS: Final[dict[StoreErrorKind, str]] = {
     "full": "there is no room left for it; free some space, or keep less (CAIRN_STORE_RUNS, CAIRN_STORE_DAYS)",
     "locked": "another program holds it; end that program, or name another file with CAIRN_STORE",
     "unreachable": "it cannot be reached; check the address and that the database runs",
+    "refused": "it does not take what was written; tell the makers of Cairn what the log says",
     "newer": "a newer Cairn wrote it; update this one, or name another store with CAIRN_STORE",
     "broken": "it does not work; name another store with CAIRN_STORE, or restore it from a copy",
 }
@@ -23,6 +25,9 @@ _SQLITE: Final[dict[int, StoreErrorKind]] = {
     sqlite3.SQLITE_CANTOPEN: "unreachable",
     sqlite3.SQLITE_READONLY: "unreachable",
     sqlite3.SQLITE_PERM: "unreachable",
+    sqlite3.SQLITE_TOOBIG: "refused",
+    sqlite3.SQLITE_CONSTRAINT: "refused",
+    sqlite3.SQLITE_MISMATCH: "refused",
 }
 _POSTGRES: Final[dict[str, StoreErrorKind]] = {
     "53100": "full",
@@ -36,6 +41,8 @@ _POSTGRES: Final[dict[str, StoreErrorKind]] = {
     "3D": "unreachable",
     "53300": "unreachable",
     "57P": "unreachable",
+    "22": "refused",
+    "23": "refused",
 }
 """SQLSTATE, or how it begins."""
 
@@ -55,6 +62,10 @@ async def typed_errors() -> AsyncGenerator[None]:
         yield
     except DBAPIError as error:
         raise _of_driver(error) from error
+    except PoolTimeout as error:
+        raise StoreError("locked", _first_line(error)) from error
+    except UnicodeError as error:
+        raise StoreError("refused", _first_line(error)) from error
     except (SQLAlchemyError, sqlite3.Error) as error:
         raise StoreError("broken", _first_line(error)) from error
     except (OSError, TimeoutError) as error:
