@@ -1,0 +1,110 @@
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from agent.evidence import Passage
+from agent.trace import Answered, Claim, Evidenced, Gathered, Quote, Searched, Stopped, Trace
+from server.runs.export import bibtex, export, markdown, page
+
+EVIL = '<script>alert(1)</script> [x](javascript:alert(1)) ![i](http://evil/i.png) `"\'> \\end{x} %$&#_~^ "'
+
+
+def trace(text: str = "Lina Orr", url: str = "https://example.org/a?b=1&c=2") -> Trace:
+    passages = (
+        Passage(id="1", source="web", title=text, text=f"{text} directed it.", url=url, date="2021-03-04", number=1),
+        Passage(id="2", source="kg", title="Orr", text="She is from Trieste.", number=2),
+        Passage(id="1b", source="web", title=text, text="More of the same page.", url=url, date="2021-03-04", number=3),
+    )
+    claim = Claim(text=text, cites=(1,), check="verbatim", quotes=(Quote(number=1, start=0, end=3, text=text),))
+    return Trace(
+        id="abc",
+        question=text,
+        protocol="cairn",
+        policy="scripted",
+        steps=[
+            Searched(round=1, node="A", source="web", query=text, passages=passages),
+            Gathered(round=1, passages=passages),
+            Evidenced(text=text, claims=(claim,)),
+            Answered(text=text),
+            Stopped(reason="answered"),
+        ],
+        passages=list(passages),
+    )
+
+
+class Tags(HTMLParser):
+    """Every tag with its attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def test_a_page_shows_strange_text_as_text_and_loads_nothing():
+    for url in ("javascript:alert(1)", 'https://x/"><img src=y>', "https://example.org/a", "data:text/html,x"):
+        tags = Tags(page(trace(EVIL, url))).found
+        assert {tag for tag, _ in tags} <= set(
+            "html head meta title style body h1 h2 p strong ul li small blockquote a".split()
+        )
+        links = [attributes["href"] or "" for tag, attributes in tags if tag == "a"]
+        assert all(link.startswith(("https://example.org/a", "https://x/")) for link in links)
+        assert not any(name.startswith("on") or name == "src" for _, attributes in tags for name in attributes)
+        assert "default-src 'none'" in page(trace(EVIL, url))
+
+
+def test_markdown_shows_strange_text_as_text():
+    made = markdown(trace(EVIL))
+    bare = re.sub(r"\\.", "", made)
+    assert "<script" not in bare
+    assert "](" not in bare
+    assert re.findall(r"<[^>]*>", bare) == ["<https://example.org/a?b=1&c=2>"] * 2
+    assert [line for line in made.splitlines() if line.startswith("#")][1:] == [
+        "## Evidence",
+        "## Searches",
+        "## Sources",
+    ]
+
+
+def test_markdown_tells_answer_evidence_searches_and_sources():
+    made = markdown(trace())
+    assert made.splitlines()[:3] == ["# Lina Orr", "", "Lina Orr"]
+    assert "- Lina Orr \\[1\\] (verbatim)\n  > Lina Orr \\[1\\]" in made
+    assert "- Lina Orr (web): 3 found" in made
+    assert "- \\[1\\] Lina Orr · web · 2021-03-04 <https://example.org/a?b=1&c=2>" in made
+
+
+def test_bibtex_has_one_entry_for_each_document_with_a_key_of_its_own():
+    made = bibtex(trace())
+    assert re.findall(r"@misc\{([^,]+),", made) == ["lina-orr-2021", "orr"] or sorted(
+        re.findall(r"@misc\{([^,]+),", made)
+    ) == ["lina-orr-2021", "orr"]
+    assert "  url = {https://example.org/a?b=1&c=2}," in made
+    assert "  year = {2021}," in made
+    same = trace()
+    same.passages = [p.model_copy(update={"id": str(at), "url": ""}) for at, p in enumerate(same.passages * 3)]
+    keys = re.findall(r"@misc\{([^,]+),", bibtex(same))
+    assert len(keys) == len(set(keys)) == 9
+
+
+def test_bibtex_keeps_its_braces_whatever_a_title_says():
+    made = bibtex(trace(EVIL, "https://x/}{"))
+    bare = re.sub(r"\\[{}]", "", made)
+    assert bare.count("{") == bare.count("}")
+    assert bibtex(trace().model_copy(update={"passages": [], "steps": []})).startswith("%")
+
+
+@pytest.mark.parametrize("format", ["json", "markdown", "html", "bibtex"])
+def test_a_run_without_an_answer_can_be_exported(format: str):
+    bare = Trace(id="../../x y", question="Why?", protocol="cairn", policy="p")
+    made = export(bare, format)  # pyright: ignore[reportArgumentType]
+    assert made.text
+    assert re.fullmatch(r"cairn-xy\.\w+", made.name)
+
+
+def test_json_is_the_trace():
+    assert Trace.model_validate_json(export(trace(), "json").text) == trace()
