@@ -5,7 +5,7 @@ It changes nothing of a run. `Service` makes its agent a watched one, so whoever
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from time import perf_counter
@@ -68,8 +68,8 @@ class Observer:
 class Watch:
     """The runs that go on, and who is told of them."""
 
-    def __init__(self) -> None:
-        self.observers: list[Observer] = []
+    def __init__(self, observers: Iterable[Observer] = ()) -> None:
+        self.observers: list[Observer] = list(observers)
         self.stopping = False
         """The server ends runs by itself from now on."""
         self._controls: dict[int, Control] = {}
