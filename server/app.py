@@ -25,6 +25,7 @@ from server.gate import Rules
 from server.guarded import Guarded
 from server.mcp.http import add_mcp
 from server.retrieve import Retriever, RetrieveRequest
+from server.runs.routes import add_runs
 from server.stream import ClientGone, EventStream, ServerStops
 from server.telemetry.health import Readiness, add_health
 
@@ -46,8 +47,12 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        if service.keeper:
+            await service.keeper.open()
         yield
         await mcp.aclose()
+        if service.keeper:
+            await service.keeper.end()
         await guard.aclose()
         await service.aclose()
 
@@ -59,6 +64,8 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     _add_retrieval(app, retriever)
     add_evidence(app, service, desk_of(service))
     mcp = add_mcp(app, service)
+    if service.keeper:
+        add_runs(app, service, service.keeper)
     add_health(app, Readiness(retriever, agent.policy))
     _add_version(
         app,

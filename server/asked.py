@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import FailFast, Field
 
 from server.errors import bad_request
 from server.wishes import Effort, Incoming, Wishes
@@ -38,7 +38,7 @@ class OtherPart(Incoming):
 
 class Message(Incoming):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[TextPart | OtherPart] | None = None
+    content: str | Annotated[list[TextPart | OtherPart], FailFast()] | None = None
 
     @property
     def text(self) -> str:
@@ -63,7 +63,7 @@ class StreamOptions(Incoming):
 class ChatRequest(Wishes):
     """The parameters that this server reads; all others of OpenAI's are taken and ignored."""
 
-    messages: list[Message]
+    messages: Annotated[list[Message], FailFast()]
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: int | None = Field(default=None, description="One, if it is said: a question gets one answer.")

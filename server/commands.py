@@ -68,12 +68,14 @@ def serve(
     needed.
     """
     from server import launch
+    from server.telemetry.setup import set_up_log
 
     settings = load(host=host, port=port, insecure=insecure)
+    set_up_log(settings)
     rules = launch.rules_of(settings)
     with launch.bind(settings.host, settings.port) as listener:
         made = launch.make_retriever(settings) if retrieval_only else launch.make_service(settings)
-        server = launch.make_server(made, rules)
+        server = launch.make_server(made, rules, grace=launch.grace_of(settings))
         greet = _greet_retrieval if retrieval_only else _greet
         server.greet = lambda: greet(settings, launch.address_of(listener))
         launch.run(server, listener)

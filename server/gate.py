@@ -3,6 +3,7 @@
 It refuses before anything is done for a request; what happens behind it is the app's.
 """
 
+import logging
 import re
 from dataclasses import dataclass, replace
 from http import HTTPStatus
@@ -14,12 +15,14 @@ from pydantic import SecretStr
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.errors import ApiError
+from server.errors import ApiError, internal_error
 from server.guard.admission import Admission, Slot
 from server.guard.bodies import capped, read_whole
 from server.guard.caller import CALLER, Caller, caller
 from server.guard.keys import Keys, KeyStore
 from server.stream import ClientGone, Runs
+
+logger = logging.getLogger(__name__)
 
 SECURITY_HEADERS: Final = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -75,31 +78,45 @@ class Gate:
         self._admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+        match scope["type"]:
+            case "http":
+                await self._answer(scope, receive, send)
+            case "websocket":  # there are none here, and none that could pass unchecked
+                await send({"type": "websocket.close", "code": 1008})
+            case _:
+                await self._app(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request under its id."""
         headers = Headers(scope=scope)
         request_id = headers.get("x-request-id", "")
         if not _REQUEST_ID.fullmatch(request_id):
             request_id = uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
 
+        started = False
+
         async def send_marked(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 answer = MutableHeaders(scope=message)
                 answer["x-request-id"] = request_id
                 for name, value in SECURITY_HEADERS.items():
                     answer[name] = value
             await send(message)
 
-        asking = Caller(request_id=request_id, parent=headers.get("traceparent", ""))
-        token = CALLER.set(asking)
+        token = CALLER.set(Caller(request_id=request_id, parent=headers.get("traceparent", "")))
         try:
             await self._pass(scope, receive, send_marked, headers)
         except ApiError as refusal:
             await refusal.response()(scope, receive, send_marked)
         except ClientGone:
             return
+        except Exception:  # the boundary: whatever broke is logged under the request's id, and nothing of it is told
+            logger.exception("the request broke")
+            if not started:
+                await internal_error().response()(scope, receive, send_marked)
         finally:
             CALLER.reset(token)
 

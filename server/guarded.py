@@ -30,11 +30,12 @@ class Guarded:
         """Join the parts.
 
         Args:
-            rules: who may ask.
+            rules: who may ask; keys that they do not name stand in the service's store.
             service: whose runs need slots and are watched; without one there are none.
         """
         self._rules = rules
-        self._keys = Keys(server_key=rules.key, store=rules.keys)
+        kept = service.keeper.store.keys if service and service.keeper else None
+        self._keys = Keys(server_key=rules.key, store=rules.keys or kept)
         self.meters = Meters()
         self._admission = service.admission if service else None
         self._watch = service.watch if service else Watch()

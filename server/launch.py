@@ -23,7 +23,11 @@ from server.gate import LOOPBACK, Rules
 from server.guard.admission import AT_ONCE, Admission, Bounds
 from server.guard.ending import Ending, Grace
 from server.guard.heads import patient
+from server.guard.opening import keys_exist
 from server.retrieve import Retriever
+from server.runs.opening import keeper_of
+from server.telemetry.setup import observers_of
+from server.telemetry.watch import Watch
 
 STRAGGLER_SECONDS: Final = 3
 """For what is no run and still on its way when the server ends."""
@@ -45,6 +49,7 @@ def make_service(
         [name for name in settings.protocols if name in protocol_names()] if settings.protocols else protocol_names()
     )
     ours = {name: as_trained(protocol_named(name), settings) for name in spoken} | own
+    keeper = keeper_of(settings)
     return Service(
         agent=agent,
         protocols=ours,
@@ -54,8 +59,11 @@ def make_service(
         question_chars=settings.max_question_chars,
         notices=tuple(notices(settings)),
         admission=Admission(_bounds(settings)),
+        watch=Watch(observers_of(settings)),
         far=_far(settings),
         answering=answering_of(settings),
+        keep=keeper.keep,
+        keeper=keeper,
     )
 
 
@@ -84,10 +92,11 @@ def rules_of(settings: CairnSettings) -> Rules:
         SetupError: other machines could ask without a key.
     """
     local = is_loopback(settings.host)
-    if not local and not settings.server_key.get_secret_value() and not settings.insecure:
+    keyed = local or settings.insecure or bool(settings.server_key.get_secret_value())
+    if not keyed and not keys_exist(settings):
         raise SetupError(
-            f"on {settings.host} other machines can ask; set a key for them (CAIRN_SERVER_KEY=…), "
-            "or allow everybody with --insecure"
+            f"on {settings.host} other machines can ask; make keys for them (cairn key add NAME), set one "
+            "(CAIRN_SERVER_KEY=…), or allow everybody with --insecure"
         )
     hosts = LOOPBACK | {settings.host.lower()} if local else None
     return Rules(

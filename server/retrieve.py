@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from time import monotonic
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 from agent.errors import SourceError, SourceErrorKind
 from agent.evidence import Passage
@@ -45,7 +45,7 @@ class RetrieveRequest(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    queries: list[str]
+    queries: Annotated[list[str], FailFast()]
     topk: int | None = Field(default=None, ge=0)
     """Documents for each query; left out or 0: `TOPK`."""
     return_scores: bool = False

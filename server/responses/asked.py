@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, cast
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, FailFast, Field, Tag
 
 from server.asked import Asked, Message, read_question
 from server.errors import bad_request
@@ -49,7 +49,9 @@ def _form(given: Any) -> str:
     return "text" if isinstance(given, str) else "items"
 
 
-Input = Annotated[Annotated[str, Tag("text")] | Annotated[list[InputItem], Tag("items")], Discriminator(_form)]
+Input = Annotated[
+    Annotated[str, Tag("text")] | Annotated[list[InputItem], FailFast(), Tag("items")], Discriminator(_form)
+]
 
 
 class ReasoningWishes(Incoming):

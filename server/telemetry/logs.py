@@ -99,6 +99,8 @@ class RunLines(Observer):
     """One line for each run that ended: what it took, and nothing of what was said."""
 
     def ended(self, run: Run) -> None:
+        if not logger.isEnabledFor(logging.INFO):
+            return
         used, stopped = run.trace.usage, run.trace.stopped
         facts = {
             "run": run.trace.id,

@@ -1,6 +1,7 @@
 """A server that is told to stop: it takes nothing new, says so to probes, and gives runs on their way their time."""
 
 import asyncio
+import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -111,8 +112,8 @@ def test_whoever_is_told_twice_stops_at_once() -> None:
     async def use(client: httpx2.AsyncClient, server: Server) -> httpx2.Response:
         answer = await asked(client, service, stream=False)
         await policy.asked.wait()
-        server.handle_exit(15, None)
-        server.handle_exit(15, None)
+        server.should_exit = True
+        server.handle_exit(signal.SIGTERM, None)
         return await answer
 
     assert served(service, Grace(seconds=600), use).json()["error"]["code"] == "server_stops"
