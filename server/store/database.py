@@ -160,9 +160,10 @@ class Database:
         """Close every connection."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._engine.dispose)
-            if self._anchor is not None:
-                stack.push_async_callback(self._anchor.engine.dispose)
-                stack.push_async_callback(self._anchor.close)
+            anchor, self._anchor = self._anchor, None
+            if anchor is not None:
+                stack.push_async_callback(anchor.close)
+            self._open = False
 
     def _prepare(self, busy_seconds: float) -> None:
         """Have SQLite begin its transactions when we say so: one that will write takes the lock before it reads."""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from agent.trace import Answered, Stopped, Thought, Trace
+from agent.trace import Answered, Step, Stopped, Thought, Trace
 from server.store import NewRun, Store
 from server.store.database import Database
 from server.store.serial import dumped
@@ -24,7 +24,11 @@ def store(tmp_path: Path) -> Path:
             ("aa2", "Who wrote\x1b[31m Emma?"),
             ("b", "Where is Trieste?"),
         ):
-            steps = [Thought(text="Hm.", seconds=0.1), Answered(text="So.", seconds=0.2), Stopped(reason="answered")]
+            steps: list[Step] = [
+                Thought(text="Hm.", seconds=0.1),
+                Answered(text="So.", seconds=0.2),
+                Stopped(reason="answered"),
+            ]
             trace = Trace(id=id, question=question, protocol="cairn", policy="p", steps=steps)
             await opened.writes.keep([(NewRun(trace=trace, model="cairn"), dumped(trace))])
         await opened.aclose()

@@ -49,7 +49,7 @@ def keeping_service(
 ) -> Service:
     """A service that keeps its runs there; its searches ask `held`, or `source`."""
     database = location if isinstance(location, Database) else Database(location)
-    keeper = Keeper(Store(database, lease_seconds=lease_seconds), wish_seconds=0.05)
+    keeper = Keeper(Store(database, lease_seconds=lease_seconds), wish_seconds=0.05, close_seconds=1.0)
     web = held or source or Shelf("web", url="https://example.org/falls")
     sources: dict[str, Source] = {"web": web, "kg": Shelf("kg"), "all": Shelf("all")}
     agent = Agent(policy=ScriptedPolicy(turns), protocol=protocol_named("cairn"), sources=sources)

@@ -38,7 +38,12 @@ async def main(store: str) -> None:
     service = keeping_service(store, turns=turns, source=Slow(Shelf("web"), []), lease_seconds=1.0)
     listener = bind("127.0.0.1", 0)
     server = make_server(service, Rules())
-    server.greet = lambda: sys.stdout.write(f"{address_of(listener)}\n") and sys.stdout.flush()
+
+    def greet() -> None:
+        sys.stdout.write(f"{address_of(listener)}\n")
+        sys.stdout.flush()
+
+    server.greet = greet
     await server.serve(sockets=[listener])
 
 

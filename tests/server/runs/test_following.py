@@ -16,11 +16,9 @@ from server.store import NewRun, Store
 from server.store.database import Database
 from tests.server.runs.replicas import Folded, Held, Seen, all_events, client_of, events, keeping_service, start
 
-STEPS = st.builds(lambda text: Thought(text=text), st.text(max_size=5))
-DELTAS = st.builds(
-    lambda role, text: Delta(role=role, text=text),
-    st.sampled_from(["thought", "answer"]),
-    st.text(min_size=1, max_size=4),
+STEPS = st.text(max_size=5).map(lambda text: Thought(text=text))
+DELTAS = st.tuples(st.sampled_from(["thought", "answer"]), st.text(min_size=1, max_size=4)).map(
+    lambda said: Delta(role=said[0], text=said[1])
 )
 SAID = st.lists(STEPS | DELTAS, max_size=25)
 
@@ -144,10 +142,9 @@ def test_who_comes_in_the_middle_of_a_block_gets_it_whole_and_then_the_rest():
             id = await start(client)
             await held.asked.wait()
             first = Folded()
-            async for seen in events(client, id):
-                first.take(seen)
-                if seen.event == "step" and seen.data["kind"] == "planned":
-                    break
+            async with aclosing(events(client, id)) as connection:
+                while not first.steps or first.steps[-1]["kind"] != "planned":
+                    first.take(await anext(connection))
             held.go.set()
             rest = await all_events(client, id, after=first.last)
             for seen in rest:

@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Awaitable
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -136,7 +137,7 @@ def test_a_run_whose_server_dies_is_interrupted_with_all_that_it_had(location: s
         async with client_of(dying) as owner:
             id = await start(owner)
             await held.asked.wait()
-            seen = [one async for one in first_steps(owner, id, 2)]
+            seen = await first_steps(owner, id, 2)
             tending = dying.keeper._tending  # pyright: ignore[reportPrivateUsage]
             assert tending is not None
             tending.cancel()  # its leases are no longer renewed
@@ -149,13 +150,13 @@ def test_a_run_whose_server_dies_is_interrupted_with_all_that_it_had(location: s
                 assert (steps[-1]["kind"], steps[-1]["reason"]) == ("stopped", "interrupted")
                 held.go.set()
 
-    async def first_steps(client: httpx2.AsyncClient, id: str, count: int) -> Any:
-        async for seen in events(client, id):
-            if seen.event == "step":
-                yield seen.data
-                count -= 1
-            if not count:
-                return
+    async def first_steps(client: httpx2.AsyncClient, id: str, count: int) -> list[Any]:
+        found: list[Any] = []
+        async with aclosing(events(client, id)) as connection:
+            while len(found) < count:
+                seen = await anext(connection)
+                found += [seen.data] if seen.event == "step" else []
+        return found
 
     run(test())
 
@@ -249,9 +250,6 @@ def test_a_run_that_cannot_be_written_down_is_refused_and_one_that_runs_is_answe
             async with database.writing() as connection:
                 pages = (await connection.exec_driver_sql("PRAGMA page_count")).scalar_one()
                 await connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
-                await connection.exec_driver_sql("CREATE TABLE filler (text)")
-                for _ in range(3):
-                    await connection.exec_driver_sql("INSERT INTO filler VALUES (zeroblob(1000))")
             refused = await client.post("/api/runs", json={"messages": [{"role": "user", "content": "x" * 19_000}]})
             assert (refused.status_code, refused.json()["error"]["code"]) == (503, "store_failed")
             assert "no room left" in refused.json()["error"]["message"]

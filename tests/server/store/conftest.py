@@ -5,8 +5,9 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy.ext.asyncio import create_async_engine
 
-from server.store.database import Database
+from server.store.database import url_of
 from tests.server.store.databases import postgres
 
 
@@ -38,10 +39,9 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 async def emptied(url: str) -> None:
-    """Drop everything that is in the database."""
-    database = Database(url)
-    await database.ready()
-    async with database.writing() as connection:
+    """Drop everything that is in the database, whoever wrote it."""
+    engine = create_async_engine(url_of(url))
+    async with engine.begin() as connection:
         await connection.exec_driver_sql("DROP SCHEMA public CASCADE")
         await connection.exec_driver_sql("CREATE SCHEMA public")
-    await database.aclose()
+    await engine.dispose()
