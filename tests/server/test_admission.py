@@ -115,7 +115,8 @@ def test_a_request_that_is_refused_gives_its_slot_back() -> None:
     async def run() -> None:
         service, _ = gated(Bounds(runs=1, queue=0))
         async with asked(service, 0) as (client, _):
-            for body in ({"messages": []}, {"messages": QUESTION, "model": "none"}, {}):
+            bodies: list[dict[str, Any]] = [{"messages": []}, {"messages": QUESTION, "model": "none"}, {}]
+            for body in bodies:
                 assert (await client.post(CHAT, json=body)).status_code in (400, 404)
         assert service.admission.running == 0
 

@@ -274,7 +274,14 @@ async def asgi(scope: Mapping[str, Any], sent: list[dict[str, Any]]) -> None:
     async def hear(message: Any) -> None:
         sent.append(message)
 
-    usual = {"type": "http", "method": "GET", "path": "/healthz", "query_string": b"", "headers": [], "root_path": ""}
+    usual: dict[str, Any] = {
+        "type": "http",
+        "method": "GET",
+        "path": "/healthz",
+        "query_string": b"",
+        "headers": [],
+        "root_path": "",
+    }
     await create_app(make_service())({**usual, **scope}, receive, hear)
 
 

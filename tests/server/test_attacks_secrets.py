@@ -104,7 +104,12 @@ def left_behind(folder: Path, log: io.StringIO, *replies: Reply | Refusal) -> tu
     async def run() -> str:
         async with asyncio.timeout(60), planted(folder, log, *replies) as (service, client, own):
             before = service.keep
-            object.__setattr__(service, "keep", lambda trace: (traces.append(trace), before(trace)))
+
+            def keep(trace: Trace) -> None:
+                traces.append(trace)
+                before(trace)
+
+            object.__setattr__(service, "keep", keep)
             for key in (SERVER, own, f"{SERVER}x", f"{own}x"):
                 headers = {"authorization": f"Bearer {key}", "x-request-id": "r"}
                 for stream in (True, False):
