@@ -38,7 +38,7 @@ class OtherPart(Incoming):
 
 class Message(Incoming):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | Annotated[list[TextPart | OtherPart], FailFast()] | None = None
+    content: str | Annotated[list[TextPart | OtherPart], Field(fail_fast=True)] | None = None
 
     @property
     def text(self) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, cast
 
-from pydantic import Discriminator, FailFast, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from server.asked import Asked, Message, read_question
 from server.errors import bad_request
@@ -50,7 +50,7 @@ def _form(given: Any) -> str:
 
 
 Input = Annotated[
-    Annotated[str, Tag("text")] | Annotated[list[InputItem], FailFast(), Tag("items")], Discriminator(_form)
+    Annotated[str, Tag("text")] | Annotated[list[InputItem], Field(fail_fast=True), Tag("items")], Discriminator(_form)
 ]
 
 
