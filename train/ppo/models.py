@@ -1,23 +1,16 @@
-"""The models of a PPO run: loaded from its start, saved as a checkpoint. Nothing is learned here."""
+"""The models of a PPO run, loaded from its start. Nothing is learned here."""
 
-import os
-import shutil
 from copy import deepcopy
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from agent.errors import SetupError
 from agent.policies.hub_form import open_hub_form
-from agent.policies.model_folder import trained_with
-from train.export import describe
 from train.ppo.recipe import PpoRecipe
 from train.ppo.scoring import Critic
-
-_COPIED: Final = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json")
 
 
 @dataclass(frozen=True)
@@ -52,26 +45,3 @@ def load_models(recipe: PpoRecipe) -> Models:
             named = "activation_checkpointing_enable"  # older transformers know the other name only
             getattr(model, named if hasattr(model, named) else "gradient_checkpointing_enable")()
     return Models(policy, critic, reference)
-
-
-def save_hub(policy: PreTrainedModel, recipe: PpoRecipe, out: Path, *, card: str) -> Path:
-    """Write `hub/` with model, tokenizer and card; what stood there is replaced at the end.
-
-    Args:
-        policy: the model.
-        recipe: of the run.
-        out: its folder.
-        card: README.md.
-    """
-    made, there = out / "hub.new", out / "hub"
-    shutil.rmtree(made, ignore_errors=True)
-    policy.save_pretrained(made)
-    start = open_hub_form(recipe.start).folder
-    for name in _COPIED:
-        if (start / name).is_file():
-            shutil.copyfile(start / name, made / name)
-    (made / "README.md").write_text(card, encoding="utf-8")
-    describe(made, name=recipe.name, protocols=recipe.protocols, passages=trained_with(start))
-    shutil.rmtree(there, ignore_errors=True)
-    os.replace(made, there)
-    return there

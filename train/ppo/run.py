@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from agent.errors import SetupError
 from train.interrupt import check_folder
 from train.ppo.learner import Figures, Learner
-from train.ppo.models import load_models, save_hub
+from train.ppo.models import load_models
 from train.ppo.recipe import PpoRecipe
 from train.ppo.rows import rows_of
 from train.ppo.states import load_state, newest_state, save_state, step_of
-from train.rl.batch import scored
+from train.rl.batch import scored, totals
 from train.rl.clock import Clock
+from train.rl.finish import save_hub
 from train.rl.live import live_of
 from train.rl.rollouts import Played, Table, seeds_of
 from train.rl.sitting import Tell, sitting
@@ -82,7 +83,7 @@ class PpoRun:
                 done = self._steps(done, tell, self._here.interrupted)
             self._here.close(done)
             if done == recipe.steps:
-                self._finish()
+                save_hub(self._learner.policy, recipe, self.out)
         return done == recipe.steps
 
     def _steps(self, done: int, tell: Tell, interrupted: Callable[[], bool]) -> int:
@@ -110,12 +111,8 @@ class PpoRun:
         clock.lap("rollouts")
         worth = [scored(one, self.recipe.learning) for one in played]
         weights = self.recipe.reward[self.recipe.reward_stage(progress)].weights
-        totals = [
-            None if one.parts is None else sum(weights.get(name, 1.0) * value for name, value in one.parts.items())
-            for one in worth
-        ]
         device = next(self._learner.policy.parameters()).device
-        rows = rows_of([one.samples for one in played], totals, device=device)
+        rows = rows_of([one.samples for one in played], totals(worth, weights), device=device)
         told = self._learner.learn(rows, progress=progress, seed=self.recipe.seed * 1_000_003 + step)
         clock.lap("update")
         return {**told, **dev, **clock.figures(), "rows": len(rows)}
@@ -142,8 +139,3 @@ class PpoRun:
             raise SetupError(f"{path} was made by another recipe: use that one, or another --out")
         self._learner.policy.load_state_dict(kept["policy"])
         self._learner.load(kept["learner"])
-
-    def _finish(self) -> None:
-        from train.rl.finish import card, figures_in  # TRL comes with it
-
-        save_hub(self._learner.policy, self.recipe, self.out, card=card(self.recipe, figures_in(self.out)))

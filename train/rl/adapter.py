@@ -23,6 +23,7 @@ from accelerate import PartialState  # noqa: E402
 from accelerate.utils import gather_object  # noqa: E402
 from datasets import Dataset  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainerCallback  # noqa: E402
+from transformers.integrations import is_deepspeed_zero3_enabled  # noqa: E402
 from transformers.trainer_callback import PrinterCallback  # noqa: E402
 from transformers.utils import logging as transformers_logging  # noqa: E402
 from trl.trainer.grpo_config import GRPOConfig  # noqa: E402
@@ -31,6 +32,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer  # noqa: E402
 from agent.policies.hub_form import open_hub_form  # noqa: E402
 from train.attention import use_blocked  # noqa: E402
 from train.rl.batch import Row, tensors  # noqa: E402
+from train.rl.ratio import Ratio  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
 
 STATES: Final = "states"
@@ -68,40 +70,6 @@ class School(Protocol):
         ...
 
 
-@dataclass
-class _Ratio:
-    """Of the trainer's probabilities to the engine's, before the first update from a batch."""
-
-    tokens: int = 0
-    total: float = 0.0
-    lowest: float = math.inf
-    highest: float = 0.0
-    difference: float = 0.0
-    most: float = 0.0
-
-    def add(self, differences: torch.Tensor) -> None:
-        """Take differences of log-probabilities of policy tokens."""
-        if differences.numel():
-            ratios = differences.exp()
-            self.tokens += ratios.numel()
-            self.total += ratios.sum().item()
-            self.lowest = min(self.lowest, ratios.min().item())
-            self.highest = max(self.highest, ratios.max().item())
-            self.difference += differences.abs().sum().item()
-            self.most = max(self.most, differences.abs().max().item())
-
-    def figures(self) -> Figures:
-        if not self.tokens:
-            return {}
-        return {
-            "ratio_mean": self.total / self.tokens,
-            "ratio_lowest": self.lowest,
-            "ratio_highest": self.highest,
-            "logprob_difference_mean": self.difference / self.tokens,
-            "logprob_difference_most": self.most,
-        }
-
-
 class RlTrainer(GRPOTrainer):
     """GRPOTrainer whose generation batch is a lesson."""
 
@@ -120,15 +88,13 @@ class RlTrainer(GRPOTrainer):
         self._school = school
         self._states = out / STATES
         self._saving: Path | None = None
-        self._ratio = _Ratio()
+        self._ratio = Ratio()
         self._told: list[Figures] = []
         self._pieces = recipe.optimizer.pieces * recipe.optimizer.minibatches
         transformers_logging.disable_progress_bar()  # the terminal belongs to the command
         model, tokenizer = _start(recipe)
         if not torch.cuda.is_available() and recipe.rollout.engine != "transformers":
-            use_blocked(
-                model
-            )  # rows are padded on the right alone; that engine keeps keys and values, and this does not
+            use_blocked(model)  # rows are padded on the right; that engine keeps keys and values, and this does not
         super().__init__(
             model=model,
             processing_class=tokenizer,
@@ -138,6 +104,11 @@ class RlTrainer(GRPOTrainer):
             train_dataset=Dataset.from_dict({"prompt": [""] * (recipe.steps * self._pieces * place()[1])}),
             callbacks=[_Steps(self)],
         )
+        if recipe.rollout.engine != "vllm-server" and (self.is_fsdp_enabled or is_deepspeed_zero3_enabled()):
+            raise SetupError(
+                f"every process holds a share of the weights, and the engine {recipe.rollout.engine!r} needs them "
+                "whole: take the engine 'vllm-server', or launch without FSDP and without DeepSpeed's third stage"
+            )
         self.remove_callback(PrinterCallback)
         self._pad = int(model.config.pad_token_id)
 
@@ -151,6 +122,24 @@ class RlTrainer(GRPOTrainer):
         """Whether the next update begins with new rollouts: only then a state can be gone on from."""
         return self.state.global_step % self._recipe.updates_per_step == 0
 
+    @property
+    def whole(self) -> Any:
+        """The model itself, as it was before it was wrapped for several processes."""
+        return self.accelerator.unwrap_model(self.model)
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """The weights of the whole model; where processes hold shares of it, in the first one alone.
+
+        All processes must ask at the same time.
+
+        Raises:
+            SetupError: they cannot be brought together.
+        """
+        try:
+            return self.accelerator.get_state_dict(self.model_wrapped)
+        except ValueError as error:  # DeepSpeed's third stage, where its settings forbid it
+            raise SetupError(f"the weights cannot be brought together from all processes: {error}") from error
+
     def go(self, state: Path | None) -> None:
         """Train to the end, or until the school is interrupted; from a state, if there is one."""
         self.train(resume_from_checkpoint=str(state) if state else None)
@@ -159,8 +148,8 @@ class RlTrainer(GRPOTrainer):
         """The next piece; a new lesson where the last one is learned."""
         if self._step % (self._pieces * self.num_iterations) == 0 or self._buffered_inputs is None:
             self.beta = self._recipe.learning.kl_weight(self.step / self._recipe.steps)
-            self._ratio = _Ratio()
-            model = self.accelerator.unwrap_model(self.model)
+            self._ratio = Ratio()
+            model = self.whole
             model.eval()
             lesson = self._school.lesson(self.step, model)
             model.train()

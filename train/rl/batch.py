@@ -55,6 +55,14 @@ def scored(played: Played, learning: Learning) -> Scored:
     return Scored(played.group, parts)
 
 
+def totals(all_scored: Sequence[Scored], weights: Mapping[str, float]) -> list[float | None]:
+    """The reward of each rollout: the sum of its parts, each by its weight (1 where it has none); None: masked."""
+    return [
+        None if one.parts is None else sum(weights.get(name, 1.0) * value for name, value in one.parts.items())
+        for one in all_scored
+    ]
+
+
 def advantages(all_scored: Sequence[Scored], learning: Learning, weights: Mapping[str, float]) -> torch.Tensor:
     """The advantage of each rollout, [rollouts]; 0 where it is masked, or its group has no variance.
 
@@ -69,7 +77,7 @@ def advantages(all_scored: Sequence[Scored], learning: Learning, weights: Mappin
     names = _names(all_scored)
     if learning.name == "gdpo":
         return gdpo(_parts(all_scored, names), groups, weights=[weights.get(name, 1.0) for name in names])
-    return grpo(rewards_of(_totals(all_scored, weights)), groups, scale=learning.divide_by_std)
+    return grpo(rewards_of(totals(all_scored, weights)), groups, scale=learning.divide_by_std)
 
 
 def worth_learning(all_scored: Sequence[Scored], learning: Learning, weights: Mapping[str, float]) -> list[bool]:
@@ -77,7 +85,7 @@ def worth_learning(all_scored: Sequence[Scored], learning: Learning, weights: Ma
     groups = torch.tensor([one.group for one in all_scored])
     if learning.name == "gdpo":
         return informative(_parts(all_scored, _names(all_scored)), groups).tolist()
-    return informative(rewards_of(_totals(all_scored, weights)), groups).tolist()
+    return informative(rewards_of(totals(all_scored, weights)), groups).tolist()
 
 
 def rows_of(
@@ -190,10 +198,3 @@ def _names(all_scored: Sequence[Scored]) -> list[str]:
 def _parts(all_scored: Sequence[Scored], names: Sequence[str]) -> torch.Tensor:
     rows = [None if one.parts is None else [one.parts[name] for name in names] for one in all_scored]
     return parts_of(rows, number=len(names))
-
-
-def _totals(all_scored: Sequence[Scored], weights: Mapping[str, float]) -> list[float | None]:
-    return [
-        None if one.parts is None else sum(weights.get(name, 1.0) * value for name, value in one.parts.items())
-        for one in all_scored
-    ]

@@ -7,37 +7,55 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from agent.errors import SetupError
 from agent.policies.hub_form import open_hub_form
 from agent.policies.model_folder import trained_with
 from train.export import describe
 from train.rl.recipe import RlRecipe
 from train.safety.monitors import LINES
 
-_WEIGHTS: Final = ("config.json", "*.safetensors", "*.safetensors.index.json")
 _COPIED: Final = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json")
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _CURVES: Final = ("reward/total", "trainer/dev_em", "search/mean", "length/mean", "trainer/entropy", "trainer/kl")
 
 
-def save_hub(state: Path, recipe: RlRecipe, out: Path) -> Path:
+def save_hub(
+    model: PreTrainedModel, recipe: RlRecipe, out: Path, *, weights: Mapping[str, Tensor] | None = None
+) -> Path:
     """Write `hub/` with model, tokenizer and card; what stood there is replaced at the end.
 
     Args:
-        state: the last one of the run; its weights were gathered from all processes, in float32.
+        model: that was trained.
         recipe: of the run.
         out: its folder.
+        weights: all of the model's, where this process holds a share of them alone.
+
+    Raises:
+        SetupError: it cannot be written, because the disk is full or otherwise.
     """
     made, there = out / "hub.new", out / "hub"
-    shutil.rmtree(made, ignore_errors=True)
-    made.mkdir()
-    start = open_hub_form(recipe.start).folder
-    weights = [path for pattern in _WEIGHTS for path in sorted(state.glob(pattern))]
-    for path in (*weights, *(start / name for name in _COPIED if (start / name).is_file())):
-        shutil.copyfile(path, made / path.name)
-    (made / "README.md").write_text(card(recipe, figures_in(out)), encoding="utf-8")
-    describe(made, name=recipe.name, protocols=recipe.protocols, passages=trained_with(start))
-    shutil.rmtree(there, ignore_errors=True)
-    os.replace(made, there)
+    try:
+        shutil.rmtree(made, ignore_errors=True)
+        model.save_pretrained(made, state_dict=dict(weights) if weights is not None else None)
+        for path in made.glob("*.safetensors"):  # they are written for their owner alone
+            path.chmod((made / "config.json").stat().st_mode & 0o777)
+        start = open_hub_form(recipe.start).folder
+        for name in _COPIED:
+            if (start / name).is_file():
+                shutil.copyfile(start / name, made / name)
+        (made / "README.md").write_text(card(recipe, figures_in(out)), encoding="utf-8")
+        describe(made, name=recipe.name, protocols=recipe.protocols, passages=trained_with(start))
+        shutil.rmtree(there, ignore_errors=True)
+        os.replace(made, there)
+    except Exception as error:  # safetensors and the system have errors of their own for a full disk
+        shutil.rmtree(made, ignore_errors=True)
+        raise SetupError(
+            f"the model could not be written to {there}: {error}; the last state is whole: make room there, then go "
+            "on with --resume"
+        ) from error
     return there
 
 

@@ -164,6 +164,7 @@ class RlRun:
         """What is left of the run when the training has ended."""
         self.done = trainer.step >= self.recipe.steps
         self._here.close(trainer.step)
-        state = newest_state(self.out)
-        if self.done and state is not None and self._rank == 0:
-            save_hub(state, self.recipe, self.out)
+        if self.done:
+            weights = trainer.weights()  # every process gives its share
+            if self._rank == 0:
+                save_hub(trainer.whole, self.recipe, self.out, weights=weights)
