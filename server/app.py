@@ -3,8 +3,8 @@
 `create_app` is the whole server, `create_retrieval_app` only its sources.
 """
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,8 +24,11 @@ from server.frames import error_frame
 from server.gate import Rules
 from server.guarded import Guarded
 from server.mcp.http import add_mcp
+from server.openapi import name_models
+from server.responses.routes import add_responses
 from server.retrieve import Retriever, RetrieveRequest
 from server.runs.routes import add_runs
+from server.schema import ERRORS, Completion, Model, ModelList, Retrieved, Version, streamed
 from server.stream import ClientGone, EventStream, ServerStops
 from server.telemetry.health import Readiness, add_health
 
@@ -56,9 +59,10 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
         await guard.aclose()
         await service.aclose()
 
-    app = FastAPI(title="Cairn", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    app = _app(lifespan)
     errors.install(app)
     _add_chat(app, service)
+    add_responses(app, service)
     _add_models(app, service)
     retriever = Retriever(agent.sources, runs=service.runs, far=service.far)
     _add_retrieval(app, retriever)
@@ -75,6 +79,7 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
         notices=list(service.notices),
     )
     _add_page(app)
+    name_models(app, service.models)
     return guard.around(app)
 
 
@@ -88,7 +93,7 @@ def create_retrieval_app(retriever: Retriever, rules: Rules | None = None) -> AS
         await guard.aclose()
         await close_sources(retriever.sources.values())
 
-    app = FastAPI(title="Cairn", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    app = _app(lifespan)
     errors.install(app, instead=errors.ONLY_RETRIEVAL)
     _add_retrieval(app, retriever)
     add_health(app, Readiness(retriever))
@@ -96,8 +101,16 @@ def create_retrieval_app(retriever: Retriever, rules: Rules | None = None) -> AS
     return guard.around(app)
 
 
+def _app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> FastAPI:
+    return FastAPI(
+        title="Cairn", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan, responses=ERRORS
+    )
+
+
 def _add_chat(app: FastAPI, service: Service) -> None:
-    @app.post("/v1/chat/completions", response_model=None)
+    frames = "Chunks of OpenAI's format; what is more stands in `cairn` beside an empty delta."
+
+    @app.post("/v1/chat/completions", response_model=None, responses=streamed(Completion, frames))
     async def chat(body: ChatRequest, request: Request) -> Response:
         """Answer a question with citations, streamed or not, in OpenAI's format."""
         turn = open_turn(service, body)
@@ -117,23 +130,20 @@ def _add_chat(app: FastAPI, service: Service) -> None:
 
 
 def _add_models(app: FastAPI, service: Service) -> None:
-    def card(model: str) -> dict[str, Any]:
-        return {"id": model, "object": "model", "created": _CREATED, "owned_by": "cairn"}
-
     @app.get("/v1/models")
-    async def models() -> dict[str, Any]:
+    async def models() -> ModelList:
         """The model ids: policy and protocol. Never asks the engine."""
-        return {"object": "list", "data": [card(model) for model in service.models]}
+        return ModelList(data=[Model(id=model, created=_CREATED) for model in service.models])
 
     @app.get("/v1/models/{model:path}")
-    async def model(model: str) -> dict[str, Any]:
+    async def model(model: str) -> Model:
         """One of them."""
         service.require(model)
-        return card(model)
+        return Model(id=model, created=_CREATED)
 
 
 def _add_retrieval(app: FastAPI, retriever: Retriever) -> None:
-    @app.post("/retrieve", response_model=None)
+    @app.post("/retrieve", response_model=None, responses={200: {"model": Retrieved}})
     async def retrieve(body: RetrieveRequest, request: Request) -> Response:
         """Documents for many queries at once, in Search-R1's shape."""
         try:
@@ -146,10 +156,10 @@ def _add_retrieval(app: FastAPI, retriever: Retriever) -> None:
 
 
 def _add_version(app: FastAPI, **facts: Any) -> None:
-    @app.get("/version")
-    async def version() -> dict[str, Any]:
+    @app.get("/version", response_model_exclude_none=True)
+    async def version() -> Version:
         """What runs here."""
-        return {"name": "cairn-search", "version": __version__, **facts}
+        return Version(version=__version__, **facts)
 
 
 def _add_page(app: FastAPI) -> None:
