@@ -17,6 +17,7 @@ from agent.rollout import Agent
 from agent.sources.base import Source
 from server.chat import Service
 from server.gate import Rules
+from server.guard.ending import Grace
 from server.runs.keeper import Keeper
 from server.store import Store
 from server.store.database import Database
@@ -58,12 +59,12 @@ def keeping_service(
 
 @asynccontextmanager
 async def client_of(
-    service: Service, rules: Rules | None = None, *, key: str = ""
+    service: Service, rules: Rules | None = None, *, key: str = "", grace: Grace | None = None
 ) -> AsyncGenerator[httpx2.AsyncClient]:
     """A client of a real server."""
     headers = {"authorization": f"Bearer {key}"} if key else {}
     async with (
-        serving(service, rules) as address,
+        serving(service, rules, grace=grace) as address,
         httpx2.AsyncClient(base_url=address, headers=headers, timeout=30, trust_env=False) as client,
     ):
         yield client

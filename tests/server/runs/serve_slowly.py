@@ -15,10 +15,12 @@ from server.launch import address_of, bind, make_server
 from tests.server.live import ANSWER, SEARCH, Shelf
 from tests.server.runs.replicas import keeping_service
 
+LAST = "Trieste"
+
 
 @dataclass(frozen=True)
 class Slow:
-    """Each search takes longer than the one before it, so that runs are at different places."""
+    """Each search takes longer than the one before it, so that runs are at different places; none gets to its end."""
 
     shelf: Shelf
     asked: list[str]
@@ -28,13 +30,15 @@ class Slow:
         return self.shelf.name
 
     async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        if query == LAST:
+            await asyncio.Event().wait()
         self.asked.append(query)
         await asyncio.sleep(0.02 * len(self.asked))
         return await self.shelf.search(query, limit=limit, filters=filters)
 
 
 async def main(store: str) -> None:
-    turns = (SEARCH, "<think>More.</think>\n<search>\nA: Trieste (web)\n</search>", SEARCH, ANSWER)
+    turns = (SEARCH, f"<think>More.</think>\n<search>\nA: {LAST} (web)\n</search>", ANSWER)
     service = keeping_service(store, turns=turns, source=Slow(Shelf("web"), []), lease_seconds=1.0)
     listener = bind("127.0.0.1", 0)
     server = make_server(service, Rules())

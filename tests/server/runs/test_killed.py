@@ -77,6 +77,4 @@ def test_after_a_kill_every_run_is_there_with_all_steps_that_its_client_had(loca
         await runs.enough.wait()
         process.kill()
 
-    states = asyncio.run(main())
-    assert len(states) == RUNS
-    assert states.count("interrupted") > RUNS // 2
+    assert asyncio.run(main()) == ["interrupted"] * RUNS

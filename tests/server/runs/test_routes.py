@@ -9,12 +9,14 @@ import pytest
 from pydantic import SecretStr
 
 from agent.trace import Trace
+from server.chat import Service
 from server.gate import Rules
+from server.guard.ending import Grace
 from server.guard.keys import new_key
 from server.store import Store
 from server.store.database import Database
 from tests.server.live import QUESTION as MESSAGES
-from tests.server.live import HangingPolicy, in_memory, make_service
+from tests.server.live import SEARCH, HangingPolicy, in_memory, make_service
 from tests.server.runs.replicas import Held, all_events, client_of, events, keeping_service, start
 
 
@@ -24,6 +26,12 @@ def run(test: Awaitable[None]) -> None:
             await test
 
     asyncio.run(main())
+
+
+def hanging(service: Service) -> tuple[Service, HangingPolicy]:
+    """The service with a policy that says one word and nothing more."""
+    policy = HangingPolicy()
+    return replace(service, agent=replace(service.agent, policy=policy)), policy
 
 
 def test_a_run_goes_on_without_a_client_and_is_there_with_its_trace(location: str):
@@ -93,12 +101,13 @@ def test_a_cancel_ends_the_run_and_says_so(location: str):
 def test_answer_now_ends_the_search_and_answers(location: str):
     async def test() -> None:
         held = Held()
-        async with client_of(keeping_service(location, held=held)) as client:
+        turns = (SEARCH, "- She comes from Trieste. [1]\n</evidence>", "Trieste</answer>")
+        async with client_of(keeping_service(location, turns=turns, held=held)) as client:
             id = await start(client)
             await held.asked.wait()
             assert (await client.post(f"/api/runs/{id}/answer_now")).status_code == 202
             last = (await all_events(client, id))[-1]
-            assert last.data["state"] == "forced"
+            assert (last.data["state"], last.data["answer"]) == ("forced", "Trieste")
             stopped = (await client.get(f"/api/runs/{id}")).json()["trace"]["steps"][-1]
             assert stopped["budget"] == "user"
 
@@ -166,10 +175,10 @@ def test_a_server_that_stops_ends_its_runs_as_interrupted(location: str):
         pytest.skip("it ends with the server")
 
     async def test() -> None:
-        held = Held()
-        async with client_of(keeping_service(location, held=held)) as client:
+        service, policy = hanging(keeping_service(location))
+        async with client_of(service, grace=Grace(seconds=0, answer_seconds=0)) as client:
             id = await start(client)
-            await held.asked.wait()
+            await policy.asked.wait()
         store = Store(Database(location))
         row = await store.reads.get(id)
         assert row is not None
@@ -279,9 +288,7 @@ def test_a_run_gives_its_slot_back_when_it_ends_and_not_when_its_client_leaves()
 
 def test_a_policy_that_hangs_is_cancelled():
     async def test() -> None:
-        service = keeping_service("memory")
-        policy = HangingPolicy()
-        service = replace(service, agent=replace(service.agent, policy=policy))
+        service, policy = hanging(keeping_service("memory"))
         async with client_of(service) as client:
             id = await start(client)
             await policy.asked.wait()
