@@ -68,10 +68,13 @@ def serve(
     needed.
     """
     from server import launch
+    from server.runs.opening import check_store
     from server.telemetry.setup import set_up_log
 
     settings = load(host=host, port=port, insecure=insecure)
     set_up_log(settings)
+    if not retrieval_only:
+        check_store(settings)
     rules = launch.rules_of(settings)
     with launch.bind(settings.host, settings.port) as listener:
         made = launch.make_retriever(settings) if retrieval_only else launch.make_service(settings)
