@@ -114,7 +114,8 @@ async def begin(address: str, sent: bytes) -> Heard:
         OSError: there is no server.
     """
     where = urlsplit(address)
-    _, heard = await asyncio.get_running_loop().create_connection(lambda: Heard(sent), where.hostname, where.port)
+    host, port = where.hostname or "", where.port or 80
+    _, heard = await asyncio.get_running_loop().create_connection(lambda: Heard(sent), host, port)
     return heard
 
 

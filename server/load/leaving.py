@@ -61,7 +61,8 @@ async def leave(server: Running, *, disconnects: int) -> Leaving:
 
 async def _leave(server: Running, client: _Client) -> float | None:
     """Milliseconds from leaving until it was let go; None where nobody heard of it."""
-    body = question(text_of(f"hold {client.place}", client.marker), stream=client.stream)
+    job = "hold policy" if client.place == "policy" else "hold search"
+    body = question(text_of(job, client.marker), stream=client.stream)
     heard: Heard | None = None
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):

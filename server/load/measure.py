@@ -101,15 +101,10 @@ def _embedded(settings: CairnSettings, roomy: dict[str, Any], streams: int, seco
 def _server(settings: CairnSettings, bounds: dict[str, Any], tokens: Tokens | None) -> Generator[Running]:
     """The real server with a store of its own; of the paced policy where `tokens` are given."""
     with TemporaryDirectory(prefix="cairn-bench-") as folder:
-        dumped = settings.model_dump() | _known(bounds | {"store": str(Path(folder) / "runs.db")})
+        dumped = settings.model_dump() | bounds | {"store": str(Path(folder) / "runs.db")}
         make = partial(servers.paced, dumped, tokens) if tokens else partial(servers.embedded, dumped)
         with running(make) as server:
             yield server
-
-
-def _known(wanted: dict[str, Any]) -> dict[str, Any]:
-    """Those of the settings that there are."""
-    return {name: value for name, value in wanted.items() if name in CairnSettings.model_fields}
 
 
 def _tell(show: Show, what: str, total: float, done: float) -> None:

@@ -30,7 +30,7 @@ _ASKED: Final = re.compile(r"(whole|hold policy|hold search) (m\d+x\d+)")
 
 Place = Literal["policy", "search"]
 Job = Literal["whole", "hold policy", "hold search"]
-_NOW: Final = None
+_NOW: Final = ""
 """A stamped token, in a script."""
 
 
@@ -95,7 +95,7 @@ class PacedContext:
                 if len(said) == max_tokens:
                     yield Chunk("", cut=True)
                     return
-                said.append(self._stamp() if piece is _NOW else piece)
+                said.append(piece or self._stamp())
                 yield Chunk(said[-1])
         finally:
             if holds:
@@ -119,7 +119,7 @@ class PacedContext:
     def count(self, text: str) -> int:
         return -(-len(text) // 4)
 
-    def _script(self) -> Generator[str | None]:
+    def _script(self) -> Generator[str]:
         """The pieces of this turn, a token each."""
         thought, answer = self._policy.tokens
         if self._job == "hold policy":

@@ -4,23 +4,28 @@ import asyncio
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from agent.errors import AgentError, SetupError
 
 if TYPE_CHECKING:
     import socket
 
-    import uvicorn
+
+class Serves(Protocol):
+    """What answers on sockets until its process is ended; a `uvicorn.Server` is one."""
+
+    def serve(self, sockets: "list[socket.socket] | None" = None) -> Coroutine[Any, Any, None]: ...
+
 
 Tell = Callable[[Any], None]
 """Sends an object to the process that measures."""
-Make = Callable[[Tell], "tuple[uvicorn.Server, socket.socket]"]
+Make = Callable[[Tell], "tuple[Serves, socket.socket]"]
 """Makes the server in its own process; a function of a module, or a `partial` of one."""
 
 START_SECONDS: Final = 120.0
