@@ -19,7 +19,7 @@ from agent.cli.options import (
     with_agent_options,
 )
 from server.bench_retrieval import bench_retrieval
-from server.load.commands import bench_load
+from server.load.commands import bench_load, bench_peers
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
@@ -44,6 +44,7 @@ def register(app: typer.Typer) -> None:
 
 
 bench_app.command("load")(bench_load)
+bench_app.command("peers")(bench_peers)
 bench_app.command("retrieval")(bench_retrieval)
 
 
@@ -151,7 +152,8 @@ def bench_serve(
     from agent.settings import load_settings
     from server.bench import measure, report, table
 
-    settings = load_settings(config, policy=policy, checkpoint=checkpoint, world=world, host="127.0.0.1", port=0)
+    own = {"host": "127.0.0.1", "port": 0, "store": "memory", "max_runs": streams}
+    settings = load_settings(config, policy=policy, checkpoint=checkpoint, world=world, **own)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=messages(), transient=True) as bar:
         task = bar.add_task("answers", total=questions)
