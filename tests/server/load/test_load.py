@@ -58,7 +58,8 @@ def heard(pieces: Sequence[bytes]) -> Heard:
 def said(*words: str, cut: int = 1) -> list[bytes]:
     """A stream of these tokens, in pieces of `cut` bytes or, by default, a chunk a piece."""
     frames: list[Any] = [{"choices": [{"delta": {"reasoning_content": word}}]} for word in words]
-    data = [json.dumps(frame).encode() for frame in [*frames, {"choices": [], "usage": {}}]] + [b"[DONE]"]
+    frames.append({"choices": [], "usage": {}})
+    data = [json.dumps(frame).encode() for frame in frames] + [b"[DONE]"]
     chunks = [b"%x\r\ndata: %b\n\n\r\n" % (len(one) + 8, one) for one in data]
     whole = b"".join([HEAD, *chunks, b"0\r\n\r\n"])
     return [HEAD, *chunks] if cut == 1 else [whole[at : at + cut] for at in range(0, len(whole), cut)]
