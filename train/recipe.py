@@ -110,6 +110,9 @@ class Weights(_Part):
     decision: float | None = Field(default=None, exclude_if=_is_none)
     """Of the policy's tokens that decide something: a value that was found, that nothing was found, yes or no. They are
     few among regular sentences. None: as any other of the policy's."""
+    fill: float | None = Field(default=None, exclude_if=_is_none)
+    """Of what finishes a query in a branch: a dozen tokens behind a long context, and whatever comes after stands on
+    them. None: as any other of the policy's."""
 
 
 class Stage(_Part):

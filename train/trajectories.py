@@ -107,13 +107,14 @@ def to_branch(
 ) -> Example:
     """A branch as a row of its own: what stands before the fork is context, and is learned from the main row alone."""
     encoded = _encoded((*before, *pieces), tokenizer)
+    own_weight = weights.policy if weights.fill is None else weights.fill
     ids, weighed, policy = [], [], []
     for place, (piece, tokens) in enumerate(zip((*before, *pieces), encoded, strict=True)):
         own = place >= len(before)
         writes = own and piece.by == "policy"
         ids.extend(tokens)
         policy.extend([writes] * len(tokens))
-        weighed.extend([weights.policy if writes else weights.environment if own else 0.0] * len(tokens))
+        weighed.extend([own_weight if writes else weights.environment if own else 0.0] * len(tokens))
     return Example(tuple(ids), tuple(weighed), tuple(policy), kind=kind)
 
 

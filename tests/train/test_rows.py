@@ -86,6 +86,16 @@ def test_what_stands_before_a_fork_is_learned_once() -> None:
             assert row.policy[-len(written) :] == (True,) * len(written)
 
 
+def test_what_finishes_a_query_can_weigh_more_than_the_policys_other_tokens() -> None:
+    branched = next(each for each in made("cairn", fill=True) if each.forks)
+    plain, weighed = (
+        list(to_rows(branched, tokenizer(), WEIGHTS.model_copy(update={"fill": weight}))) for weight in (None, 5.0)
+    )
+    assert plain[0] == weighed[0]
+    for row in weighed[1:]:
+        assert {weight for weight, mine in zip(row.weights, row.policy, strict=True) if mine} == {5.0}
+
+
 def test_a_pool_of_the_second_recipe_is_the_same_every_time_and_speaks_every_protocol() -> None:
     recipe = small(read_recipe(RECIPE))
     one, two = (pool_batches(recipe, tokenizer(), pool=3, progress=0.5) for _ in range(2))
