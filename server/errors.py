@@ -123,7 +123,7 @@ def _of_routing(request: Request, error: HTTPException, instead: str) -> ApiErro
 
 def _of_body(detail: Mapping[str, Any], *, example: str) -> ApiError:
     """The first thing that is wrong with a body, as a sentence."""
-    path = ".".join(str(part) for part in detail["loc"][1:])
+    path = ".".join(str(part) for part in detail["loc"][1:]).encode("utf-8", "replace").decode("utf-8")
     match detail["type"]:
         case "json_invalid":
             why = detail.get("ctx", {}).get("error", "no JSON")

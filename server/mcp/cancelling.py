@@ -82,7 +82,7 @@ async def _read(receive: Receive) -> tuple[Receive, Mapping[str, Any]]:
 
     try:
         said = json.loads(first.get("body", b""))
-    except ValueError:
+    except (ValueError, RecursionError):
         said = None
     return receive_again, said if isinstance(said, dict) else {}
 

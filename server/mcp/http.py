@@ -4,6 +4,7 @@ The SDK is loaded by the first client: it costs a second, which nobody else shou
 """
 
 import asyncio
+from contextlib import suppress
 from contextvars import Context
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -17,7 +18,7 @@ from server.errors import ApiError
 from server.evidence.desk import Desk, desk_of
 from server.mcp.cancelling import Cancelling
 from server.mcp.jobs import Jobs
-from server.stream import Runs
+from server.stream import ClientGone, Runs
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -51,7 +52,8 @@ class McpApp:
                 headers={"allow": "POST"},
             )
         manager = await self._manager()
-        await self._cancelling(manager.handle_request, scope, receive, send)
+        with suppress(ClientGone):
+            await self._cancelling(manager.handle_request, scope, receive, send)
 
     async def aclose(self) -> None:
         """End every search that still runs, and the SDK's own tasks."""

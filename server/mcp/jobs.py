@@ -4,6 +4,7 @@ An id is as good as a secret: nobody can guess it, and whoever has it may see an
 """
 
 import asyncio
+import logging
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from server.errors import ApiError
 from server.evidence.desk import Search
 from server.evidence.told import told
 
+logger = logging.getLogger(__name__)
+
 State = Literal["running", "ended", "cancelled", "broken"]
 LATEST: Final = 8
 
@@ -27,7 +30,9 @@ class JobState(BaseModel):
     """How far a search is."""
 
     id: str = Field(description="To ask for it again. Whoever has it may see and cancel the search.")
-    state: State = Field(description="Only of one that ended there is a result. broken: a bug ended it.")
+    state: State = Field(
+        description="Only of one that ended there is a result. broken: it could not run; its result says why."
+    )
     question: str
     seconds: float = Field(description="Since it was started, up to its end.")
     steps: int = Field(description="How many steps there were.")
@@ -157,6 +162,11 @@ class Jobs:
     async def _run(self, job: Job) -> EvidenceBundle:
         try:
             return await job.search.run(job.see)
+        except ApiError:  # refused, and its result will say why
+            raise
+        except Exception:
+            logger.exception("the search %s broke", job.id)
+            raise
         finally:
             job.ended = time.monotonic()
 

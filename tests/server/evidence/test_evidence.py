@@ -196,6 +196,14 @@ def test_half_a_surrogate_pair_is_no_failure():
     assert "error" in response.json() or response.json()["bundle"]["question"] == "Who ??"
 
 
+def test_an_argument_whose_name_is_half_a_surrogate_pair_is_refused():
+    body = b'{"question": "q", "\\ud800": 1}'
+    response = talk(
+        lambda client: client.post("/v1/evidence", content=body, headers={"content-type": "application/json"})
+    )
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "?")
+
+
 def test_the_tool_is_listed_for_function_calling_and_for_mcp():
     service = make_service()
     listed = talk(lambda client: client.get("/v1/tools"), service).json()

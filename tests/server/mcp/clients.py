@@ -1,0 +1,33 @@
+"""The MCP Python client with what the tests of `/mcp` and of `cairn mcp` share."""
+
+from typing import Any
+
+from mcp import Client
+from mcp_types import CallToolResult, TextContent
+
+QUESTION = "Where was the director of Aurora Falls born?"
+MODES = ("auto", "legacy")
+"""The stateless protocol of 2026, and the one with a handshake before it."""
+
+
+class Told:
+    """What progress a client was told."""
+
+    def __init__(self) -> None:
+        self.numbers: list[float] = []
+        self.sentences: list[str] = []
+
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
+        assert total is None
+        self.numbers.append(progress)
+        self.sentences.append(message or "")
+
+
+def text_of(result: CallToolResult) -> str:
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+async def call(client: Client, tool: str, **arguments: Any) -> CallToolResult:
+    return await client.call_tool(tool, arguments)
