@@ -26,12 +26,14 @@ from train.export import describe
 from train.held_out import Tally, held_out
 from train.initial import begin_from
 from train.interrupt import check_folder, interruptible
+from train.memory import give_back, keep_few_kernels
 from train.recipe import SftRecipe
 from train.safety.manifest import hash_of, kept_manifest
 from train.tokenizer import EOS, PAD, token_id, train_tokenizer
 from train.trajectories import Example, data_hashes, pool_batches, tokenizer_texts
 
 STATE: Final = "state.pt"
+_GIVE_BACK_EVERY_STEPS: Final = 25
 
 Tell = Callable[["Progress"], None]
 
@@ -101,6 +103,7 @@ class SftRun:
         self.crew = crew or Crew()
         self.device = torch.device("cuda", self.crew.rank) if torch.cuda.is_available() else torch.device("cpu")
         self.place = Place()
+        keep_few_kernels()
         out.mkdir(parents=True, exist_ok=True)
         torch.manual_seed(recipe.seed)
         self.tokenizer = self._tokenizer()
@@ -235,6 +238,8 @@ class SftRun:
             optimizer.step()
             optimizer.zero_grad()
         self.place.step += 1
+        if self.place.step % _GIVE_BACK_EVERY_STEPS == 0:
+            give_back()
         self.place.tokens += sum(len(example.ids) for examples in batches for example in examples)
         loss, policy_loss, right, count = sums.tolist()
         return Progress(
