@@ -197,5 +197,6 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 
 def streamed(model: type[BaseModel], frames: str) -> dict[int | str, dict[str, Any]]:
     """The success of an address that answers whole or streamed."""
-    stream = {"text/event-stream": {"schema": {"type": "string", "description": frames}}}
+    event = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"], "description": frames}
+    stream = {"text/event-stream": {"schema": event}}
     return {200: {"model": model, "description": "The answer; with `stream`, server-sent events.", "content": stream}}

@@ -17,7 +17,7 @@ from server.stream import ClientGone, EventStream, ServerStops
 _GONE = 499
 _STREAM = {
     "description": "The evidence; with `stream`, server-sent events of `EvidenceStep`, then it, then `[DONE]`.",
-    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    "content": {"text/event-stream": {"schema": {"type": "object", "properties": {"data": {"type": "string"}}}}},
     "model": EvidenceReply,
 }
 
