@@ -68,6 +68,10 @@ class Console(logging.Formatter):
         return self._redactor(line)
 
 
+def _is_told(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING or record.name.partition(".")[0] in OURS
+
+
 def set_up_logs(
     *,
     secrets: set[str],
@@ -87,6 +91,7 @@ def set_up_logs(
     for_people = form == "console" or (form == "auto" and out.isatty())
     redactor = Redactor(secrets)
     handler = logging.StreamHandler(out)
+    handler.addFilter(_is_told)  # some libraries set a level of their own
     handler.setFormatter(Console(redactor) if for_people else JsonLines(redactor))
     logging.root.handlers = [handler]
     logging.root.setLevel(logging.WARNING)

@@ -193,6 +193,14 @@ def test_a_bug_is_logged_once_with_its_request(lines: io.StringIO, *, stream: bo
     assert bug["request_id"] == "mine-8"
 
 
+def test_a_library_that_sets_its_own_level_is_heard_from_its_warnings_on(lines: io.StringIO) -> None:
+    library = logging.getLogger("some.library")
+    library.setLevel(logging.DEBUG)
+    library.info("GET https://api.example/?q=1")
+    library.warning("it is late")
+    assert [json.loads(line)["message"] for line in lines.getvalue().splitlines()] == ["it is late"]
+
+
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_no_line_holds_a_secret_however_it_came_there(form: Any, lines: io.StringIO) -> None:
     out = io.StringIO()
