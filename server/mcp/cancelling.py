@@ -7,7 +7,7 @@ gets that message, the call goes on as it did. From 2026 on, a client cancels by
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -37,8 +37,8 @@ class Cancelling:
         elif method == "tools/call" and session:
             await self._call(app, scope, receive, send, call=_call(session, message.get("id")))
         else:
-            if method == "notifications/cancelled" and session and isinstance(params := message.get("params"), dict):
-                self._cancel(_call(session, params.get("requestId")))
+            if method == "notifications/cancelled" and session:
+                self._cancel(_call(session, _object(message.get("params")).get("requestId")))
             await app(scope, receive, send)
 
     def _cancel(self, call: Call) -> None:
@@ -84,7 +84,12 @@ async def _read(receive: Receive) -> tuple[Receive, Mapping[str, Any]]:
         said = json.loads(first.get("body", b""))
     except (ValueError, RecursionError):
         said = None
-    return receive_again, said if isinstance(said, dict) else {}
+    return receive_again, _object(said)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    """A JSON object, or an empty one instead of anything else."""
+    return cast(Mapping[str, Any], value) if isinstance(value, dict) else {}
 
 
 def _until(receive: Receive, cancelled: asyncio.Event) -> Receive:

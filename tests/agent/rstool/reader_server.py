@@ -18,6 +18,8 @@ class ReaderServer:
     """What it says to every request, and what it was asked."""
 
     message: dict[str, Any] = field(default_factory=lambda: {"role": "assistant", "content": "Frank Herbert"})
+    first: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """What it says before that, one to each request."""
     finish: str = "stop"
     status: int = 200
     plain: str = ""
@@ -44,7 +46,8 @@ class ReaderServer:
                 return PlainTextResponse(self.plain)
             if self.status != 200:
                 return JSONResponse({"error": {"message": "out of order"}}, self.status)
-            choice = {"index": 0, "message": self.message, "finish_reason": self.finish}
+            message = self.first.pop(0) if self.first else self.message
+            choice = {"index": 0, "message": message, "finish_reason": self.finish}
             usage = {"prompt_tokens": 90, "completion_tokens": 3, "total_tokens": 93}
             head = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m"}
             return JSONResponse({**head, "choices": [choice], "usage": usage})

@@ -65,21 +65,11 @@ def test_the_function_calling_loop_calls_the_tool_and_ends_with_an_answer():
     arguments = json.dumps({"question": "Who taught Persen Golney?", "max_chars": 700})
     call = {"id": "c1", "type": "function", "function": {"name": "search_evidence", "arguments": arguments}}
 
-    class Calling(ReaderServer):
-        """Calls the tool, calls it wrongly, and then answers."""
+    wrong = call | {"function": {"name": "search_evidence", "arguments": "{"}}
+    calls: list[dict[str, Any]] = [{"role": "assistant", "tool_calls": [made]} for made in (call, wrong)]
 
-        @property
-        def message(self) -> dict[str, Any]:
-            wrong = call | {"function": {"name": "search_evidence", "arguments": "{"}}
-            said = [[call], [wrong], None][len(self.requests) - 1]
-            return {"role": "assistant", "content": None if said else "Done.", "tool_calls": said}
-
-        @message.setter
-        def message(self, value: dict[str, Any]) -> None:
-            """What it says is known already."""
-
-    async def scene() -> tuple[dict[str, Any], Calling]:
-        told = Calling()
+    async def scene() -> tuple[dict[str, Any], ReaderServer]:
+        told = ReaderServer(first=calls, message={"role": "assistant", "content": "Done."})
         async with reader_server(told):
             code = block_with("tools=[tool_definition(agent)]").replace("http://127.0.0.1:11434/v1", told.url)
             return await run(code, {}), told

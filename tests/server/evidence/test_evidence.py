@@ -201,7 +201,7 @@ def test_an_argument_whose_name_is_half_a_surrogate_pair_is_refused():
     response = talk(
         lambda client: client.post("/v1/evidence", content=body, headers={"content-type": "application/json"})
     )
-    assert (response.status_code, response.json()["error"]["param"]) == (400, "?")
+    assert (response.status_code, response.json()["error"]["type"]) == (400, "invalid_request_error")
 
 
 def test_the_tool_is_listed_for_function_calling_and_for_mcp():

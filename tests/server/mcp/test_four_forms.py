@@ -86,7 +86,7 @@ def test_a_scripted_run_is_the_golden_bundle_in_every_form():
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"max_chars": 700}, {"effort": "low"}, {"protocol": "evidence"}, {"sources": ["kg"]}, {"effort": "high"}],
+    [{"max_chars": 700}, {"effort": "low"}, {"protocol": "evidence"}, {"sources": ("kg",)}, {"effort": "high"}],
     ids=str,
 )
 def test_arguments_mean_the_same_in_every_form(arguments: dict[str, Any]):

@@ -218,8 +218,11 @@ def test_a_client_with_the_key_is_served():
 def test_a_run_knows_for_whom_it_runs(mode: str):
     seen: list[str] = []
 
+    def keep(trace: Trace) -> None:
+        seen.append(caller().request_id)
+
     async def run() -> None:
-        service = replace(make_service(), keep=lambda trace: seen.append(caller().request_id))
+        service = replace(make_service(), keep=keep)
         headers = {"x-request-id": "mine"}
         async with (
             serving(service) as address,
