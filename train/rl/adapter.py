@@ -8,10 +8,10 @@ schedule, how states are saved, and what is told. TRL's interfaces that this lea
 import math
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from agent.errors import SetupError
 from agent.settings import default_environment
@@ -23,7 +23,7 @@ from accelerate import PartialState  # noqa: E402
 from accelerate.utils import gather_object  # noqa: E402
 from datasets import Dataset  # noqa: E402
 from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainerCallback  # noqa: E402
-from transformers.integrations import is_deepspeed_zero3_enabled  # noqa: E402
+from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled  # noqa: E402
 from transformers.trainer_callback import PrinterCallback  # noqa: E402
 from transformers.utils import logging as transformers_logging  # noqa: E402
 from trl.trainer.grpo_config import GRPOConfig  # noqa: E402
@@ -31,7 +31,7 @@ from trl.trainer.grpo_trainer import GRPOTrainer  # noqa: E402
 
 from agent.policies.hub_form import open_hub_form  # noqa: E402
 from train.attention import use_blocked  # noqa: E402
-from train.rl.batch import Row, tensors  # noqa: E402
+from train.rl.batch import Row, filled, tensors  # noqa: E402
 from train.rl.ratio import Ratio  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
 
@@ -123,11 +123,11 @@ class RlTrainer(GRPOTrainer):
         return self.state.global_step % self._recipe.updates_per_step == 0
 
     @property
-    def whole(self) -> Any:
+    def bare(self) -> Any:
         """The model itself, as it was before it was wrapped for several processes."""
         return self.accelerator.unwrap_model(self.model)
 
-    def weights(self) -> dict[str, torch.Tensor]:
+    def gathered(self) -> Mapping[str, torch.Tensor]:
         """The weights of the whole model; where processes hold shares of it, in the first one alone.
 
         All processes must ask at the same time.
@@ -136,7 +136,7 @@ class RlTrainer(GRPOTrainer):
             SetupError: they cannot be brought together.
         """
         try:
-            return self.accelerator.get_state_dict(self.model_wrapped)
+            return cast(Mapping[str, torch.Tensor], self.accelerator.get_state_dict(self.model_wrapped))
         except ValueError as error:  # DeepSpeed's third stage, where its settings forbid it
             raise SetupError(f"the weights cannot be brought together from all processes: {error}") from error
 
@@ -149,11 +149,14 @@ class RlTrainer(GRPOTrainer):
         if self._step % (self._pieces * self.num_iterations) == 0 or self._buffered_inputs is None:
             self.beta = self._recipe.learning.kl_weight(self.step / self._recipe.steps)
             self._ratio = Ratio()
-            model = self.whole
+            model = self.bare
             model.eval()
             lesson = self._school.lesson(self.step, model)
             model.train()
-            self._buffered_inputs = [self._piece(rows, lesson) for rows in lesson.pieces]
+            counts = everyone([[len(rows) for rows in lesson.pieces]])
+            most = [max(number) for number in zip(*counts, strict=True)]  # TRL gathers figures row by row
+            pieces = [filled(rows, number, pad=self._pad) for rows, number in zip(lesson.pieces, most, strict=True)]
+            self._buffered_inputs = [self._piece(rows, lesson) for rows in pieces]
         return self._buffered_inputs[self._step % self._pieces]
 
     def _piece(self, rows: Sequence[Row], lesson: Lesson) -> dict[str, torch.Tensor]:
@@ -207,7 +210,8 @@ class RlTrainer(GRPOTrainer):
             names = dict.fromkeys(name for told in self._told for name in told)
             figures = {name: _mean([told[name] for told in self._told if name in told]) for name in names}
             self._told = []
-            self._school.learned(self.step, {**figures, **self._ratio.figures(), "beta": float(self.beta)})
+            ratio = Ratio.joined(everyone([self._ratio])).figures()
+            self._school.learned(self.step, {**figures, **ratio, "beta": float(self.beta)})
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         """Beside the other states, and only then under its name: what was saved before stays whole."""

@@ -134,6 +134,13 @@ def split(rows: Sequence[Row], *, minibatches: int, pieces: int) -> list[list[Ro
     return [piece for share in shares for piece in _pieces(share, pieces)]
 
 
+def filled(rows: Sequence[Row], number: int, *, pad: int) -> list[Row]:
+    """A piece with so many rows at least; those that are added weigh nothing."""
+    shortest = min((row.ids for row in rows), key=len, default=(pad,) * 2)
+    nothing = (0.0,) * len(shortest)
+    return [*rows, *[Row(shortest, nothing, nothing, 0.0, 0)] * (number - len(rows))]
+
+
 def tensors(rows: Sequence[Row], *, pad: int, device: torch.device) -> dict[str, torch.Tensor]:
     """A piece in the trainer's form. It is cut where its first row is sampled first, so only the right is padded.
 
@@ -143,8 +150,10 @@ def tensors(rows: Sequence[Row], *, pad: int, device: torch.device) -> dict[str,
         prompt_ids and prompt_mask, [rows, prompt]; completion_ids, completion_mask, tool_mask (the weights) and
         sampling_per_token_logps, [rows, completion]; advantages, [rows].
     """
-    there = list(rows) or [Row((pad,) * 2, (0.0,) * 2, (0.0,) * 2, 0.0, 0)]
-    cut = max(1, min(next((at for at, w in enumerate(row.weights) if w), 1) for row in there))
+    there = filled(rows, 1, pad=pad)
+    cut = max(
+        1, min((next(at for at, w in enumerate(row.weights) if w) for row in there if any(row.weights)), default=1)
+    )
     length = max(2, *(len(row.ids) - cut for row in there))  # TRL takes one column for figures of whole rows
     ids = torch.full((len(there), length), pad)
     mask, weights, logprobs = torch.zeros((3, len(there), length)).unbind()

@@ -1,6 +1,7 @@
 """How far the trainer's probabilities lie from the engine's, before anything is learned from a batch."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -27,6 +28,18 @@ class Ratio:
             self.highest = max(self.highest, ratios.max().item())
             self.difference += differences.abs().sum().item()
             self.most = max(self.most, differences.abs().max().item())
+
+    @classmethod
+    def joined(cls, parts: Sequence["Ratio"]) -> "Ratio":
+        """Of all processes."""
+        return cls(
+            tokens=sum(part.tokens for part in parts),
+            total=sum(part.total for part in parts),
+            lowest=min(part.lowest for part in parts),
+            highest=max(part.highest for part in parts),
+            difference=sum(part.difference for part in parts),
+            most=max(part.most for part in parts),
+        )
 
     def figures(self) -> dict[str, float]:
         if not self.tokens:

@@ -105,7 +105,7 @@ class RlRun:
         mine = gains[first : first + len(worth)].tolist()
         kl = recipe.learning.kl_weight(progress) > 0
         rows, whole = rows_of(played, worth, mine, level=recipe.learning.level, all_rows=kl)
-        self._told["rows"] = float(len(rows))
+        self._told["rows"] = float(sum(everyone([len(rows)])))
         pieces = split(rows, minibatches=recipe.optimizer.minibatches, pieces=recipe.optimizer.pieces)
         return Lesson(pieces, sum(everyone([whole])), self._live.exact)
 
@@ -165,6 +165,6 @@ class RlRun:
         self.done = trainer.step >= self.recipe.steps
         self._here.close(trainer.step)
         if self.done:
-            weights = trainer.weights()  # every process gives its share
+            weights = trainer.gathered()  # every process gives its share
             if self._rank == 0:
-                save_hub(trainer.whole, self.recipe, self.out, weights=weights)
+                save_hub(trainer.bare, self.recipe, self.out, weights=weights)

@@ -15,6 +15,8 @@ torch = pytest.importorskip("torch")
 from agent.errors import SetupError  # noqa: E402 - only where torch is
 from agent.trace import Trace  # noqa: E402
 from tests.fixtures.make_engine import make_hub  # noqa: E402
+from tests.train.rl.failing import Dying, full_disk_from  # noqa: E402
+from tests.train.rl.small import HUB  # noqa: E402
 from train.ppo.recipe import PpoRecipe, read_ppo_recipe  # noqa: E402
 from train.ppo.run import PpoRun  # noqa: E402
 from train.ppo.states import newest_state, save_state  # noqa: E402
@@ -65,10 +67,10 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_hub(tmp_path_factory.mktemp("start") / "hub")
 
 
-def recipe(hub: Path, text: str = RECIPE) -> PpoRecipe:
+def recipe(hub: Path, text: str = RECIPE, *, start: Path | None = None) -> PpoRecipe:
     path = hub.parent / "recipe.toml"
     path.write_text(text, encoding="utf-8")
-    return read_ppo_recipe(path, start=str(hub))
+    return read_ppo_recipe(path, start=str(start or hub))
 
 
 def quiet(step: int, figures: Mapping[str, float]) -> None:
@@ -138,6 +140,42 @@ def test_a_run_that_was_killed_ends_in_the_weights_of_one_that_was_not(hub: Path
     subprocess.run([*command, str(tmp_path / "cut"), "--resume"], check=True, capture_output=True)
     whole, cut = weights(tmp_path / "whole" / "hub"), weights(tmp_path / "cut" / "hub")
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
+
+
+@pytest.mark.parametrize(
+    ("canary_every_steps", "why"),
+    [(1, "the retriever is dead: before step 2, the canary asked"), (9, "every search of the step failed")],
+    ids=["before the step", "while it is played"],
+)
+def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(
+    canary_every_steps: int, why: str, tmp_path: Path
+) -> None:
+    """With a policy that searches."""
+    said = RECIPE.replace("[safety]", f"[safety]\ncanary_every_steps = {canary_every_steps}").replace(
+        'protocols = ["reflect"]', 'protocols = ["multisearch"]'
+    )
+    given = recipe(tmp_path / "none", said.replace("= 24", "= 96").replace("lr = 1e-3", "lr = 1e-6"), start=HUB)
+    heard: list[int] = []
+    run = PpoRun(given, tmp_path / "run", tasks=Dying(given, dead_from=1))
+    with pytest.raises(SetupError, match=why):
+        run.go(lambda step, _: heard.append(step))
+    assert heard == [1]
+    assert newest_state(tmp_path / "run") == tmp_path / "run" / "states" / "step-000001.pt"
+    manifest = read_manifest(tmp_path / "run")
+    assert manifest.state == "stopped"
+    assert "retriever is dead" in manifest.sittings[-1].why
+
+
+def test_a_full_disk_loses_nothing_that_was_saved_before(hub: Path, tmp_path: Path) -> None:
+    run = PpoRun(recipe(hub), tmp_path)
+    with pytest.raises(SetupError, match="step 2 could not be saved") as raised, full_disk_from(2) as tell:
+        run.go(tell)
+    assert "--resume" in str(raised.value)
+    assert [path.name for path in (tmp_path / "states").iterdir()] == ["step-000001.pt"]
+    assert read_manifest(tmp_path).state == "stopped"
+    heard: list[int] = []
+    assert PpoRun(recipe(hub), tmp_path).go(lambda step, _: heard.append(step), resume=True)
+    assert heard == [2, 3]
 
 
 def test_a_full_disk_is_told_in_a_sentence_and_keeps_what_was_saved(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from agent.trace import Stopped, Trace  # noqa: E402
 from tests.train.rl.small import recipe  # noqa: E402
 from train.rewards.base import Rewarded  # noqa: E402
 from train.rewards.task import Task  # noqa: E402
-from train.rl.batch import Row, Scored, advantages, rows_of, scored, split, tensors, worth_learning  # noqa: E402
+from train.rl.batch import Row, Scored, advantages, filled, rows_of, scored, split, tensors, worth_learning  # noqa: E402
 from train.rl.rollouts import Played  # noqa: E402
 from train.rl.tasks import Ask, protocols_of  # noqa: E402
 
@@ -148,3 +148,14 @@ def test_a_piece_is_padded_on_the_right_alone_and_attends_to_all_that_is_real() 
     assert _list(made["completion_mask"]) == [[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]
     assert _list(made["tool_mask"]) == [[1, 0, 1, 0, 0], [1, 1, 1, 1, 1]]
     assert _list(made["sampling_per_token_logps"])[0] == [-0.5, 0, -0.5, 0, 0]
+
+
+def test_rows_that_fill_a_piece_change_nothing_of_the_others() -> None:
+    rows, _ = _rows([_played("00101"), _played("0011111")], [1.0, -1.0])
+    device = torch.device("cpu")
+    alone, more = tensors(rows, pad=99, device=device), tensors(filled(rows, 4, pad=99), pad=99, device=device)
+    assert more["tool_mask"].shape[0] == 4
+    assert more["tool_mask"][2:].sum() == 0
+    assert all(_list(more[name][:2]) == _list(alone[name]) for name in alone)
+    assert filled(rows, 1, pad=99) == rows
+    assert tensors(filled([], 3, pad=0), pad=0, device=device)["completion_ids"].shape == (3, 2)

@@ -1,15 +1,10 @@
 """A run as a whole: what it leaves, what stops it, and what a kill or a full disk cannot take."""
 
-import asyncio
 import json
-import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +16,15 @@ pytest.importorskip("trl")
 transformers: Any = pytest.importorskip("transformers")
 safetensors: Any = pytest.importorskip("safetensors.torch")
 
-from agent.errors import SetupError, SourceError  # noqa: E402 - only where torch is
-from agent.evidence import Passage  # noqa: E402
-from agent.plan import Filter  # noqa: E402
-from agent.policies.base import Sampling  # noqa: E402
-from agent.sources.base import Source  # noqa: E402
+from agent.errors import SetupError  # noqa: E402 - only where torch is
+from tests.train.rl.failing import Dying, fallen, full_disk_from, played_twice  # noqa: E402
 from tests.train.rl.small import HUB, hot_checkpoint, recipe  # noqa: E402
-from train.rewards.base import Reward  # noqa: E402
-from train.rewards.registry import reward_of  # noqa: E402
 from train.rl.adapter import newest_state  # noqa: E402
 from train.rl.batch import advantages, rows_of, scored  # noqa: E402
-from train.rl.live import EmbeddedLive  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
-from train.rl.rollouts import Played, Table, seeds_of  # noqa: E402
+from train.rl.rollouts import Played  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
-from train.rl.tasks import Ask, Tasks, tasks_of  # noqa: E402
+from train.rl.tasks import Tasks  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
 
 pytestmark = pytest.mark.train
@@ -151,21 +140,10 @@ save_every_steps = 1
 """
 
 
-@contextmanager
-def _full_disk() -> Generator[None]:
-    """No file may become longer than 100 kB: writing more fails as on a disk that is full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def test_a_full_disk_loses_nothing_that_was_saved_before(hot: str, tmp_path: Path) -> None:
     small = recipe(3, start=hot)
     run = RlRun(small, tmp_path / "run", threads=1)
-    with pytest.raises(SetupError, match="step 2 could not be saved") as raised, _full_disk_from(2) as tell:
+    with pytest.raises(SetupError, match="step 2 could not be saved") as raised, full_disk_from(2) as tell:
         run.go(tell)
     assert "--resume" in str(raised.value)
     assert [path.name for path in (tmp_path / "run" / "states").iterdir()] == ["checkpoint-1"]
@@ -173,23 +151,16 @@ def test_a_full_disk_loses_nothing_that_was_saved_before(hot: str, tmp_path: Pat
     assert [step for step, _ in _run(small, tmp_path / "run", resume=True)] == [2, 3]
 
 
-@contextmanager
-def _full_disk_from(full: int) -> Generator[Any]:
-    """A listener that fills the disk when it hears of a step, before the step's state is saved."""
-    held = _full_disk()
-    began = False
-
-    def tell(step: int, _: Mapping[str, float]) -> None:
-        nonlocal began
-        if step == full:
-            began = True
-            held.__enter__()
-
-    try:
-        yield tell
-    finally:
-        if began:
-            held.__exit__(None, None, None)
+def test_a_model_that_could_not_be_written_is_written_when_the_run_goes_on(hot: str, tmp_path: Path) -> None:
+    small, out = recipe(1, start=hot), tmp_path / "run"
+    out.mkdir()
+    (out / "hub").write_text("in the way", encoding="utf-8")
+    with pytest.raises(SetupError, match="the model could not be written"):
+        _run(small, out)
+    (out / "hub").unlink()
+    assert _run(small, out, resume=True) == []
+    kept = safetensors.load_file(out / "states" / "checkpoint-1" / "model.safetensors")
+    assert _same(_weights(out / "hub"), kept)
 
 
 def test_ctrl_c_saves_after_the_step_and_the_run_goes_on_later(hot: str, tmp_path: Path) -> None:
@@ -213,106 +184,37 @@ def test_a_weight_of_no_part_is_refused(tmp_path: Path) -> None:
         _run(small, tmp_path / "run")
 
 
-class Dead:
-    """A source that was there when the run began, and is gone."""
-
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        raise SourceError("connection refused", kind="upstream")
-
-
-class Dying:
-    """The questions of a recipe, whose sources die before a step."""
-
-    def __init__(self, small: RlRecipe, *, dead_from: int) -> None:
-        self._tasks = tasks_of(small)
-        self._dead_from = dead_from
-
-    def draw(self, step: int, attempt: int, number: int) -> list[Ask]:
-        asks = self._tasks.draw(step, attempt, number)
-        if step < self._dead_from:
-            return asks
-        return [Ask(a.question, a.task, a.protocol, dict.fromkeys(a.sources, Dead()), a.world) for a in asks]
-
-    def held_out(self) -> list[Ask]:
-        return []
-
-
-def test_a_dead_retriever_stops_the_run_before_the_next_step_is_learned(hot: str, tmp_path: Path) -> None:
-    small = recipe(3, start=hot)
+@pytest.mark.parametrize(
+    ("canary_every_steps", "why"),
+    [(1, "the retriever is dead: before step 2, the canary asked"), (9, "every search of the step failed")],
+    ids=["before the step", "while it is played"],
+)
+def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(
+    canary_every_steps: int, why: str, hot: str, tmp_path: Path
+) -> None:
+    small = recipe(3, start=hot, safety={"canary_every_steps": canary_every_steps})
     told: Told = []
     run = RlRun(small, tmp_path / "run", threads=1, tasks=Dying(small, dead_from=1))
-    with pytest.raises(SetupError, match="the retriever is dead: before step 2, the canary asked"):
+    with pytest.raises(SetupError, match=why):
         run.go(lambda step, figures: told.append((step, figures)))
     assert [step for step, _ in told] == [1]
+    assert newest_state(tmp_path / "run") == tmp_path / "run" / "states" / "checkpoint-1"
     manifest = read_manifest(tmp_path / "run")
     assert manifest.state == "stopped"
-    assert "the retriever is dead" in manifest.sittings[-1].why
-
-
-BROKEN: ContextVar[bool] = ContextVar("broken", default=False)
-
-
-class Flaky:
-    """A source that fails for some rollouts, and for those always."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        if BROKEN.get():
-            raise SourceError("connection refused", kind="upstream")
-        return await self._source.search(query, limit=limit, filters=filters)
-
-
-@dataclass(frozen=True)
-class Unlucky(Table):
-    """Breaks some rollouts, by their seeds."""
-
-    broken: frozenset[int] = frozenset()
-
-    async def _play(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> Played:
-        token = BROKEN.set(seed in self.broken)
-        try:
-            return await super()._play(ask, group, seed, reward, progress)
-        finally:
-            BROKEN.reset(token)
+    assert "retriever is dead" in manifest.sittings[-1].why
 
 
 def test_failed_searches_of_some_rollouts_change_nothing_for_the_others(hot: str) -> None:
     small = recipe(start=hot, rollout={"prompts": 4, "group": 5})
-    asks = [
-        Ask(a.question, a.task, a.protocol, {n: Flaky(s) for n, s in a.sources.items()})
-        for a in tasks_of(small).draw(0, 0, 4)
-    ]
-    seeds = seeds_of(1, step=0, attempt=0, asks=4, group=5)
-    well, ill = _played_twice(small, asks, seeds, broken=seeds[::5])
-    searched = {at for at, one in enumerate(well) if one.trace.usage.searches}
-    masked = {at for at, one in enumerate(ill) if one.rewarded is None}
-    assert masked == searched & set(range(0, 20, 5))
-    assert masked
-    others = [at for at in range(20) if at not in masked]
-    assert [ill[at].rewarded for at in others] == [well[at].rewarded for at in others]
-    assert _learned(small, ill) == _learned(small, [well[at] for at in others])
-
-
-def _played_twice(
-    small: RlRecipe, asks: Sequence[Ask], seeds: Sequence[int], *, broken: Sequence[int]
-) -> list[list[Played]]:
-    """The same rollouts with sources that are well, and with those that fail for some of them."""
-    live = EmbeddedLive(Path(small.start), workers=1)
-    policy = live.refresh(transformers.Qwen3ForCausalLM.from_pretrained(small.start, dtype=torch.float32))
-
-    async def play(ill: frozenset[int]) -> list[Played]:
-        table = Unlucky(policy, small.rollout.budgets, Sampling(temperature=1.0), 20, ill)
-        return await table.play(asks, group=small.rollout.group, reward=reward_of("outcome"), seeds=seeds)
-
-    try:
-        return [asyncio.run(play(frozenset(ill))) for ill in ((), broken)]
-    finally:
-        live.close()
+    well, ill = played_twice(small, transformers.Qwen3ForCausalLM.from_pretrained(hot, dtype=torch.float32))
+    masked = fallen(well, ill)
+    others = [one for at, one in enumerate(well) if at not in masked]
+    assert [one.rewarded for at, one in enumerate(ill) if at not in masked] == [one.rewarded for one in others]
+    assert _learned(small, ill) == _learned(small, others)
 
 
 def _learned(small: RlRecipe, played: Sequence[Played]) -> Any:
+    """Everything that the trainer hears of them, so that the same rows are the same gradient."""
     worth = [scored(one, small.learning) for one in played]
     gains: Any = advantages(worth, small.learning, {})
     return rows_of(played, worth, gains.tolist(), level="sequence", all_rows=True)

@@ -1,0 +1,127 @@
+"""What can go wrong around a run: sources that die or fail for some rollouts, and a disk that is full."""
+
+import asyncio
+import resource
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agent.errors import SourceError
+from agent.evidence import Passage
+from agent.plan import Filter
+from agent.policies.base import Sampling
+from agent.sources.base import Source
+from train.rewards.base import Reward
+from train.rewards.registry import reward_of
+from train.rl.live import EmbeddedLive
+from train.rl.recipe import RlRecipe
+from train.rl.rollouts import Played, Table, seeds_of
+from train.rl.tasks import Ask, tasks_of
+
+_BROKEN: ContextVar[bool] = ContextVar("broken", default=False)
+
+
+class Dead:
+    """A source that was there when the run began, and is gone."""
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        raise SourceError("connection refused", kind="upstream")
+
+
+class Dying:
+    """The questions of a recipe, whose sources die before a step."""
+
+    def __init__(self, small: RlRecipe, *, dead_from: int) -> None:
+        self._tasks = tasks_of(small)
+        self._dead_from = dead_from
+
+    def draw(self, step: int, attempt: int, number: int) -> list[Ask]:
+        asks = self._tasks.draw(step, attempt, number)
+        if step < self._dead_from:
+            return asks
+        return [Ask(a.question, a.task, a.protocol, dict.fromkeys(a.sources, Dead()), a.world) for a in asks]
+
+    def held_out(self) -> list[Ask]:
+        return []
+
+
+class _Flaky:
+    """A source that fails for some rollouts, and for those always."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        if _BROKEN.get():
+            raise SourceError("connection refused", kind="upstream")
+        return await self._source.search(query, limit=limit, filters=filters)
+
+
+@dataclass(frozen=True)
+class _Unlucky(Table):
+    """Breaks some rollouts, by their seeds."""
+
+    broken: frozenset[int] = frozenset()
+
+    async def _play(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> Played:
+        token = _BROKEN.set(seed in self.broken)
+        try:
+            return await super()._play(ask, group, seed, reward, progress)
+        finally:
+            _BROKEN.reset(token)
+
+
+def played_twice(small: RlRecipe, model: Any) -> tuple[list[Played], list[Played]]:
+    """The rollouts of a recipe's first batch with sources that are well, and with every fifth one's failing."""
+    number, group = small.rollout.prompts, small.rollout.group
+    asks = [
+        Ask(a.question, a.task, a.protocol, {n: _Flaky(s) for n, s in a.sources.items()})
+        for a in tasks_of(small).draw(0, 0, number)
+    ]
+    seeds = seeds_of(1, step=0, attempt=0, asks=number, group=group)
+    live = EmbeddedLive(Path(small.start), workers=1)
+    policy = live.refresh(model)
+
+    async def play(ill: Sequence[int]) -> list[Played]:
+        table = _Unlucky(policy, small.rollout.budgets, Sampling(temperature=1.0), len(seeds), frozenset(ill))
+        return await table.play(asks, group=group, reward=reward_of("outcome"), seeds=seeds)
+
+    try:
+        return asyncio.run(play(())), asyncio.run(play(seeds[::5]))
+    finally:
+        live.close()
+
+
+def fallen(well: Sequence[Played], ill: Sequence[Played]) -> set[int]:
+    """The places of rollouts that were masked: those of every fifth that searched, and no others."""
+    searched = {at for at, one in enumerate(well) if one.trace.usage.searches}
+    masked = {at for at, one in enumerate(ill) if one.rewarded is None}
+    assert masked == searched & set(range(0, len(well), 5))
+    assert masked
+    return masked
+
+
+@contextmanager
+def full_disk(most: int = 100_000) -> Generator[None]:
+    """No file may become longer than so many bytes: writing more fails as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def full_disk_from(full: int, *, most: int = 100_000) -> Generator[Any]:
+    """A listener that fills the disk when it hears of a step, before the step's state is saved."""
+    with ExitStack() as held:
+
+        def tell(step: int, _: Mapping[str, float]) -> None:
+            if step == full:
+                held.enter_context(full_disk(most))
+
+        yield tell

@@ -1,0 +1,69 @@
+"""Whole runs of what the other tests of runs do not learn by: GDPO, and a KL term that fades."""
+
+import importlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+
+from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402 - only where torch is
+from train.rl.recipe import RlRecipe  # noqa: E402
+from train.rl.run import RlRun  # noqa: E402
+from train.safety.manifest import Manifest, read_manifest  # noqa: E402
+
+pytestmark = pytest.mark.train
+
+
+@pytest.fixture(scope="module")
+def hot(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(hot_checkpoint(tmp_path_factory.mktemp("hot") / "hub"))
+
+
+def ran(small: RlRecipe, out: Path) -> tuple[Manifest, list[Mapping[str, float]]]:
+    """Its manifest, and the lines of its log; every line is a step, and was told."""
+    told: list[int] = []
+    assert RlRun(small, out, threads=1).go(lambda step, _: told.append(step))
+    lines = [json.loads(line) for line in (out / "monitors.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert told == [line["step"] for line in lines] == list(range(1, small.steps + 1))
+    return read_manifest(out), lines
+
+
+def moved(hub: Path, start: str) -> float:
+    """The farthest that a weight went."""
+    files: Any = importlib.import_module("safetensors.torch")
+    after, before = (files.load_file(folder / "model.safetensors") for folder in (hub, Path(start)))
+    assert after.keys() == before.keys()
+    return max((after[name] - before[name].float()).abs().max().item() for name in after)
+
+
+def test_gdpo_learns_from_every_part_of_the_reward_on_its_own(hot: str, tmp_path: Path) -> None:
+    parts = ({"name": "outcome", "settings": {"format_bonus": 0.1}, "weights": {"answer": 1.0, "format": 0.2}},)
+    small = recipe(2, start=hot, reward=parts, learning={"name": "gdpo"})
+    manifest, lines = ran(small, tmp_path)
+    assert (manifest.kind, manifest.state, manifest.figures["steps"]) == ("rl", "done", 2.0)
+    assert manifest.recipe["learning"]["name"] == "gdpo"
+    assert manifest.recipe["reward"][0]["weights"] == {"answer": 1.0, "format": 0.2}
+    for line in lines:
+        assert {"reward/answer", "reward/format", "reward/total", "trainer/entropy"} <= line.keys()
+        assert line["trainer/rows"] > 0
+        assert line["trainer/grad_norm"] > 0
+        assert 0.98 < line["trainer/ratio_mean"] < 1.02
+        assert line["trainer/beta"] == 0
+    assert 0 < moved(tmp_path / "hub", hot) < 0.01
+
+
+def test_a_kl_term_holds_the_policy_to_its_start_and_fades_by_its_schedule(hot: str, tmp_path: Path) -> None:
+    small = recipe(4, start=hot, learning={"kl": ((0.0, 0.2), (0.5, 0.0))}, optimizer={"lr": 3e-4})
+    manifest, lines = ran(small, tmp_path)
+    assert (manifest.state, manifest.recipe["learning"]["kl"]) == ("done", [[0.0, 0.2], [0.5, 0.0]])
+    assert [line["trainer/beta"] for line in lines] == pytest.approx([0.2, 0.1, 0.0, 0.0])
+    first, second = (line["trainer/kl"] for line in lines[:2])
+    assert 0 <= first < 1e-5 < second  # the reference is the start itself, and the policy leaves it
+    assert all("trainer/kl" not in line for line in lines[2:])
+    assert all(line["trainer/rows"] >= line["rollouts"] * (1 - line["masked/share"]) for line in lines[:2])
+    assert moved(tmp_path / "hub", hot) > 0
