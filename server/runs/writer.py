@@ -76,13 +76,14 @@ class Writer:
         self._wake.set()
         if self._due:
             self._due.cancel()
-        if self._task is None:
+        task, self._task = self._task, None  # closed once, however often it is asked for
+        if task is None:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await asyncio.shield(self._task)
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+                await asyncio.shield(task)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
         for lost in [*self._ended, *self._kept]:
             logger.error("the run %s was not stored before the server ended", lost)
 

@@ -141,9 +141,11 @@ async def serving_as(
 
 
 @asynccontextmanager
-async def serving(service: Service | Retriever, rules: Rules | None = None) -> AsyncGenerator[str]:
+async def serving(
+    service: Service | Retriever, rules: Rules | None = None, *, grace: Grace | None = None
+) -> AsyncGenerator[str]:
     """Its address, while it runs."""
-    async with serving_as(service, rules) as (address, _):
+    async with serving_as(service, rules, grace=grace) as (address, _):
         yield address
 
 

@@ -34,7 +34,7 @@ def test_a_model_id_chooses_the_protocol(name: str):
 
 
 def test_a_served_profile_is_a_model_id_too(monkeypatch: pytest.MonkeyPatch):
-    def build(settings: CairnSettings) -> Agent:
+    def build(settings: CairnSettings, **_: object) -> Agent:
         agent = agent_of("search-r1")
         return Agent(agent.policy, protocol_of("search-r1"), agent.sources)
 
