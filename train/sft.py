@@ -7,7 +7,7 @@ A run that is stopped and resumed ends in the same weights as one that never sto
 
 import json
 import math
-import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -29,6 +29,7 @@ from train.interrupt import check_folder, interruptible
 from train.memory import give_back, keep_few_kernels
 from train.recipe import SftRecipe
 from train.safety.manifest import hash_of, kept_manifest
+from train.saving import as_a_whole
 from train.tokenizer import EOS, PAD, token_id, train_tokenizer
 from train.trajectories import Example, data_hashes, pool_batches, tokenizer_texts
 
@@ -145,27 +146,38 @@ class SftRun:
         self.place = Place(**state["place"])
 
     def save(self) -> None:
-        """Write the state and the model so that a kill in the middle loses neither."""
+        """Write the state beside the one that is there, which stays whole until then.
+
+        Raises:
+            SetupError: it cannot be written, because the disk is full or otherwise.
+        """
         state = {
             "recipe": self.recipe.model_dump_json(),
             "model": self.model.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
             "place": asdict(self.place),
         }
-        torch.save(state, self.out / f"{STATE}.new")
-        os.replace(self.out / f"{STATE}.new", self.out / STATE)
+        with as_a_whole(self.out / STATE) as made:
+            torch.save(state, made)
 
     def save_hub(self) -> Path:
-        """Write the model in the hub's form, in the precision that it computed in."""
+        """Write the model in the hub's form, in the precision that it computed in; a card that is there stays.
+
+        Raises:
+            SetupError: it cannot be written, because the disk is full or otherwise.
+        """
         hub = self.out / "hub"
         dtype = torch.bfloat16 if self.recipe.optimizer.bf16 else torch.float32
         shipped = deepcopy(self.model)
         cast(torch.nn.Module, shipped).to(dtype)
-        shipped.save_pretrained(hub)
-        self.tokenizer.save(str(hub / "tokenizer.json"))
-        config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": EOS, "pad_token": PAD}
-        (hub / "tokenizer_config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
-        describe(hub, name=self.recipe.name, protocols=self.recipe.protocols, passages=self.recipe.data.passages)
+        with as_a_whole(hub) as made:
+            shipped.save_pretrained(made)
+            self.tokenizer.save(str(made / "tokenizer.json"))
+            config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": EOS, "pad_token": PAD}
+            (made / "tokenizer_config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
+            describe(made, name=self.recipe.name, protocols=self.recipe.protocols, passages=self.recipe.data.passages)
+            if (hub / "README.md").is_file():
+                shutil.copyfile(hub / "README.md", made / "README.md")
         return hub
 
     def run(self, tell: Tell) -> bool:

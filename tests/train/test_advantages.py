@@ -233,15 +233,21 @@ def test_every_group_of_grpo_sums_to_0_and_follows_its_rewards(rows: Rows) -> No
         assert (found[here][order].diff() >= -1e-6).all()
 
 
-@given(st.lists(st.booleans(), min_size=1, max_size=10), st.integers(0, 2**31))
-def test_gae_is_the_same_as_if_the_environment_had_written_nothing(policy: list[bool], seed: int) -> None:
+_masks = st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=1, max_size=3)
+
+
+@given(_masks, st.integers(0, 2**31))
+def test_gae_is_the_same_as_if_the_environment_had_written_nothing(policy: list[list[bool]], seed: int) -> None:
+    """In every row, whoever wrote in the same place of the others."""
     drawn = torch.Generator().manual_seed(seed)
-    mask = torch.tensor([policy])
-    rewards, values = (torch.randn((1, len(policy)), generator=drawn) for _ in range(2))
-    found, returns = advantages.gae(rewards, values, mask, gamma=0.9, lam=0.8)
-    alone = mask.new_ones((1, int(mask.sum())))
-    short, short_returns = advantages.gae(rewards[mask][None], values[mask][None], alone, gamma=0.9, lam=0.8)
-    assert torch.allclose(found[mask], short[0])
-    assert torch.allclose(returns[mask], short_returns[0])
-    assert not found[~mask].any()
-    assert not returns[~mask].any()
+    masks = torch.tensor(policy)
+    rewards, values = (torch.randn(masks.shape, generator=drawn) for _ in range(2))
+    found, returns = advantages.gae(rewards, values, masks, gamma=0.9, lam=0.8)
+    for row, mask in enumerate(masks):
+        alone = mask.new_ones((1, int(mask.sum())))
+        own = (rewards[row][mask][None], values[row][mask][None])
+        short, short_returns = advantages.gae(*own, alone, gamma=0.9, lam=0.8)
+        assert torch.allclose(found[row][mask], short[0])
+        assert torch.allclose(returns[row][mask], short_returns[0])
+    assert not found[~masks].any()
+    assert not returns[~masks].any()

@@ -1,6 +1,7 @@
 import contextlib
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -215,6 +216,29 @@ def test_a_damaged_state_is_a_sentence(recipe: SftRecipe, tmp_path: Path) -> Non
     (tmp_path / "state.pt").write_bytes(b"PK\x03\x04 nothing of use")
     with pytest.raises(SetupError, match="is damaged"):
         run.resume()
+
+
+def test_a_full_disk_loses_neither_the_state_nor_the_model_that_were_there(recipe: SftRecipe, tmp_path: Path) -> None:
+    """No file may become longer than 1 kB: writing more fails as on a disk that is full."""
+    run = SftRun(recipe, tmp_path)
+    run.save()
+    card = run.save_hub() / "README.md"
+    card.write_text("# Mine", encoding="utf-8")
+    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    before = [path.read_bytes() for path in files]
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+    try:
+        for save in (run.save, run.save_hub):
+            with pytest.raises(SetupError, match="what was saved before is whole: make room there"):
+                save()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == files
+    assert [path.read_bytes() for path in files] == before
+    run.save_hub()
+    assert card.read_text(encoding="utf-8") == "# Mine"
+    SftRun(recipe, tmp_path).resume()
 
 
 def test_nothing_to_resume_is_a_sentence(recipe: SftRecipe, tmp_path: Path) -> None:

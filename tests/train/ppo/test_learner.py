@@ -137,6 +137,14 @@ def test_the_critic_says_what_it_expects_before_it_sees_the_token() -> None:
     assert not torch.equal(values[0], values[2])
 
 
+@pytest.mark.parametrize("whiten", [True, False])
+def test_advantages_are_whitened_where_the_recipe_says_so(whiten: bool) -> None:
+    """The loss of the first update is their mean with the other sign: of a critic that says 0, the mean reward."""
+    told = tiny.learner(tiny.recipe({"whiten": whiten})).learn(rows_of(SAMPLES, REWARDS), progress=0, seed=1)
+    assert told["policy_loss"] == pytest.approx(0 if whiten else -told["return"], abs=1e-5)
+    assert told["return"] > 0.4
+
+
 def test_the_penalty_keeps_the_policy_near_its_reference() -> None:
     far: list[float] = []
     for beta in (0.0, 2.0):
@@ -147,13 +155,15 @@ def test_the_penalty_keeps_the_policy_near_its_reference() -> None:
 
 
 def test_a_saved_learner_goes_on_as_if_it_had_not_stopped() -> None:
-    given = tiny.recipe(optimizer={"passes": 2, "minibatches": 2, "warmup_steps": 3, "schedule": "cosine"})
+    """Nor does the critic go first once more."""
+    how = {"passes": 2, "minibatches": 2, "warmup_steps": 3, "schedule": "cosine"}
     rows = rows_of(SAMPLES, REWARDS)
-    one = tiny.learner(given)
+    one = tiny.learner(tiny.recipe({"critic_passes_first": 2}, how))
     one.learn(rows, progress=0, seed=1)
+    assert one.updates == 2 * 2
     kept, policy = deepcopy(one.state()), deepcopy(one.policy.state_dict())
     one.learn(rows, progress=0.1, seed=2)
-    two = tiny.learner(given, seed=9)
+    two = tiny.learner(tiny.recipe(optimizer=how), seed=9)
     two.policy.load_state_dict(policy)
     two.load(kept)
     two.learn(rows, progress=0.1, seed=2)
