@@ -1,1 +1,1 @@
-"""`cairn bench load`, `cairn bench peers`: the real server in a process of its own, asked by many clients at once."""
+"""`cairn bench load`: the real server in a process of its own, asked by many clients at once."""

@@ -13,6 +13,7 @@ from agent.errors import PolicyError
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
 from agent.rollout import Agent
+from agent.sources.base import Source
 from server.chat import Service
 from tests.server.live import ANSWER, SEARCH, Hanging, in_memory, make_service, serving
 
@@ -206,7 +207,7 @@ def test_wishes_and_profiles_hold_here_too() -> None:
 def test_a_server_that_stops_says_so_with_the_next_number() -> None:
     async def run() -> list[str]:
         source = Hanging()
-        sources = dict.fromkeys(("web", "kg", "all"), source)
+        sources: dict[str, Source] = {"web": source, "kg": source, "all": source}
         agent = Agent(policy=ScriptedPolicy((SEARCH, ANSWER)), protocol=protocol_named("cairn"), sources=sources)
         service = make_service(agent=agent)
         async with serving(service) as address, httpx2.AsyncClient(trust_env=False, timeout=20) as client:

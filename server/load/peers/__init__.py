@@ -1,1 +1,0 @@
-"""Cairn beside other agents on the same questions, with the same instant policy and the same slow search."""
