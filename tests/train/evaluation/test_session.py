@@ -135,7 +135,7 @@ def test_a_folder_of_another_run_is_refused(index: Path, questions: Path, tmp_pa
         policy=ScriptedPolicy(Asked()),
         out=tmp_path / "out",
     )
-    with pytest.raises(SetupError, match=r"a run with protocol = cairn 1, and this one has multisearch 1; choose"):
+    with pytest.raises(SetupError, match=r"a run with protocol = cairn 2, and this one has multisearch 1; choose"):
         other.run()
     write(questions, QUESTIONS[:2])
     with pytest.raises(SetupError, match="questions_sha256"):
