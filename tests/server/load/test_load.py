@@ -24,7 +24,7 @@ HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
 @pytest.mark.slow
 def test_a_small_run_loses_nothing_and_every_client_that_leaves_is_heard_of(capsys: pytest.CaptureFixture[str]):
-    sizes = ["--streams", "4", "--seconds", "2", "--disconnects", "8", "--thought", "8", "--answer", "4"]
+    sizes = ["--streams", "4", "--seconds", "5", "--disconnects", "8", "--thought", "8", "--answer", "4"]
     code = run(["bench", "load", *sizes, "--checkpoint", str(ENGINE), "--json"])
     figures = json.loads(capsys.readouterr().out)
     assert code == 0

@@ -49,6 +49,8 @@ def main(start: Path, out: Path) -> None:
     weights = RlTrainer.gathered(trainer)
     if accelerator.process_index == 0:
         save_hub(model, recipe(start=str(start)), out, weights=weights)
+    accelerator.wait_for_everyone()
+    accelerator.end_training()  # ends the group: a process that leaves it open may abort at its exit
 
 
 if __name__ == "__main__":
