@@ -3,6 +3,8 @@
 A step is the same whatever their number, up to rounding. Not a launcher of several machines.
 """
 
+import os
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -92,6 +94,18 @@ def with_crew(size: int, work: Callable[..., Any], *arguments: object) -> Any:
             for process in started:
                 process.join(timeout=10)
                 process.terminate()
+
+
+def leave() -> None:
+    """End this process now, if a launcher (torchrun, accelerate) runs it beside others; otherwise do nothing.
+
+    To be called where all is written and the group has ended. A thread of gloo's may still hold a tensor, and lets go
+    of it while the interpreter is taken down: that aborts the process, and the launcher takes the whole run for failed.
+    """
+    if distributed.is_torchelastic_launched():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def _join(rank: int, size: int, meeting: str, threads: int, work: Callable[..., Any], arguments: Sequence[Any]) -> Any:

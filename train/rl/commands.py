@@ -33,6 +33,7 @@ def rl(
     settings = read_rl_recipe(recipe, start=start)
     import torch
 
+    from train.crew import leave
     from train.rl.run import RlRun
 
     if threads:
@@ -41,6 +42,7 @@ def rl(
     if not _watched(run, resume=resume):
         raise stopped_early(out)
     tell_trained(out / "hub")
+    leave()
 
 
 def _watched(run: "RlRun", *, resume: bool) -> bool:

@@ -19,6 +19,7 @@ from torch.distributed.fsdp import fully_shard
 from transformers import Qwen3ForCausalLM
 
 from tests.train.rl.small import recipe
+from train.crew import leave
 from train.rl.adapter import RlTrainer
 from train.rl.finish import save_hub
 
@@ -50,8 +51,9 @@ def main(start: Path, out: Path) -> None:
     if accelerator.process_index == 0:
         save_hub(model, recipe(start=str(start)), out, weights=weights)
     accelerator.wait_for_everyone()
-    accelerator.end_training()  # ends the group: a process that leaves it open may abort at its exit
+    accelerator.end_training()
 
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]), Path(sys.argv[2]))
+    leave()
