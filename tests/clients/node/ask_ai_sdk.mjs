@@ -10,7 +10,6 @@ const asked = {
   maxRetries: 0,
   providerOptions: { cairn: { profile: "markdown-links" } },
 };
-const links = (text) => [...text.matchAll(/^\[\d+\]: <([^>]*)>/gm)].map((match) => match[1]);
 
 const failures = [];
 const stream = streamText({ ...asked, onError: ({ error }) => failures.push(String(error)) });
@@ -34,11 +33,10 @@ process.stdout.write(
   JSON.stringify({
     failures,
     ordered: /^r+t+$/.test(order),
-    streamed: { reasoning, answer, citations: links(answer), tokens: usage.outputTokens },
+    streamed: { reasoning, answer, tokens: usage.outputTokens },
     whole: {
       reasoning: whole.reasoningText,
       answer: whole.text,
-      citations: links(whole.text),
       tokens: whole.usage.outputTokens,
     },
   }),

@@ -9,11 +9,9 @@ const model = new ChatOpenAI({
   configuration: { baseURL },
   modelKwargs: { profile: "markdown-links" },
 });
-const links = (text) => [...text.matchAll(/^\[\d+\]: <([^>]*)>/gm)].map((match) => match[1]);
 const seen = (message) => ({
   reasoning: message.additional_kwargs.reasoning_content,
   answer: message.text,
-  citations: links(message.text),
   tokens: message.usage_metadata.output_tokens,
 });
 

@@ -9,33 +9,29 @@ from langchain_openai import ChatOpenAI
 BASE_URL, QUESTION = sys.argv[1:3]
 
 
-def links(text: str) -> list[str]:
-    return [line.split("<")[1].split(">")[0] for line in text.splitlines() if line.startswith("[")]
+def gathered(model: Any) -> Any:
+    """The chunks of a stream, added up as its users do."""
+    chunks = list(model.stream(QUESTION))
+    message: Any = chunks[0]
+    for chunk in chunks[1:]:
+        message += chunk
+    return message
 
 
-def chatted() -> dict[str, Any]:
-    """Chat completions, streamed: the answer with links, and usage."""
+def chatted(*, stream: bool) -> dict[str, Any]:
+    """Chat completions: the answer with links, and usage."""
     model: Any = ChatOpenAI(
         base_url=BASE_URL, api_key="none", model="cairn", stream_usage=True, extra_body={"profile": "markdown-links"}
     )
-    chunks = list(model.stream(QUESTION))
-    whole: Any = chunks[0]
-    for chunk in chunks[1:]:
-        whole += chunk
-    return {"answer": whole.text, "citations": links(whole.text), "tokens": whole.usage_metadata["output_tokens"]}
+    message = gathered(model) if stream else model.invoke(QUESTION)
+    return {"answer": message.text, "tokens": message.usage_metadata["output_tokens"]}
 
 
 def responded(*, stream: bool) -> dict[str, Any]:
     model: Any = ChatOpenAI(
         base_url=BASE_URL, api_key="none", model="cairn", use_responses_api=True, output_version="responses/v1"
     )
-    if stream:
-        chunks = list(model.stream(QUESTION))
-        message: Any = chunks[0]
-        for chunk in chunks[1:]:
-            message += chunk
-    else:
-        message = model.invoke(QUESTION)
+    message = gathered(model) if stream else model.invoke(QUESTION)
     blocks = [block for block in message.content if isinstance(block, dict)]
     texts = [block for block in blocks if block["type"] == "text"]
     reasoning = [part["text"] for b in blocks if b["type"] == "reasoning" for part in b["summary"]]
@@ -48,5 +44,12 @@ def responded(*, stream: bool) -> dict[str, Any]:
 
 
 sys.stdout.write(
-    json.dumps({"chatted": chatted(), "responded": responded(stream=False), "streamed": responded(stream=True)})
+    json.dumps(
+        {
+            "chatted": chatted(stream=False),
+            "chat_streamed": chatted(stream=True),
+            "responded": responded(stream=False),
+            "streamed": responded(stream=True),
+        }
+    )
 )

@@ -10,17 +10,12 @@ from llama_index.llms.openai_like import OpenAILike
 BASE_URL, QUESTION = sys.argv[1:3]
 
 
-def links(text: str) -> list[str]:
-    return [line.split("<")[1].split(">")[0] for line in text.splitlines() if line.startswith("[")]
-
-
 def seen(got: Any) -> dict[str, Any]:
     message = got.message
     thought = [block.content for block in message.blocks if isinstance(block, ThinkingBlock)]
     return {
         "reasoning": "".join(thought),
         "answer": message.content,
-        "citations": links(message.content),
         "tokens": got.raw.usage.completion_tokens,
     }
 
