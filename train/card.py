@@ -1,6 +1,7 @@
 """The card of a checkpoint: what it is, how it was made, how it learned, and what it scored."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,22 @@ from train.recipe import SftRecipe
 
 _BARS = "▁▂▃▄▅▆▇█"
 _RESULTS = "## Results"
+OURS = "Licence: Apache-2.0"
+_LICENCE = re.compile(r"^(?:license:\s*|.*\bLicence: (?!that of))(?P<name>[\w.-]*\w)", re.MULTILINE)
+
+
+def licence_of(start: str | Path) -> str:
+    """A sentence on the licence of what is trained from a checkpoint: that one's own, as its card says.
+
+    Args:
+        start: its folder in the hub's form; the card is in it, or beside it.
+    """
+    for folder in (Path(start), Path(start).parent):
+        card = folder / "README.md"
+        said = _LICENCE.search(card.read_text(encoding="utf-8")) if card.is_file() else None
+        if said:
+            return OURS if said["name"].lower() == "apache-2.0" else f"Licence: {said['name']}"
+    return f"Licence: that of `{start}`"
 
 
 def write_card(
@@ -104,7 +121,7 @@ def _what(recipe: SftRecipe) -> str:
         f"A search policy for the little world. {knows} Questions about anything else are outside what it can "
         f"do.\n\nQwen3 shape: width {shape.width}, {shape.layers} layers, {shape.heads} heads of {shape.head_dim} "
         f"({shape.kv_heads} for keys and values), inner width {shape.inner}, context {shape.context} tokens. "
-        f"Protocols: {', '.join(recipe.protocols)}. Licence: Apache-2.0."
+        f"Protocols: {', '.join(recipe.protocols)}. {OURS}."
     )
 
 

@@ -1,5 +1,7 @@
 """What a training command shows: a bar over a run, and what comes next when it has ended. No run knows it."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -7,6 +9,7 @@ from agent.cli.console import messages, output
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+    from rich.table import Table
 
 
 def bar_of(unit: str) -> "Progress":
@@ -29,6 +32,32 @@ def bar_of(unit: str) -> "Progress":
         TimeRemainingColumn(),
         console=messages(),
     )
+
+
+@contextmanager
+def steps_shown(steps: int, table: Callable[[], "Table | None"]) -> Iterator[Callable[[int, str], None]]:
+    """Show a run that goes step by step: a bar, and under it a table; where no terminal is, both once, at the end.
+
+    Args:
+        steps: of the whole run.
+        table: of the last step; None where this process keeps none.
+
+    Yields:
+        What is told of each step: its number, and how it went in a few words.
+    """
+    from rich.console import Group
+    from rich.live import Live
+
+    bar = bar_of("steps")
+    task = bar.add_task("rollouts", total=steps)
+    with Live(bar, console=messages()) as live:
+
+        def tell(step: int, said: str) -> None:
+            bar.update(task, completed=step, description=said)
+            figures = table()
+            live.update(Group(bar, figures) if figures else bar)
+
+        yield tell
 
 
 def tell_trained(hub: Path) -> None:

@@ -14,6 +14,7 @@ import httpx2
 
 from agent.errors import CheckpointError, SetupError
 from agent.policies.model_folder import ABOUT, EXPORTED, HUB, ModelFolder, look_at
+from train.card import OURS
 
 CARD: Final = "README.md"
 _FILES: Final = ("*.json", "*.safetensors", "*.jinja", "*.toml", "merges.txt", "LICENSE*")
@@ -22,7 +23,6 @@ _EXPORTED_FILES: Final = ("*.json", "model.bin", "*.toml")
 _METADATA: Final = (
     "---\n{license}library_name: transformers\npipeline_tag: text-generation\ntags:\n- cairn\n- search-agent\n---\n\n"
 )
-_OURS: Final = "Licence: Apache-2.0"
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _card(found: ModelFolder) -> bytes:
     for path in (place / CARD for place in (found.folder, *beside, *forms)):
         if path.is_file():
             text = path.read_text(encoding="utf-8")
-            license = "license: apache-2.0\n" if _OURS in text else ""
+            license = "license: apache-2.0\n" if OURS in text else ""
             return (text if text.startswith("---\n") else _METADATA.format(license=license) + text).encode()
     raise CheckpointError(f"{found.folder} has no card ({CARD}); write one, for example with `cairn checkpoint card`")
 

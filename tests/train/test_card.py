@@ -9,7 +9,7 @@ from agent.build import CHECKPOINTS
 from agent.cli import run as cairn
 from agent.errors import CheckpointError
 from agent.settings import load_settings
-from train.card import write_card
+from train.card import licence_of, write_card
 from train.recipe import read_recipe
 
 RECIPE = Path(__file__).parents[2] / "train" / "recipes" / "tiny_sft.toml"
@@ -112,3 +112,21 @@ def test_a_result_that_no_evaluation_printed_is_told(result: Any, tmp_path: Path
 def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"cannot be written .*: name the folder of the checkpoint"):
         write_card(a_run(tmp_path), read_recipe(RECIPE), {}, tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("card", "said"),
+    [
+        ("# weak\n\nProtocols: cairn. Licence: Apache-2.0.\n", "Licence: Apache-2.0"),
+        ("---\nlicense: apache-2.0\ntags: [a]\n---\n# theirs\n", "Licence: Apache-2.0"),
+        ("---\ntags: [a]\nlicense: cc-by-nc-4.0\n---\n# theirs\n", "Licence: cc-by-nc-4.0"),
+        ("# next\n\nProtocols: cairn. Licence: that of `there`.\n", "Licence: that of `{start}`"),
+        ("# It names none\n", "Licence: that of `{start}`"),
+    ],
+)
+@pytest.mark.parametrize("place", ["hub", "."])
+def test_what_is_trained_from_a_checkpoint_has_its_licence(place: str, card: str, said: str, tmp_path: Path) -> None:
+    start = tmp_path / "hub"
+    start.mkdir()
+    (tmp_path / place / "README.md").write_text(card, encoding="utf-8")
+    assert licence_of(start) == said.format(start=start)

@@ -8,7 +8,7 @@ import typer
 
 from train.interrupt import stopped_early
 from train.options import OutOption, ResumeOption, StartOption, ThreadsOption
-from train.progress import bar_of, tell_trained
+from train.progress import steps_shown, tell_trained
 
 if TYPE_CHECKING:
     from train.ppo.run import PpoRun
@@ -48,13 +48,12 @@ def ppo(
 
 def _watched(run: "PpoRun", *, resume: bool) -> bool:
     """Run with a progress bar over steps."""
-    with bar_of("steps") as bar:
-        task = bar.add_task("rollouts", total=run.recipe.steps)
+    with steps_shown(run.recipe.steps, run.table) as show:
 
         def tell(step: int, figures: Mapping[str, float]) -> None:
             reward, entropy = (figures.get(name, float("nan")) for name in ("reward/total", "trainer/entropy"))
             dev = f", dev EM {figures['trainer/dev_em']:.3f}" if "trainer/dev_em" in figures else ""
-            bar.update(task, completed=step, description=f"reward {reward:.3f}, entropy {entropy:.3f}{dev}")
+            show(step, f"reward {reward:.3f}, entropy {entropy:.3f}{dev}")
 
         return run.go(tell, resume=resume)
 

@@ -25,6 +25,8 @@ from train.rl.sitting import Tell, sitting
 from train.rl.tasks import Tasks
 
 if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
     from train.rl.live import Live
 
 
@@ -59,6 +61,10 @@ class PpoRun:
         self._threads = threads
         self._tasks = tasks
         self._live = live
+
+    def table(self) -> "RichTable | None":
+        """The last step's figures for a terminal; None in a process that does not write. For who is told of a step."""
+        return self._here.table()
 
     def go(self, tell: Tell, *, resume: bool = False) -> bool:
         """Train to the end; False where it was interrupted (its state is saved then).

@@ -8,7 +8,7 @@ import typer
 
 from train.interrupt import stopped_early
 from train.options import OutOption, ResumeOption, StartOption, ThreadsOption
-from train.progress import bar_of, tell_trained
+from train.progress import steps_shown, tell_trained
 from train.rl import commands_bench
 
 if TYPE_CHECKING:
@@ -47,18 +47,15 @@ def rl(
 
 def _watched(run: "RlRun", *, resume: bool) -> bool:
     """Run with a progress bar over steps."""
-    with bar_of("steps") as bar:
-        task = bar.add_task("rollouts", total=run.recipe.steps)
+    with steps_shown(run.recipe.steps, run.table) as show:
         dev = ""
 
         def tell(step: int, figures: Mapping[str, float]) -> None:
             nonlocal dev
             if "trainer/dev_em" in figures:
                 dev = f", dev EM {figures['trainer/dev_em']:.3f}"
-            said = (
-                f"reward {figures.get('reward/total', float('nan')):.3f}, searches {figures.get('search/mean', 0):.2f}"
-            )
-            bar.update(task, completed=step, description=f"{said}{dev}")
+            reward, searches = figures.get("reward/total", float("nan")), figures.get("search/mean", 0)
+            show(step, f"reward {reward:.3f}, searches {searches:.2f}{dev}")
 
         return run.go(tell, resume=resume)
 

@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from agent.errors import SetupError
 from agent.policies.hub_form import open_hub_form
 from agent.policies.model_folder import trained_with
+from train.card import licence_of
 from train.export import describe
 from train.rl.recipe import RlRecipe
 from train.safety.monitors import LINES
@@ -46,7 +47,8 @@ def save_hub(
         for name in _COPIED:
             if (start / name).is_file():
                 shutil.copyfile(start / name, made / name)
-        (made / "README.md").write_text(card(recipe, figures_in(out)), encoding="utf-8")
+        said = card(recipe, figures_in(out), licence=licence_of(start))
+        (made / "README.md").write_text(said, encoding="utf-8")
         describe(made, name=recipe.name, protocols=recipe.protocols, passages=trained_with(start))
         shutil.rmtree(there, ignore_errors=True)
         os.replace(made, there)
@@ -65,8 +67,8 @@ def figures_in(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def card(recipe: RlRecipe, steps: Sequence[Mapping[str, Any]]) -> str:
-    """README.md of the model: what it is, how it was made, how it learned."""
+def card(recipe: RlRecipe, steps: Sequence[Mapping[str, Any]], *, licence: str) -> str:
+    """README.md of the model: what it is, under which licence, how it was made, how it learned."""
     learning, rollout = recipe.learning, recipe.rollout
     rewards = ", then ".join(f"`{stage.name}` until {stage.until:g}" for stage in recipe.reward)
     rows = [row for name in _CURVES if (row := _curve(name, steps))]
@@ -75,7 +77,7 @@ def card(recipe: RlRecipe, steps: Sequence[Mapping[str, Any]]) -> str:
             f"# {recipe.name}",
             "",
             f"A search policy, trained with reinforcement learning from `{recipe.start}`. "
-            f"Protocols: {', '.join(recipe.protocols)}.",
+            f"Protocols: {', '.join(recipe.protocols)}. {licence}.",
             "",
             "## Recipe",
             "",

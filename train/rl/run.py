@@ -24,6 +24,8 @@ from train.rl.sitting import Tell, sitting
 from train.rl.tasks import Ask, Tasks
 
 if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
     from train.rl.live import Live
 
 
@@ -54,6 +56,10 @@ class RlRun:
     def interrupted(self) -> bool:
         """Whether somebody asked the run to end after this step."""
         return self._here.interrupted()
+
+    def table(self) -> "RichTable | None":
+        """The last step's figures for a terminal; None in a process that does not write. For who is told of a step."""
+        return self._here.table()
 
     def go(self, tell: Tell, *, resume: bool = False) -> bool:
         """Train to the end; False where it was interrupted (its state is saved then).

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import SetupError
 from agent.trace import Trace
@@ -26,6 +26,9 @@ from train.safety.canary import Canary, world_probes
 from train.safety.figures import Figures, Watched
 from train.safety.manifest import Manifest, hash_of, kept_manifest
 from train.safety.monitors import Monitors
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
 
 TRACES: Final = "traces.jsonl"
 
@@ -105,6 +108,10 @@ class Sitting:
         if self.written:
             self.figures = self.written.monitors.ended(done, figures)
             tell(done, self.figures)
+
+    def table(self) -> "RichTable | None":
+        """The last step's figures for a terminal; None in a process that does not write."""
+        return self.written.monitors.table() if self.written else None
 
     def close(self, done: int) -> None:
         """Say in the manifest how far the run came, before its model is written."""
