@@ -6,10 +6,9 @@ of `server.store`, or `MemoryKeys`. Requests and concurrent runs are counted in 
 
 import hashlib
 import hmac
-import logging
 import secrets
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime
 from http import HTTPStatus
@@ -21,9 +20,8 @@ from pydantic import SecretStr
 
 from server.errors import ApiError
 from server.guard.caller import Caller
+from server.guard.fresh import Fresh
 from server.guard.usage import Spent, Used
-
-logger = logging.getLogger(__name__)
 
 PREFIX: Final = "cairn"
 MINUTE_SECONDS: Final = 60.0
@@ -132,10 +130,7 @@ class Keys:
         """
         secret = server_key.get_secret_value() if server_key else ""
         self._server = digest(secret) if secret else ""
-        self._store = store
-        self._fresh_seconds = fresh_seconds
-        self._keys: dict[str, ApiKey] = {}
-        self._read: float | None = None
+        self._kept = Fresh(_by_id(store), what="the keys of clients", seconds=fresh_seconds) if store else None
         self._asked: defaultdict[str, deque[float]] = defaultdict(deque)
         self.spent = Spent(store, fresh_seconds=fresh_seconds)
 
@@ -143,9 +138,10 @@ class Keys:
         """Give the id of the key in this header; empty for the server's own key, and where no key is needed.
 
         Raises:
-            ApiError: the key is missing or wrong (401), or asked too often (429).
+            ApiError: the key is missing or wrong (401), asked too often (429), or keys cannot be read (503).
         """
-        await self._refresh()
+        if self._kept and not await self._kept.refresh():  # as long as they were never read, nobody comes in
+            raise _unreadable()
         if not self._server and not self._keys:
             return ""
         id = self._known(authorization)
@@ -158,8 +154,13 @@ class Keys:
             )
         if id:
             self._count(self._keys[id])
-            await self.spent.refresh(id, needed=_has_daily(self._keys[id].limits))
+            if _has_daily(self._keys[id].limits) and not await self.spent.refresh(id):
+                raise _unreadable()
         return id
+
+    @property
+    def _keys(self) -> Mapping[str, ApiKey]:
+        return (self._kept.value if self._kept else None) or {}
 
     def limit(self, asking: Caller, runs: int) -> None:
         """Refuse a run that is more than the key may have.
@@ -207,24 +208,21 @@ class Keys:
             raise _over(f"it may ask {most:,} times a minute", wait_seconds=wait)
         asked.append(now)
 
-    async def _refresh(self) -> None:
-        """Read the keys anew, where that is due. As long as they were never read, nobody comes in.
 
-        Raises:
-            ApiError: they cannot be read (503).
-        """
-        if self._store is None or (self._read is not None and monotonic() - self._read < self._fresh_seconds):
-            return
-        try:
-            keys = await self._store.keys()
-        except Exception as error:  # whatever a database raises: the keys that are known hold on
-            logger.warning("the keys could not be read from the store", exc_info=True)
-            if self._read is None:
-                message = "The keys of clients cannot be read; look at the server's store, then ask again."
-                raise ApiError(HTTPStatus.SERVICE_UNAVAILABLE, message, code="keys_unreadable") from error
-        else:
-            self._keys = {key.id: key for key in keys}
-        self._read = monotonic()
+def _by_id(store: KeyStore) -> Callable[[], Awaitable[Mapping[str, ApiKey]]]:
+    async def read() -> Mapping[str, ApiKey]:
+        return {key.id: key for key in await store.keys()}
+
+    return read
+
+
+def _unreadable() -> ApiError:
+    return ApiError(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "The keys of clients cannot be read; look at the server's store, then ask again.",
+        code="keys_unreadable",
+        headers={"retry-after": "2"},
+    )
 
 
 def _has_daily(limits: KeyLimits) -> bool:

@@ -5,10 +5,11 @@ import logging
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from time import monotonic
+from functools import partial
 from typing import Protocol
 
 from agent.trace import Usage
+from server.guard.fresh import Fresh
 
 logger = logging.getLogger(__name__)
 
@@ -43,25 +44,26 @@ class Spent:
     def __init__(self, store: UsageStore | None, *, fresh_seconds: float) -> None:
         self._store = store
         self._fresh_seconds = fresh_seconds
-        self._known: dict[str, tuple[date, float, Used]] = {}
-        """By key: the day, when it was read, and what the store said."""
+        self._known: dict[str, Fresh[tuple[date, Used]]] = {}
+        """By key: the day, and what the store said of it."""
         self._unsent: defaultdict[tuple[str, date], Used] = defaultdict(Used)
         self._sending: asyncio.Task[None] | None = None
 
     def today(self, id: str) -> Used:
         """What the key used today, as far as this process knows."""
         day = datetime.now(UTC).date()
-        known = self._known.get(id)
-        return (known[2] if known and known[0] == day else Used()) + self._unsent.get((id, day), Used())
+        known = self._known[id].value if id in self._known else None
+        return (known[1] if known and known[0] == day else Used()) + self._unsent.get((id, day), Used())
 
-    async def refresh(self, id: str, *, needed: bool) -> None:
-        """Read what the store says of the key, where that is `needed` and not known freshly."""
-        if self._store is None or not needed:
-            return
-        day = datetime.now(UTC).date()
-        known = self._known.get(id)
-        if known is None or known[0] != day or monotonic() - known[1] > self._fresh_seconds:
-            self._known[id] = (day, monotonic(), await self._store.used(id, day))
+    async def refresh(self, id: str) -> bool:
+        """Read what the store says of the key, where that is not known freshly. False where it never could be read."""
+        if self._store is None:
+            return True
+        if id not in self._known:
+            self._known[id] = Fresh(
+                partial(_read, self._store, id), what=f"the usage of key {id}", seconds=self._fresh_seconds
+            )
+        return await self._known[id].refresh()
 
     def add(self, id: str, usage: Usage) -> None:
         """Count a run that has ended; to be called in an event loop. Runs without a key are counted nowhere."""
@@ -93,6 +95,11 @@ class Spent:
                 self._unsent[id, day] += left
 
     def _sent(self, id: str, day: date, used: Used) -> None:
-        known = self._known.get(id)
+        known = self._known[id].value if id in self._known else None
         if known and known[0] == day:
-            self._known[id] = (day, known[1], known[2] + used)
+            self._known[id].change((day, known[1] + used))
+
+
+async def _read(store: UsageStore, id: str) -> tuple[date, Used]:
+    day = datetime.now(UTC).date()
+    return day, await store.used(id, day)

@@ -15,6 +15,7 @@ from agent.trace import Usage
 from server.errors import ApiError
 from server.gate import Rules
 from server.guard.admission import Admission, Bounds
+from server.guard.fresh import Fresh
 from server.guard.keys import ApiKey, KeyLimits, Keys, MemoryKeys, digest, new_key
 from server.guard.usage import Spent, Used
 from tests.server.live import QUESTION, Gates, in_memory, make_service, serving
@@ -223,7 +224,7 @@ def test_usage_that_could_not_be_stored_is_counted_here_and_stored_later() -> No
         store.up = True
         await spent.aclose()
         assert await store.used("k", datetime.now(UTC).date()) == Used(tokens=12, searches=1, credits=0.5)
-        await spent.refresh("k", needed=True)
+        assert await spent.refresh("k")
         assert spent.today("k") == Used(tokens=12, searches=1, credits=0.5)
 
     asyncio.run(run())
@@ -233,3 +234,91 @@ def test_runs_without_a_key_are_counted_nowhere() -> None:
     spent = Spent(MemoryKeys(), fresh_seconds=0)
     spent.add("", Usage(policy_tokens=5))
     assert spent.today("") == Used()
+
+
+class Hanging(MemoryKeys):
+    """A store whose database takes connections and answers nobody, from some time on."""
+
+    hangs = True
+    broken = False
+    asked = 0
+
+    async def _answer(self) -> None:
+        self.asked += 1
+        if self.hangs:
+            await asyncio.Event().wait()
+
+    async def keys(self) -> Sequence[ApiKey]:
+        await self._answer()
+        return await super().keys()
+
+    async def used(self, id: str, day: date) -> Used:
+        if self.broken:
+            raise OSError("no database")
+        return await super().used(id, day)
+
+
+def test_a_store_that_never_answers_is_waited_for_once_by_all_and_not_for_long() -> None:
+    async def run() -> None:
+        store = Hanging()
+        fresh = Fresh(store.keys, what="the keys", seconds=60, patience_seconds=0.05)
+        assert await asyncio.gather(*(fresh.refresh() for _ in range(50))) == [False] * 50
+        assert store.asked == 1
+
+    asyncio.run(run())
+
+
+def test_all_who_ask_at_the_same_time_read_once() -> None:
+    async def run() -> None:
+        store = Hanging()
+        store.hangs = False
+        fresh = Fresh(store.keys, what="the keys", seconds=60)
+        assert await asyncio.gather(*(fresh.refresh() for _ in range(50))) == [True] * 50
+        assert store.asked == 1
+
+    asyncio.run(run())
+
+
+def test_what_changed_while_it_was_read_is_read_again() -> None:
+    async def run() -> None:
+        numbers = iter([1, 2])
+
+        async def read() -> int:
+            number = next(numbers)
+            if number == 1:
+                fresh.change(5)
+            return number
+
+        fresh = Fresh(read, what="a number", seconds=60)
+        assert await fresh.refresh()
+        assert await fresh.refresh()
+        assert fresh.value == 2
+
+    asyncio.run(run())
+
+
+def test_usage_that_cannot_be_read_is_no_bug_of_the_servers() -> None:
+    store = Hanging()
+    store.hangs = False
+    header, _ = made(store, tokens_per_day=10_000)
+    store.broken = True
+    (refused,) = ask(store, header)
+    assert code(refused) == (503, "keys_unreadable")
+    assert refused.headers["retry-after"] == "2"
+    store.broken = False
+    assert code(ask(store, header)[0]) == (200, "")
+
+
+def test_a_run_is_counted_once_while_its_usage_is_read_and_written() -> None:
+    async def run() -> None:
+        store = MemoryKeys()
+        spent = Spent(store, fresh_seconds=60)
+        assert await spent.refresh("k")
+        spent.add("k", Usage(policy_tokens=5))
+        await spent.aclose()
+        assert spent.today("k") == Used(tokens=5)
+        await store.add_usage("k", datetime.now(UTC).date(), Used(tokens=7))  # by another server
+        assert await spent.refresh("k")
+        assert spent.today("k") == Used(tokens=12)
+
+    asyncio.run(run())

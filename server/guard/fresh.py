@@ -1,0 +1,68 @@
+"""A value that somebody else keeps: read anew where it is old, once for all who ask at that time, and never for long.
+
+Where it cannot be read, the last one that was read holds on.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Generic, TypeVar
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Fresh(Generic[T]):
+    """One value."""
+
+    def __init__(
+        self, read: Callable[[], Awaitable[T]], *, what: str, seconds: float, patience_seconds: float = 2.0
+    ) -> None:
+        """Nothing is read before it is asked for.
+
+        Args:
+            read: gives the value; whatever it raises is logged.
+            what: the name of the value, for the log.
+            seconds: how old it may be, or the failure to read it.
+            patience_seconds: how long a reader waits for it.
+        """
+        self._read = read
+        self._what = what
+        self._seconds = seconds
+        self._patience_seconds = patience_seconds
+        self._reading = asyncio.Lock()
+        self._at: float | None = None
+        self._changes = 0
+        self.value: T | None = None
+        """What was read last; None: it never was."""
+
+    @property
+    def _is_fresh(self) -> bool:
+        return self._at is not None and monotonic() - self._at < self._seconds
+
+    async def refresh(self) -> bool:
+        """Read it where it is old. Gives whether there is a value."""
+        if self._is_fresh:
+            return self.value is not None
+        async with self._reading:
+            if not self._is_fresh:
+                await self._read_now()
+        return self.value is not None
+
+    def change(self, value: T) -> None:
+        """It is known to be this now; that is checked when it is asked for again."""
+        self.value = value
+        self._at = None
+        self._changes += 1
+
+    async def _read_now(self) -> None:
+        changes = self._changes
+        try:
+            async with asyncio.timeout(self._patience_seconds):
+                self.value = await self._read()
+        except Exception:  # whatever a database raises, or nothing in time: the value that is known holds on
+            logger.warning("%s could not be read from the store", self._what, exc_info=True)
+        if changes == self._changes:
+            self._at = monotonic()
