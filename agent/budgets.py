@@ -1,9 +1,13 @@
 """What one rollout may use, and the user's word that it is enough."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+Effort = Literal["low", "medium", "high"]
+_FACTORS: Final[Mapping[Effort, float]] = {"low": 0.5, "medium": 1.0, "high": 2.0}
 
 
 @dataclass(frozen=True)
@@ -29,22 +33,30 @@ class Budgets:
     """Held back for evidence and answer: no round may use them."""
     answer_seconds: float = 30.0
 
-    def times(self, factor: float, *, rounds: int) -> "Budgets":
-        """All of what a search may use times `factor`, but at least one round; `rounds` hold where this says none.
+    def for_effort(self, effort: Effort, *, rounds: int) -> "Budgets":
+        """Half of what a search may use for a low effort, twice of it for a high one; see `times`."""
+        return self.times(_FACTORS[effort], rounds=rounds)
 
-        The answer's own part and the time of one search stay.
+    def times(self, factor: float, *, rounds: int) -> "Budgets":
+        """All of what a search may use times `factor`; `rounds` hold where this says none.
+
+        What was allowed at all stays allowed once. The answer's own part and the time of one search stay, and so do
+        credits, which somebody pays.
         """
-        allowed = rounds if self.rounds is None else self.rounds
-        tokens = int(self.policy_tokens * factor)
+        tokens = _times(self.policy_tokens, factor)
         return replace(
             self,
-            rounds=min(allowed, max(1, int(allowed * factor))) if factor < 1 else int(allowed * factor),
-            searches=int(self.searches * factor),
-            passages=int(self.passages * factor),
+            rounds=_times(rounds if self.rounds is None else self.rounds, factor),
+            searches=_times(self.searches, factor),
+            passages=_times(self.passages, factor),
             seconds=self.seconds * factor,
             policy_tokens=tokens,
             answer_tokens=min(self.answer_tokens, tokens),
         )
+
+
+def _times(count: int, factor: float) -> int:
+    return min(count, max(1, int(count * factor))) if factor < 1 else int(count * factor)
 
 
 class Control:

@@ -1,7 +1,7 @@
 """The agent: one question in, one trace out. Serving, evaluation and training all run this."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
@@ -19,13 +19,30 @@ from agent.sources.base import Source, close_sources
 from agent.sources.wishes import wished
 from agent.trace import Event, Stopped, Trace
 
-__all__ = ["MAX_QUESTION_CHARS", "Agent", "Budgets", "Control"]
+__all__ = ["MAX_QUESTION_CHARS", "Agent", "Budgets", "Control", "record_end"]
 
 MAX_QUESTION_CHARS: Final = 20_000
 
 
 def _tell_nobody(event: Event) -> None:
     """Nobody listens."""
+
+
+async def record_end(recorder: Recorder, drive: Awaitable[Stopped]) -> Trace:
+    """Wait for the end of a rollout and record it, also where its engine failed or it was cancelled."""
+    trace = recorder.trace
+    try:
+        stopped = await drive
+    except ContextFull as error:
+        stopped = Stopped(reason="forced", budget="context", detail=str(error))
+    except PolicyError as error:
+        trace.infrastructure = True
+        stopped = Stopped(reason="engine", detail=str(error))
+    except asyncio.CancelledError:
+        recorder.stop(Stopped(reason="cancelled"))
+        raise
+    recorder.stop(stopped)
+    return trace
 
 
 @dataclass(frozen=True)
@@ -91,18 +108,7 @@ class Agent:
         What goes wrong in a source or an engine is on the trace, never raised. Cancelling it is recorded too.
         """
         recorder = Recorder(trace, emit, numbered=self.protocol.numbered)
-        try:
-            stopped = await self._drive(recorder, control or Control())
-        except ContextFull as error:
-            stopped = Stopped(reason="forced", budget="context", detail=str(error))
-        except PolicyError as error:
-            trace.infrastructure = True
-            stopped = Stopped(reason="engine", detail=str(error))
-        except asyncio.CancelledError:
-            recorder.stop(Stopped(reason="cancelled"))
-            raise
-        recorder.stop(stopped)
-        return trace
+        return await record_end(recorder, self._drive(recorder, control or Control()))
 
     async def stream(self, trace: Trace, *, control: Control | None = None) -> AsyncGenerator[Event]:
         """The same rollout as a stream of events. Closing the stream cancels the rollout and waits for its end."""

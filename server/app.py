@@ -4,12 +4,12 @@
 """
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
@@ -18,9 +18,9 @@ from agent.sources.base import close_sources
 from server import errors
 from server.asked import ChatRequest
 from server.chat import Service, open_turn, stream_turn, whole_turn
+from server.encoding import json_response
 from server.evidence.desk import desk_of
 from server.evidence.routes import add_evidence
-from server.frames import error_frame
 from server.gate import Rules
 from server.guarded import Guarded
 from server.mcp.http import add_mcp
@@ -29,11 +29,9 @@ from server.responses.routes import add_responses
 from server.retrieve import Retriever, RetrieveRequest
 from server.runs.routes import add_runs
 from server.schema import ERRORS, Completion, Model, ModelList, Retrieved, Version, streamed
-from server.stream import ClientGone, EventStream, ServerStops
 from server.telemetry.health import Readiness, add_health
 
 STATIC: Final = Path(__file__).parent / "static"
-_GONE: Final = 499
 _CREATED: Final = 1767225600
 """2026-01-01: clients want a time, and a model that is a setting has none."""
 
@@ -50,14 +48,14 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
-        if service.keeper:
-            await service.keeper.open()
-        yield
-        await mcp.aclose()
-        if service.keeper:
-            await service.keeper.end()
-        await guard.aclose()
-        await service.aclose()
+        async with AsyncExitStack() as stack:  # what cannot be closed keeps nothing else open
+            stack.push_async_callback(service.aclose)
+            stack.push_async_callback(guard.aclose)
+            if service.keeper:
+                stack.push_async_callback(service.keeper.end)
+                await service.keeper.open()
+            stack.push_async_callback(mcp.aclose)
+            yield
 
     app = _app(lifespan)
     errors.install(app)
@@ -89,9 +87,10 @@ def create_retrieval_app(retriever: Retriever, rules: Rules | None = None) -> AS
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
-        yield
-        await guard.aclose()
-        await close_sources(retriever.sources.values())
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(close_sources, retriever.sources.values())
+            stack.push_async_callback(guard.aclose)
+            yield
 
     app = _app(lifespan)
     errors.install(app, instead=errors.ONLY_RETRIEVAL)
@@ -115,18 +114,8 @@ def _add_chat(app: FastAPI, service: Service) -> None:
         """Answer a question with citations, streamed or not, in OpenAI's format."""
         turn = open_turn(service, body)
         if body.stream:
-            return EventStream(
-                lambda put: stream_turn(turn, put),
-                runs=service.runs,
-                last_words=error_frame(errors.server_stops().body),
-                heartbeat_seconds=service.heartbeat_seconds,
-            )
-        try:
-            return JSONResponse(await service.runs.unless_gone(request.receive, whole_turn(turn)))
-        except ClientGone:
-            return Response(status_code=_GONE)
-        except ServerStops:
-            raise errors.server_stops() from None
+            return service.streams(lambda put: stream_turn(turn, put))
+        return json_response(await service.runs.unless_gone(request.receive, whole_turn(turn)))
 
 
 def _add_models(app: FastAPI, service: Service) -> None:
@@ -146,12 +135,7 @@ def _add_retrieval(app: FastAPI, retriever: Retriever) -> None:
     @app.post("/retrieve", response_model=None, responses={200: {"model": Retrieved}})
     async def retrieve(body: RetrieveRequest, request: Request) -> Response:
         """Documents for many queries at once, in Search-R1's shape."""
-        try:
-            found = await retriever.runs.unless_gone(request.receive, retriever.answer(body))
-        except ClientGone:
-            return Response(status_code=_GONE)
-        except ServerStops:
-            raise errors.server_stops() from None
+        found = await retriever.runs.unless_gone(request.receive, retriever.answer(body))
         return Response(found, media_type="application/json")
 
 

@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import FailFast, Field
 
+from agent.text import whole
 from server.errors import bad_request
 from server.wishes import Effort, Incoming, Wishes
 
@@ -17,16 +18,18 @@ _REASONING: Final = re.compile(
     r"|\A(?:(?!<think>).)*?</think>",
     re.DOTALL | re.IGNORECASE,
 )
-_TAIL: Final = re.compile(
-    r"(?:(?: \[\d+\])+(?=\s*\Z|\n\n(?:- \[\d+\] |\[\d+\]: <)))?"
-    r"(?:\n\n(?:- \[\d+\] [^\n]* \(\w+\)(?:\n|\Z))+)?"
-    r"(?:\n*(?:\[\d+\]: <[^>\n]*>(?: \"[^\n]*\")?(?:\n|\Z))+)?\s*\Z"
-)
-"""Marks, sources and link definitions that a profile wrote behind an answer."""
+_LISTED: Final = re.compile(r"- \[\d+\] .* \(\w+\)")
+_DEFINITION: Final = re.compile(r"\[\d+\]: <[^>]*>(?: \".*\")?")
+_LAST_MARK: Final = re.compile(r" \[\d{1,9}\]\Z")
+_MARK_CHARS: Final = 12
+
+
+TextType = Literal["text", "input_text", "output_text"]
+TEXT_TYPES: Final = get_args(TextType)
 
 
 class TextPart(Incoming):
-    type: Literal["text", "input_text", "output_text"]
+    type: TextType
     text: str
 
 
@@ -42,12 +45,10 @@ class Message(Incoming):
 
     @property
     def text(self) -> str:
-        """All text; half a surrogate pair, which JSON can hold and no tokenizer takes, becomes a question mark."""
+        """All text."""
         if isinstance(self.content, str):
-            text = self.content
-        else:
-            text = "\n".join(part.text for part in self.content or () if isinstance(part, TextPart))
-        return text.encode("utf-8", "replace").decode("utf-8")
+            return whole(self.content)
+        return whole("\n".join(part.text for part in self.content or () if isinstance(part, TextPart)))
 
     @property
     def other_kind(self) -> str | None:
@@ -57,7 +58,7 @@ class Message(Incoming):
 
 
 class StreamOptions(Incoming):
-    include_usage: bool = False
+    include_usage: bool | None = False
 
 
 class ChatRequest(Wishes):
@@ -81,7 +82,7 @@ class ChatRequest(Wishes):
 
     @property
     def include_usage(self) -> bool:
-        return self.stream_options is not None and self.stream_options.include_usage
+        return self.stream_options is not None and bool(self.stream_options.include_usage)
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,8 @@ def read_question(messages: Sequence[Message], *, most_chars: int, param: str) -
     if not turns or turns[-1][0] != "user":
         raise bad_request("The last message must have the role 'user' and hold the question.", param=param)
     if kind := next((m.other_kind for m in messages if m.role == "user" and m.other_kind), None):
-        raise bad_request(f"The content holds a part of type {kind!r}; only text can be read here.", param=param)
+        why = "it has no 'text'" if kind in TEXT_TYPES else "only text can be read here"
+        raise bad_request(f"The content holds a part of type {kind!r}, but {why}.", param=param)
     question = turns.pop()[1]
     if not question:
         raise bad_request("The question is empty; write it into the last message.", param=param)
@@ -137,7 +139,37 @@ def read_question(messages: Sequence[Message], *, most_chars: int, param: str) -
 
 def without_reasoning(text: str) -> str:
     """An earlier answer as the policy wrote it: without its reasoning, and without what a profile put behind it."""
-    return _TAIL.sub("", _REASONING.sub("", text).strip(), count=1).strip()
+    return _without_tail(_REASONING.sub("", text).strip()).strip()
+
+
+def _without_tail(text: str) -> str:
+    """The text without the marks, sources and link definitions that a profile wrote behind an answer.
+
+    It goes from the end, line by line: one pattern for all of it takes hours for a text that somebody made for that.
+    """
+    lines = text.split("\n")
+    end = _without_blank(lines, _without_last(lines, len(lines), _DEFINITION))
+    listed = _without_last(lines, end, _LISTED)
+    if listed < end and listed and not lines[listed - 1].strip():
+        end = _without_blank(lines, listed)
+    text = "\n".join(lines[:end])
+    end = len(text)
+    while _LAST_MARK.search(text, max(0, end - _MARK_CHARS), end):
+        end = text.rindex(" [", 0, end)
+    return text[:end]
+
+
+def _without_last(lines: Sequence[str], end: int, kind: re.Pattern[str]) -> int:
+    """Where the lines of this kind begin that stand last before `end`."""
+    while end and kind.fullmatch(lines[end - 1]):
+        end -= 1
+    return end
+
+
+def _without_blank(lines: Sequence[str], end: int) -> int:
+    while end and not lines[end - 1].strip():
+        end -= 1
+    return end
 
 
 def _turns(messages: Iterable[Message]) -> Iterable[tuple[str, str]]:

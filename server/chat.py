@@ -1,7 +1,7 @@
 """`/v1/chat/completions`: from a request to one rollout, and from the rollout to a stream or to one object."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -12,13 +12,13 @@ from agent.protocols import TextProtocol
 from agent.rollout import Agent
 from agent.trace import Event, Trace
 from server.asked import ChatRequest, read_request
-from server.errors import ApiError, internal_error
+from server.errors import ApiError, internal_error, server_stops
 from server.evidence.answering import Answering
 from server.frames import Frames, completion, error_frame
 from server.guard.admission import Admission
 from server.profiles import ProfileName
 from server.reply import Reasoning
-from server.stream import Put, Runs
+from server.stream import EventStream, LastWords, Put, Runs
 from server.telemetry.watch import Watch
 from server.turn import CHAT_MODEL, MODEL, Turn, failure_of, make_turn
 from server.wishes import AnswerStyle
@@ -81,6 +81,11 @@ class Service:
             message = f"There is no model {model!r} here; there are: {', '.join(self.models)}."
             raise ApiError(HTTPStatus.NOT_FOUND, message, param="model", code="model_not_found")
 
+    def streams(self, produce: Callable[[Put], Awaitable[None]], *, last_words: LastWords | None = None) -> EventStream:
+        """A response that sends what `produce` puts; when the server stops `last_words`, or else an error frame."""
+        words = last_words or error_frame(server_stops().body)
+        return EventStream(produce, runs=self.runs, last_words=words, heartbeat_seconds=self.heartbeat_seconds)
+
     async def aclose(self) -> None:
         """Let go of the agent and of every policy, each once."""
         others = {id(policy): policy for policy in self.policies.values() if policy is not self.agent.policy}
@@ -100,7 +105,6 @@ def open_turn(service: Service, request: ChatRequest) -> Turn:
     Raises:
         ApiError: the request cannot be answered; nothing was started.
     """
-    service.require(request.model)
     asked = read_request(request, most_chars=service.question_chars)
     return make_turn(service, request, asked, include_usage=request.include_usage)
 

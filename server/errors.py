@@ -5,10 +5,13 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, cast
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+
+from agent.text import whole
+from server.encoding import json_response
+from server.stream import ClientGone, ServerStops
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +30,8 @@ _EXAMPLES: Final = {
 }
 _EXAMPLE: Final = '"messages": [{"role": "user", "content": "your question"}]'
 _QUESTIONS: Final = "questions go to POST /v1/chat/completions"
+_GONE: Final = 499
+"""Nobody reads it, but logs and metrics do."""
 ONLY_RETRIEVAL: Final = (
     "this server was started with --retrieval-only and answers POST /retrieve; start it without, to ask questions"
 )
@@ -54,8 +59,14 @@ class ApiError(HTTPException):
             }
         }
 
-    def response(self) -> JSONResponse:
-        return JSONResponse(self.body, status_code=self.status_code, headers=self.headers)
+    def response(self) -> Response:
+        return json_response(self.body, status=self.status_code, headers=self.headers)
+
+
+def sentence(why: object) -> str:
+    """What went wrong inside, as a sentence for the person at the other end."""
+    said = str(why)
+    return f"{said[:1].upper()}{said[1:]}."
 
 
 def bad_request(message: str, *, param: str | None = None, code: str = "invalid_value") -> ApiError:
@@ -82,19 +93,27 @@ def server_stops() -> ApiError:
 def install(app: FastAPI, *, instead: str = _QUESTIONS) -> None:
     """Make every error that leaves `app` an OpenAI error object; `instead` is said where an address does not exist."""
 
-    async def on_http(request: Request, error: Exception) -> JSONResponse:
+    async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         return (error if isinstance(error, ApiError) else _of_routing(request, error, instead)).response()
 
-    async def on_body(request: Request, error: Exception) -> JSONResponse:
+    async def on_body(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         details = cast(Sequence[Mapping[str, Any]], error.errors())
         return _of_body(details[0], example=_example(request)).response()
 
-    async def on_any(_: Request, _error: Exception) -> JSONResponse:
+    async def on_any(_: Request, _error: Exception) -> Response:
         return internal_error().response()
 
+    async def on_gone(_: Request, _error: Exception) -> Response:
+        return Response(status_code=_GONE)
+
+    async def on_stop(_: Request, _error: Exception) -> Response:
+        return server_stops().response()
+
     app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(ClientGone, on_gone)
+    app.add_exception_handler(ServerStops, on_stop)
     app.add_exception_handler(RequestValidationError, on_body)
     app.add_exception_handler(Exception, on_any)
 
@@ -123,7 +142,7 @@ def _of_routing(request: Request, error: HTTPException, instead: str) -> ApiErro
 
 def _of_body(detail: Mapping[str, Any], *, example: str) -> ApiError:
     """The first thing that is wrong with a body, as a sentence."""
-    path = ".".join(str(part) for part in detail["loc"][1:]).encode("utf-8", "replace").decode("utf-8")
+    path = whole(".".join(str(part) for part in detail["loc"][1:]))
     match detail["type"]:
         case "json_invalid":
             why = detail.get("ctx", {}).get("error", "no JSON")

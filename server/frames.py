@@ -1,10 +1,10 @@
 """What `/v1/chat/completions` sends: chunks as server-sent events, or one completion. Named events break clients."""
 
-import json
 import time
 from typing import Any, Final
 
 from agent.trace import Trace
+from server.encoding import as_json, dumped
 from server.profiles import DEFAULT, Profile, Statuses
 from server.reply import CAIRN_VERSION, Content, Part, Reasoning, Reply, finish_reason, usage
 
@@ -18,8 +18,8 @@ class Frames:
         self._profile = profile
         self._statuses = Statuses()
         self._head = (
-            f'data: {{"id":{_json(completion_id(trace))},"object":"chat.completion.chunk",'
-            f'"created":{int(time.time())},"model":{_json(model)},'
+            f'data: {{"id":{as_json(completion_id(trace))},"object":"chat.completion.chunk",'
+            f'"created":{int(time.time())},"model":{as_json(model)},'
         )
 
     def role(self) -> bytes:
@@ -32,9 +32,9 @@ class Frames:
             case Content(text):
                 return self._chunk({"content": text})
             case step:
-                body = step.model_dump_json()
+                body = dumped(step)
                 status = self._statuses.feed(step) if self._profile.statuses else None
-                event = f',"event":{_json(status)}' if status else ""
+                event = f',"event":{as_json(status)}' if status else ""
                 return self._chunk({}, extra=f',"cairn":{{"v":{CAIRN_VERSION},{body[1:]}{event}')
 
     def ending(self, reply: Reply, trace: Trace, *, include_usage: bool) -> bytes:
@@ -43,7 +43,7 @@ class Frames:
         if annotations := reply.annotations:
             frames.append(self._chunk({"annotations": [{"index": i, **a} for i, a in enumerate(annotations)]}))
         told = {"usage": usage(trace), **reply.sources()} if self._profile.sources_at_end else {}
-        more = f",{_json(told)[1:-1]}" if told else ""
+        more = f",{as_json(told)[1:-1]}" if told else ""
         frames.append(self._chunk({}, finish=finish_reason(trace), extra=more))
         if include_usage:
             tail: dict[str, Any] = {
@@ -52,17 +52,17 @@ class Frames:
                 **reply.sources(),
                 "cairn": reply.summary(trace),
             }
-            frames.append(f"{self._head}{_json(tail)[1:]}\n\n".encode())
+            frames.append(f"{self._head}{as_json(tail)[1:]}\n\n".encode())
         return b"".join([*frames, DONE])
 
     def _chunk(self, delta: dict[str, Any], *, finish: str | None = None, extra: str = "") -> bytes:
-        choice = f'"choices":[{{"index":0,"delta":{_json(delta)},"finish_reason":{_json(finish)}}}]'
+        choice = f'"choices":[{{"index":0,"delta":{as_json(delta)},"finish_reason":{as_json(finish)}}}]'
         return f"{self._head}{choice}{extra}}}\n\n".encode()
 
 
 def error_frame(body: dict[str, Any]) -> bytes:
     """An error after the start. It has no `choices`: clients know it by that."""
-    return f"data: {_json(body)}\n\n".encode()
+    return f"data: {as_json(body)}\n\n".encode()
 
 
 def completion(reply: Reply, trace: Trace, *, model: str, reasoning: str) -> dict[str, Any]:
@@ -88,7 +88,3 @@ def completion(reply: Reply, trace: Trace, *, model: str, reasoning: str) -> dic
 
 def completion_id(trace: Trace) -> str:
     return f"chatcmpl-{trace.id}"
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

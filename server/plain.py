@@ -1,16 +1,18 @@
 """`cairn-chat`: the policy answers by itself, without searching. Chat clients use it for titles and tags."""
 
+import asyncio
 from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from agent.errors import PolicyError
+from agent.budgets import Budgets, Control
 from agent.parse import Block, Piece, TagReader
-from agent.policies.base import Policy, Sampling, open_context
+from agent.policies.base import Context, Policy, Sampling, open_context
 from agent.protocols import TextProtocol
 from agent.protocols.base import Mark
 from agent.recorder import Emit, Recorder
-from agent.trace import Stopped, Trace
+from agent.rollout import record_end
+from agent.trace import BudgetName, Stopped, Trace
 
 
 def plain_protocol(system: str) -> TextProtocol:
@@ -33,42 +35,55 @@ class PlainChat:
     policy: Policy
     protocol: TextProtocol
     sampling: Sampling
-    most_tokens: int
+    budgets: Budgets
 
-    async def run(self, trace: Trace, emit: Emit) -> Trace:
-        """Write the answer onto `trace`. An engine that fails is recorded as `Stopped("engine")`, as in the loop."""
+    async def run(self, trace: Trace, emit: Emit, control: Control) -> Trace:
+        """Write the answer onto `trace`. However it ends is recorded as the loop records it."""
         recorder = Recorder(trace, emit)
-        try:
-            recorder.stop(await self._answer(recorder))
-        except PolicyError as error:
-            trace.infrastructure = True
-            recorder.stop(Stopped(reason="engine", detail=str(error)))
-        return trace
+        return await record_end(recorder, self._answer(recorder, control))
 
-    async def _answer(self, recorder: Recorder) -> Stopped:
+    async def _answer(self, recorder: Recorder, control: Control) -> Stopped:
+        """The answer; where its time ends or the user wants it now, it is what there is of it."""
         trace = recorder.trace
         context = await open_context(self.policy, self.protocol, trace.question, history=trace.history)
-        before = context.tokens
+        before, first = context.tokens, len(context.segments)
         recorder.count(prompt_tokens=before)
+        scope = asyncio.timeout(self.budgets.seconds)
+        said: list[str] = []
+        cut: BudgetName | None = None
+        try:
+            async with scope:
+                with control.cutting(scope):
+                    cut = await self._say(context, recorder, said)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            cut = "user" if control.asked else "seconds"
+        finally:
+            recorder.keep(context.segments)
+            sampled = context.tokens - before
+            recorder.count(policy_tokens=sampled, answer_tokens=sampled)
+        places = range(first, len(context.segments))
+        recorder.answer("".join(said).strip(), segments=places)
+        return Stopped(reason="forced", budget=cut) if cut else Stopped(reason="answered")
+
+    async def _say(self, context: Context, recorder: Recorder, said: list[str]) -> BudgetName | None:
+        """Tell of new text, and put what of it belongs to the answer into `said`. Gives the budget that cut it off."""
         reader = TagReader(self.protocol.policy_marks)
-        answer = ""
-        cut = False
 
-        def tell(parts: Iterable[Piece | Block]) -> str:
-            """Tell of new text; gives what of it belongs to the answer."""
-            pieces = [part for part in parts if isinstance(part, Piece)]
-            for piece in pieces:
-                recorder.delta("answer" if piece.role == "thought" else piece.role, piece.text)
-            return "".join(piece.text for piece in pieces if piece.role == "thought")
+        def tell(parts: Iterable[Piece | Block]) -> None:
+            for part in parts:
+                if isinstance(part, Piece):
+                    own = part.role == "thought"
+                    said.extend([part.text] if own else [])
+                    recorder.delta("answer" if own else part.role, part.text)
 
-        async with aclosing(context.generate(self.sampling, stop=(), max_tokens=self.most_tokens)) as chunks:
+        cut: BudgetName | None = None
+        most = self.budgets.policy_tokens
+        async with aclosing(context.generate(self.sampling, stop=(), max_tokens=most)) as chunks:
             async for chunk in chunks:
                 recorder.first_token()
-                answer += tell(reader.feed(chunk.text))
-                cut = cut or chunk.cut
-        answer += tell(reader.close())
-        recorder.keep(context.segments)
-        sampled = context.tokens - before
-        recorder.count(policy_tokens=sampled, answer_tokens=sampled)
-        recorder.answer(answer.strip(), segments=(len(context.segments) - 1,))
-        return Stopped(reason="forced", budget="policy_tokens") if cut else Stopped(reason="answered")
+                tell(reader.feed(chunk.text))
+                cut = "policy_tokens" if chunk.cut else cut
+        tell(reader.close())
+        return cut

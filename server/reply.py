@@ -219,4 +219,6 @@ def _apology(stopped: Stopped) -> str:
     """Never an empty answer: what happened instead."""
     if stopped.reason in ("engine", "cancelled", "interrupted"):
         return ""
+    if stopped.reason == "forced":
+        return f"There is no answer: the budget of {str(stopped.budget).replace('_', ' ')} had ended before it."
     return "There is no answer: the policy ended outside of its format."

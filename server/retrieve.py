@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field
 from agent.errors import SourceError, SourceErrorKind
 from agent.evidence import Passage
 from agent.sources.base import Hits, Source, ask, credits_of
+from agent.text import whole
 from server.errors import ApiError, bad_request
 from server.stream import Runs
 
@@ -229,8 +230,7 @@ def api_error(error: SourceError, *, query: str) -> ApiError:
 
 
 def _clean(query: str, *, most_chars: int) -> str:
-    """Half a surrogate pair, which JSON can hold and no tokenizer takes, becomes a question mark."""
-    return query.strip()[:most_chars].encode("utf-8", "replace").decode("utf-8")
+    return whole(query.strip()[:most_chars])
 
 
 def _body(queries: Iterable[str], found: Mapping[str, Hits | SourceError], *, scores: bool, partial: bool) -> bytes:

@@ -10,6 +10,8 @@ from starlette.types import Receive, Scope, Send
 T = TypeVar("T")
 
 Put = Callable[[bytes], None]
+LastWords = bytes | Callable[[], bytes]
+"""The frame that ends a stream when the server stops, or what makes it then."""
 HEARTBEAT: Final = b": still here\n\n"
 HEADERS: Final = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -111,7 +113,7 @@ class EventStream(Response):
         produce: Callable[[Put], Awaitable[None]],
         *,
         runs: Runs,
-        last_words: bytes | Callable[[], bytes],
+        last_words: LastWords,
         heartbeat_seconds: float,
     ) -> None:
         """Prepare a stream.

@@ -14,7 +14,7 @@ from agent.recorder import Emit
 from agent.rollout import Agent
 from agent.trace import Trace
 from server.asked import Asked
-from server.errors import ApiError, bad_request
+from server.errors import ApiError, bad_request, sentence
 from server.plain import PlainChat, plain_protocol
 from server.profiles import PROFILES, Profile
 from server.reply import Reply
@@ -54,11 +54,14 @@ def make_turn(service: "Service", request: Wishes, asked: Asked, *, include_usag
     service.require(request.model)
     chats = request.model == CHAT_MODEL
     plain = chats or (bool(request.disable_search) and service.agent.policy.instructed)
+    if plain and len(asked.system) > service.question_chars:
+        what = f"The instructions have {len(asked.system):,} characters"
+        raise bad_request(f"{what}; at most {service.question_chars:,} are taken.", code="instructions_too_long")
     agent = _agent(service, request, system=asked.system, plain=plain)
     try:
         trace = agent.new_trace(asked.question, history=asked.history, seed=request.seed or 0)
     except QuestionError as error:
-        raise bad_request(f"{error}.", param="messages") from error
+        raise bad_request(sentence(error)) from error
     profile = PROFILES[request.profile or service.profile]
     reply = Reply(
         agent.protocol,
@@ -104,10 +107,10 @@ def _agent(service: "Service", request: Wishes, *, system: str, plain: bool) -> 
 
 def _runner(service: "Service", agent: Agent, *, plain: bool) -> Run:
     if plain:
-        chat = PlainChat(agent.policy, agent.protocol, agent.sampling, most_tokens=agent.budgets.policy_tokens)
+        chat = PlainChat(agent.policy, agent.protocol, agent.sampling, agent.budgets)
 
         async def answer(trace: Trace, emit: Emit, control: Control | None = None) -> Trace:
-            return await service.watch.run(lambda tell, _: chat.run(trace, tell), trace, emit, control)
+            return await service.watch.run(lambda tell, hand: chat.run(trace, tell, hand), trace, emit, control)
 
         return answer
 

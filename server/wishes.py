@@ -17,7 +17,7 @@ from agent.plan import EVERY_SOURCE, Filter
 from agent.protocols import TextProtocol
 from agent.sources.base import Source
 from agent.sources.choice import choose
-from server.errors import bad_request
+from server.errors import bad_request, sentence
 from server.profiles import ProfileName
 
 AnswerStyle = Literal["short", "sentence", "with_evidence"]
@@ -25,7 +25,11 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 SearchMode = Literal["web", "academic", "sec"]
 Recency = Literal["hour", "day", "week", "month", "year"]
 
-_EFFORT: Final[Mapping[Effort, float]] = {"none": 0.5, "minimal": 0.5, "low": 0.5, "high": 2, "xhigh": 2, "max": 2}
+_MEANT: Final[Mapping[Effort, Literal["low", "medium", "high"]]] = {
+    **dict.fromkeys(("none", "minimal", "low"), "low"),
+    "medium": "medium",
+    **dict.fromkeys(("high", "xhigh", "max"), "high"),
+}
 _KINDS: Final[Mapping[SearchMode, str]] = {"academic": "science", "sec": "finance"}
 _HOST: Final = re.compile(r"[\w-]+(\.[\w-]+)*")
 _DOMAIN: Final = r"^-?\s*(https?://)?\.?[A-Za-z0-9]"
@@ -142,24 +146,21 @@ class Wishes(Incoming):
         try:
             choose(sources, wanted)
         except QuestionError as error:
-            raise bad_request(f"{error}.".capitalize(), param="sources") from error
+            raise bad_request(sentence(error), param="sources") from error
         return () if EVERY_SOURCE in wanted else wanted
 
 
 def budgets_for(request: Wishes, budgets: Budgets, protocol: TextProtocol) -> Budgets:
-    """Half or twice of everything by the effort; and never more of anything than the request allows."""
-    factor = _EFFORT.get(request.effort or "medium", 1)
-    rounds = protocol.max_rounds if budgets.rounds is None else budgets.rounds
+    """What the effort allows, and never more of anything than the request does."""
+    budgets = budgets.for_effort(_MEANT[request.effort or "medium"], rounds=protocol.max_rounds)
     wanted = request.budgets or BudgetWishes()
-    tokens = _least(int(budgets.policy_tokens * factor), request.most_tokens, wanted.tokens)
-    scaled = min(rounds, max(1, int(rounds * factor))) if factor < 1 else int(rounds * factor)
-    seconds = budgets.seconds * factor
+    tokens = _least(budgets.policy_tokens, request.most_tokens, wanted.tokens)
     return replace(
         budgets,
-        rounds=0 if request.disable_search else _least(scaled, wanted.rounds),
-        searches=_least(int(budgets.searches * factor), wanted.searches),
-        passages=_least(int(budgets.passages * factor), wanted.passages),
-        seconds=seconds if wanted.seconds is None else min(seconds, wanted.seconds),
+        rounds=0 if request.disable_search else _least(budgets.rounds or 0, wanted.rounds),
+        searches=_least(budgets.searches, wanted.searches),
+        passages=_least(budgets.passages, wanted.passages),
+        seconds=min(budgets.seconds, wanted.seconds or budgets.seconds),
         credits=budgets.credits if wanted.credits is None else min(budgets.credits, wanted.credits),
         policy_tokens=tokens,
         answer_tokens=min(budgets.answer_tokens, tokens),

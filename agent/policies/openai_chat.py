@@ -11,6 +11,7 @@ from agent.policies.chat_turn import ChatTurn
 from agent.policies.openai_abilities import Continuation
 from agent.policies.openai_endpoint import Endpoint
 from agent.protocols.base import Role, TextProtocol
+from agent.text import whole
 from agent.trace import Author, Segment
 
 CHARS_A_TOKEN: Final = 4
@@ -215,8 +216,8 @@ def _take(turn: ChatTurn, delta: Any) -> str:
     if delta is None:
         return ""
     thought = getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None)
-    new = turn.think(thought) if isinstance(thought, str) and thought else ""
-    return new + turn.say(delta.content or "")
+    new = turn.think(whole(thought)) if isinstance(thought, str) and thought else ""
+    return new + turn.say(whole(delta.content or ""))
 
 
 def _estimate(text: str) -> int:

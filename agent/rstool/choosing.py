@@ -2,17 +2,14 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING
 
+from agent.budgets import Effort
 from agent.errors import QuestionError
 from agent.sources.choice import choose
 
 if TYPE_CHECKING:
     from agent.rollout import Agent
-
-Effort = Literal["low", "medium", "high"]
-FACTORS: Final[Mapping[Effort, float]] = {"low": 0.5, "medium": 1, "high": 2}
-"""Of every budget of a search."""
 
 
 def agent_for(
@@ -28,7 +25,7 @@ def agent_for(
         agents: one, or several by the name of the protocol that they speak; the first one is who searches as usual.
         protocol: its name; empty: as usual.
         sources: their names; empty: all.
-        effort: low is half of every budget, high is twice.
+        effort: low is half of every budget, high is twice; as `Budgets.for_effort` says.
 
     Raises:
         QuestionError: a protocol that no agent speaks, or a source that is not there; the sentence names what is.
@@ -39,9 +36,8 @@ def agent_for(
         raise QuestionError(f"there is no protocol {protocol!r}; there are: {', '.join(there)}", about="protocol")
     only = tuple(dict.fromkeys(name.strip().lower() for name in sources))
     choose(agent.sources, only)  # refuses what is not there
-    factor = FACTORS[effort]
     return replace(
         agent,
         only=only or agent.only,
-        budgets=agent.budgets if factor == 1 else agent.budgets.times(factor, rounds=agent.protocol.max_rounds),
+        budgets=agent.budgets.for_effort(effort, rounds=agent.protocol.max_rounds),
     )

@@ -3,10 +3,11 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from agent.budgets import Effort
 from agent.errors import QuestionError
 from agent.rstool.budget import SizeBudget
 from agent.rstool.bundle import EvidenceBundle
-from agent.rstool.choosing import Effort, agent_for
+from agent.rstool.choosing import agent_for
 from agent.rstool.making import bundle_of
 
 if TYPE_CHECKING:

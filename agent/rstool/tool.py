@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from agent.budgets import Effort
 from agent.errors import QuestionError
 from agent.rstool.budget import LEAST_CHARS, SizeBudget
 from agent.rstool.bundle import EvidenceBundle
-from agent.rstool.choosing import Effort
 from agent.rstool.gathering import gather
 from agent.sources.choice import names_of
 

@@ -3,13 +3,16 @@
 import asyncio
 import re
 from collections.abc import Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.deadline import within
+from agent.text import whole
 from agent.trace import Cached
+
+_TEXTS: Final = ("id", "title", "text", "url", "date")
 
 
 class Source(Protocol):
@@ -111,7 +114,7 @@ async def ask(source: Source, query: str, *, limit: int, seconds: float, filters
             async with scope:
                 found = await source.search(query, limit=limit, filters=filters)
         hits = as_hits(source, found)
-        return hits.but(hits[:limit])
+        return hits.but(_whole(passage) for passage in hits[:limit])
     except SourceError:
         raise
     except TimeoutError as error:
@@ -124,6 +127,12 @@ async def ask(source: Source, query: str, *, limit: int, seconds: float, filters
         raise SourceError("the source gave up on itself") from error
     except Exception as error:  # third-party code raises anything
         raise SourceError(f"{type(error).__name__}: {error}") from error
+
+
+def _whole(passage: Passage) -> Passage:
+    """The passage as every encoder takes it: a page may hold anything."""
+    mended = {name: whole(text) for name in _TEXTS if (text := getattr(passage, name)) != whole(text)}
+    return passage.model_copy(update=mended) if mended else passage
 
 
 def named(name: str, error: SourceError) -> str:

@@ -11,6 +11,7 @@ from agent.errors import QuestionError
 from agent.recorder import Emit
 from agent.rollout import Agent
 from agent.rstool import EvidenceBundle, SizeBudget, ToolArguments, agent_for, bundle_of
+from agent.text import whole
 from agent.trace import Event, Trace
 from server.chat import Service
 
@@ -58,7 +59,7 @@ class Desk:
         Raises:
             QuestionError: what is asked cannot be searched for; nothing was started.
         """
-        question = asked.question.encode("utf-8", "replace").decode("utf-8")
+        question = whole(asked.question)
         if len(question) > self.question_chars:
             raise QuestionError(
                 f"the question has {len(question):,} characters; at most {self.question_chars:,} are read"

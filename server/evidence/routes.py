@@ -5,16 +5,13 @@ import asyncio
 from fastapi import FastAPI, Request, Response
 
 from agent.rstool import tool_definition
-from server import errors
 from server.chat import Service
+from server.encoding import json_response
 from server.evidence.asked import EvidenceReply, EvidenceRequest, ToolList
 from server.evidence.desk import Desk
 from server.evidence.turn import open_turn, stream_turn, whole_turn
-from server.frames import error_frame
 from server.mcp.tools import tool_list
-from server.stream import ClientGone, EventStream, ServerStops
 
-_GONE = 499
 _STREAM = {
     "description": "The evidence; with `stream`, server-sent events of `EvidenceStep`, then it, then `[DONE]`.",
     "content": {"text/event-stream": {"schema": {"type": "object", "properties": {"data": {"type": "string"}}}}},
@@ -34,19 +31,8 @@ def add_evidence(app: FastAPI, service: Service, desk: Desk) -> None:
         """
         turn = open_turn(desk, service.answering, body)
         if body.stream:
-            return EventStream(
-                lambda put: stream_turn(turn, put),
-                runs=service.runs,
-                last_words=error_frame(errors.server_stops().body),
-                heartbeat_seconds=service.heartbeat_seconds,
-            )
-        try:
-            reply = await service.runs.unless_gone(request.receive, whole_turn(turn))
-        except ClientGone:
-            return Response(status_code=_GONE)
-        except ServerStops:
-            raise errors.server_stops() from None
-        return Response(reply.model_dump_json(), media_type="application/json")
+            return service.streams(lambda put: stream_turn(turn, put))
+        return json_response(await service.runs.unless_gone(request.receive, whole_turn(turn)))
 
     @app.get("/v1/tools")
     async def list_tools() -> ToolList:

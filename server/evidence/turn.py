@@ -7,7 +7,8 @@ from http import HTTPStatus
 from agent.errors import QuestionError
 from agent.rstool import Downstream, EvidenceBundle
 from agent.trace import Delta, Event
-from server.errors import ApiError, bad_request, internal_error
+from server.encoding import dumped
+from server.errors import ApiError, bad_request, internal_error, sentence
 from server.evidence.answering import Answering, check_model
 from server.evidence.asked import EvidenceReply, EvidenceRequest, EvidenceStep
 from server.evidence.desk import Desk, Search, tell_nobody
@@ -36,11 +37,11 @@ def open_turn(desk: Desk, answering: Answering | None, request: EvidenceRequest)
     try:
         who = check_model(answering, wanted.model) if wanted else None
     except QuestionError as error:
-        raise ApiError(HTTPStatus.NOT_FOUND, _said(error), param="answer_with", code="model_not_found") from error
+        raise ApiError(HTTPStatus.NOT_FOUND, sentence(error), param="answer_with", code="model_not_found") from error
     try:
         return EvidenceTurn(desk.open(request), who, wanted.model if wanted else "")
     except QuestionError as error:
-        raise bad_request(_said(error), param=error.about) from error
+        raise bad_request(sentence(error), param=error.about) from error
 
 
 async def whole_turn(turn: EvidenceTurn) -> EvidenceReply:
@@ -74,9 +75,4 @@ async def _reply(turn: EvidenceTurn, bundle: EvidenceBundle) -> EvidenceReply:
 
 
 def _frame(part: EvidenceReply | EvidenceStep) -> bytes:
-    return f"data: {part.model_dump_json()}\n\n".encode()
-
-
-def _said(error: QuestionError) -> str:
-    text = str(error)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"data: {dumped(part)}\n\n".encode()

@@ -4,17 +4,18 @@ Reasoning becomes `reasoning` items, each round of searches a `web_search_call`,
 OpenAI's names and count from 0.
 """
 
-import json
 import time
 from collections.abc import Iterable
 from typing import Any
 
 from agent.trace import Filled, Gathered, Planned, Searched, SearchFailed, Trace
-from server.errors import ApiError
+from server.encoding import as_json
+from server.errors import ApiError, server_stops
 from server.profiles import is_web
 from server.reply import Content, Part, Reasoning, Reply, finish_reason, usage
 from server.responses.schema import (
     IncompleteDetails,
+    ItemStatus,
     MessageItem,
     OutputDetails,
     OutputText,
@@ -72,8 +73,9 @@ class Output:
 
     def end(self, reply: Reply, trace: Trace) -> list[Event]:
         """Close what is open, and the response."""
-        events = [*self._end_search(), *self._end_reasoning(), *self._end_message(reply, trace)]
         cut = finish_reason(trace) == "length"
+        status: ItemStatus = "incomplete" if cut else "completed"
+        events = [*self._end_search(), *self._end_reasoning(), *self._end_message(reply, status)]
         self.response.status = "incomplete" if cut else "completed"
         self.response.incomplete_details = IncompleteDetails() if cut else None
         self.response.usage = usage_of(trace)
@@ -81,15 +83,16 @@ class Output:
         self.response.cairn = Summary.model_validate(reply.summary(trace))
         return [*events, self._close(f"response.{self.response.status}")]
 
-    def fail(self, why: ApiError) -> list[Event]:
-        """Close what is open as it is: no answer can be made."""
-        events = [*self._end_search(), *self._end_reasoning()]
+    def fail(self, why: ApiError, reply: Reply) -> list[Event]:
+        """Close what is open as it is: there will be no more of it."""
+        events = [*self._end_search(), *self._end_reasoning(), *self._end_message(reply, "incomplete")]
         self.response.status = "failed"
         self.response.error = ResponseFailure(message=why.detail)
         return [*events, self._close("response.failed")]
 
-    def last_words(self, why: ApiError) -> bytes:
+    def last_words(self) -> bytes:
         """The frame of a server that stops."""
+        why = server_stops()
         code = why.body["error"]["code"]
         return frame(self._event("error", code=code, message=why.detail, param=None))
 
@@ -155,7 +158,7 @@ class Output:
         item.content[0].text += text
         return self._of_item("response.output_text.delta", at, item, content_index=0, delta=text, logprobs=[])
 
-    def _end_message(self, reply: Reply, trace: Trace) -> list[Event]:
+    def _end_message(self, reply: Reply, status: ItemStatus) -> list[Event]:
         if not self._message:
             return []
         (at, item), self._message = self._message, None
@@ -168,8 +171,7 @@ class Output:
         ]
         written = self._of_item("response.output_text.done", at, item, content_index=0, text=text.text, logprobs=[])
         part = self._of_item("response.content_part.done", at, item, content_index=0, part=text.model_dump())
-        done = self._done(at, item, status="incomplete" if finish_reason(trace) == "length" else "completed")
-        return [*added, written, part, done]
+        return [*added, written, part, self._done(at, item, status=status)]
 
     def _action(self) -> SearchAction:
         queries = list(self._queries.values())
@@ -219,4 +221,4 @@ def usage_of(trace: Trace) -> ResponseUsage:
 
 def frame(event: Event) -> bytes:
     """An event as it is sent: this address names its events, as its clients expect."""
-    return f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
+    return f"event: {event['type']}\ndata: {as_json(event)}\n\n".encode()

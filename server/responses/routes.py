@@ -6,19 +6,17 @@ import time
 from fastapi import FastAPI, Request, Response
 
 from agent.trace import Event
-from server import errors
 from server.chat import Service
+from server.encoding import json_response
 from server.errors import internal_error
 from server.responses.asked import ResponseRequest, read_request
 from server.responses.output import Output, frame
 from server.responses.schema import Reasoning, ResponseObject
 from server.schema import streamed
-from server.stream import ClientGone, EventStream, Put, ServerStops
+from server.stream import Put
 from server.turn import Turn, failure_of, make_turn
 
 logger = logging.getLogger(__name__)
-
-_GONE = 499
 
 
 def add_responses(app: FastAPI, service: Service) -> None:
@@ -31,23 +29,12 @@ def add_responses(app: FastAPI, service: Service) -> None:
 
         Nothing is stored: a follow-up sends its earlier turns along.
         """
-        service.require(body.model)
         turn = make_turn(service, body, read_request(body, most_chars=service.question_chars))
         output = Output(_blank(turn, body))
         if body.stream:
-            return EventStream(
-                lambda put: _stream(turn, output, put),
-                runs=service.runs,
-                last_words=lambda: output.last_words(errors.server_stops()),
-                heartbeat_seconds=service.heartbeat_seconds,
-            )
-        try:
-            await service.runs.unless_gone(request.receive, _whole(turn, output))
-        except ClientGone:
-            return Response(status_code=_GONE)
-        except ServerStops:
-            raise errors.server_stops() from None
-        return Response(output.response.model_dump_json(), media_type="application/json")
+            return service.streams(lambda put: _stream(turn, output, put), last_words=output.last_words)
+        await service.runs.unless_gone(request.receive, _whole(turn, output))
+        return json_response(output.response)
 
 
 def _blank(turn: Turn, body: ResponseRequest) -> ResponseObject:
@@ -81,7 +68,7 @@ async def _stream(turn: Turn, output: Output, put: Put) -> None:
     except Exception:  # the boundary: the answer has begun, so whatever broke is told in the stream
         logger.exception("the rollout %s broke", turn.trace.id)
         failure = internal_error()
-    for event in output.fail(failure) if failure else output.end(turn.reply, turn.trace):
+    for event in output.fail(failure, turn.reply) if failure else output.end(turn.reply, turn.trace):
         put(frame(event))
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from agent.evidence import Passage
 from agent.trace import Claim, Gathered, Planned, Searched, SearchFailed, Trace
-from server.store.serial import dumped
+from server.encoding import dumped
 
 Format = Literal["json", "markdown", "html", "bibtex"]
 

@@ -1,31 +1,11 @@
-"""Models as JSON that every database takes: no NUL, which PostgreSQL refuses, and no half of a surrogate pair."""
+"""Text as every database takes it."""
 
-from typing import Any, cast
+from agent.text import whole
+from server.encoding import dumped
 
-from pydantic import BaseModel
-from pydantic_core import PydanticSerializationError, to_json
-
-
-def dumped(model: BaseModel) -> str:
-    """The model as JSON."""
-    try:
-        return model.model_dump_json()
-    except PydanticSerializationError:
-        return to_json(_mended(model.model_dump())).decode()
+__all__ = ["dumped", "storable"]
 
 
 def storable(text: str) -> str:
-    """The text with a replacement mark for what no database takes."""
-    return text.encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
-
-
-def _mended(value: object) -> Any:
-    match value:
-        case str():
-            return value.encode("utf-8", "replace").decode()
-        case dict():
-            return {_mended(key): _mended(item) for key, item in cast(dict[object, object], value).items()}
-        case list() | tuple():
-            return [_mended(item) for item in cast(list[object], value)]
-        case _:
-            return value
+    """The text with a replacement mark for what no database takes: NUL, and half a surrogate pair."""
+    return whole(text).replace("\x00", "\ufffd")

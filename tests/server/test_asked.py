@@ -1,5 +1,6 @@
 """From messages to a question and earlier turns."""
 
+import time
 from typing import Any
 
 import pytest
@@ -38,6 +39,23 @@ def test_reasoning_is_stripped_from_an_earlier_answer(said: str, meant: str) -> 
     assert without_reasoning(said) == meant
 
 
+@pytest.mark.parametrize(
+    "hostile", ["a" + "[1]: <h>\n" * 20_000 + "x", "a" + " [1]" * 20_000 + "x", "a" + "\n" * 20_000 + "x",
+                "a\n\n" + "- [1] t (kg)\n" * 20_000 + "x", "a" + " " * 50_000 + "x", "<think>" * 20_000],
+    ids=["definitions", "marks", "lines", "sources", "spaces", "tags"],
+)  # fmt: skip
+def test_no_earlier_answer_takes_long_to_read(hostile: str) -> None:
+    began = time.perf_counter()
+    without_reasoning(hostile)
+    assert time.perf_counter() - began < 3
+
+
+def test_a_part_of_text_without_its_text_is_told_as_that() -> None:
+    with pytest.raises(ApiError) as refused:
+        read(("user", [{"type": "text"}]))
+    assert "a part of type 'text', but it has no 'text'" in refused.value.detail
+
+
 def test_turns_are_paired_and_what_has_no_answer_is_left_out() -> None:
     asked = read(
         ("system", "s"), ("assistant", "Hello!"), ("user", "q1"), ("assistant", "a1"), ("tool", "t"), ("user", "q2"),
@@ -66,7 +84,10 @@ def test_any_messages_are_a_question_or_a_refusal(messages: list[tuple[str, str]
         assert all(question and answer for question, answer in asked.history)
 
 
-@pytest.mark.parametrize(("effort", "rounds", "tokens"), [("low", 2, 2048), (None, 4, 4096), ("high", 8, 8192)])
+@pytest.mark.parametrize(
+    ("effort", "rounds", "tokens"),
+    [("none", 2, 2048), ("low", 2, 2048), ("medium", 4, 4096), (None, 4, 4096), ("high", 8, 8192), ("max", 8, 8192)],
+)
 def test_effort_scales_the_budgets(effort: str | None, rounds: int, tokens: int) -> None:
     request = ChatRequest.model_validate({"messages": [], "reasoning_effort": effort})
     made = budgets_for(request, Budgets(), protocol_named("cairn"))

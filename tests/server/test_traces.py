@@ -6,9 +6,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from agent.trace import Answered, Step, Stopped, Thought, Trace
+from server.encoding import dumped
 from server.store import NewRun, Store
 from server.store.database import Database
-from server.store.serial import dumped
 from server.traces import trace_app
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.budgets import Budgets
+from agent.budgets import Budgets, Effort
 from agent.errors import PolicyError, QuestionError, SetupError
 from agent.policies.scripted import ScriptedPolicy
 from agent.rollout import Agent
@@ -22,7 +22,6 @@ from agent.rstool import (
     gather,
     tool_definition,
 )
-from agent.rstool.choosing import Effort
 from agent.settings import CairnSettings
 from agent.world import load_world
 from tests.conftest import ANSWER_TURN, PLAN_TURN, Broken, Echo, Hanging, make_agent
@@ -172,6 +171,13 @@ def test_no_factor_makes_more_answer_tokens_than_there_are_tokens(factor: float,
     assert after.rounds is not None
     assert (after.rounds <= rounds) if factor < 1 else (after.rounds >= rounds)
     assert after.rounds >= min(rounds, 1)
+
+
+def test_what_was_allowed_at_all_is_allowed_once_under_the_least_effort():
+    little = Budgets(rounds=1, searches=1, passages=1, policy_tokens=1).for_effort("low", rounds=4)
+    assert (little.rounds, little.searches, little.passages, little.policy_tokens) == (1, 1, 1, 1)
+    none = Budgets(rounds=0, searches=0, passages=0).for_effort("low", rounds=4)
+    assert (none.rounds, none.searches, none.passages) == (0, 0, 0)
 
 
 # The tool

@@ -14,7 +14,12 @@ from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
 from agent.rollout import Agent
 from agent.sources.base import Source
+from agent.trace import Delta
 from server.chat import Service
+from server.errors import internal_error
+from server.reply import Reply
+from server.responses.output import Output
+from server.responses.schema import ResponseObject
 from tests.server.live import ANSWER, SEARCH, Hanging, in_memory, make_service, serving
 
 ASKED = "Where was the director of Aurora Falls born?"
@@ -186,6 +191,17 @@ def test_an_engine_that_fails_is_an_error_object_before_and_a_failed_response_af
     added = [event.output_index for event in got if event.type == "response.output_item.added"]
     done = [event.output_index for event in got if event.type == "response.output_item.done"]
     assert sorted(done) == added
+
+
+def test_an_answer_that_breaks_off_leaves_no_item_open() -> None:
+    reply = Reply(protocol_named("cairn"))
+    output = Output(ResponseObject(id="resp_1", created_at=0, model="cairn"))
+    told = [event for part in reply.feed(Delta(role="answer", text="Tri")) for event in output.feed(part)]
+    told += output.fail(internal_error(), reply)
+    assert [event["sequence_number"] for event in told] == list(range(len(told)))
+    assert [event["type"] for event in told[-2:]] == ["response.output_item.done", "response.failed"]
+    assert (told[-2]["item"]["status"], told[-2]["item"]["content"][0]["text"]) == ("incomplete", "Tri")
+    assert told[-1]["response"]["output"] == [told[-2]["item"]]
 
 
 def test_an_answer_that_runs_out_of_tokens_is_incomplete() -> None:
