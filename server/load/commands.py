@@ -1,5 +1,6 @@
-"""`cairn bench load`. What it needs is imported when it runs."""
+"""`cairn bench load` and `cairn bench peers`. What they need is imported when they run."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -9,6 +10,8 @@ from agent.cli.console import messages, output, print_json
 from agent.cli.options import CheckpointOption, ConfigOption, JsonOption, WorldOption
 
 REPORT: Final = Path("docs/bench/load.md")
+PEERS_REPORT: Final = Path("docs/bench/peers.md")
+PEERS_PYTHON: Final = Path(".venv-peers/bin/python")
 
 
 def bench_load(
@@ -61,3 +64,42 @@ def bench_load(
         output().print(table(figures))
     if not figures.holds:
         raise typer.Exit(1)
+
+
+def bench_peers(
+    *,
+    peers: Annotated[Path, typer.Option(help="Python of the environment with the group 'peers'.")] = PEERS_PYTHON,
+    times: Annotated[int, typer.Option(min=1, help="How often each question is asked alone.")] = 20,
+    clients: Annotated[int, typer.Option(min=1, help="How many ask at the same time.")] = 64,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Of each round of many clients.")] = 10,
+    rounds: Annotated[int, typer.Option(min=1, help="Of each contender; the middle one counts.")] = 3,
+    langgraph: Annotated[bool, typer.Option("--langgraph/--no-langgraph", help="Let it take part.")] = True,
+    write: Annotated[bool, typer.Option("--write", help=f"Write {PEERS_REPORT} and its figures, too.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask Cairn, a plain tool loop and LangGraph's ReAct agent the same four questions.
+
+    All have the same instant policy and the same search, which takes
+    100 ms: what is measured is what is between the two.
+
+    Example: cairn bench peers --clients 64
+    """
+    from server.load.peers.contenders import NAMES, Name
+    from server.load.peers.race import race
+    from server.load.peers.report import page, tables
+
+    names: list[Name] = [name for name in NAMES if langgraph or name != "langgraph"]
+    with messages().status("starting") as status:
+        found = race(
+            python=peers, names=names, times=times, clients=clients, seconds=seconds, rounds=rounds, show=status.update
+        )
+    if write:
+        PEERS_REPORT.parent.mkdir(parents=True, exist_ok=True)
+        PEERS_REPORT.write_text(page(found), encoding="utf-8")
+        figures = json.dumps(found.as_dict(), indent=1)
+        PEERS_REPORT.with_suffix(".json").write_text(f"{figures}\n", encoding="utf-8")
+    if as_json:
+        print_json(found.as_dict())
+        return
+    for table in tables(found):
+        output().print(table)

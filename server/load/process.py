@@ -34,12 +34,10 @@ _MB: Final = 1e6
 
 
 @dataclass(frozen=True)
-class Running:
-    """A server that listens."""
+class Listening:
+    """A server's process, however it was started."""
 
     address: str
-    pipe: Connection
-    """What the server tells comes here."""
     pid: int
 
     @property
@@ -53,6 +51,14 @@ class Running:
         """CPU time of all its threads since it began; None where the system does not tell."""
         fields = _proc(self.pid, "stat").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else None
+
+
+@dataclass(frozen=True)
+class Running(Listening):
+    """One that we made."""
+
+    pipe: Connection
+    """What the server tells comes here."""
 
 
 def _proc(pid: int, name: str) -> str:
@@ -75,7 +81,7 @@ def running(make: Make) -> Generator[Running]:
     child.start()
     theirs.close()
     try:
-        yield Running(_address(ours), ours, child.pid or 0)
+        yield Running(_address(ours), child.pid or 0, ours)
     finally:
         child.terminate()
         child.join(STOP_SECONDS)
