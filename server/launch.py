@@ -158,10 +158,12 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, ending: Ending) -> None:
         super().__init__(config)
         self._ending = ending
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.greet: Callable[[], None] = lambda: None
         """Called once it answers; from then on Ctrl-C ends it gracefully."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         if self.started:
             self.greet()
@@ -172,8 +174,8 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A signal came: the first one stops, the second one stops at once."""
-        if self.should_exit:
-            self._ending.end()
+        if self.should_exit and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._ending.end)  # it sleeps, and a signal alone does not wake it
         else:
             super().handle_exit(sig, frame)
 

@@ -173,11 +173,10 @@ def _trace(id: str, store: str | None, config: Path | None) -> "Trace":
         SetupError: there is none, or more than one.
     """
     from agent.errors import SetupError
-    from agent.trace import Trace
     from server.store.reading import Wanted
-    from server.store.restore import restored
+    from server.store.restore import read_trace, restored
 
-    async def read(opened: "Store") -> Trace:
+    async def read(opened: "Store") -> "Trace":
         if id == "last":
             found = [row.id for row in await opened.reads.list(Wanted(), limit=1)]
         else:
@@ -190,10 +189,10 @@ def _trace(id: str, store: str | None, config: Path | None) -> "Trace":
             raise SetupError(f"more than one run begins with {id!r}; write more of its id")
         run = id if id in found else found[0]
         look, stored = await opened.reads.look(run), await opened.reads.trace(run)
-        trace = Trace.model_validate_json(stored or "")
+        begun = stored or ""
         if look is not None and look.row.running:
-            return restored(trace, await opened.reads.grown(run), look.open_block, ends=False)[0]
-        return trace
+            return restored(begun, await opened.reads.grown(run), look.open_block, ends=False)[0]
+        return read_trace(begun)
 
     return _with_store(store, config, read)
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
+from itertools import chain, count
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -116,9 +117,8 @@ def bibtex(trace: Trace) -> str:
     keys: set[str] = set()
     entries: list[str] = []
     for passage in _documents(sources_of(trace)):
-        key = base = _key(passage)
-        while key in keys:
-            key = f"{base}-{len(keys) + 1}"
+        base = _key(passage)
+        key = next(key for key in chain([base], (f"{base}-{n}" for n in count(2))) if key not in keys)
         keys.add(key)
         fields = {
             "title": "{" + _tex(passage.title or passage.id) + "}",

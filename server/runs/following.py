@@ -5,22 +5,23 @@ found again wherever the run is read, so nothing is lost or doubled when a conne
 """
 
 import asyncio
-import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from agent.trace import Trace
+from server.encoding import as_json, dumped
 from server.runs.card import RunCard
 from server.runs.keeper import Keeper
+from server.store import StoreError
 from server.store.records import OpenBlock, RunRow
-from server.store.serial import dumped
+from server.store.restore import read_trace
 from server.stream import Put
 
 POLL_SECONDS: Final = 0.5
 """How often the store is asked about a run of another replica."""
-_ID: Final = re.compile(r"(\d{1,9})\.(\d{1,9})(\.end)?", re.ASCII)
+_ID: Final = re.compile(r"(\d{1,9})\.(\d{1,9})(~)?(\.end)?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,11 @@ class Place:
     chars: int = 0
     over: bool = False
     """Its end was seen."""
+    loose: bool = False
+    """The last step was shown before it was stored: if its server dies, the store has another one of that number."""
 
     def __str__(self) -> str:
-        return f"{self.steps}.{self.chars}" + (".end" if self.over else "")
+        return f"{self.steps}.{self.chars}{'~' if self.loose else ''}{'.end' if self.over else ''}"
 
     @classmethod
     def of(cls, id: str) -> Self:
@@ -47,7 +50,7 @@ class Place:
         found = _ID.fullmatch(id)
         if found is None:
             raise ValueError(id)
-        return cls(int(found[1]), int(found[2]), bool(found[3]))
+        return cls(int(found[1]), int(found[2]), over=bool(found[4]), loose=bool(found[3]))
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class View:
     """(number, JSON) of those after the reader's place."""
     total: int
     """Steps in all."""
+    stored: int
+    """How many of them the store has."""
     open_block: OpenBlock
 
 
@@ -69,6 +74,8 @@ async def follow(keeper: Keeper, run: str, place: Place, put: Put) -> None:
         StoreError: the run cannot be read; the reader may come again from where it was.
     """
     reader = _Reader(place, put)
+    if place.loose and keeper.live(run) is None:
+        reader.reset()
     while (view := await _view(keeper, run, after=reader.place.steps)) is not None:
         if reader.place.steps > view.total:
             reader.reset()
@@ -96,24 +103,21 @@ class _Reader:
 
     def see(self, view: View) -> None:
         for seq, step in view.steps:
-            self.place = Place(seq)
+            self.place = Place(seq, loose=seq > view.stored)
             self._put(frame("step", step, id=self.place))
-        chars = view.open_block.chars
-        if chars == self.place.chars:
-            self._resumes = False
-            return
-        pieces = view.open_block.pieces
-        if self._resumes or chars < self.place.chars:
-            self.place = Place(self.place.steps, chars)
-            self._put(frame("snapshot", _json([{"role": role, "text": text} for role, text in pieces]), id=self.place))
+        chars, pieces = view.open_block.chars, view.open_block.pieces
+        if chars < self.place.chars or (self._resumes and chars):
+            self.place = replace(self.place, chars=chars)
+            told = [{"role": role, "text": text} for role, text in pieces]
+            self._put(frame("snapshot", as_json(told), id=self.place))
         else:
             for role, text in _rest(pieces, self.place.chars):
-                self.place = Place(self.place.steps, self.place.chars + len(text))
-                self._put(frame("delta", _json({"role": role, "text": text}), id=self.place))
+                self.place = replace(self.place, chars=self.place.chars + len(text))
+                self._put(frame("delta", as_json({"role": role, "text": text}), id=self.place))
         self._resumes = False
 
     def end(self, row: RunRow) -> None:
-        self.place = Place(self.place.steps, self.place.chars, over=True)
+        self.place = replace(self.place, over=True)
         self._put(frame("end", RunCard.of(row).model_dump_json(), id=self.place))
 
 
@@ -128,16 +132,24 @@ def in_order(trace: Trace) -> list[str]:
     return [dumped(step) for step in sorted(trace.steps, key=lambda step: step.seconds)]
 
 
+def _steps_of(stored: str) -> list[str]:
+    """The steps of a run that was kept as a whole; none where another Cairn wrote it: its card is told all the same."""
+    try:
+        return in_order(read_trace(stored))
+    except StoreError:
+        return []
+
+
 async def _view(keeper: Keeper, run: str, *, after: int) -> View | None:
     if live := keeper.live(run):
-        return View(live.row(), live.steps(after=after), live.shown, live.open_block)
+        return View(live.row(), live.steps(after=after), live.shown, live.stored, live.open_block)
     look = await keeper.store.reads.look(run, after=after)
     if look is None:
         return None
     if not look.total and not look.row.running and (stored := await keeper.store.reads.trace(run)):
-        steps = list(enumerate(in_order(Trace.model_validate_json(stored)), start=1))
-        return View(look.row, steps[after:], len(steps), look.open_block)
-    return View(look.row, look.steps, look.total, look.open_block)
+        steps = list(enumerate(_steps_of(stored), start=1))
+        return View(look.row, steps[after:], len(steps), len(steps), look.open_block)
+    return View(look.row, look.steps, look.total, look.total, look.open_block)
 
 
 async def _more(keeper: Keeper, run: str, place: Place) -> None:
@@ -157,7 +169,3 @@ def _rest(pieces: Sequence[tuple[str, str]], chars: int) -> list[tuple[str, str]
             rest.append((role, text[chars:]))
         chars = max(0, chars - len(text))
     return rest
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()

@@ -6,26 +6,29 @@ It also ends the runs of processes that died, and removes what is older than it 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Final, Protocol
 
 from agent.budgets import Control
 from agent.recorder import Emit
 from agent.trace import Event, Stopped, Trace
+from server.encoding import dumped
 from server.guard.caller import caller
 from server.runs.live import LiveRun
 from server.runs.writer import Writer
 from server.store import NewRun, RunRow, StepRow, Store, StoreError
 from server.store.records import Wish
 from server.store.restore import restored
-from server.store.serial import dumped
-from server.store.writing import Ended
+from server.store.writing import PRUNED_AT_ONCE, Ended
 from server.turn import CHAT_MODEL, MODEL
 
 logger = logging.getLogger(__name__)
 
 _PRUNE_SECONDS: Final = 3600.0
+_INTERRUPTED_AT_ONCE: Final = 20
+"""Runs of the dead that are ended before the leases of the living are looked after again."""
 
 
 class Drive(Protocol):
@@ -62,6 +65,8 @@ class Keeper:
         self._close_seconds = close_seconds
         self._writer = Writer(store)
         self._live: dict[str, LiveRun] = {}
+        self._orphans: set[str] = set()
+        """Runs that were taken from processes that died, and are not ended yet."""
         self._tending: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
         self._last_done: dict[str, float] = {}
@@ -105,7 +110,19 @@ class Keeper:
         """Write down a run that ended and that nobody follows by its id. Never waits or raises."""
         if trace.id not in self._live:
             model = CHAT_MODEL if trace.protocol == "chat" else f"{MODEL}/{trace.protocol}"
-            self._writer.keep(NewRun(trace=trace, model=model, key_id=caller().key))
+            self.put(NewRun(trace=trace, model=model, key_id=caller().key))
+
+    def put(self, run: NewRun) -> None:
+        """The same, with all that there is to say of it."""
+        self._writer.keep(run)
+
+    async def put_away(self, run: NewRun, *, seconds: float) -> None:
+        """Write down a run that ended, and wait until it is stored, so that it can be asked for; but not for longer."""
+        stored = asyncio.Event()
+        self._writer.keep(replace(run, then=stored.set))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await stored.wait()
 
     async def wish(self, id: str, wish: Wish) -> bool:
         """Have a run cancelled, or answered with what it has; by whichever process runs it. False where it ended.
@@ -127,6 +144,22 @@ class Keeper:
         if (run := self._live.get(id)) and key_id in (None, run.new.key_id):
             return run.row()
         return await self.store.reads.get(id, key_id=key_id)
+
+    async def until_ended(self, id: str, *, key_id: str | None, seconds: float) -> RunRow | None:
+        """The run, as soon as it has ended, or as it is after so long; whichever process runs it.
+
+        Raises:
+            StoreError: it could not be read.
+        """
+        until = monotonic() + seconds
+        while (row := await self.get(id, key_id=key_id)) and row.running and (left := until - monotonic()) > 0:
+            with suppress(TimeoutError):
+                if live := self.live(id):
+                    async with asyncio.timeout(left):
+                        await live.changed()
+                else:
+                    await asyncio.sleep(min(left, self._wish_seconds))
+        return row
 
     async def end(self) -> None:
         """End what still runs, as interrupted, and write down what is left; a second time does nothing."""
@@ -185,7 +218,8 @@ class Keeper:
                     bug = None if isinstance(error, StoreError) else error
                     logger.warning("runs cannot be looked after: %s", error, exc_info=bug)
                 fails = True
-            await self._rest(self._wish_seconds if self._live else self.store.lease_seconds / 2)
+            busy = bool(self._live or self._orphans) or (self._due("prune", every=_PRUNE_SECONDS) and not fails)
+            await self._rest(self._wish_seconds if busy else self.store.lease_seconds / 2)
 
     async def _look_after(self) -> None:
         """Each duty whose time has come.
@@ -194,19 +228,24 @@ class Keeper:
             StoreError: the store failed; what was not done is still due.
         """
         lease = self.store.lease_seconds
-        if self._due("claim", every=lease / 2):
-            await self._claim()
-            self._done("claim")
         if self._live:
             if self._due("renew", every=lease / 4):
-                wishes = await self.store.writes.renew()
+                wishes = await self.store.writes.renew(list(self._live))
                 self._done("renew")
             else:
                 wishes = await self.store.writes.wishes()
             self._heed(wishes)
+        if self._due("claim", every=lease / 2):
+            taken = await self.store.writes.claim()
+            self._orphans |= set(taken) - set(self._live)  # ours, where the store was away for longer than a lease
+            self._done("claim")
+        for id in list(self._orphans)[:_INTERRUPTED_AT_ONCE]:
+            await self._interrupt(id)
+            self._orphans.discard(id)
         if self._due("prune", every=_PRUNE_SECONDS):
-            await self.store.writes.prune(days=self._retention.days, runs=self._retention.runs)
-            self._done("prune")
+            removed = await self.store.writes.prune(days=self._retention.days, runs=self._retention.runs)
+            if removed < PRUNED_AT_ONCE:
+                self._done("prune")
 
     def _due(self, duty: str, *, every: float) -> bool:
         last = self._last_done.get(duty)
@@ -232,20 +271,23 @@ class Keeper:
             if run := self._live.get(id):
                 self._do(run, wish)
 
-    async def _claim(self) -> None:
-        for id in await self.store.writes.claim():
-            if id in self._live:
-                continue  # ours, and the store was away for longer than a lease
-            logger.warning("the run %s was interrupted: the server that ran it ended", id)
-            await self._interrupt(id)
-
     async def _interrupt(self, id: str) -> None:
-        """End a run that nobody runs any more, with all that was stored of it."""
+        """End a run that nobody runs any more, with all that was stored of it.
+
+        Raises:
+            StoreError: the store failed; the run is still to be ended.
+        """
+        logger.warning("the run %s was interrupted: the server that ran it ended", id)
         look, begun = await self.store.reads.look(id), await self.store.reads.trace(id)
         if look is None or begun is None:
             return
         stored = await self.store.reads.grown(id)
-        trace, added = restored(Trace.model_validate_json(begun), stored, look.open_block)
+        try:
+            trace, added = restored(begun, stored, look.open_block)
+        except StoreError as error:
+            logger.error("the run %s is ended as it is: %s", id, error)
+            await self.store.writes.abandon(id)
+            return
         rows = [StepRow(seq=seq, step=step, grown="{}") for seq, (step, _) in enumerate(stored, start=1)]
         rows += [StepRow(seq=len(rows) + at, step=dumped(step), grown="{}") for at, step in enumerate(added, start=1)]
         await self.store.writes.finish([Ended(trace=trace, steps=rows, stored=len(stored), claimed=True)])

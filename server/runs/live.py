@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from agent.budgets import Control
 from agent.trace import Delta, Event, Stopped
+from server.encoding import dumped
 from server.store import NewRun, RunFigures, RunRow, StepRow
 from server.store.records import OpenBlock, Wish, figures_of
 from server.store.restore import Growth
-from server.store.serial import dumped
 from server.store.writing import Ended, Gained
 
 STOPPED = "the server was stopped"
@@ -58,7 +58,7 @@ class LiveRun:
                 _grow(self._open, event)
                 self._tell()
             return
-        if isinstance(event, Stopped) and event.reason == "cancelled" and self.stopping:
+        if isinstance(event, Stopped) and event.reason == "cancelled" and self.stopping and "cancel" not in self.heard:
             event = event.model_copy(update={"reason": "interrupted", "detail": STOPPED})
             self.trace.steps[-1] = event  # the loop cannot know why it was cancelled
         row = StepRow(seq=len(self.rows) + 1, step=dumped(event), grown=dumped(self._growth.since()))
@@ -78,7 +78,7 @@ class LiveRun:
     @property
     def ended(self) -> Ended:
         """The whole run, once it has ended."""
-        return Ended(trace=self.trace, steps=list(self.rows), stored=self.stored)
+        return Ended(trace=self.trace, steps=list(self.rows), stored=self.stored, aside=self.new.aside())
 
     @property
     def open_block(self) -> OpenBlock:

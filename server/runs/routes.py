@@ -1,26 +1,31 @@
 """The addresses of runs that outlive their clients: `/api/runs` and below. The web UI and slow clients stand on it."""
 
+import logging
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
 from fastapi import FastAPI, Header, Path, Query, Request, Response
-from fastapi.responses import JSONResponse
 
+from agent.text import whole
 from agent.trace import Trace
 from server.chat import Service, open_turn
+from server.encoding import dumped
 from server.errors import ApiError, bad_request
 from server.guard.admission import Slot
 from server.guard.caller import caller
 from server.runs.card import RunCard, RunDetail, RunPage, RunRequest
 from server.runs.export import Format, export
 from server.runs.following import Place, follow
-from server.runs.keeper import Keeper
+from server.runs.keeper import Drive, Keeper
+from server.runs.live import LiveRun
 from server.store import NewRun, RunRow, StoreError
 from server.store.reading import Wanted
 from server.store.records import Origin, State, Wish
-from server.store.restore import restored
-from server.store.serial import dumped, storable
-from server.stream import EventStream, Put
+from server.store.restore import read_trace, restored
+from server.store.serial import storable
+from server.stream import Put
+
+logger = logging.getLogger(__name__)
 
 _LAST_WORDS: Final = b"retry: 2000\n\n"
 _PAGE: Final = 30
@@ -48,18 +53,27 @@ def add_runs(app: FastAPI, service: Service, keeper: Keeper) -> None:
     _add_wishes(app, keeper)
 
 
+async def begin_run(request: Request, keeper: Keeper, new: NewRun, drive: Drive) -> LiveRun:
+    """Begin a run that outlives its request, and takes the request's slot along.
+
+    Raises:
+        StoreError: it could not be written down; nothing was started.
+    """
+    slot: Slot | None = getattr(request.state, "slot", None)
+    run = await keeper.start(new, drive, then=slot.leave if slot else _nothing)
+    if slot:
+        slot.hand_over()
+    return run
+
+
 def _add_lists(app: FastAPI, service: Service, keeper: Keeper) -> None:
     @app.post("/api/runs", status_code=HTTPStatus.CREATED)
     async def start_run(body: RunRequest, request: Request) -> RunCard:
         """Ask a question in a run that goes on when its client leaves; follow it under `/api/runs/{id}/events`."""
         turn = open_turn(service, body)
         turn.trace.conversation = storable(body.conversation)
-        slot: Slot | None = getattr(request.state, "slot", None)
         new = NewRun(trace=turn.trace, model=turn.model, key_id=caller().key)
-        run = await keeper.start(new, turn.run, then=slot.leave if slot else _nothing)
-        if slot:
-            slot.hand_over()
-        return RunCard.of(run.row())
+        return RunCard.of((await begin_run(request, keeper, new, turn.run)).row())
 
     @app.get("/api/runs")
     async def list_runs(
@@ -108,7 +122,7 @@ def _add_one(app: FastAPI, keeper: Keeper) -> None:
         """The run as a file: its trace, a page to read, or its sources for a bibliography."""
         made = export(await _trace(keeper, await _found(keeper, id)), format)
         named = {"content-disposition": f'attachment; filename="{made.name}"'}
-        return Response(made.text.encode("utf-8", "replace"), media_type=made.media_type, headers=named)
+        return Response(whole(made.text), media_type=made.media_type, headers=named)
 
 
 def _add_events(app: FastAPI, service: Service, keeper: Keeper) -> None:
@@ -138,9 +152,7 @@ def _add_events(app: FastAPI, service: Service, keeper: Keeper) -> None:
             except StoreError:
                 put(_LAST_WORDS)  # the client comes again, from where it was
 
-        return EventStream(
-            produce, runs=service.runs, last_words=_LAST_WORDS, heartbeat_seconds=service.heartbeat_seconds
-        )
+        return service.streams(produce, last_words=_LAST_WORDS)
 
 
 def _add_wishes(app: FastAPI, keeper: Keeper) -> None:
@@ -181,10 +193,9 @@ async def _trace(keeper: Keeper, row: RunRow) -> Trace:
     stored = await reads.trace(row.id)
     if stored is None:
         raise ApiError(HTTPStatus.NOT_FOUND, f"The run {row.id!r} was removed.", param="id", code="run_not_found")
-    trace = Trace.model_validate_json(stored)
     if row.running and (look := await reads.look(row.id)) and look.row.running:
-        return restored(trace, await reads.grown(row.id), look.open_block, ends=False)[0]
-    return trace
+        return restored(stored, await reads.grown(row.id), look.open_block, ends=False)[0]
+    return read_trace(stored)
 
 
 def _key() -> str | None:
@@ -204,11 +215,12 @@ def _nothing() -> None:
     """There is no slot to leave."""
 
 
-async def _on_store_error(_: Request, error: Exception) -> JSONResponse:
-    why = str(error)
-    return ApiError(
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        f"{why[:1].upper()}{why[1:]}. Ask again in a moment.",
-        code="store_failed",
-        headers={"retry-after": "2"},
-    ).response()
+async def _on_store_error(_: Request, error: Exception) -> Response:
+    """The client is told the mend; what the database said, and of which host and user, stays in the log."""
+    assert isinstance(error, StoreError)
+    logger.warning("%s", error)
+    why = f"{error.mend[:1].upper()}{error.mend[1:]}."
+    if error.kind == "unreadable":
+        return ApiError(HTTPStatus.CONFLICT, why, code="run_unreadable").response()
+    status, headers = HTTPStatus.SERVICE_UNAVAILABLE, {"retry-after": "2"}
+    return ApiError(status, f"{why} Ask again in a moment.", code="store_failed", headers=headers).response()

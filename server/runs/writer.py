@@ -5,14 +5,14 @@ A store that fails holds up no answer: after a moment's patience steps are shown
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Final
 
+from server.encoding import dumped
 from server.runs.live import LiveRun
 from server.store import NewRun, Store, StoreError
-from server.store.serial import dumped
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +41,8 @@ class Writer:
         self._live: dict[str, LiveRun] = {}
         self._ended: dict[str, tuple[LiveRun, Callable[[], object]]] = {}
         self._kept: dict[str, NewRun] = {}
+        self._bringing: Sequence[LiveRun] = ()
+        """Whose steps are on their way to the store."""
         self._due: asyncio.TimerHandle | None = None
         self._failing_since: float | None = None
         self._closing = False
@@ -59,6 +61,8 @@ class Writer:
         """The run ended; `then` is called when all of it is stored."""
         self._live.pop(run.id, None)
         self._ended[run.id] = (run, then)
+        if self._out_of_patience:
+            run.finish()
         self._work()
 
     def keep(self, run: NewRun) -> None:
@@ -74,8 +78,7 @@ class Writer:
         """Bring what is left, for so long at most."""
         self._closing = True
         self._wake.set()
-        if self._due:
-            self._due.cancel()
+        self._rest()
         task, self._task = self._task, None  # closed once, however often it is asked for
         if task is None:
             return
@@ -91,8 +94,13 @@ class Writer:
     def _out_of_patience(self) -> bool:
         return self._failing_since is not None and monotonic() - self._failing_since >= self._patience_seconds
 
+    def _rest(self) -> None:
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+
     def _work(self) -> None:
-        self._due = None
+        self._rest()
         self._wake.set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._write())
@@ -120,11 +128,21 @@ class Writer:
         Raises:
             StoreError: what was not written is still here.
         """
-        await self._append()
-        while self._ended:
-            await self._finish(list(self._ended.values())[:_TOGETHER])
-        while self._kept:
-            await self._store_kept(list(self._kept.values())[:_TOGETHER])
+        await self._in_time(self._append())
+        if self._ended:
+            await self._in_time(self._finish(list(self._ended.values())[:_TOGETHER]))
+        if self._kept:
+            await self._in_time(self._store_kept(list(self._kept.values())[:_TOGETHER]))
+        if self._ended or self._kept:
+            self._wake.set()  # after the steps that came meanwhile, for which readers wait
+
+    async def _in_time(self, transaction: Awaitable[None]) -> None:
+        """Wait for it, and let readers go on where that takes longer than they should wait."""
+        late = asyncio.get_running_loop().call_later(self._patience_seconds, self._too_slow)
+        try:
+            await transaction
+        finally:
+            late.cancel()
 
     async def _append(self) -> None:
         runs = [run for run in self._live.values() if run.changed_since_stored and not run.lost]
@@ -134,20 +152,39 @@ class Writer:
         self._live.clear()
         if not runs:
             return
-        gained = {run.id: run.gained for run in runs}
         for run in runs:
             run.changed_since_stored = False
+        self._bringing = runs
         try:
-            lost = await self._store.writes.append(gained)
+            await self._append_all(runs)
         except BaseException:
             for run in runs:
                 run.changed_since_stored = True
                 if run.id not in self._ended:
                     self._live[run.id] = run
             raise
+        finally:
+            self._bringing = ()
+
+    async def _append_all(self, runs: Sequence[LiveRun]) -> None:
+        """Bring what these runs gained, together; one that the store refuses holds up no other."""
+        gained = {run.id: run.gained for run in runs}
+        try:
+            lost = await self._store.writes.append(gained)
+        except StoreError as error:
+            if error.kind != "refused":
+                raise
+            if len(runs) > 1:
+                for one in runs:
+                    await self._append_all([one])
+                return
+            logger.error("the steps of the run %s cannot be stored: %s", runs[0].id, error)
+            lost = {runs[0].id}
+        else:
+            for id in lost:
+                logger.warning("the run %s was taken by another server, which had not heard of this one", id)
         for run in runs:
             if run.id in lost:
-                logger.warning("the run %s was taken by another server, which had not heard of this one", run.id)
                 run.lost = True
             run.stored += 0 if run.lost else len(gained[run.id].steps)
             run.show(len(run.rows) if run.lost else run.stored)
@@ -182,6 +219,7 @@ class Writer:
             logger.error("the run %s cannot be stored: %s", kept[0].trace.id, error)
         for run in kept:
             self._kept.pop(run.trace.id, None)
+            run.then()
 
     def _failed(self, error: Exception) -> None:
         """Say so once, and let readers go on after a while."""
@@ -189,9 +227,19 @@ class Writer:
             self._failing_since = monotonic()
             bug = None if isinstance(error, StoreError) else error
             logger.warning("%s; runs go on and are stored when it works again", error, exc_info=bug)
-        if not self._out_of_patience:
-            return
-        for run in self._live.values():
+        if self._out_of_patience:
+            self._show_all()
+
+    def _too_slow(self) -> None:
+        """The store neither takes what is brought nor says that it fails."""
+        if self._failing_since is None:
+            logger.warning("the store does not answer; runs go on and are stored when it works again")
+        self._failing_since = monotonic() - self._patience_seconds
+        self._show_all()
+
+    def _show_all(self) -> None:
+        """Readers wait for the store no longer."""
+        for run in [*self._live.values(), *self._bringing]:
             run.show(len(run.rows))
         for run, _ in self._ended.values():
             run.finish()

@@ -61,8 +61,8 @@ def url_of(store: str) -> URL:
         return URL.create("sqlite+aiosqlite", database=str(path))
     try:
         url = make_url(store)
-    except (ArgumentError, ValueError) as error:
-        raise SetupError("the store is no URL that can be read; write it as postgresql://host/database") from error
+    except (ArgumentError, ValueError):  # what it says may hold the password
+        raise SetupError("the store is no URL that can be read; write it as postgresql://host/database") from None
     match url.get_backend_name():
         case "sqlite":
             return url.set(drivername="sqlite+aiosqlite")
@@ -153,8 +153,9 @@ class Database:
     async def shrink(self) -> None:
         """Give freed pages back to the file system; PostgreSQL does that by itself."""
         if self.dialect == "sqlite":
-            async with self.reading() as connection:
-                await connection.exec_driver_sql("PRAGMA incremental_vacuum(2000)")
+            async with self.writing() as connection:
+                driver: Any = (await connection.get_raw_connection()).driver_connection
+                await driver.executescript("PRAGMA incremental_vacuum(2000)")  # `execute` frees one page and stops
 
     async def aclose(self) -> None:
         """Close every connection."""

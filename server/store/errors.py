@@ -8,7 +8,7 @@ from typing import Final, Literal
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-StoreErrorKind = Literal["full", "locked", "unreachable", "refused", "newer", "broken"]
+StoreErrorKind = Literal["full", "locked", "unreachable", "refused", "newer", "unreadable", "broken"]
 
 _MENDS: Final[dict[StoreErrorKind, str]] = {
     "full": "there is no room left for it; free some space, or keep less (CAIRN_STORE_RUNS, CAIRN_STORE_DAYS)",
@@ -16,6 +16,7 @@ _MENDS: Final[dict[StoreErrorKind, str]] = {
     "unreachable": "it cannot be reached; check the address and that the database runs",
     "refused": "it does not take what was written; tell the makers of Cairn what the log says",
     "newer": "a newer Cairn wrote it; update this one, or name another store with CAIRN_STORE",
+    "unreadable": "it holds a run that this Cairn cannot read; update it, or delete that run",
     "broken": "it does not work; name another store with CAIRN_STORE, or restore it from a copy",
 }
 _SQLITE: Final[dict[int, StoreErrorKind]] = {
@@ -51,8 +52,10 @@ class StoreError(Exception):
     """The store could not be read or written. What was not stored is still where it was."""
 
     def __init__(self, kind: StoreErrorKind, detail: str = "") -> None:
-        super().__init__(f"the store failed: {_MENDS[kind]}" + (f" ({detail})" if detail else ""))
         self.kind: StoreErrorKind = kind
+        self.mend = f"the store failed: {_MENDS[kind]}"
+        """For clients; the detail is the operator's, who finds it in the log."""
+        super().__init__(self.mend + (f" ({detail})" if detail else ""))
 
 
 @asynccontextmanager

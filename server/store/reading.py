@@ -13,7 +13,9 @@ from server.store.records import OpenBlock, RunFigures, RunRow
 from server.store.serial import storable
 from server.store.tables import EVENTS, RUNS
 
-_LISTED = [column for column in RUNS.c if column.name not in ("trace", "open_block", "wish", "lease_until", "number")]
+_LISTED = [
+    column for column in RUNS.c if column.name not in ("trace", "aside", "open_block", "wish", "lease_until", "number")
+]
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,16 @@ class RunReads:
         """
         async with self._database.reading() as connection:
             return (await connection.execute(select(RUNS.c.trace).where(RUNS.c.id == run))).scalar_one_or_none()
+
+    async def aside(self, run: str) -> str:
+        """What is kept beside its trace; "" where there is nothing, or no such run.
+
+        Raises:
+            StoreError: it could not be read.
+        """
+        async with self._database.reading() as connection:
+            found = (await connection.execute(select(RUNS.c.aside).where(RUNS.c.id == run))).scalar_one_or_none()
+        return found or ""
 
     async def look(self, run: str, *, after: int = 0) -> Look | None:
         """A run with its steps after the step of that number, all of one moment.

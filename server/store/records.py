@@ -1,7 +1,7 @@
 """What goes into the store and comes out of it, as plain values."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,13 +12,26 @@ Origin = Literal["api", "v1"]
 Wish = Literal["", "cancel", "answer_now"]
 
 
+def _nothing_aside() -> str:
+    """The trace is all that is kept."""
+    return ""
+
+
+def _nobody_waits() -> None:
+    """Nobody waits for it to be stored."""
+
+
 @dataclass(frozen=True)
 class NewRun:
-    """A run that begins."""
+    """A run that begins, or one that is kept when it has ended."""
 
     trace: Trace
     model: str
     key_id: str = ""
+    aside: Callable[[], str] = _nothing_aside
+    """What its API keeps beside the trace, to tell it again; asked when the run is stored, and again at its end."""
+    then: Callable[[], object] = _nobody_waits
+    """Called when a run that was kept is stored, or given up."""
 
 
 @dataclass(frozen=True)

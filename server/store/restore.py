@@ -1,12 +1,14 @@
 """The trace of a run whose process died: what it began with, every step that was stored, and how it ended."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import Final
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, ValidationError
 
 from agent.evidence import Frozen, Passage
 from agent.trace import Branch, Segment, Step, Stopped, Thought, Timings, Trace, Usage
+from server.store.errors import StoreError
 from server.store.records import OpenBlock
 
 WHY: Final = "the server that ran it ended"
@@ -46,21 +48,43 @@ class Growth:
         return grown
 
 
+def read_trace(stored: str) -> Trace:
+    """The trace of a run from the store.
+
+    Raises:
+        StoreError: this Cairn cannot read it.
+    """
+    with _readable():
+        return Trace.model_validate_json(stored)
+
+
+@contextmanager
+def _readable() -> Generator[None]:
+    try:
+        yield
+    except ValidationError as error:  # without what it quotes, which is what people asked
+        raise StoreError("unreadable", f"{error.error_count()} errors in {error.title}") from None
+
+
 def restored(
-    begun: Trace, stored: Sequence[tuple[str, str]], open_block: OpenBlock, *, ends: bool = True
+    begun: str, stored: Sequence[tuple[str, str]], open_block: OpenBlock, *, ends: bool = True
 ) -> tuple[Trace, list[Step]]:
     """The trace with all that was stored, ended as interrupted; and the steps that were added to end it.
 
     Args:
-        begun: the trace as the run began.
+        begun: the trace as the run began, as JSON.
         stored: of each step (the step, what the trace gained with it), as JSON.
         open_block: what was being written; it is kept as a thought.
         ends: whether it has ended; otherwise nothing is added.
+
+    Raises:
+        StoreError: this Cairn cannot read it.
     """
-    trace = begun.model_copy(deep=True)
+    trace = read_trace(begun)
     for step, grown in stored:
-        trace.steps.append(STEP.validate_json(step))
-        gained = Grown.model_validate_json(grown)
+        with _readable():
+            trace.steps.append(STEP.validate_json(step))
+            gained = Grown.model_validate_json(grown)
         trace.segments += gained.segments
         trace.passages += gained.passages
         trace.branches |= gained.branches

@@ -1,20 +1,22 @@
 """What is written about runs. Each call is one transaction; a run is written by the process that holds its lease."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from sqlalchemy import CursorResult, bindparam, delete, func, insert, select, update
+from sqlalchemy import CursorResult, Select, Table, bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agent.trace import Trace
+from server.encoding import dumped
 from server.store.database import Database
 from server.store.records import NewRun, OpenBlock, Origin, StepRow, Wish, figures_of
-from server.store.serial import dumped, storable
+from server.store.serial import storable
 from server.store.tables import EVENTS, RUNS, now
 
-_PRUNED_AT_ONCE: Final = 200
+PRUNED_AT_ONCE: Final = 200
+"""A process that prunes must still find the time to hold its leases."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Ended:
     """How many of them are stored already."""
     claimed: bool = False
     """It was another process's that died; should that one live after all, its own end of the run stands."""
+    aside: str | None = None
+    """What is kept beside the trace from now on; None: what was."""
 
 
 class RunWrites:
@@ -60,7 +64,7 @@ class RunWrites:
         Raises:
             StoreError: it could not be written.
         """
-        row = _described(run.trace, model=run.model, key_id=run.key_id, origin="api") | {
+        row = _described(run, origin="api", trace=dumped(run.trace)) | {
             "state": "running",
             "owner": self._owner,
             "lease_until": self._now + self._lease_seconds,
@@ -78,8 +82,9 @@ class RunWrites:
         """
         async with self._database.writing() as connection:
             own = select(RUNS.c.id).where(RUNS.c.id.in_(gained), RUNS.c.owner == self._owner, RUNS.c.state == "running")
-            held = set((await connection.execute(own.with_for_update(read=True))).scalars())
-            await _add_steps(connection, {run: gained[run].steps for run in held})
+            in_turn = own.order_by(RUNS.c.number).with_for_update(read=True)  # or two writers wait for each other
+            held = set((await connection.execute(in_turn)).scalars())
+            await self._add_steps(connection, {run: gained[run].steps for run in held})
             if held:
                 blocks = update(RUNS).where(RUNS.c.id == bindparam("run")).values(open_block=bindparam("block"))
                 rows = [{"run": run, "block": storable(gained[run].open_block.as_json())} for run in held]
@@ -93,8 +98,11 @@ class RunWrites:
             StoreError: nothing of it was written.
         """
         async with self._database.writing() as connection:
+            rows = select(RUNS.c.id, RUNS.c.owner).where(RUNS.c.id.in_([run.trace.id for run in ended]))
+            in_turn = await connection.execute(rows.order_by(RUNS.c.number).with_for_update())
+            owners: dict[str, str] = {row.id: row.owner for row in in_turn}
             for run in ended:
-                await self._finish(connection, run)
+                await self._finish(connection, run, owner=owners.get(run.trace.id))
 
     async def keep(self, traces: Sequence[tuple[NewRun, str]]) -> None:
         """Runs that nobody followed by their id, when they have ended; each with its trace as JSON.
@@ -102,26 +110,29 @@ class RunWrites:
         Raises:
             StoreError: nothing of it was written.
         """
-        into = (sqlite if self._database.dialect == "sqlite" else postgresql).insert(RUNS)
+        into = self._insert(RUNS)
         async with self._database.writing() as connection:
             for run, trace in traces:
-                row = _described(run.trace, model=run.model, key_id=run.key_id, origin="v1", dumped_trace=trace)
+                row = _described(run, origin="v1", trace=trace)
                 row |= _figures(run.trace) | {
                     "created": self._now - run.trace.timings.total,
                     "ended": self._now,
                 }
                 await connection.execute(into.values(row).on_conflict_do_nothing(index_elements=["id"]))
 
-    async def renew(self) -> dict[str, Wish]:
-        """Hold on to every run of this process; gives what others wish of them, by run.
+    async def renew(self, runs: Collection[str]) -> dict[str, Wish]:
+        """Hold on to these runs of this process; gives what others wish of them, by run.
+
+        What is not named here, although this process once began or took it, runs nowhere: its lease ends.
 
         Raises:
             StoreError: the leases were not renewed.
         """
-        mine = (RUNS.c.owner == self._owner) & (RUNS.c.state == "running")
+        mine = select(RUNS.c.number).where(RUNS.c.id.in_(runs), RUNS.c.owner == self._owner, RUNS.c.state == "running")
         async with self._database.writing() as connection:
-            until = self._now + self._lease_seconds
-            await connection.execute(update(RUNS).where(mine).values(lease_until=until))
+            in_turn = await connection.execute(mine.order_by(RUNS.c.number).with_for_update())
+            held = update(RUNS).where(RUNS.c.number.in_(list(in_turn.scalars())))
+            await connection.execute(held.values(lease_until=self._now + self._lease_seconds))
             return await self._wishes(connection)
 
     async def wishes(self) -> dict[str, Wish]:
@@ -171,56 +182,82 @@ class RunWrites:
             gone = await connection.execute(delete(RUNS).where(RUNS.c.id == run, RUNS.c.state != "running"))
             return cast(CursorResult[Any], gone).rowcount > 0
 
-    async def prune(self, *, days: float | None, runs: int | None) -> int:
-        """Remove ended runs that are older than `days`, and the oldest ones beyond `runs`; gives how many.
+    async def abandon(self, run: str) -> None:
+        """End a run that was taken and cannot be read, as interrupted, and leave the rest of it as it is.
 
         Raises:
-            StoreError: the rest was not removed.
+            StoreError: it was not ended.
+        """
+        taken = update(RUNS).where(RUNS.c.id == run, RUNS.c.owner == self._owner, RUNS.c.state == "running")
+        async with self._database.writing() as connection:
+            await connection.execute(taken.values(state="interrupted", ended=self._now, lease_until=0, wish=""))
+
+    async def prune(self, *, days: float | None, runs: int | None, most: int = PRUNED_AT_ONCE) -> int:
+        """Remove ended runs that are older than `days`, and the oldest ones beyond `runs`, so many at once.
+
+        Servers that do it at the same time remove the same runs, and not twice as many.
+
+        Returns:
+            How many; as long as it is `most`, there may be more.
+
+        Raises:
+            StoreError: they were not removed.
         """
         removed = 0
         ended = select(RUNS.c.number).where(RUNS.c.state != "running")
         if days is not None:
-            removed += await self._remove(ended.where(RUNS.c.created < self._now - days * 86_400))
-        if runs is not None:
+            removed += await self._remove(ended.where(RUNS.c.created < self._now - days * 86_400), most=most)
+        if runs is not None and removed < most:
             async with self._database.reading() as connection:
-                surplus = (await connection.execute(select(func.count()).select_from(RUNS))).scalar_one() - runs
-            if surplus > 0:
-                removed += await self._remove(ended.order_by(RUNS.c.created).limit(surplus), most=surplus)
+                running = select(func.count()).select_from(RUNS).where(RUNS.c.state == "running")
+                kept = max(0, runs - (await connection.execute(running)).scalar_one())
+            latest_first = ended.order_by(RUNS.c.created.desc(), RUNS.c.id.desc())
+            removed += await self._remove(latest_first.offset(kept), most=most - removed)
         if removed:
             await self._database.shrink()
         return removed
 
-    async def _remove(self, which: Any, *, most: int | None = None) -> int:
-        removed = 0
-        while most is None or removed < most:
-            share = _PRUNED_AT_ONCE if most is None else min(_PRUNED_AT_ONCE, most - removed)
-            async with self._database.writing() as connection:
-                numbers = list((await connection.execute(which.limit(share))).scalars())
-                await connection.execute(delete(RUNS).where(RUNS.c.number.in_(numbers)))
-            removed += len(numbers)
-            if len(numbers) < share:
-                break
-        return removed
+    async def _remove(self, which: Select[tuple[int]], *, most: int) -> int:
+        async with self._database.writing() as connection:
+            numbers = list((await connection.execute(which.limit(most))).scalars())
+            gone = await connection.execute(delete(RUNS).where(RUNS.c.number.in_(numbers)))
+            return cast(CursorResult[Any], gone).rowcount
 
-    async def _finish(self, connection: AsyncConnection, run: Ended) -> None:
-        at = RUNS.c.id == run.trace.id
-        owner = (await connection.execute(select(RUNS.c.owner).where(at).with_for_update())).scalar_one_or_none()
+    async def _finish(self, connection: AsyncConnection, run: Ended, *, owner: str | None) -> None:
         if owner is None or (run.claimed and owner != self._owner):
             return
         stored = run.stored
         if owner != self._owner:
             await connection.execute(delete(EVENTS).where(EVENTS.c.run == run.trace.id))
             stored = 0
-        await _add_steps(connection, {run.trace.id: run.steps[stored:]})
-        values = _figures(run.trace) | {
-            "trace": dumped(run.trace),
-            "ended": self._now,
-            "owner": self._owner,
-            "lease_until": 0,
-            "open_block": "[]",
-            "wish": "",
-        }
-        await connection.execute(update(RUNS).where(at).values(values))
+        await self._add_steps(connection, {run.trace.id: run.steps[stored:]})
+        values = (
+            _figures(run.trace)
+            | {
+                "trace": dumped(run.trace),
+                "ended": self._now,
+                "owner": self._owner,
+                "lease_until": 0,
+                "open_block": "[]",
+                "wish": "",
+            }
+            | ({} if run.aside is None else {"aside": storable(run.aside)})
+        )
+        await connection.execute(update(RUNS).where(RUNS.c.id == run.trace.id).values(values))
+
+    async def _add_steps(self, connection: AsyncConnection, steps: Mapping[str, Sequence[StepRow]]) -> None:
+        """Those that are there stay: a commit whose answer was lost on its way is brought again."""
+        rows = [
+            {"run": run, "seq": row.seq, "step": row.step, "grown": row.grown}
+            for run, new in steps.items()
+            for row in new
+        ]
+        if rows:
+            await connection.execute(self._insert(EVENTS).on_conflict_do_nothing(), rows)
+
+    def _insert(self, table: Table) -> Any:
+        """An insert of this database, which knows what to do with a row that is there."""
+        return (sqlite if self._database.dialect == "sqlite" else postgresql).insert(table)
 
     async def _wishes(self, connection: AsyncConnection) -> dict[str, Wish]:
         wished = select(RUNS.c.id, RUNS.c.wish).where(
@@ -229,25 +266,18 @@ class RunWrites:
         return {row.id: row.wish for row in await connection.execute(wished)}
 
 
-async def _add_steps(connection: AsyncConnection, steps: Mapping[str, Sequence[StepRow]]) -> None:
-    rows = [
-        {"run": run, "seq": row.seq, "step": row.step, "grown": row.grown} for run, new in steps.items() for row in new
-    ]
-    if rows:
-        await connection.execute(insert(EVENTS), rows)
-
-
-def _described(trace: Trace, *, model: str, key_id: str, origin: Origin, dumped_trace: str = "") -> dict[str, Any]:
+def _described(run: NewRun, *, origin: Origin, trace: str) -> dict[str, Any]:
     return {
-        "id": trace.id,
-        "conversation": storable(trace.conversation),
-        "question": storable(trace.question),
+        "id": run.trace.id,
+        "conversation": storable(run.trace.conversation),
+        "question": storable(run.trace.question),
         "origin": origin,
-        "model": storable(model),
-        "protocol": trace.protocol,
-        "policy": storable(trace.policy),
-        "key_id": key_id,
-        "trace": dumped_trace or dumped(trace),
+        "model": storable(run.model),
+        "protocol": run.trace.protocol,
+        "policy": storable(run.trace.policy),
+        "key_id": run.key_id,
+        "trace": trace,
+        "aside": storable(run.aside()),
     }
 
 

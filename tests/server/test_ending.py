@@ -2,6 +2,8 @@
 
 import asyncio
 import signal
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -124,3 +126,38 @@ def test_a_server_with_nothing_to_do_stops_at_once() -> None:
         assert (await client.get("/healthz")).status_code == 200
 
     served(make_service(), Grace(seconds=600, answer_seconds=600), use)
+
+
+HANGS = """
+import asyncio
+from dataclasses import replace
+from server.guard.ending import Grace
+from server.launch import address_of, bind, make_server
+from tests.server.live import HangingPolicy, make_service
+
+service = make_service(heartbeat_seconds=600)
+service = replace(service, agent=replace(service.agent, policy=HangingPolicy()))
+listener = bind("127.0.0.1", 0)
+server = make_server(service, grace=Grace(seconds=600))
+server.greet = lambda: print(address_of(listener), flush=True)
+asyncio.run(server.serve(sockets=[listener]))
+"""
+
+
+def test_a_second_signal_is_heard_while_the_server_sleeps() -> None:
+    with subprocess.Popen([sys.executable, "-c", HANGS], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            with httpx2.Client(base_url=process.stdout.readline().strip(), trust_env=False, timeout=60) as client:
+                body = {"messages": QUESTION, "stream": True}
+                with client.stream("POST", CHAT, json=body) as answer:
+                    lines = answer.iter_lines()
+                    next(lines)
+                    process.terminate()
+                    while client.get("/readyz").json()["status"] != "stopping":
+                        pass
+                    process.terminate()
+                    assert "server_stops" in "".join(lines)
+            assert process.wait(timeout=20) == -signal.SIGTERM
+        finally:
+            process.kill()

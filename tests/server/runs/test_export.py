@@ -108,3 +108,10 @@ def test_a_run_without_an_answer_can_be_exported(format: str):
 
 def test_json_is_the_trace():
     assert Trace.model_validate_json(export(trace(), "json").text) == trace()
+
+
+def test_every_source_has_a_key_of_its_own_whatever_the_titles_are():
+    titles = ["X 3", "X", "X", "X 2", "X", "X 3"]
+    passages = [Passage(id=f"{at}", source="web", title=title, text="") for at, title in enumerate(titles)]
+    keys = re.findall(r"@misc\{([^,]+),", bibtex(trace().model_copy(update={"passages": passages})))
+    assert len(set(keys)) == len(titles)

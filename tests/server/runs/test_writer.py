@@ -20,6 +20,7 @@ class Moody(RunWrites):
         super().__init__(database, owner="one", lease_seconds=60)
         self.appends = 0
         self.fails = False
+        self.refused = ""
         self.asked = asyncio.Event()
         self.go = asyncio.Event()
         self.go.set()
@@ -30,6 +31,8 @@ class Moody(RunWrites):
         await self.go.wait()
         if self.fails:
             raise StoreError("locked")
+        if self.refused in gained:
+            raise StoreError("refused")
         return await super().append(gained)
 
     async def keep(self, traces: Sequence[tuple[NewRun, str]]) -> None:
@@ -169,3 +172,69 @@ def test_what_could_not_be_stored_is_named_when_the_server_ends(caplog: pytest.L
 
     on_a_bench(test)
     assert any("lost" in record.message and record.levelname == "ERROR" for record in caplog.records)
+
+
+def test_a_store_that_never_answers_holds_a_step_up_no_longer_than_one_that_fails():
+    async def test(bench: Bench) -> None:
+        bench.writes.go.clear()
+        bench.say(Thought(text="step"))
+        await bench.run.changed()
+        assert (bench.run.shown, bench.run.stored) == (1, 0)
+        bench.say(Thought(text="another"))
+        assert bench.run.shown == 2
+        bench.end()
+        while not bench.run.over:
+            await bench.run.changed()
+        bench.writes.go.set()
+        await bench.stored.wait()
+        look = await bench.store.reads.look("a")
+        assert look is not None
+        assert (look.total, look.row.answer) == (4, "So.")
+
+    on_a_bench(test, patience_seconds=0.05)
+
+
+def test_steps_that_the_store_refuses_hold_up_no_other_run(caplog: pytest.LogCaptureFixture):
+    async def test(bench: Bench) -> None:
+        trace = bench.trace.model_copy(update={"id": "bad", "steps": []})
+        bad = LiveRun(NewRun(trace=trace, model="cairn"), created=0)
+        await bench.writes.begin(bad.new)
+        bench.writes.refused = "bad"
+        bad.emit(Thought(text="nobody takes this"))
+        bench.writer.changed(bad)
+        bench.say(Thought(text="step"))
+        for run in (bad, bench.run):
+            if not run.shown:
+                await run.changed()
+        assert (bad.stored, bench.run.stored) == (0, 1)
+        bench.end()
+        await bench.stored.wait()
+
+    on_a_bench(test)
+    assert [record.message for record in caplog.records if "the steps of the run bad" in record.message]
+
+
+def test_steps_do_not_wait_until_everything_else_is_written():
+    async def test(bench: Bench) -> None:
+        written: list[str] = []
+        began = asyncio.Event()
+
+        async def keep(traces: Sequence[tuple[NewRun, str]]) -> None:
+            written.append("kept")
+            began.set()
+            if len(written) < 20:  # as many come as go
+                kept(len(written))
+
+        def kept(number: int) -> None:
+            bench.writer.keep(NewRun(trace=bench.trace.model_copy(update={"id": f"k{number}"}), model="cairn"))
+
+        bench.writes.keep = keep
+        kept(0)
+        await began.wait()
+        bench.say(Thought(text="step"))
+        await bench.run.changed()
+        assert len(written) < 10
+        bench.end()
+        await bench.stored.wait()
+
+    on_a_bench(test)

@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from agent.trace import Answered, Segment, Stopped, Thought, Trace, Usage
+from server.encoding import dumped
 from server.store import NewRun, StepRow, Store
 from server.store.database import Database
 from server.store.reading import Wanted
 from server.store.records import OpenBlock
 from server.store.restore import WHY, Growth, restored
-from server.store.serial import dumped
 from server.store.writing import Ended, Gained
 
 
@@ -96,7 +96,7 @@ def test_what_another_replica_wishes_reaches_the_owner_and_a_cancel_stands(locat
         assert await one.writes.wishes() == {"a": "answer_now"}
         assert await other.writes.wish("a", "cancel")
         assert await other.writes.wish("a", "answer_now")
-        assert await one.writes.renew() == {"a": "cancel"}
+        assert await one.writes.renew(["a", "b"]) == {"a": "cancel"}
         assert await other.writes.wishes() == {}
         assert not await other.writes.wish("nothing", "cancel")
 
@@ -131,7 +131,7 @@ def test_an_owner_that_lives_after_all_keeps_its_answer(location: str):
         await one.writes.begin(run)
         await one.writes.append({"a": Gained([thought(1)], OpenBlock())})
         await other.writes.claim()
-        begun = new_run("a").trace
+        begun = dumped(new_run("a").trace)
         trace, added = restored(begun, await other.reads.grown("a"), OpenBlock())
         rows = [thought(1), StepRow(2, dumped(added[0]), "{}")]
         claimed = Ended(trace, rows, stored=1, claimed=True)
@@ -234,7 +234,7 @@ def test_text_that_no_database_takes_is_mended(location: str):
 
 def test_a_trace_is_restored_from_what_it_gained_with_each_step():
     trace = new_run().trace
-    begun = trace.model_copy(deep=True)
+    begun = dumped(trace)
     growth = Growth(trace)
     stored: list[tuple[str, str]] = []
     for at in range(3):

@@ -1,0 +1,107 @@
+"""What happens twice, at the same time, or half: retries, several servers, and runs that nobody holds any more."""
+
+import asyncio
+from pathlib import Path
+
+from sqlalchemy import text
+
+from server.encoding import dumped
+from server.store import Store
+from server.store.database import Database
+from server.store.reading import Wanted
+from server.store.records import OpenBlock
+from server.store.writing import Ended, Gained
+from tests.server.store.test_runs import answered, new_run, thought, with_stores
+
+
+def test_steps_that_are_brought_twice_stand_there_once(location: str):
+    async def test(one: Store, other: Store) -> None:
+        run = new_run("a")
+        await one.writes.begin(run)
+        rows = [thought(seq) for seq in range(1, 4)]
+        await one.writes.append({"a": Gained(rows[:2], OpenBlock())})
+        assert await one.writes.append({"a": Gained(rows, OpenBlock())}) == set()
+        for _ in range(2):
+            await one.writes.finish([Ended(answered(run, "Frank Herbert"), rows, stored=1)])
+        look = await other.reads.look("a")
+        assert look is not None
+        assert ([seq for seq, _ in look.steps], look.row.answer) == ([1, 2, 3], "Frank Herbert")
+
+    with_stores(location, test)
+
+
+def test_a_run_that_its_process_does_not_hold_any_more_is_taken(location: str):
+    async def test(one: Store, other: Store) -> None:
+        for id in ("held", "forgotten"):
+            await one.writes.begin(new_run(id))
+        holding = Store(one.database, owner="one", lease_seconds=60)
+        assert await holding.writes.renew(["held"]) == {}
+        assert await other.writes.claim() == ["forgotten"]
+
+    with_stores(location, test, lease_seconds=-1)
+
+
+def test_a_run_that_cannot_be_read_is_ended_by_whoever_took_it_alone(location: str):
+    async def test(one: Store, other: Store) -> None:
+        await one.writes.begin(new_run("a"))
+        await other.writes.abandon("a")
+        assert [row.state for row in await one.reads.list(Wanted(), limit=9)] == ["running"]
+        await one.writes.abandon("a")
+        assert [row.state for row in await one.reads.list(Wanted(), limit=9)] == ["interrupted"]
+
+    with_stores(location, test)
+
+
+def test_servers_that_prune_at_the_same_time_remove_the_same_runs(location: str):
+    async def test(one: Store, other: Store) -> None:
+        await one.writes.keep([(run, dumped(run.trace)) for run in (new_run(f"r{at}") for at in range(20))])
+        removed = await asyncio.gather(*(store.writes.prune(days=None, runs=8) for store in (one, other)))
+        assert sum(removed) == 12
+        assert len(await other.reads.list(Wanted(), limit=50)) == 8
+
+    with_stores(location, test)
+
+
+def test_a_share_is_removed_at_a_time_until_none_is_left(location: str):
+    async def test(one: Store, other: Store) -> None:
+        await one.writes.keep([(run, dumped(run.trace)) for run in (new_run(f"r{at}") for at in range(10))])
+        removed = [await one.writes.prune(days=None, runs=3, most=4) for _ in range(3)]
+        assert removed == [4, 3, 0]
+        assert [await one.writes.prune(days=-1, runs=None, most=2) for _ in range(3)] == [2, 1, 0]
+
+    with_stores(location, test)
+
+
+def test_runs_that_end_while_leases_are_renewed_wait_for_no_deadlock(location: str):
+    async def test(one: Store, other: Store) -> None:
+        runs = [new_run(f"r{at:02}") for at in range(40)]
+        for run in runs:
+            await one.writes.begin(run)
+        ended = [Ended(answered(run, "So."), [], stored=0) for run in reversed(runs)]
+        ids = [run.trace.id for run in runs]
+        gained = {id: Gained([thought(1)], OpenBlock()) for id in reversed(ids)}
+        work = [one.writes.finish(ended), one.writes.append(gained), *(one.writes.renew(ids) for _ in range(4))]
+        await asyncio.gather(*work)
+        assert {row.state for row in await other.reads.list(Wanted(), limit=50)} == {"answered"}
+
+    with_stores(location, test)
+
+
+def test_what_was_removed_is_given_back_to_the_file_system(tmp_path: Path):
+    async def main() -> tuple[int, int]:
+        database = Database(str(tmp_path / "runs.sqlite"))
+        store = Store(database)
+        runs = [new_run(f"r{at}", "a long question " * 500) for at in range(60)]
+        await store.writes.keep([(run, dumped(run.trace)) for run in runs])
+        before = await pages(database)
+        await store.writes.prune(days=None, runs=1)
+        after = await pages(database)
+        await store.aclose()
+        return before, after
+
+    async def pages(database: Database) -> int:
+        async with database.reading() as connection:
+            return (await connection.execute(text("PRAGMA page_count"))).scalar_one()
+
+    before, after = asyncio.run(main())
+    assert after < before / 2
