@@ -16,13 +16,13 @@ pytestmark = pytest.mark.train
 TEXTS = ["the birthplace of Trieste is here <result>\n[1] web · The birthplace\n</result>"] * 3
 
 
-def model(tokenizer: Tokenizer, *, width: int = 32) -> Qwen3ForCausalLM:
+def model(tokenizer: Tokenizer, *, width: int = 32, layers: int = 2) -> Qwen3ForCausalLM:
     return Qwen3ForCausalLM(
         Qwen3Config(
             vocab_size=tokenizer.get_vocab_size(),
             hidden_size=width,
             intermediate_size=48,
-            num_hidden_layers=2,
+            num_hidden_layers=layers,
             num_attention_heads=2,
             num_key_value_heads=1,
             head_dim=32,
@@ -31,8 +31,8 @@ def model(tokenizer: Tokenizer, *, width: int = 32) -> Qwen3ForCausalLM:
     )
 
 
-def save(folder: Path, tokenizer: Tokenizer) -> Qwen3ForCausalLM:
-    made = model(tokenizer)
+def save(folder: Path, tokenizer: Tokenizer, *, layers: int = 2) -> Qwen3ForCausalLM:
+    made = model(tokenizer, layers=layers)
     cast(Any, made).save_pretrained(folder)
     tokenizer.save(str(folder / "tokenizer.json"))
     return made
@@ -48,6 +48,27 @@ def test_with_the_same_vocabulary_it_is_the_same_model(tmp_path: Path) -> None:
     assert begin_from(new, tokenizer, tmp_path) == 1.0
     ids = torch.tensor([tokenizer.encode(TEXTS[0]).ids])
     assert torch.allclose(new(ids).logits, old(ids).logits, atol=1e-6)
+
+
+@pytest.mark.parametrize("layers", [3, 4, 5])
+def test_a_deeper_model_says_the_same_at_first_and_learns_in_every_layer(layers: int, tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(TEXTS, vocabulary=320)
+    old, new = save(tmp_path, tokenizer), model(tokenizer, layers=layers)
+    begin_from(new, tokenizer, tmp_path)
+    ids = torch.tensor([tokenizer.encode(TEXTS[0]).ids])
+    logits = cast(Any, new)(ids).logits
+    assert torch.allclose(logits, old(ids).logits, atol=1e-6)
+    logits.logsumexp(-1).sum().backward()
+    for layer in cast(Any, new).model.layers:
+        assert layer.self_attn.o_proj.weight.grad.abs().max() > 0
+        assert layer.mlp.down_proj.weight.grad.abs().max() > 0
+
+
+def test_a_model_of_fewer_layers_is_refused(tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(TEXTS, vocabulary=320)
+    save(tmp_path, tokenizer, layers=3)
+    with pytest.raises(SetupError, match="another shape: it has 3 layers, more than 2"):
+        begin_from(model(tokenizer), tokenizer, tmp_path)
 
 
 def test_a_new_token_begins_as_the_mean_of_its_pieces(tmp_path: Path) -> None:
