@@ -1,10 +1,12 @@
 """A run as a whole: what it leaves, what stops it, and what a kill or a full disk cannot take."""
 
 import json
+import random
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ safetensors: Any = pytest.importorskip("safetensors.torch")
 from agent.errors import SetupError  # noqa: E402 - only where torch is
 from tests.train.rl.failing import Dying, fallen, full_disk_from, played_twice  # noqa: E402
 from tests.train.rl.small import HUB, hot_checkpoint, recipe  # noqa: E402
-from train.rl.adapter import newest_state  # noqa: E402
+from train.rl.adapter import newest_state, updates_of  # noqa: E402
 from train.rl.batch import advantages, rows_of, scored  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.rollouts import Played  # noqa: E402
@@ -99,9 +101,11 @@ def test_a_run_that_was_killed_ends_in_the_weights_of_one_that_was_not(engine: s
     command = [sys.executable, "-m", "agent.cli", "train", "rl", "--recipe", str(path), "--threads", "1", "--out"]
     subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
     killed = subprocess.Popen([*command, str(tmp_path / "cut")], stderr=subprocess.DEVNULL)
-    lines = tmp_path / "cut" / "monitors.jsonl"
-    while not (lines.exists() and lines.read_text(encoding="utf-8").count("\n") >= 2):
+    steps, moment = random.choice([1, 2]), random.random() / 2  # seconds; another one in every run
+    while not (state := newest_state(tmp_path / "cut")) or updates_of(state) < steps:
         assert killed.poll() is None
+    with suppress(subprocess.TimeoutExpired):
+        killed.wait(moment)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     assert not (tmp_path / "cut" / "hub").exists()
