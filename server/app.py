@@ -51,8 +51,8 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
         async with AsyncExitStack() as stack:  # what cannot be closed keeps nothing else open
             stack.push_async_callback(service.aclose)
             stack.push_async_callback(guard.aclose)
+            stack.push_async_callback(service.searches.end)
             if service.keeper:
-                stack.push_async_callback(service.keeper.end)
                 await service.keeper.open()
             stack.push_async_callback(mcp.aclose)
             yield
