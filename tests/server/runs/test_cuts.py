@@ -81,7 +81,9 @@ def test_however_often_a_reader_is_cut_and_wherever_it_comes_back_it_has_every_c
             run = await start(owner, messages=ASKED)
             readers = [(Cut(), [owner]), (Cut(), [owner, other]), (Cut(), [other])]
             reading = [reader.read(clients, run, random.Random(chance.random())) for reader, clients in readers]
-            told, *_ = await asyncio.gather(all_events(owner, run), *reading)
+            following = asyncio.create_task(all_events(owner, run))
+            await asyncio.gather(*reading)
+            told = await following
             stored = Trace.model_validate((await other.get(f"/api/runs/{run}")).json()["trace"])
         whole = Folded()
         for seen in told:

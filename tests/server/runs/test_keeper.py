@@ -10,6 +10,9 @@ import httpx2
 import pytest
 from sqlalchemy import update
 
+from agent.budgets import Control
+from agent.recorder import Emit
+from agent.trace import Trace
 from server.encoding import dumped
 from server.guard.ending import Grace
 from server.runs import keeper as keeping
@@ -88,8 +91,9 @@ def test_many_runs_that_are_too_many_do_not_keep_leases_from_being_held(monkeypa
         keeper = Keeper(store, retention=Retention(runs=1), wish_seconds=0.005)
         never = asyncio.Event()
 
-        async def drive(*_: Any) -> Any:
+        async def drive(trace: Trace, emit: Emit, control: Control | None = None) -> Trace:
             await never.wait()
+            return trace
 
         await keeper.start(NewRun(trace=new_run("mine").trace, model="cairn"), drive)
         while len(await states(store)) > 1:  # noqa: ASYNC110 - the keeper tells nobody
