@@ -62,7 +62,7 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     _add_chat(app, service)
     add_responses(app, service)
     _add_models(app, service)
-    retriever = Retriever(agent.sources, runs=service.runs, far=service.far)
+    retriever = Retriever(agent.sources, runs=service.runs, far=service.far, meter=guard.meter)
     _add_retrieval(app, retriever)
     add_evidence(app, service, desk_of(service))
     mcp = add_mcp(app, service)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from time import monotonic
-from typing import Annotated, Final
+from typing import Annotated, Final, Protocol
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
@@ -77,6 +77,22 @@ class Bounds:
     """One search that only asks whether a source answers."""
 
 
+class Meter(Protocol):
+    """Knows what whoever asks may still search for, and what he did."""
+
+    def may_search(self, searches: int) -> None:
+        """Refuse so many searches where they are too many.
+
+        Raises:
+            ApiError: 429, with when to ask again.
+        """
+        ...
+
+    def searched(self, searches: int, credits: float) -> None:
+        """So many were done, whether they found anything or not."""
+        ...
+
+
 @dataclass
 class Retriever:
     """Sources behind `/retrieve`."""
@@ -86,6 +102,8 @@ class Retriever:
     runs: Runs = field(default_factory=Runs)
     far: bool = False
     """The default source is asked over the network: whether the server is ready does not hang on it."""
+    meter: Meter | None = None
+    """Of the keys that clients have; without one nobody's searches are counted."""
     _taken: int = field(default=0, init=False)
     _ready: tuple[float, SourceError | None] | None = field(default=None, init=False)
 
@@ -108,6 +126,8 @@ class Retriever:
         self._check(request, topk)
         queries = [_clean(query, most_chars=self.bounds.query_chars) for query in request.queries]
         unique = [query for query in dict.fromkeys(queries) if query]
+        if self.meter:
+            self.meter.may_search(len(unique))
         with self._admitted(len(unique)):
             found = await self._search(source, unique, limit=topk, partial=request.partial)
         return _body(queries, found, scores=request.return_scores, partial=request.partial)
@@ -180,12 +200,18 @@ class Retriever:
 
         async def search(query: str) -> None:
             async with slots:
+                credits = 0.0
                 try:
-                    found[query] = await ask(source, query, limit=limit, seconds=self.bounds.seconds)
+                    found[query] = hits = await ask(source, query, limit=limit, seconds=self.bounds.seconds)
                 except SourceError as error:
                     if not partial:
                         raise api_error(error, query=query) from error
                     found[query] = error
+                else:
+                    credits = hits.credits
+                finally:
+                    if self.meter:
+                        self.meter.searched(1, credits)
 
         if len(queries) == 1:
             await search(queries[0])  # most requests: a group of tasks would cost more than the search itself
