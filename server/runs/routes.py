@@ -31,13 +31,22 @@ _LAST_WORDS: Final = b"retry: 2000\n\n"
 _PAGE: Final = 30
 _EVENTS: Final[dict[str, Any]] = {
     "description": "Server-sent events: `step`, `delta`, `snapshot`, `reset` and `end`; docs/runs.md tells of each.",
-    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    "content": {
+        "text/event-stream": {
+            "schema": {
+                "type": "object",
+                "properties": {name: {"type": "string"} for name in ("id", "event", "data", "retry")},
+                "description": "`data` is JSON.",
+            }
+        }
+    },
 }
 _FILES: Final[dict[str, Any]] = {
-    "description": "The run as a file.",
+    "description": "The run as a file; as JSON it is its trace.",
+    "model": Trace,
     "content": {
         media: {"schema": {"type": "string"}}
-        for media in ("application/json", "text/markdown", "text/html", "application/x-bibtex")
+        for media in ("text/markdown", "text/html", "application/x-bibtex")
     },
 }
 
