@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -217,6 +218,15 @@ def test_no_line_holds_a_secret_however_it_came_there(form: Any, lines: io.Strin
     for secret in ("hunter2-hunter2", "s3cret", "sk-abcdef", "pa55word", "qwertz12"):
         assert secret not in out.getvalue()
     assert out.getvalue().count("[secret]") >= 8
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_half_a_surrogate_pair_loses_no_line(form: Any, lines: io.StringIO, tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w+", encoding="utf-8") as out:
+        set_up_logs(secrets=set(), form=form, stream=out)
+        logging.getLogger("server.test").warning("half \ud800 of it")
+        out.seek(0)
+        assert "half ? of it" in out.read()
 
 
 def test_a_redactor_leaves_other_text_alone() -> None:
