@@ -141,7 +141,8 @@ class Retriever:
         if self.far or credits_of(self.sources[self.default]):
             return
         if self._ready is None or monotonic() - self._ready[0] > _PROBED_SECONDS:
-            self._ready = monotonic(), await self._failure()
+            failure = await self._failure()
+            self._ready = monotonic(), failure
         if self._ready[1] is not None:
             raise self._ready[1]
 
