@@ -37,6 +37,8 @@ _STATUS: Final[Mapping[SourceErrorKind, HTTPStatus]] = {
     "parse": HTTPStatus.BAD_GATEWAY,
 }
 _json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_FEW_DOCUMENTS: Final = 300
+"""So many are written at once, in a few milliseconds; more of them would hold up everybody's streams."""
 _PROBED_SECONDS: Final = 2.0
 """For so long the answer to a probe holds: whoever asks for readiness all the time costs nothing."""
 
@@ -130,7 +132,12 @@ class Retriever:
             self.meter.may_search(len(unique))
         with self._admitted(len(unique)):
             found = await self._search(source, unique, limit=topk, partial=request.partial)
-        return _body(queries, found, scores=request.return_scores, partial=request.partial)
+
+            def body() -> bytes:
+                return _body(queries, found, scores=request.return_scores, partial=request.partial)
+
+            few = len(unique) * topk <= _FEW_DOCUMENTS
+            return body() if few else await asyncio.to_thread(body)
 
     async def probe(self) -> None:
         """Ask for one passage: the default source, and where that fails the others. Far or paid ones are not asked.
