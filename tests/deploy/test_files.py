@@ -1,8 +1,10 @@
 """The deployment files: valid by their own checkers, safe, and agreed with each other and with our settings."""
 
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from tests.deploy.files import (
     USER,
     compose,
     dockerfile,
+    extras,
     kubernetes,
     stage,
     unit,
@@ -67,6 +70,12 @@ def test_an_image_runs_without_root_and_is_asked_whether_it_is_ready(image: str)
 @pytest.mark.parametrize("image", ["cpu", "gpu"])
 def test_every_setting_of_an_image_is_one(image: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     loads(stage(image).environment, monkeypatch, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["build", "build-gpu"])
+def test_an_image_holds_what_its_settings_can_ask_for(name: str):
+    there = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert {"redis", "postgres", "otel"} <= set(extras(name)) <= set(there)
 
 
 def test_what_is_copied_is_there_and_not_ignored():
@@ -238,3 +247,12 @@ def test_the_unit_may_write_its_state_and_nothing_else():
     assert lines["ProtectSystem"] == ["strict"]
     assert lines["DynamicUser"] == lines["NoNewPrivileges"] == ["yes"]
     assert lines["ExecStart"] == [f"/opt/cairn/bin/{' '.join(stage('cpu').command)}"]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze here")
+def test_systemd_knows_every_line_of_the_unit(tmp_path: Path):
+    text = (DEPLOY / "cairn.service").read_text(encoding="utf-8")
+    here = tmp_path / "cairn.service"
+    here.write_text(text.replace("/opt/cairn/bin/cairn serve", f"{sys.executable} serve"), encoding="utf-8")
+    found = subprocess.run(["systemd-analyze", "verify", here], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout + found.stderr) == (0, "")
