@@ -83,7 +83,7 @@ def make_turn(
         profile=profile,
         searchless=bool(request.disable_search) and not chats,
     )
-    run = _kept(_runner(service, agent, plain=plain), keep or service.keep)
+    run = _kept(_runner(service, agent, plain=plain), keep or service.keep_as(request.model))
     return Turn(run, trace, reply, request.model, profile, include_usage)
 
 

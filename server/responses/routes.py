@@ -43,8 +43,11 @@ def add_responses(app: FastAPI, service: Service) -> None:
 
 def _add_kept(app: FastAPI, shelf: Shelf) -> None:
     @app.get("/v1/responses/{id}")
-    async def get_response(id: str) -> ResponseObject:
-        """A response that was kept, or one in the background as far as it is."""
+    async def get_response(id: str, *, stream: bool = False) -> ResponseObject:
+        """A response that was kept, or one in the background as far as it is. It comes whole."""
+        if stream:
+            why = "A kept response comes whole; leave 'stream' out, or follow its run under /api/runs/{id}/events."
+            raise bad_request(why, param="stream")
         return await shelf.get(id)
 
     @app.delete("/v1/responses/{id}")

@@ -105,8 +105,8 @@ INSTEAD: dict[str, Any] = {
     "search_domain_filter": ["nasa.gov", "-pinterest.com"],
 }
 """What no schema can say: a question at the end, sources and days that there are."""
-PLACES = ("before", "after", "last-event-id")
-"""Parameters that only an earlier answer of the server gives."""
+PLACES = ("before", "after", "last-event-id", "stream")
+"""Parameters that only an earlier answer of the server gives, and one that is refused."""
 
 
 def answerable(body: Any) -> Any:

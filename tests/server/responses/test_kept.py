@@ -69,7 +69,9 @@ def test_a_response_is_there_by_its_id_as_it_was_told(ask: Callable[..., Awaitab
         assert kept.model_dump() == told.model_dump()
         assert (kept.output_text, kept.store, kept.metadata) == ("Trieste", True, {"a": "b"})  # type: ignore[attr-defined]
         (run,) = await runs_of(client)
-        assert (f"resp_{run['id']}", run["answer"]) == (told.id, "Trieste")
+        assert (f"resp_{run['id']}", run["answer"], run["model"]) == (told.id, "Trieste", "cairn")
+        with pytest.raises(BadRequestError, match="comes whole"):
+            await client.responses.retrieve(told.id, stream=True)
 
     talk(use)
 
@@ -139,6 +141,7 @@ def test_a_run_that_is_no_response_is_none() -> None:
         await completions.create(model="cairn", messages=[{"role": "user", "content": ASKED}])
         while not (found := await runs_of(client)):
             pass  # it is kept behind its answer
+        assert found[0]["model"] == "cairn"
         with pytest.raises(NotFoundError):
             await client.responses.retrieve(f"resp_{found[0]['id']}")
 
