@@ -45,8 +45,7 @@ _FILES: Final[dict[str, Any]] = {
     "description": "The run as a file; as JSON it is its trace.",
     "model": Trace,
     "content": {
-        media: {"schema": {"type": "string"}}
-        for media in ("text/markdown", "text/html", "application/x-bibtex")
+        media: {"schema": {"type": "string"}} for media in ("text/markdown", "text/html", "application/x-bibtex")
     },
 }
 
@@ -157,8 +156,11 @@ def _add_events(app: FastAPI, service: Service, keeper: Keeper) -> None:
 
         async def produce(put: Put) -> None:
             try:
-                await follow(keeper, id, place, put)
-            except StoreError:
+                told = await follow(keeper, id, place, put, stops=lambda: service.runs.closing)
+            except StoreError as error:
+                logger.warning("a reader of the run %s must come again: %s", id, error)
+                told = False
+            if not told:
                 put(_LAST_WORDS)  # the client comes again, from where it was
 
         return service.streams(produce, last_words=_LAST_WORDS)

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Awaitable
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -22,7 +23,7 @@ from server.store.database import Database
 from server.store.reading import Wanted
 from server.store.tables import RUNS
 from tests.server.live import SEARCH, serving_as
-from tests.server.runs.replicas import Held, all_events, client_of, events, keeping_service, start
+from tests.server.runs.replicas import Folded, Held, all_events, client_of, events, keeping_service, start
 from tests.server.store.test_runs import new_run
 
 FORCED = (SEARCH, "- She comes from Trieste. [1]\n</evidence>", "Trieste</answer>")
@@ -141,5 +142,30 @@ def test_a_server_that_stops_lets_its_runs_answer_with_what_they_found_and_tells
                 server.should_exit = True
                 told = [seen async for seen in following][-1]
         assert (told.event, told.data["state"], told.data["answer"]) == ("end", "forced", "Trieste")
+
+    run(test())
+
+
+def test_a_server_that_stops_waits_for_no_run_of_another_one_and_its_readers_may_go_there(tmp_path: Path) -> None:
+    async def test() -> None:
+        held = Held()
+        location = str(tmp_path / "runs.sqlite")
+        stopping = keeping_service(location)
+        async with AsyncExitStack() as stack:
+            owner = await stack.enter_async_context(client_of(keeping_service(location, held=held)))
+            address, server = await stack.enter_async_context(serving_as(stopping, grace=Grace(seconds=600)))
+            id = await start(owner)
+            await held.asked.wait()
+            async with httpx2.AsyncClient(base_url=address, timeout=30, trust_env=False) as client:
+                reader = Folded()
+                async with aclosing(events(client, id)) as following:
+                    async for seen in following:
+                        reader.take(seen)
+                        server.should_exit = True
+            assert not reader.over
+            held.go.set()
+            async for seen in events(owner, id, after=reader.last):
+                reader.take(seen)
+            assert reader.over
 
     run(test())
