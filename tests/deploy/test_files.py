@@ -12,7 +12,7 @@ import kubernetes_validate  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 from compose_spec import PyCompose
 
-from agent.settings import load_settings
+from agent.settings import CairnSettings, load_settings
 from tests.deploy.files import (
     COMPOSE,
     DEPLOY,
@@ -30,6 +30,7 @@ from tests.deploy.files import (
 )
 
 REPLICAS = "kubernetes-replicas"
+TOLD = [DEPLOY / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("operations", "runs"))]
 
 
 def loads(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -256,3 +257,21 @@ def test_systemd_knows_every_line_of_the_unit(tmp_path: Path):
     here.write_text(text.replace("/opt/cairn/bin/cairn serve", f"{sys.executable} serve"), encoding="utf-8")
     found = subprocess.run(["systemd-analyze", "verify", here], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout + found.stderr) == (0, "")
+
+
+# What is told of them
+
+
+@pytest.mark.parametrize("path", TOLD, ids=lambda path: path.name)
+def test_every_setting_that_is_named_is_one(path: Path):
+    text = path.read_text(encoding="utf-8")
+    named = {name.lower().partition("__")[0] for name in re.findall(r"\bCAIRN_([A-Z][A-Z_]*[A-Z])\b", text)}
+    named |= {name for cell in first_cells(text) for name in re.findall(r"`(\w+)`", cell)}
+    assert named
+    assert named - set(CairnSettings.model_fields) == set()
+
+
+def first_cells(text: str) -> list[str]:
+    """Of the tables of settings."""
+    blocks = re.findall(r"^\| setting .*\n\|[-| ]+\n((?:\|.*\n)+)", text, flags=re.MULTILINE)
+    return [line.split("|")[1] for block in blocks for line in block.splitlines()]
