@@ -113,6 +113,7 @@ def open_turn(service: Service, request: ChatRequest) -> Turn:
     Raises:
         ApiError: the request cannot be answered; nothing was started.
     """
+    service.require(request.model)
     asked = read_request(request, most_chars=service.question_chars)
     return make_turn(service, request, asked, include_usage=request.include_usage)
 

@@ -57,7 +57,7 @@ def make_turn(
 
     Args:
         service: what answers.
-        request: what is wished beside the question.
+        request: what is wished beside the question; its model is one that there is.
         asked: the question.
         include_usage: whether a stream is to tell of it.
         keep: takes the trace when the run has ended; by default the service's own.
@@ -65,7 +65,6 @@ def make_turn(
     Raises:
         ApiError: the request cannot be answered; nothing was started.
     """
-    service.require(request.model)
     chats = request.model == CHAT_MODEL
     plain = chats or (bool(request.disable_search) and service.agent.policy.instructed)
     if plain and len(asked.system) > service.question_chars:

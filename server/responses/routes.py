@@ -68,6 +68,7 @@ async def _open(service: Service, shelf: Shelf | None, body: ResponseRequest) ->
     Raises:
         ApiError: it cannot be answered; nothing was started.
     """
+    service.require(body.model)
     stores = shelf is not None and body.store is not False
     _check_background(body, stores=stores)
     before, conversation = (), ""
