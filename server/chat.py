@@ -4,7 +4,6 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -85,10 +84,6 @@ class Service:
         if model not in self.models:
             message = f"There is no model {model!r} here; there are: {', '.join(self.models)}."
             raise ApiError(HTTPStatus.NOT_FOUND, message, param="model", code="model_not_found")
-
-    def keep_as(self, model: str) -> Callable[[Trace], None]:
-        """What takes the trace of a run that was asked for under this model id."""
-        return partial(self.keeper.keep, model=model) if self.keeper else self.keep
 
     def streams(self, produce: Callable[[Put], Awaitable[None]], *, last_words: LastWords | None = None) -> EventStream:
         """A response that sends what `produce` puts; when the server stops `last_words`, or else an error frame."""

@@ -82,7 +82,7 @@ def make_turn(
         profile=profile,
         searchless=bool(request.disable_search) and not chats,
     )
-    run = _kept(_runner(service, agent, plain=plain), keep or service.keep_as(request.model))
+    run = _kept(_runner(service, agent, plain=plain), keep or service.keep)
     return Turn(run, trace, reply, request.model, profile, include_usage)
 
 

@@ -106,15 +106,10 @@ class Keeper:
         """The run, where it is this process's and goes on."""
         return self._live.get(id)
 
-    def keep(self, trace: Trace, *, model: str = "") -> None:
-        """Write down a run that ended and that nobody follows by its id. Never waits or raises.
-
-        Args:
-            trace: of the run.
-            model: id under which it was asked for; left out, the one of its protocol.
-        """
+    def keep(self, trace: Trace) -> None:
+        """Write down a run that ended and that nobody follows by its id. Never waits or raises."""
         if trace.id not in self._live:
-            model = model or (CHAT_MODEL if trace.protocol == "chat" else f"{MODEL}/{trace.protocol}")
+            model = CHAT_MODEL if trace.protocol == "chat" else f"{MODEL}/{trace.protocol}"
             self.put(NewRun(trace=trace, model=model, key_id=caller().key))
 
     def put(self, run: NewRun) -> None:

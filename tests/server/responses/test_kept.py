@@ -141,7 +141,6 @@ def test_a_run_that_is_no_response_is_none() -> None:
         await completions.create(model="cairn", messages=[{"role": "user", "content": ASKED}])
         while not (found := await runs_of(client)):
             pass  # it is kept behind its answer
-        assert found[0]["model"] == "cairn"
         with pytest.raises(NotFoundError):
             await client.responses.retrieve(f"resp_{found[0]['id']}")
 
