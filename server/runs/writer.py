@@ -247,6 +247,8 @@ class Writer:
 
     def _too_slow(self) -> None:
         """The store neither takes what is brought nor says that it fails."""
+        if not (self._live or self._bringing or self._ended):
+            return  # nobody waits
         if self._failing_since is None:
             logger.warning("the store does not answer; runs go on and are stored when it works again")
         self._failing_since = monotonic() - self._patience_seconds

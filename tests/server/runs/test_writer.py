@@ -270,3 +270,19 @@ def test_steps_do_not_wait_until_everything_else_is_written():
         await bench.stored.wait()
 
     on_a_bench(test)
+
+
+def test_a_slow_store_is_no_news_where_nobody_waits_for_it(caplog: pytest.LogCaptureFixture):
+    async def test(bench: Bench) -> None:
+        keep = bench.writes.keep
+
+        async def slowly(traces: Sequence[tuple[NewRun, str]]) -> None:
+            await asyncio.sleep(0.2)
+            await keep(traces)
+
+        bench.writes.keep = slowly
+        bench.writer.keep(NewRun(trace=bench.trace.model_copy(update={"id": "kept"}), model="cairn"))
+
+    with caplog.at_level(logging.WARNING, logger="server"):
+        on_a_bench(test, patience_seconds=0.02)
+    assert not caplog.records
