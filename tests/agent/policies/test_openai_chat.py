@@ -67,31 +67,6 @@ def test_a_stop_text_that_the_server_dropped_is_put_back(bytes_at_once: int):
     run(scene())
 
 
-def test_turns_that_ended_by_themselves_share_a_connection_and_one_that_was_cut_leaves_it():
-    async def scene():
-        cut = Reply([SEARCH, ANSWER], honours_stop=False)
-        async with chat_server(Reply([SEARCH]), Reply([SEARCH]), cut, Reply([ANSWER])) as server:
-            counted: list[int] = []
-            async with chat(server) as context:
-                for _ in range(4):
-                    await turn(context, stop=STOP)
-                    counted.append(len(server.connections))
-            assert counted == [1, 1, 1, 2]
-
-    run(scene())
-
-
-@pytest.mark.parametrize("bytes_at_once", [0, 1])
-def test_separators_that_json_may_hold_as_they_are_do_not_end_a_line(bytes_at_once: int):
-    async def scene():
-        said = "<think>a\u2028b\u0085c\u2029d</think>"
-        async with chat_server(Reply([said], bytes_at_once=bytes_at_once)) as server, chat(server) as context:
-            await turn(context, stop=STOP)
-            assert context.segments[-1].text == said
-
-    run(scene())
-
-
 def test_a_server_that_knows_no_stop_is_cut_and_left():
     async def scene():
         says = [SEARCH[:-3], SEARCH[-3:] + "\n<information>made up</information>", ANSWER]
