@@ -28,6 +28,7 @@ from server.retrieve import Retriever
 from server.runs.opening import keeper_of
 from server.telemetry.setup import observers_of
 from server.telemetry.watch import Watch
+from server.ui.examples import examples_of
 
 STRAGGLER_SECONDS: Final = 3
 """For what is no run and still on its way when the server ends."""
@@ -58,6 +59,7 @@ def make_service(
         profile=settings.profile,
         question_chars=settings.max_question_chars,
         notices=tuple(notices(settings)),
+        examples=() if sources else examples_of(settings),
         admission=Admission(_bounds(settings)),
         watch=Watch(observers_of(settings)),
         far=_far(settings),
