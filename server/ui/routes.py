@@ -1,4 +1,4 @@
-"""The page at `/`, and the addresses that only the page needs: what it may offer, and a run's evidence for another model."""
+"""The page at `/`, and the addresses that only it needs: what it may offer, a run's evidence for another model."""
 
 from http import HTTPStatus
 from pathlib import Path

@@ -65,6 +65,7 @@ export function count(number: number, noun: string, nouns = `${noun}s`): string 
 }
 
 export function seconds(value: number): string {
+  if (value < 0.0005) return value > 0 ? "< 1 ms" : "0 ms";
   if (value < 1) return `${Math.round(value * 1000)} ms`;
   return value < 60 ? `${value.toFixed(value < 10 ? 2 : 1)} s` : `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
 }

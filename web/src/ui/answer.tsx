@@ -28,7 +28,7 @@ export function Answer({ session }: { session: Session }) {
           {claims.map((claim) => (
             <li key={claim.text} class={claim.check}>
               <span>
-                {claim.text} {claim.cites.map((number) => cite(number, `${number}`))}
+                {claim.text}&nbsp;{claim.cites.map((number) => cite(number, `${number}`))}
               </span>
               <Check check={claim.check} />
             </li>

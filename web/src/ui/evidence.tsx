@@ -16,17 +16,17 @@ export function Evidence({ session }: { session: Session }) {
     <>
       {rows.length ? (
         <div class="table-frame" tabIndex={0} role="group" aria-label="Evidence">
-          <table class="evidence">
-            <thead>
-              <tr>
-                <th scope="col">Claim</th>
-                <th scope="col">Quote</th>
-                <th scope="col">Source</th>
-                <th scope="col">Check</th>
-                <th scope="col">Used in</th>
+          <table class="evidence" role="table">
+            <thead role="rowgroup">
+              <tr role="row">
+                <th scope="col" role="columnheader">Claim</th>
+                <th scope="col" role="columnheader">Quote</th>
+                <th scope="col" role="columnheader">Source</th>
+                <th scope="col" role="columnheader">Check</th>
+                <th scope="col" role="columnheader">Used in</th>
               </tr>
             </thead>
-            <tbody>
+            <tbody role="rowgroup">
               {rows.map((row) => (
                 <ClaimRow key={row.key} row={row} />
               ))}
@@ -43,16 +43,16 @@ export function Evidence({ session }: { session: Session }) {
 
 function ClaimRow({ row: { claim, quotes, used } }: { row: EvidenceRow }) {
   return (
-    <tr>
-      <td class="claim">
+    <tr role="row">
+      <td role="cell" class="claim">
         {claim.text}
         {claim.derived && <small> derived</small>}
       </td>
-      <td>
+      <td role="cell">
         {quotes.map(({ quote, number }, at) => quote && <q key={at} data-number={number}>{quote.text}</q>)}
         {!quotes.some(({ quote }) => quote) && <span class="none">–</span>}
       </td>
-      <td>
+      <td role="cell">
         {quotes.map(({ passage, number }, at) => (
           <p key={at} class="source-line">
             <span class="number">{number}</span>
@@ -63,10 +63,10 @@ function ClaimRow({ row: { claim, quotes, used } }: { row: EvidenceRow }) {
           </p>
         ))}
       </td>
-      <td>
+      <td role="cell">
         <Check check={claim.check} />
       </td>
-      <td class="meta">{used.join(", ")}</td>
+      <td role="cell" class="meta">{used.join(", ")}</td>
     </tr>
   );
 }

@@ -14,10 +14,23 @@ const SIZES: Record<Vertex["kind"], { width: number; height: number }> = {
   answer: { width: 208, height: 62 },
 };
 
+interface Point {
+  x: number;
+  y: number;
+}
+
+interface Line {
+  points: Point[];
+  x?: number;
+  y?: number;
+}
+
+type LaidOut = InstanceType<typeof dagre.graphlib.Graph>;
+
 interface Placed {
   width: number;
   height: number;
-  at: ReadonlyMap<string, { x: number; y: number }>;
+  at: ReadonlyMap<string, Point>;
   lines: { edge: Edge; path: string; x: number; y: number }[];
 }
 
@@ -115,9 +128,10 @@ function layOut({ vertices, edges }: Shape): Placed {
   for (const { key, kind } of vertices) graph.setNode(key, { ...SIZES[kind] });
   for (const { from, to, fill } of edges) graph.setEdge(from, to, fill ? { width: 34, height: 18, labelpos: "c" } : {});
   dagre.layout(graph);
-  const at = new Map(vertices.map(({ key }) => [key, graph.node(key) as { x: number; y: number }]));
+  if (backwards(vertices, graph)) mirror(graph);
+  const at = new Map(vertices.map(({ key }) => [key, graph.node(key) as Point]));
   const lines = edges.map((edge) => {
-    const line = graph.edge(edge.from, edge.to) as { points: { x: number; y: number }[]; x?: number; y?: number };
+    const line = graph.edge(edge.from, edge.to) as Line;
     const middle = line.points[Math.floor(line.points.length / 2)] ?? { x: 0, y: 0 };
     return { edge, path: curve(line.points), x: line.x ?? middle.x, y: line.y ?? middle.y };
   });
@@ -125,8 +139,34 @@ function layOut({ vertices, edges }: Shape): Placed {
   return { width: Math.ceil(width), height: Math.ceil(height), at, lines };
 }
 
+/** Whether more neighbours stand against the plan's order than with it. */
+function backwards(vertices: readonly Vertex[], graph: LaidOut): boolean {
+  let against = 0;
+  const nodes = vertices.filter(({ view }) => view);
+  nodes.forEach((vertex, at) => {
+    for (const other of nodes.slice(at + 1)) {
+      const [one, two] = [graph.node(vertex.key) as Point, graph.node(other.key) as Point];
+      if (vertex.view?.round === other.view?.round && one.y === two.y) against += Math.sign(one.x - two.x);
+    }
+  });
+  return against > 0;
+}
+
+function mirror(graph: LaidOut): void {
+  const width = (graph.graph() as { width: number }).width;
+  for (const key of graph.nodes()) {
+    const point = graph.node(key) as Point;
+    point.x = width - point.x;
+  }
+  for (const name of graph.edges()) {
+    const line = graph.edge(name) as Line;
+    if (line.x !== undefined) line.x = width - line.x;
+    for (const point of line.points) point.x = width - point.x;
+  }
+}
+
 /** A smooth line through the points: each corner is the control point of a curve between two middles. */
-function curve(points: readonly { x: number; y: number }[]): string {
+function curve(points: readonly Point[]): string {
   const [first, ...rest] = points;
   const end = rest.pop();
   if (!first || !end) return "";

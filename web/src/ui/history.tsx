@@ -19,7 +19,7 @@ export function History() {
       <a class="new" href={home} onClick={() => (sideOpen.value = false)}>
         <Icon name="plus" /> New question
       </a>
-      <label class="search">
+      <label class="seek">
         <Icon name="search" />
         <input
           type="search"

@@ -37,7 +37,7 @@ export function Cairn() {
         <ellipse cx="15" cy="18" rx="8.5" ry="3.8" />
         <ellipse cx="17" cy="11" rx="6" ry="3.2" />
       </g>
-      <ellipse class="top" cx="16" cy="5.2" rx="3.6" ry="2.4" />
+      <ellipse class="highest" cx="16" cy="5.2" rx="3.6" ry="2.4" />
     </svg>
   );
 }

@@ -83,7 +83,7 @@ function SaidRow({ session, id, step, shown }: { session: Session; id: string; s
         <ul class="claims">
           {step.claims.map((claim) => (
             <li key={claim.text}>
-              {claim.text} {claim.cites.map((n) => cite(n, `${n}`))} <Check check={claim.check} />
+              {claim.text}&nbsp;{claim.cites.map((n) => cite(n, `${n}`))} <Check check={claim.check} />
             </li>
           ))}
         </ul>

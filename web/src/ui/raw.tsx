@@ -83,7 +83,7 @@ export function Replay({ session }: { session: Session }) {
       const next = (session.replay.value ?? 0) + 1;
       if (next >= session.run.value.steps.length) plays.value = false;
       move(session, next);
-    }, 450);
+    }, Math.min(450, 5000 / session.run.value.steps.length));
     return () => clearInterval(tick);
   }, [plays.value]);
   if (session.running.value || total < 2) return null;

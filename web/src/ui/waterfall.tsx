@@ -25,7 +25,7 @@ export function Waterfall({ session }: { session: Session }) {
       <p class="meta sums">
         <span class="swatch policy" /> policy {seconds(policy)}
         <span class="swatch search" /> searches {seconds(search)} in all
-        <span class="swatch wait" /> waits for its parents
+        <span class="swatch lag" /> waits for its parents
       </p>
       <div class="scale" aria-hidden="true">
         {ticks(total).map((tick) => (
@@ -65,11 +65,15 @@ function BarRow({ session, bar, total }: { session: Session; bar: Bar; total: nu
         data-from={bar.from}
         data-to={bar.to}
         onClick={() => (session.selected.value = picked ? "" : bar.key)}
-        aria-label={`${bar.label}: ${KINDS[bar.kind]}, from ${seconds(bar.from)}, ${seconds(bar.to - bar.from)}`}
       >
-        <span class="fall-label">{bar.label}</span>
+        <span class="fall-label">
+          {bar.label}
+          <span class="hidden">
+            : {KINDS[bar.kind]}, from {seconds(bar.from)}, for
+          </span>
+        </span>
         <span class="fall-track">
-          {bar.since < bar.from && <span class="wait" style={place(bar.since, bar.from)} />}
+          {bar.since < bar.from && <span class="lag" style={place(bar.since, bar.from)} />}
           <span class={`bar ${bar.kind}`} style={place(bar.from, bar.to)} />
         </span>
         <span class="fall-took">{seconds(bar.to - bar.from)}</span>
