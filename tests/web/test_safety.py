@@ -93,6 +93,13 @@ def test_the_key_is_asked_for_and_kept_in_the_tab_alone(browser: Browser) -> Non
         expect(page.page.locator("dialog")).to_have_count(0)
         page.ask("Where was the director of Aurora Falls born?")
         page.ended()
+        permalink = page.page.url
+        page.page.evaluate("sessionStorage.clear()")
+        page.page.reload()
+        page.page.get_by_label("Key", exact=True).fill("open sesame")
+        page.page.get_by_role("button", name="Use it").click()
+        page.ended()
+        assert page.page.url == permalink
         assert page.page.evaluate("Object.values(localStorage).join().includes('sesame')") is False
         assert not any("sesame" in url for url in page.requests)
         page.complaints = [said for said in page.complaints if "401" not in said]

@@ -6,6 +6,7 @@ import { segmentsUntil, tokensOf } from "../src/run/raw";
 import { inOrder } from "../src/run/reduce";
 import { doing } from "../src/run/told";
 import { NOTHING } from "../src/run/reduce";
+import { itemOf, shapeOf } from "../src/run/shape";
 import { RUNS, TRACES } from "./golden";
 
 const ALL = { ...TRACES, ...Object.fromEntries(Object.entries(RUNS).map(([name, { run }]) => [`run ${name}`, run.trace])) };
@@ -25,6 +26,20 @@ describe.each(Object.entries(ALL))("the trace %s", (_, trace) => {
       expect(node.fill).toEqual(own.find(({ kind }) => kind === "filled"));
       if (result) expect(node.state).not.toMatch(/waiting|running/);
     }
+  });
+
+  it("has a graph whose edges are the plans' own, and join the rounds from the question to the answer", () => {
+    const { vertices, edges } = shapeOf(outline, trace.question);
+    expect(vertices.filter(({ kind }) => kind === "node").map(({ key }) => key)).toEqual(nodes.map(({ key }) => key));
+    const known = new Set(vertices.map(({ key }) => key));
+    for (const { from, to } of edges) expect(known.has(from) && known.has(to)).toBe(true);
+    for (const { key, round, node } of nodes) {
+      const into = edges.filter(({ to }) => to === key).map(({ from }) => from);
+      const before = round > 1 ? `m${outline.rounds[outline.rounds.findIndex((r) => r.number === round) - 1]?.number}` : "q";
+      expect(into).toEqual(node.parents.length ? node.parents.map((parent) => `${round}.${parent}`) : [before]);
+    }
+    expect(edges.filter(({ to }) => to === "a")).toHaveLength(1);
+    for (const { key } of vertices) expect(itemOf(outline, key)).toBeTypeOf("string");
   });
 
   it("tells every step exactly once", () => {

@@ -17,9 +17,15 @@ export class ApiError extends Error {
   }
 }
 
+/** How often a key was given: what was refused before is asked again. */
+export const keys = signal(0);
+/** Milliseconds that the server's clock is ahead of this one; what is less than two seconds is not told. */
+export let ahead = 0;
+
 /** Keep the key until the tab is closed. */
 export function useKey(key: string): void {
   sessionStorage.setItem(SLOT, key);
+  keys.value++;
   wantsKey.value = false;
 }
 
@@ -35,6 +41,8 @@ export async function ask(path: string, options: RequestInit = {}): Promise<Resp
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError(0, "The server cannot be reached. Check that it runs, then try again.");
   }
+  const skew = Date.parse(response.headers.get("date") ?? "") - Date.now();
+  ahead = Math.abs(skew) > 2000 ? skew : 0;
   if (response.ok) return response;
   if (response.status === 401) wantsKey.value = true;
   throw new ApiError(response.status, await sentence(response));
@@ -47,6 +55,13 @@ export async function get<T>(path: string): Promise<T> {
 export async function post<T>(path: string, body?: object): Promise<T> {
   const json = body && { body: JSON.stringify(body), headers: { "content-type": "application/json" } };
   return (await (await ask(path, { method: "POST", ...json })).json()) as T;
+}
+
+/** Put a text where it can be pasted from. */
+export async function copyText(text: string): Promise<void> {
+  const board = navigator.clipboard as Clipboard | undefined;
+  if (!board) throw new Error("This browser lets pages copy only on https and on localhost.");
+  await board.writeText(text);
 }
 
 async function sentence(response: Response): Promise<string> {

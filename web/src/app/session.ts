@@ -1,7 +1,7 @@
 // One run on the page: follows it, and holds what its views share. Views read it and never talk to the server.
 
 import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
-import { ApiError, get, post, told } from "../api/call";
+import { ahead, ApiError, get, post, told } from "../api/call";
 import { follow } from "../api/follow";
 import type { RunCard, RunDetail } from "../api/types.gen";
 import { outlineOf, type Outline } from "../run/outline";
@@ -18,6 +18,8 @@ export class Session {
   readonly selected = signal("");
   /** How many steps are shown; null: all there are. */
   readonly replay: Signal<number | null> = signal(null);
+  /** Seconds since it began, ten times a second as long as it runs. */
+  readonly clock = signal(0);
   readonly wished = signal<"" | "cancel" | "answer_now">("");
 
   readonly steps: ReadonlySignal<readonly Step[]> = computed(() => {
@@ -43,6 +45,7 @@ export class Session {
         this.#state = this.run.value = fromTrace(detail.trace, detail);
         return;
       }
+      this.#tick(Date.parse(detail.created));
       await follow(this.id, this.#listener(), this.#stop.signal);
       if (!this.#stop.signal.aborted && this.#state.end) await this.refresh();
     } catch (error) {
@@ -70,6 +73,15 @@ export class Session {
 
   end(): void {
     this.#stop.abort();
+  }
+
+  #tick(began: number): void {
+    const tick = () => {
+      const { steps, end } = this.#state;
+      this.clock.value = Math.max(steps.at(-1)?.seconds ?? 0, (Date.now() + ahead - began) / 1000);
+      if (end || this.#stop.signal.aborted || this.error.value) clearInterval(timer);
+    };
+    const timer = setInterval(tick, 100);
   }
 
   #listener() {

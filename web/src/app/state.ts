@@ -25,7 +25,9 @@ export function nextTheme(): void {
 
 export async function introduce(): Promise<void> {
   try {
-    facts.value = await get<PageFacts>("/api/ui");
+    const told = await get<PageFacts>("/api/ui");
+    facts.value = told;
+    if (!told.models.includes(wishes.value.model)) wishes.value = { ...wishes.value, model: PLAIN.model };
   } catch (error) {
     complain(error);
   }
@@ -60,9 +62,10 @@ export async function readHistory(further = false): Promise<void> {
 
 /** A card that is known better now. */
 export function noteCard(card: RunCard): void {
-  if (history.value.some(({ id }) => id === card.id)) {
-    history.value = history.value.map((known) => (known.id === card.id ? card : known));
-  } else if (!sought.value) history.value = [card, ...history.value];
+  const known = history.peek();
+  if (!known.some(({ id }) => id === card.id)) {
+    if (!sought.peek()) history.value = [card, ...known].toSorted((a, b) => b.created.localeCompare(a.created));
+  } else history.value = known.map((other) => (other.id === card.id ? card : other));
 }
 
 // ---- asking

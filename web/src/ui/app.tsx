@@ -1,6 +1,7 @@
 // The frame around every page: the bar, the history beside it, what went wrong, and the dialogs.
 
 import { useEffect } from "preact/hooks";
+import { keys } from "../api/call";
 import { home, route } from "../app/route";
 import { facts, helpOpen, introduce, nextTheme, readHistory, sideOpen, trouble } from "../app/state";
 import { Ask } from "./ask";
@@ -38,8 +39,9 @@ export function App() {
 
 function Page() {
   const here = route.value;
-  if (here.page === "run") return <RunView key={here.id} id={here.id} />;
-  if (here.page === "compare") return <CompareView key={here.ids.join()} ids={here.ids} />;
+  const given = keys.value;
+  if (here.page === "run") return <RunView key={`${here.id} ${given}`} id={here.id} />;
+  if (here.page === "compare") return <CompareView key={`${here.ids.join()} ${given}`} ids={here.ids} />;
   return <Home />;
 }
 

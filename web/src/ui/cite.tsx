@@ -54,11 +54,16 @@ function Peek({ id, passage, claims }: { id: string; passage: Passage; claims: r
   }, []);
   useEffect(() => {
     const shut = (event: KeyboardEvent) => event.key === "Escape" && (open.value = "");
+    const away = (event: PointerEvent) => {
+      if (!(event.target instanceof Node) || !box.current?.parentElement?.contains(event.target)) open.value = "";
+    };
     const moved = () => box.current && place(box.current);
     document.addEventListener("keydown", shut);
+    document.addEventListener("pointerdown", away);
     addEventListener("scroll", moved, { passive: true, capture: true });
     return () => {
       document.removeEventListener("keydown", shut);
+      document.removeEventListener("pointerdown", away);
       removeEventListener("scroll", moved, { capture: true });
     };
   }, []);

@@ -1,10 +1,10 @@
 // One question under two protocols or models, side by side.
 
 import { useSignal } from "@preact/signals";
-import type { RunCard } from "../api/types.gen";
+import type { RunCard, RunRequest, Trace } from "../api/types.gen";
 import { go, toCompare, toRun } from "../app/route";
 import type { Session } from "../app/session";
-import { complain, facts, requestOf, start, wishes } from "../app/state";
+import { complain, facts, start } from "../app/state";
 import { Answer } from "./answer";
 import { modelName } from "./ask";
 import { StatusLine } from "./figures";
@@ -19,10 +19,11 @@ export function CompareWith({ session }: { session: Session }) {
   const models = (facts.value?.models ?? []).filter((model) => model !== "cairn" && model !== "cairn-chat" && model !== `cairn/${card?.protocol}`);
   const busy = useSignal(false);
   if (!card || !models.length) return null;
-  async function compare(model: string, { id, question }: RunCard): Promise<void> {
+  async function compare(model: string, { id }: RunCard): Promise<void> {
     busy.value = true;
     try {
-      const other = await start({ ...requestOf(question, { ...wishes.value, model }), conversation: "" });
+      const trace = (session.detail.value ?? (await session.refresh())).trace;
+      const other = await start({ model, ...again(trace) });
       go(toCompare([id, other.id]));
     } catch (error) {
       complain(error);
@@ -43,6 +44,24 @@ export function CompareWith({ session }: { session: Session }) {
       </select>
     </label>
   );
+}
+
+/** The request of a run, as far as its trace tells it. */
+export function again({ question, history, filters = [], only = [] }: Trace): Omit<RunRequest, "model"> {
+  const turns = (history as [string, string][]).flatMap(([asked, answered]) => [
+    { role: "user" as const, content: asked },
+    { role: "assistant" as const, content: answered },
+  ]);
+  const said = (name: string) => filters.find((filter) => filter.name === name)?.value;
+  const domains = filters.flatMap(({ name, value }) => (name === "site" ? [value] : name === "not" ? [`-${value}`] : []));
+  return {
+    messages: [...turns, { role: "user", content: question }],
+    ...(only.length ? { sources: only } : {}),
+    ...(domains.length ? { search_domain_filter: domains } : {}),
+    search_after_date_filter: said("after") ?? null,
+    search_before_date_filter: said("before") ?? null,
+    search_recency_filter: (said("recent") as RunRequest["search_recency_filter"]) ?? null,
+  };
 }
 
 export function CompareView({ ids }: { ids: readonly string[] }) {

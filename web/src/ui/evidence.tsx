@@ -1,7 +1,7 @@
 // The claims with the words that carry them, and the ways to take them along.
 
 import { useSignal } from "@preact/signals";
-import { ask, get, post } from "../api/call";
+import { ask, copyText, get, post } from "../api/call";
 import type { RunAnswer, RunEvidence } from "../api/types.gen";
 import type { Session } from "../app/session";
 import { complain, facts } from "../app/state";
@@ -76,7 +76,7 @@ function TakeAlong({ session }: { session: Session }) {
   async function copy(): Promise<void> {
     try {
       const { bundle } = await get<RunEvidence>(`/api/runs/${session.id}/evidence`);
-      await navigator.clipboard.writeText(JSON.stringify(bundle, null, 1));
+      await copyText(JSON.stringify(bundle, null, 1));
       copied.value = true;
       setTimeout(() => (copied.value = false), 2000);
     } catch (error) {

@@ -1,7 +1,5 @@
 // The figures of a run: seconds, searches, passages, tokens, and what it cost.
 
-import { useEffect } from "preact/hooks";
-import { useSignal } from "@preact/signals";
 import type { RunCard } from "../api/types.gen";
 import type { Session } from "../app/session";
 import { count, doing, seconds } from "../run/told";
@@ -18,8 +16,7 @@ export function StatusLine({ session }: { session: Session }) {
   const { run, outline, card } = session;
   const running = session.running.value;
   const done = card.value?.state === "running" ? null : card.value;
-  const now = useClock(running, card.value?.created);
-  const took = done && session.replay.value === null ? done.seconds : running ? now : outline.value.seconds;
+  const took = done && session.replay.value === null ? done.seconds : running ? session.clock.value : outline.value.seconds;
   const guessed = Math.ceil(run.value.streamed / 4);
   const bad = ["engine", "bad_format", "cancelled", "interrupted"].includes(outline.value.stopped?.reason ?? run.value.end?.state ?? "");
   const word = session.error.value || doing({ ...run.value, open: session.open.value }, outline.value);
@@ -49,15 +46,4 @@ function Figure({ name, value }: { name: string; value: string }) {
       <dd>{value}</dd>
     </div>
   );
-}
-
-/** Seconds since it began, ten times a second as long as it runs. */
-function useClock(runs: boolean, created: string | undefined): number {
-  const now = useSignal(Date.now());
-  useEffect(() => {
-    if (!runs) return undefined;
-    const tick = setInterval(() => (now.value = Date.now()), 100);
-    return () => clearInterval(tick);
-  }, [runs]);
-  return created ? Math.max(0, (now.value - Date.parse(created)) / 1000) : 0;
 }

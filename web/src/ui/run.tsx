@@ -3,7 +3,7 @@
 import { lazy, type Lazy } from "./lazy";
 import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import { get } from "../api/call";
+import { copyText, get } from "../api/call";
 import type { RunCard, RunPage } from "../api/types.gen";
 import { toRun } from "../app/route";
 import { Session } from "../app/session";
@@ -61,7 +61,7 @@ export function RunView({ id }: { id: string }) {
             <span class="turn-answer">{turn.answer ?? "no answer"}</span>
           </a>
         ))}
-        <h1>{card.question}</h1>
+        <h1 class={card.question.length > 240 ? "long" : ""}>{card.question}</h1>
         <p class="meta under">
           <span class="tag">{card.protocol}</span> {card.policy}
           <time dateTime={card.created}>{new Date(card.created).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}</time>
@@ -99,7 +99,7 @@ function Actions({ session }: { session: Session }) {
   const copied = useSignal(false);
   async function copy(): Promise<void> {
     try {
-      await navigator.clipboard.writeText(location.href);
+      await copyText(location.href);
       copied.value = true;
       setTimeout(() => (copied.value = false), 2000);
     } catch {

@@ -16,7 +16,7 @@ const KINDS: Record<Bar["kind"], string> = {
 
 export function Waterfall({ session }: { session: Session }) {
   const { rounds, seconds: told } = session.outline.value;
-  const total = Math.max(told, 0.001);
+  const total = Math.max(told, session.running.value ? session.clock.value : 0, 0.001);
   const bars = barsOf(session.steps.value, rounds, total);
   const view = rounds.flatMap(({ nodes }) => nodes).find(({ key }) => key === session.selected.value);
   const { policy, search } = sums(bars);
