@@ -10,10 +10,10 @@ COPY pyproject.toml README.md LICENSE ./
 COPY agent agent
 COPY server server
 COPY train train
-RUN python -m venv /opt/cairn && /opt/cairn/bin/pip install --no-cache-dir '.[redis,postgres]'
+RUN python -m venv /opt/cairn && /opt/cairn/bin/pip install --no-cache-dir '.[redis,postgres,otel]'
 
 FROM build AS build-gpu
-RUN /opt/cairn/bin/pip install --no-cache-dir '.[redis,postgres,vllm]'
+RUN /opt/cairn/bin/pip install --no-cache-dir '.[redis,postgres,otel,vllm]'
 
 # What both do when they run: no root, nothing is written outside of /var/lib/cairn and /tmp.
 FROM python:${PYTHON} AS base

@@ -2,10 +2,23 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, SecretStr
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, NoDecode
 
 from agent.settings_live import split
+
+
+def _as_sent(key: SecretStr) -> SecretStr:
+    """The key as a header can carry it: without the line break that a file or a pipe put behind it.
+
+    Raises:
+        ValueError: no client could ever send it, so that nobody, or everybody, would be let in.
+    """
+    given = key.get_secret_value()
+    sent = given.strip()
+    if (given and not sent) or not (sent.isascii() and sent.isprintable()):
+        raise ValueError("clients must be able to send it: letters, digits and signs of ASCII alone, or leave it out")
+    return SecretStr(sent)
 
 
 class ServerSettings(BaseSettings):
@@ -13,7 +26,7 @@ class ServerSettings(BaseSettings):
 
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
-    server_key: SecretStr = SecretStr("")
+    server_key: Annotated[SecretStr, AfterValidator(_as_sent)] = SecretStr("")
     """What clients of the server must send as their bearer token; empty: nothing."""
     insecure: bool = False
     """Serve other machines although there is no `server_key`."""

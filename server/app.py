@@ -48,8 +48,8 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
         async with AsyncExitStack() as stack:  # what cannot be closed keeps nothing else open
             stack.push_async_callback(service.aclose)
             stack.push_async_callback(guard.aclose)
+            stack.push_async_callback(service.searches.end)
             if service.keeper:
-                stack.push_async_callback(service.keeper.end)
                 await service.keeper.open()
             stack.push_async_callback(mcp.aclose)
             yield
@@ -59,7 +59,7 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     _add_chat(app, service)
     add_responses(app, service)
     _add_models(app, service)
-    retriever = Retriever(agent.sources, runs=service.runs, far=service.far)
+    retriever = Retriever(agent.sources, runs=service.runs, far=service.far, meter=guard.meter)
     _add_retrieval(app, retriever)
     add_evidence(app, service, desk_of(service))
     mcp = add_mcp(app, service)

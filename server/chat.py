@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent.policies.base import Policy
 from agent.protocols import TextProtocol
@@ -18,13 +18,13 @@ from server.frames import Frames, completion, error_frame
 from server.guard.admission import Admission
 from server.profiles import ProfileName
 from server.reply import Reasoning
+from server.runs.keeper import Keeper
+from server.store import Store
+from server.store.database import Database
 from server.stream import EventStream, LastWords, Put, Runs
 from server.telemetry.watch import Watch
 from server.turn import CHAT_MODEL, MODEL, Turn, failure_of, make_turn
 from server.wishes import AnswerStyle
-
-if TYPE_CHECKING:
-    from server.runs.keeper import Keeper
 
 logger = logging.getLogger(__name__)
 
@@ -62,10 +62,14 @@ class Service:
     """Slots for runs; the gate takes one for each request that starts a run."""
     watch: Watch = field(default_factory=Watch)
     """Sees every run of the agent, whoever starts it."""
-    keeper: "Keeper | None" = None
+    keeper: Keeper | None = None
     """Keeps runs that outlive their clients; without one there are no such runs."""
 
+    searches: Keeper = field(init=False)
+    """Keeps started searches for evidence: the keeper, or else one of this process's memory."""
+
     def __post_init__(self) -> None:
+        object.__setattr__(self, "searches", self.keeper or Keeper(Store(Database("memory"))))
         object.__setattr__(self, "agent", self.watch.agent(self.agent))
 
     @property
@@ -96,8 +100,7 @@ class Service:
                 stack.push_async_callback(policy.aclose)
             if self.answering is not None:
                 stack.push_async_callback(self.answering.aclose)
-            if self.keeper is not None:
-                stack.push_async_callback(self.keeper.aclose)
+            stack.push_async_callback(self.searches.aclose)
             await self.agent.aclose()
 
 
@@ -107,6 +110,7 @@ def open_turn(service: Service, request: ChatRequest) -> Turn:
     Raises:
         ApiError: the request cannot be answered; nothing was started.
     """
+    service.require(request.model)
     asked = read_request(request, most_chars=service.question_chars)
     return make_turn(service, request, asked, include_usage=request.include_usage)
 

@@ -7,6 +7,7 @@ from server.chat import Service
 from server.gate import Gate, Rules
 from server.guard.keys import Keys
 from server.guard.usage import Spent
+from server.retrieve import Meter
 from server.telemetry.logs import RunLines
 from server.telemetry.measured import Measured, add_metrics
 from server.telemetry.meters import Meters
@@ -43,6 +44,11 @@ class Guarded:
         if service:
             service.admission.limit = self._keys.limit
             self.meters.waiting(lambda: service.admission.waiting)
+
+    @property
+    def meter(self) -> Meter:
+        """Counts searches that belong to no run."""
+        return self._keys
 
     def around(self, app: FastAPI) -> ASGIApp:
         """The app, behind its gate and measured."""

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from time import monotonic
-from typing import Annotated, Final
+from typing import Annotated, Final, Protocol
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
@@ -37,6 +37,8 @@ _STATUS: Final[Mapping[SourceErrorKind, HTTPStatus]] = {
     "parse": HTTPStatus.BAD_GATEWAY,
 }
 _json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_FEW_DOCUMENTS: Final = 300
+"""So many are written at once, in a few milliseconds; more of them would hold up everybody's streams."""
 _PROBED_SECONDS: Final = 2.0
 """For so long the answer to a probe holds: whoever asks for readiness all the time costs nothing."""
 
@@ -77,6 +79,22 @@ class Bounds:
     """One search that only asks whether a source answers."""
 
 
+class Meter(Protocol):
+    """Knows what whoever asks may still search for, and what he did."""
+
+    def may_search(self, searches: int) -> None:
+        """Refuse so many searches where they are too many.
+
+        Raises:
+            ApiError: 429, with when to ask again.
+        """
+        ...
+
+    def searched(self, searches: int, credits: float) -> None:
+        """So many were done, whether they found anything or not."""
+        ...
+
+
 @dataclass
 class Retriever:
     """Sources behind `/retrieve`."""
@@ -86,6 +104,8 @@ class Retriever:
     runs: Runs = field(default_factory=Runs)
     far: bool = False
     """The default source is asked over the network: whether the server is ready does not hang on it."""
+    meter: Meter | None = None
+    """Of the keys that clients have; without one nobody's searches are counted."""
     _taken: int = field(default=0, init=False)
     _ready: tuple[float, SourceError | None] | None = field(default=None, init=False)
 
@@ -108,9 +128,16 @@ class Retriever:
         self._check(request, topk)
         queries = [_clean(query, most_chars=self.bounds.query_chars) for query in request.queries]
         unique = [query for query in dict.fromkeys(queries) if query]
+        if self.meter:
+            self.meter.may_search(len(unique))
         with self._admitted(len(unique)):
             found = await self._search(source, unique, limit=topk, partial=request.partial)
-        return _body(queries, found, scores=request.return_scores, partial=request.partial)
+
+            def body() -> bytes:
+                return _body(queries, found, scores=request.return_scores, partial=request.partial)
+
+            few = len(unique) * topk <= _FEW_DOCUMENTS
+            return body() if few else await asyncio.to_thread(body)
 
     async def probe(self) -> None:
         """Ask for one passage: the default source, and where that fails the others. Far or paid ones are not asked.
@@ -121,7 +148,8 @@ class Retriever:
         if self.far or credits_of(self.sources[self.default]):
             return
         if self._ready is None or monotonic() - self._ready[0] > _PROBED_SECONDS:
-            self._ready = monotonic(), await self._failure()
+            failure = await self._failure()
+            self._ready = monotonic(), failure
         if self._ready[1] is not None:
             raise self._ready[1]
 
@@ -180,12 +208,18 @@ class Retriever:
 
         async def search(query: str) -> None:
             async with slots:
+                credits = 0.0
                 try:
-                    found[query] = await ask(source, query, limit=limit, seconds=self.bounds.seconds)
+                    found[query] = hits = await ask(source, query, limit=limit, seconds=self.bounds.seconds)
                 except SourceError as error:
                     if not partial:
                         raise api_error(error, query=query) from error
                     found[query] = error
+                else:
+                    credits = hits.credits
+                finally:
+                    if self.meter:
+                        self.meter.searched(1, credits)
 
         if len(queries) == 1:
             await search(queries[0])  # most requests: a group of tasks would cost more than the search itself

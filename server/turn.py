@@ -45,13 +45,26 @@ class Turn:
     include_usage: bool = False
 
 
-def make_turn(service: "Service", request: Wishes, asked: Asked, *, include_usage: bool = False) -> Turn:
+def make_turn(
+    service: "Service",
+    request: Wishes,
+    asked: Asked,
+    *,
+    include_usage: bool = False,
+    keep: Callable[[Trace], None] | None = None,
+) -> Turn:
     """A rollout that can start.
+
+    Args:
+        service: what answers.
+        request: what is wished beside the question; its model is one that there is.
+        asked: the question.
+        include_usage: whether a stream is to tell of it.
+        keep: takes the trace when the run has ended; by default the service's own.
 
     Raises:
         ApiError: the request cannot be answered; nothing was started.
     """
-    service.require(request.model)
     chats = request.model == CHAT_MODEL
     plain = chats or (bool(request.disable_search) and service.agent.policy.instructed)
     if plain and len(asked.system) > service.question_chars:
@@ -69,7 +82,7 @@ def make_turn(service: "Service", request: Wishes, asked: Asked, *, include_usag
         profile=profile,
         searchless=bool(request.disable_search) and not chats,
     )
-    run = _kept(_runner(service, agent, plain=plain), service.keep)
+    run = _kept(_runner(service, agent, plain=plain), keep or service.keep)
     return Turn(run, trace, reply, request.model, profile, include_usage)
 
 

@@ -1,6 +1,7 @@
 """The policy behind any OpenAI-compatible chat endpoint: Ollama, llama.cpp, vLLM, a commercial API."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from copy import copy
 from typing import Any, Final
 
@@ -127,12 +128,13 @@ class ChatContext:
         finish: str | None = None
         try:
             messages, more = self._request()
-            async with self._policy.endpoint.chat(messages, **_parameters(sampling, stop, room), **more) as stream:
-                async for event in stream:
-                    told = event.usage.completion_tokens if getattr(event, "usage", None) else told
-                    for choice in event.choices or ():
-                        finish = choice.finish_reason or finish
-                        if text := _take(turn, choice.delta):
+            asking = self._policy.endpoint.chat(messages, **_parameters(sampling, stop, room), **more)
+            async with asking as events, aclosing(events):
+                async for event in events:
+                    told = _sampled(event) or told
+                    for choice in event.get("choices") or ():
+                        finish = choice.get("finish_reason") or finish
+                        if text := _take(turn, choice.get("delta") or {}):
                             yield Chunk(text)
                     if turn.stopped:
                         break
@@ -211,13 +213,17 @@ def _parameters(sampling: Sampling, stop: Sequence[str], max_tokens: int) -> dic
     return parameters
 
 
-def _take(turn: ChatTurn, delta: Any) -> str:
+def _sampled(event: Mapping[str, Any]) -> int | None:
+    """How many tokens the turn had, where the server tells."""
+    usage: Mapping[str, Any] = event.get("usage") or {}
+    return usage.get("completion_tokens")
+
+
+def _take(turn: ChatTurn, delta: Mapping[str, Any]) -> str:
     """The pieces of one chunk; servers name the reasoning in two ways."""
-    if delta is None:
-        return ""
-    thought = getattr(delta, "reasoning_content", None) or getattr(delta, "reasoning", None)
+    thought = delta.get("reasoning_content") or delta.get("reasoning")
     new = turn.think(whole(thought)) if isinstance(thought, str) and thought else ""
-    return new + turn.say(whole(delta.content or ""))
+    return new + turn.say(whole(delta.get("content") or ""))
 
 
 def _estimate(text: str) -> int:

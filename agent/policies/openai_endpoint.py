@@ -23,23 +23,7 @@ _NO_KEY: Final = "none"
 """Servers that ask for no key get this one: the client wants some."""
 _WAIT_SECONDS: Final = 0.5
 _AGAIN: Final = (408, 409, 429, 500, 502, 503, 504)
-_KNOWN: Final = frozenset(
-    {
-        "logprobs",
-        "max_completion_tokens",
-        "max_tokens",
-        "messages",
-        "model",
-        "prompt",
-        "seed",
-        "stop",
-        "stream",
-        "stream_options",
-        "temperature",
-        "top_p",
-    }
-)
-"""Parameters that the client has by name; all others travel beside them."""
+_PATHS: Final = {"chat": "/chat/completions", "completions": "/completions"}
 
 
 class Endpoint:
@@ -95,11 +79,15 @@ class Endpoint:
                 if error.status_code in (405, 501):
                     return None
                 raise
-        return answer.model_dump() if isinstance(answer, openai.BaseModel) else None
+        return cast(dict[str, Any], answer) if isinstance(answer, dict) else None
 
     @asynccontextmanager
-    async def chat(self, messages: Sequence[Mapping[str, Any]], **parameters: Any) -> AsyncGenerator[Any]:
-        """Start a turn of a chat; gives the stream of chunks. Leaving it closes the connection.
+    async def chat(
+        self, messages: Sequence[Mapping[str, Any]], **parameters: Any
+    ) -> AsyncGenerator[AsyncGenerator[dict[str, Any]]]:
+        """Start a turn of a chat; gives the stream of chunks as the server sends them.
+
+        Leaving it closes the connection, unless it was read to its end.
 
         Raises:
             PolicyError: what went wrong and what to do; ContextFull where the chat is too long for the model.
@@ -110,7 +98,7 @@ class Endpoint:
             stream = await self._started("chat", request)
             begun.append(True)
             async with stream:
-                yield stream
+                yield _events(stream.response)
 
     @asynccontextmanager
     async def complete(self, ids: Sequence[int], **parameters: Any) -> AsyncGenerator[AsyncGenerator[dict[str, Any]]]:
@@ -140,10 +128,10 @@ class Endpoint:
                 self._without.add(refused)
 
     async def _create(self, kind: Literal["chat", "completions"], request: Mapping[str, Any]) -> Any:
-        extra = {name: value for name, value in request.items() if name not in _KNOWN}
-        known = {name: value for name, value in request.items() if name in _KNOWN}
-        completions: Any = self._client.chat.completions if kind == "chat" else self._client.completions
-        return await completions.create(**known, **({"extra_body": extra} if extra else {}))
+        """Send it as it is: the client's typed methods turn every request and every chunk over for longer."""
+        stream = bool(request.get("stream"))
+        many = openai.AsyncStream[object]
+        return await self._client.post(_PATHS[kind], body=dict(request), cast_to=object, stream=stream, stream_cls=many)
 
     async def _tried(self, send: Any) -> Any:
         async for attempt in stamina.retry_context(on=_pause_after(), attempts=self._retries + 1, timeout=None):
@@ -217,13 +205,13 @@ def _adapted(request: dict[str, Any], *, without: set[str]) -> dict[str, Any]:
 async def _events(response: httpx2.Response) -> AsyncGenerator[dict[str, Any]]:
     """The events of a stream; read here because one typed object for each token costs more than the token."""
     try:
-        async for line in response.aiter_lines():
-            data = line[5:].strip() if line.startswith("data:") else "[DONE]"
-            if data == "[DONE]":
+        async for line in _lines(response):
+            data = line[5:].strip() if line.startswith(b"data:") else b"[DONE]"
+            if data == b"[DONE]":
                 continue
             event = json.loads(data)
             if not isinstance(event, dict):
-                raise json.JSONDecodeError("no object", data, 0)
+                raise json.JSONDecodeError("no object", data.decode("utf-8", "replace"), 0)
             if "error" in event:
                 raise PolicyError(_said(cast(dict[str, Any], event)["error"]))
             yield cast(dict[str, Any], event)
@@ -231,6 +219,18 @@ async def _events(response: httpx2.Response) -> AsyncGenerator[dict[str, Any]]:
         raise openai.APITimeoutError(request=response.request) from error
     except httpx2.RequestError as error:
         raise openai.APIConnectionError(request=response.request) from error
+    except UnicodeDecodeError as error:
+        raise json.JSONDecodeError("no UTF-8", "", 0) from error
+
+
+async def _lines(response: httpx2.Response) -> AsyncGenerator[bytes]:
+    """Lines of bytes: those of text would also end at the separators that JSON may hold as they are, such as U+2028."""
+    held = b""
+    async for piece in response.aiter_bytes():
+        *lines, held = (held + piece).replace(b"\r", b"\n").split(b"\n")
+        for line in lines:
+            yield line
+    yield held
 
 
 def _said(error: Any) -> str:

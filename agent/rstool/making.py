@@ -1,6 +1,7 @@
 """From a finished trace to a bundle: claims with quotes, sources numbered anew, as many claims as the budget holds."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from agent.evidence import Passage
 from agent.rstool.budget import Size, SizeBudget, estimate_tokens
@@ -20,13 +21,25 @@ def bundle_of(trace: Trace, *, budget: SizeBudget | None = None) -> EvidenceBund
     """
     budget = budget or SizeBudget()
     claims, shown = _claims(trace)
-    for kept in range(len(claims), -1, -1):
-        bundle = _bundle(trace, claims[:kept], shown, budget=budget, dropped=len(claims) - kept)
-        text = bundle.to_prompt()
-        if budget.holds(text) or not kept:
-            size = bundle.size.model_copy(update={"chars": len(text), "tokens": estimate_tokens(text)})
-            return bundle.model_copy(update={"size": size})
-    raise AssertionError("no claims at all always end the loop")
+
+    def of(kept: int) -> EvidenceBundle:
+        return weighed(_bundle(trace, claims[:kept], shown, budget=budget, dropped=len(claims) - kept))
+
+    return of(most_that_fit(len(claims), lambda kept: budget.holds(of(kept).to_prompt())))
+
+
+def most_that_fit(count: int, fits: Callable[[int], bool]) -> int:
+    """How many of `count` things fit, where fewer always fit better; 0 where not even one does."""
+    if not count or fits(count):
+        return count
+    return bisect_left(range(1, count), True, key=lambda kept: not fits(kept))
+
+
+def weighed(bundle: EvidenceBundle) -> EvidenceBundle:
+    """The bundle with what its text form weighs."""
+    text = bundle.to_prompt()
+    size = bundle.size.model_copy(update={"chars": len(text), "tokens": estimate_tokens(text)})
+    return bundle.model_copy(update={"size": size})
 
 
 def _bundle(trace: Trace, claims: Sequence[Claim], shown: Shown, *, budget: SizeBudget, dropped: int) -> EvidenceBundle:

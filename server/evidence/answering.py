@@ -1,6 +1,6 @@
 """The models that the operator lets answer from evidence, all at one endpoint. A request names one, and never a URL."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agent.errors import QuestionError, SetupError
 from agent.rstool import Downstream, EvidenceBundle, answer_with
@@ -8,6 +8,10 @@ from agent.settings import CairnSettings
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+
+SECONDS: Final = 120.0
+"""Of silence that is borne. The client's own ten minutes, three times over, would hold a slot for half an hour."""
 
 
 class Answering:
@@ -56,4 +60,5 @@ def answering_of(settings: CairnSettings) -> Answering | None:
     from openai import AsyncOpenAI
 
     key = settings.answer_key.get_secret_value() or "none"
-    return Answering(AsyncOpenAI(base_url=settings.answer_url, api_key=key), settings.answer_models)
+    client = AsyncOpenAI(base_url=settings.answer_url, api_key=key, timeout=SECONDS, max_retries=1)
+    return Answering(client, settings.answer_models)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 
+from agent.budgets import Control
 from agent.errors import QuestionError
 from agent.recorder import Emit
 from agent.rollout import Agent
@@ -35,11 +36,15 @@ class Search:
             ApiError: there is no slot for it.
         """
         async with self.slots():
-            try:
-                await self.agent.run(self.trace, emit=emit)
-            finally:
-                self.keep(self.trace)
+            await self.drive(emit)
         return bundle_of(self.trace, budget=self.budget)
+
+    async def drive(self, emit: Emit, control: Control | None = None) -> Trace:
+        """Search alone, for whoever holds a slot already."""
+        try:
+            return await self.agent.run(self.trace, emit=emit, control=control)
+        finally:
+            self.keep(self.trace)
 
 
 @dataclass(frozen=True)

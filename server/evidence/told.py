@@ -1,4 +1,7 @@
-"""A step as one short sentence for a person who waits. What strangers or the policy wrote is defused and cut."""
+"""A step as one short sentence for a person who waits. What strangers or the policy wrote is defused and cut.
+
+`agent.cli.draw` tells the same steps to a terminal, as blocks that move: nothing but the kinds of steps is common.
+"""
 
 from typing import Final
 

@@ -9,7 +9,7 @@ import hmac
 import secrets
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from http import HTTPStatus
 from math import ceil
@@ -18,8 +18,9 @@ from typing import Final, Protocol
 
 from pydantic import SecretStr
 
+from agent.trace import Usage
 from server.errors import ApiError
-from server.guard.caller import Caller
+from server.guard.caller import Caller, caller
 from server.guard.fresh import Fresh
 from server.guard.usage import Spent, Used
 
@@ -174,12 +175,21 @@ class Keys:
         limits = key.limits
         if limits.concurrent_runs is not None and runs >= limits.concurrent_runs:
             raise _over(f"it has {runs} runs on their way and may have {limits.concurrent_runs}", wait_seconds=1)
-        used = self.spent.today(key.id)
-        for what in fields(used):
-            most = getattr(limits, f"{what.name}_per_day")
-            if most is not None and getattr(used, what.name) >= most:
-                why = f"it used {getattr(used, what.name):,} of its {most:,} {what.name} of today"
-                raise _over(why, wait_seconds=_until_midnight())
+        _within_the_day(limits, self.spent.today(key.id), more=Used())
+
+    def may_search(self, searches: int) -> None:
+        """Refuse so many searches where they are more than the key of whoever asks may have.
+
+        Raises:
+            ApiError: 429, with when to ask again.
+        """
+        if key := self._keys.get(caller().key):
+            limits = replace(key.limits, tokens_per_day=None)
+            _within_the_day(limits, self.spent.today(key.id), more=Used(searches=searches))
+
+    def searched(self, searches: int, credits: float) -> None:
+        """Count searches that belong to no run."""
+        self.spent.add(caller().key, Usage(searches=searches, credits=credits))
 
     def _known(self, authorization: str) -> str | None:
         """Whose key it is. A wrong one takes as long as a right one: digests are compared, each in constant time."""
@@ -227,6 +237,20 @@ def _unreadable() -> ApiError:
 
 def _has_daily(limits: KeyLimits) -> bool:
     return any(most is not None for most in (limits.tokens_per_day, limits.searches_per_day, limits.credits_per_day))
+
+
+def _within_the_day(limits: KeyLimits, used: Used, *, more: Used) -> None:
+    """Refuse whoever has used up one of them, or would with more than one.
+
+    Raises:
+        ApiError: 429, with when to ask again.
+    """
+    for name in (what.name for what in fields(used)):
+        most, amount, asked = getattr(limits, f"{name}_per_day"), getattr(used, name), getattr(more, name)
+        if most is not None and amount + max(asked - 1, 0) >= most:
+            also = f", and asks for {asked:,} more" if asked > 1 else ""
+            why = f"it used {amount:,} of its {most:,} {name} of today{also}"
+            raise _over(why, wait_seconds=_until_midnight())
 
 
 def _until_midnight() -> int:

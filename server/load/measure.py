@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from agent.settings import CairnSettings
 from server.load import servers
+from server.load.bounds import missed
 from server.load.flood import Flood, flood
 from server.load.leaving import Leaving, leave
 from server.load.paced import ANSWER_TOKENS, THOUGHT_TOKENS
@@ -45,10 +46,21 @@ class Figures:
             and not self.flood.accepted_lost + self.flood.others
         )
 
+    @property
+    def missed(self) -> list[str]:
+        """The promises that were not kept, times and memory included."""
+        return missed(self)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain names: those of the paced load as they are, those of the embedded policy behind `embedded_`."""
         embedded = {f"embedded_{name}": value for name, value in asdict(self.embedded).items()} if self.embedded else {}
-        return asdict(self.paced) | asdict(self.leaving) | asdict(self.flood) | embedded | {"holds": self.holds}
+        return (
+            asdict(self.paced)
+            | asdict(self.leaving)
+            | asdict(self.flood)
+            | embedded
+            | {"holds": self.holds, "missed": self.missed}
+        )
 
 
 def measure(

@@ -1,5 +1,6 @@
 """What stands in for model and searches under load: a policy that writes so many tokens a second and stamps each one
-with the time, and a source that takes its time. Both tell when they are let go. They follow what the question says.
+with the time at which it is due, and a source that takes its time. Both tell when they are let go. They follow what the
+question says. A token is due whether the server has time to take it or not, as those of an engine elsewhere would be.
 """  # noqa: D205 - one sentence over two lines
 
 import asyncio
@@ -24,7 +25,7 @@ ANSWER_TOKENS: Final = 100
 TOKENS: Final = THOUGHT_TOKENS + ANSWER_TOKENS
 """Stamped tokens of one answer."""
 STAMP: Final = re.compile(r"\b(m\d+x\d+)\.(\d+)\.(\d+)\b")
-"""A token: marker of its stream, number, and when the policy gave it."""
+"""A token: marker of its stream, number, and when it was due."""
 MARKER: Final = re.compile(rb"\bm\d+x\d+\b")
 _ASKED: Final = re.compile(r"(whole|hold policy|hold search) (m\d+x\d+)")
 
@@ -85,17 +86,17 @@ class PacedContext:
 
     async def generate(self, sampling: Sampling, *, stop: Sequence[str], max_tokens: int) -> AsyncGenerator[Chunk]:
         self._turns += 1
-        clock = asyncio.get_running_loop().time
-        began, said = clock(), list[str]()
+        began, said = perf_counter_ns(), list[str]()
         if holds := self._job == "hold policy":
             self._tell("asked")
         try:
             for number, piece in enumerate(self._script()):
-                await asyncio.sleep(began + number / self._policy.tokens_per_s - clock())
+                due = began + round(number * 1e9 / self._policy.tokens_per_s)
+                await asyncio.sleep((due - perf_counter_ns()) / 1e9)
                 if len(said) == max_tokens:
                     yield Chunk("", cut=True)
                     return
-                said.append(piece or self._stamp())
+                said.append(piece or self._stamp(due))
                 yield Chunk(said[-1])
         finally:
             if holds:
@@ -138,9 +139,9 @@ class PacedContext:
         yield from [_NOW] * answer
         yield "</answer>"
 
-    def _stamp(self) -> str:
+    def _stamp(self, due: int) -> str:
         self._stamped += 1
-        return f" {self._marker}.{self._stamped - 1}.{perf_counter_ns()}"
+        return f" {self._marker}.{self._stamped - 1}.{due}"
 
     def _tell(self, what: Literal["asked", "let go"]) -> None:
         self._policy.tell(Told(what, "policy", self._marker, perf_counter_ns()))

@@ -2,17 +2,15 @@
 
 import os
 import platform
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from rich.table import Table
+
+from server.load.bounds import ADDED_MS, CANCEL_MS, GROWTH, REFUSED_MS, growth
 
 if TYPE_CHECKING:
     from server.load.measure import Figures
     from server.load.streams import Load
-
-ADDED_BOUND_MS: Final = 10
-REFUSED_BOUND_MS: Final = 50
-CANCEL_BOUND_MS: Final = 1000
 
 
 def table(figures: "Figures") -> Table:
@@ -42,27 +40,30 @@ def _rows(figures: "Figures") -> list[tuple[str, ...]]:
             "added, longest": f"{of.added_ms_max:.1f} ms",
             "memory of the server": f"{of.rss_mb:.0f} MB",
             "memory's slope": f"{of.rss_mb_slope:+.2f} MB/min",
+            "memory's growth": f"{growth(of):+.1%}",
             "cores that the server kept busy": f"{of.cores_busy:.2f}",
         }[name]
 
     names = ("answers", "lost", "interleaved", "answers/s", "tokens/s", "added, median", "added, p99")
-    names += ("added, longest", "memory of the server", "memory's slope", "cores that the server kept busy")
+    names += ("added, longest", "memory of the server", "memory's slope", "memory's growth")
+    names += ("cores that the server kept busy",)
     return [(name, *(row(name, of) for of in loads)) for name in names]
 
 
 def _verdicts(figures: "Figures") -> list[str]:
     flood, leaving = figures.flood, figures.leaving
     refused = (
-        f"{flood.refused} of {flood.asked} refused, p99 {flood.refused_ms_p99:.1f} ms (bound {REFUSED_BOUND_MS}), "
+        f"{flood.refused} of {flood.asked} refused, p99 {flood.refused_ms_p99:.1f} ms (bound {REFUSED_MS}), "
         f"{flood.accepted} accepted, {flood.accepted_lost} of them lost"
         if flood.refused
         else f"nothing was refused of {flood.asked}: there is no admission control"
     )
     return [
-        f"added to a token, p99 {figures.paced.added_ms_p99:.2f} ms (bound {ADDED_BOUND_MS})",
+        f"added to a token, p99 {figures.paced.added_ms_p99:.2f} ms (bound {ADDED_MS})",
         refused,
         f"{leaving.cancelled} of {leaving.disconnects} disconnects heard of, "
-        f"at most {leaving.cancel_ms_max:.0f} ms (bound {CANCEL_BOUND_MS})",
+        f"at most {leaving.cancel_ms_max:.0f} ms (bound {CANCEL_MS})",
+        f"missed: {', '.join(figures.missed)}" if figures.missed else "every bound was kept",
     ]
 
 
@@ -89,9 +90,12 @@ streams that are open at the same time; each one is asked again when it has ende
 
 *Lost* is a stream that did not bring every token once and in order, usage and `[DONE]`. *Interleaved* is a stream \
 that brought anything of another one: each token of the paced policy holds its stream's own mark, the embedded \
-policy's frames their completion's id. *Added* is, for the paced policy, the time from the moment in which the policy \
-gives a token until the client has read it, of every token; for the embedded one the time of an answer less the \
-rollout's own seconds. The slope of the memory is that of a line through its samples after the first quarter.
+policy's frames their completion's id. *Added* is, for the paced policy, the time from the moment in which a token is \
+due until the client has read it, of every token: a server that has no time for the policy makes it late, too; for the \
+embedded one the time of an answer less the rollout's own seconds. The slope of the memory is that of a line through \
+its samples after the first quarter; its growth, by that slope, is flat below {GROWTH:.0%}.
+
+Bounds: {"; ".join(figures.missed) + " (missed)" if figures.missed else "every one was kept"}.
 
 | more than there is room for | |
 |---|---|

@@ -24,6 +24,7 @@ from server.mcp.capped import capped
 from server.mcp.jobs import Jobs, JobState
 from server.mcp.progress import run_told
 from server.mcp.tools import JobArguments, WaitArguments
+from server.store import StoreError
 from server.stream import Runs, ServerStops
 
 logger = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ class Calls:
 
         Args:
             desk: takes searches in.
-            jobs: keeps those that outlive their call; whoever made it closes it.
+            jobs: those that outlive their call.
             runs: where a server that stops finds the searches of calls.
             progress_seconds: the longest silence while a search runs.
         """
@@ -94,6 +95,9 @@ class Calls:
         except (QuestionError, ApiError) as error:
             said = error.detail if isinstance(error, ApiError) else str(error)
             return _failed(said)
+        except StoreError as error:
+            logger.warning("%s", error)
+            return _failed(f"the search is not known now: {error.mend}; ask again in a moment")
         except ServerStops:
             return _failed(server_stops().detail)
         except MCPError:
@@ -111,21 +115,15 @@ class Calls:
                 work = run_told(search, ctx.session.report_progress, seconds=self._progress_seconds)
                 return _evidence(await self._runs.unless_stopped(work))
             case tools.START:
-                return _state(self._jobs.start(self._desk.open(read_arguments(arguments))).told())
+                return _state(await self._jobs.start(self._desk.open(read_arguments(arguments))))
             case tools.STATUS:
                 asked = _read(WaitArguments, name, arguments)
-                job = self._jobs.get(asked.id)
-                await self._jobs.wait(job, seconds=asked.wait_seconds)
-                return _state(job.told())
+                return _state(await self._jobs.state(asked.id, wait_seconds=asked.wait_seconds))
             case tools.RESULT:
                 asked = _read(WaitArguments, name, arguments)
-                job = self._jobs.get(asked.id)
-                await self._jobs.wait(job, seconds=asked.wait_seconds)
-                return _evidence(job.result())
+                return _evidence(await self._jobs.result(asked.id, wait_seconds=asked.wait_seconds))
             case tools.CANCEL:
-                job = self._jobs.get(_read(JobArguments, name, arguments).id)
-                await self._jobs.cancel(job)
-                return _state(job.told())
+                return _state(await self._jobs.cancel(_read(JobArguments, name, arguments).id))
             case _:
                 raise MCPError(code=types.INVALID_PARAMS, message=f"there is no tool {name[:64]!r}")
 

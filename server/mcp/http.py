@@ -18,6 +18,7 @@ from server.errors import ApiError
 from server.evidence.desk import Desk, desk_of
 from server.mcp.cancelling import Cancelling
 from server.mcp.jobs import Jobs
+from server.runs.keeper import Keeper
 from server.stream import ClientGone, Runs
 
 if TYPE_CHECKING:
@@ -29,10 +30,10 @@ PATH: Final = "/mcp"
 class McpApp:
     """Answers `/mcp`. It must be closed in the event loop in which it answers."""
 
-    def __init__(self, desk: Desk, runs: Runs) -> None:
+    def __init__(self, desk: Desk, runs: Runs, keeper: Keeper) -> None:
         self._desk = desk
         self._runs = runs
-        self._jobs = Jobs()
+        self._jobs = Jobs(keeper)
         self._cancelling = Cancelling()
         self._loading: asyncio.Future[StreamableHTTPSessionManager] | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -56,9 +57,8 @@ class McpApp:
             await self._cancelling(manager.handle_request, scope, receive, send)
 
     async def aclose(self) -> None:
-        """End every search that still runs, and the SDK's own tasks."""
+        """End the SDK's own tasks. Started searches are the keeper's."""
         self._stop.set()
-        await self._jobs.aclose()
         if self._keeper is not None:
             await asyncio.gather(self._keeper, return_exceptions=True)
 
@@ -98,6 +98,6 @@ def add_mcp(app: FastAPI, service: Service) -> McpApp:
 
     The gate cannot see which requests search: each search takes a slot by itself.
     """
-    mcp = McpApp(desk_of(service, slots=service.admission.slot), service.runs)
+    mcp = McpApp(desk_of(service, slots=service.admission.slot), service.runs, service.searches)
     app.router.routes.append(Route(PATH, endpoint=mcp, include_in_schema=False))
     return mcp

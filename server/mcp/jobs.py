@@ -1,37 +1,40 @@
-"""Searches that outlive the call that started them, for clients that give up on slow tools. They live in this process.
+"""Searches that outlive the call that started them, for clients that give up on slow tools: runs, as `/api/runs` has.
 
-An id is as good as a secret: nobody can guess it, and whoever has it may see and cancel the search.
+They lie in the store: any replica tells of them, they are listed and belong to a key, and they are there after a crash.
 """
 
-import asyncio
-import logging
 import time
-from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from typing import Final, Literal
-from uuid import uuid4
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
+from agent.budgets import Control
 from agent.errors import QuestionError
-from agent.rstool import EvidenceBundle
-from agent.trace import Delta, Event
-from server.errors import ApiError
+from agent.recorder import Emit
+from agent.rstool import EvidenceBundle, SizeBudget, bundle_of
+from agent.trace import Step, Trace
 from server.evidence.desk import Search
 from server.evidence.told import told
+from server.guard.caller import caller
+from server.runs.keeper import Keeper
+from server.store import NewRun, RunRow
+from server.store.restore import STEP, read_trace
+from server.turn import MODEL
 
-logger = logging.getLogger(__name__)
-
-State = Literal["running", "ended", "cancelled", "broken"]
+State = Literal["running", "ended", "cancelled", "interrupted"]
 LATEST: Final = 8
+_CANCEL_SECONDS: Final = 5.0
 
 
 class JobState(BaseModel):
     """How far a search is."""
 
-    id: str = Field(description="To ask for it again. Whoever has it may see and cancel the search.")
+    id: str = Field(description="To ask for it again; the run's id, under /api/runs too.")
     state: State = Field(
-        description="Only of one that ended there is a result. broken: it could not run; its result says why."
+        description="Of one that ended there is a result. interrupted: it broke, or its server ended; the result holds "
+        "what was found until then."
     )
     question: str
     seconds: float = Field(description="Since it was started, up to its end.")
@@ -39,142 +42,129 @@ class JobState(BaseModel):
     latest: tuple[str, ...] = Field(description="What the latest of them were.")
 
 
-@dataclass
-class Job:
-    """One search, and its task."""
+class Room(BaseModel):
+    """What is kept beside the trace: the room that the evidence may take."""
 
-    search: Search
-    id: str = field(default_factory=lambda: uuid4().hex)
-    began: float = field(default_factory=time.monotonic)
-    ended: float | None = None
-    steps: int = 0
-    latest: deque[str] = field(default_factory=lambda: deque(maxlen=LATEST))
-    task: asyncio.Task[EvidenceBundle] | None = None
-
-    @property
-    def state(self) -> State:
-        if self.task is None or not self.task.done():
-            return "running"
-        if self.task.cancelled():
-            return "cancelled"
-        return "broken" if self.task.exception() else "ended"
-
-    def told(self) -> JobState:
-        return JobState(
-            id=self.id,
-            state=self.state,
-            question=self.search.trace.question,
-            seconds=round((self.ended or time.monotonic()) - self.began, 3),
-            steps=self.steps,
-            latest=tuple(self.latest),
-        )
-
-    def result(self) -> EvidenceBundle:
-        """What it found.
-
-        Raises:
-            QuestionError: it runs still, or it will never have a result.
-        """
-        match self.state:
-            case "ended" if self.task is not None:
-                return self.task.result()
-            case "running":
-                raise QuestionError(
-                    f"the search {self.id} still runs; ask again, with wait_seconds to wait for its end"
-                )
-            case "cancelled":
-                raise QuestionError(f"the search {self.id} was cancelled; start another one")
-            case _:
-                error = self.task.exception() if self.task is not None else None
-                if isinstance(error, ApiError):
-                    raise error
-                raise QuestionError(f"the search {self.id} broke; the server's log tells why")
-
-    def see(self, event: Event) -> None:
-        if not isinstance(event, Delta):
-            self.steps += 1
-            self.latest.append(told(event))
+    object: Literal["evidence"] = "evidence"
+    max_chars: int
+    max_tokens: int | None = None
 
 
 class Jobs:
-    """The searches that were started, those that ended for a while, too."""
+    """The searches that were started, as whoever asks may see them: with a key of a client, those that it started."""
 
-    def __init__(self, *, most_running: int = 32, most_kept: int = 256, keep_seconds: float = 900.0) -> None:
-        """Keep nothing yet.
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
 
-        Args:
-            most_running: searches at once.
-            most_kept: searches that are known, ended ones included; the oldest ended ones are forgotten first.
-            keep_seconds: how long the result of one that ended can be asked for.
-        """
-        self._most_running = most_running
-        self._most_kept = most_kept
-        self._keep_seconds = keep_seconds
-        self._jobs: dict[str, Job] = {}
-
-    def start(self, search: Search) -> Job:
+    async def start(self, search: Search) -> JobState:
         """Let a search run on its own.
 
         Raises:
-            QuestionError: too many run already.
+            ApiError: there is no slot for it.
+            StoreError: it could not be written down; nothing was started.
         """
-        self._forget()
-        running = sum(job.state == "running" for job in self._jobs.values())
-        if running >= self._most_running:
-            raise QuestionError(f"{running} searches run already, as many as there may be; wait for one, or cancel one")
-        job = Job(search)
-        job.task = asyncio.create_task(self._run(job), name=f"search {job.id}")
-        self._jobs[job.id] = job
-        return job
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(search.slots())
+            slot = stack.pop_all()
 
-    def get(self, id: str) -> Job:
-        """The search of this id.
+        async def drive(trace: Trace, emit: Emit, control: Control | None = None) -> Trace:
+            async with slot:
+                return await search.drive(emit, control)
+
+        trace = search.trace
+        room = Room(max_chars=search.budget.chars, max_tokens=search.budget.tokens).model_dump_json()
+        new = NewRun(trace, f"{MODEL}/{trace.protocol}", key_id=caller().key, aside=lambda: room)
+        try:
+            run = await self._keeper.start(new, drive)
+        except BaseException:
+            await slot.aclose()
+            raise
+        return await self._told(run.row())
+
+    async def state(self, id: str, *, wait_seconds: float = 0.0) -> JobState:
+        """How far it is, as soon as it has ended, or after so long.
 
         Raises:
             QuestionError: there is none.
+            StoreError: it could not be read.
         """
-        self._forget()
-        if job := self._jobs.get(id):
-            return job
-        raise QuestionError(
-            f"there is no search {id[:64]!r}: it was never started here, or its result was not fetched in time",
-            about="id",
+        row, _ = await self._find(id, wait_seconds=wait_seconds)
+        return await self._told(row)
+
+    async def result(self, id: str, *, wait_seconds: float = 0.0) -> EvidenceBundle:
+        """What it found.
+
+        Raises:
+            QuestionError: there is none, it runs still, or it was cancelled.
+            StoreError: it could not be read.
+        """
+        row, room = await self._find(id, wait_seconds=wait_seconds)
+        if row.running:
+            raise QuestionError(f"the search {id} still runs; ask again, with wait_seconds to wait for its end")
+        if row.state == "cancelled":
+            raise QuestionError(f"the search {id} was cancelled; start another one")
+        trace = await self._trace(row)
+        return bundle_of(trace, budget=SizeBudget(chars=room.max_chars, tokens=room.max_tokens))
+
+    async def cancel(self, id: str) -> JobState:
+        """End it, whichever replica runs it, and wait until engine and searches were let go.
+
+        Raises:
+            QuestionError: there is none.
+            StoreError: it could not be told.
+        """
+        row, _ = await self._find(id)
+        if row.running:
+            await self._keeper.wish(id, "cancel")
+        return await self.state(id, wait_seconds=_CANCEL_SECONDS)
+
+    async def _find(self, id: str, *, wait_seconds: float = 0.0) -> tuple[RunRow, Room]:
+        known = id.isascii() and id.isalnum() and len(id) <= 128
+        key = caller().key or None
+        row = await self._keeper.until_ended(id, key_id=key, seconds=wait_seconds) if known else None
+        live = self._keeper.live(id)
+        room = _room(live.new.aside() if live else await self._keeper.store.reads.aside(id)) if row else None
+        if row is None or room is None:
+            raise QuestionError(
+                f"there is no search {id[:64]!r}: it was never started here, or it was removed", about="id"
+            )
+        return row, room
+
+    async def _told(self, row: RunRow) -> JobState:
+        steps = await self._steps(row)
+        known: dict[str, State] = {"running": "running", "cancelled": "cancelled", "interrupted": "interrupted"}
+        return JobState(
+            id=row.id,
+            state=known.get(row.state, "ended"),
+            question=row.question,
+            seconds=round(row.figures.seconds if not row.running else max(0.0, time.time() - row.created), 3),
+            steps=len(steps),
+            latest=tuple(told(step) for step in steps[-LATEST:]),
         )
 
-    async def wait(self, job: Job, *, seconds: float) -> None:
-        """Wait until it has ended, but not for longer."""
-        if job.task is not None:
-            await asyncio.wait({job.task}, timeout=seconds)
+    async def _steps(self, row: RunRow) -> list[Step]:
+        """In the order in which they happened."""
+        if row.running and self._keeper.live(row.id) is None:  # of another replica
+            look = await self._keeper.store.reads.look(row.id)
+            return [STEP.validate_json(step) for _, step in look.steps] if look else []
+        return _in_order((await self._trace(row)).steps)
 
-    async def cancel(self, job: Job) -> None:
-        """End it, and wait until engine and searches were let go."""
-        if job.task is not None:
-            job.task.cancel("user")
-            await asyncio.wait({job.task})
+    async def _trace(self, row: RunRow) -> Trace:
+        if live := self._keeper.live(row.id):
+            return live.trace
+        stored = await self._keeper.store.reads.trace(row.id)
+        if stored is None:
+            raise QuestionError(f"the search {row.id} was removed; start another one", about="id")
+        return read_trace(stored)
 
-    async def aclose(self) -> None:
-        """End all of them."""
-        tasks = [job.task for job in self._jobs.values() if job.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self, job: Job) -> EvidenceBundle:
-        try:
-            return await job.search.run(job.see)
-        except ApiError:  # refused, and its result will say why
-            raise
-        except Exception:
-            logger.exception("the search %s broke", job.id)
-            raise
-        finally:
-            job.ended = time.monotonic()
+def _room(aside: str) -> Room | None:
+    """What was kept of a search; None where the run is none of ours."""
+    try:
+        return Room.model_validate_json(aside)
+    except ValidationError:
+        return None
 
-    def _forget(self) -> None:
-        """Let go of results that nobody fetched in time, and of the oldest ones where there are too many."""
-        ended = [job for job in self._jobs.values() if job.state != "running"]
-        late = time.monotonic() - self._keep_seconds
-        excess = len(self._jobs) - self._most_kept + 1
-        for place, job in enumerate(ended):
-            if place < excess or (job.ended or 0.0) < late:
-                del self._jobs[job.id]
+
+def _in_order(steps: Iterable[Step]) -> list[Step]:
+    return sorted(steps, key=lambda step: step.seconds)

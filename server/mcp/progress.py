@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from time import perf_counter
 
 from agent.rstool import EvidenceBundle
@@ -33,7 +34,9 @@ async def run_told(search: Search, report: Report, *, seconds: float) -> Evidenc
     teller = asyncio.create_task(_tell(said, report, seconds=seconds))
     try:
         bundle = await search.run(emit)
-        await said.join()
+        with suppress(TimeoutError):  # a client that reads no progress must not hold up the evidence for ever
+            async with asyncio.timeout(seconds):
+                await said.join()
         return bundle
     finally:
         teller.cancel()

@@ -14,11 +14,10 @@ async def serve_stdio(service: Service) -> None:
 
     While it serves, whatever else writes to standard output writes to standard error.
     """
-    jobs = Jobs()
-    server = Calls(desk_of(service), jobs, Runs()).server()
+    desk = desk_of(service, slots=service.admission.slot)
+    server = Calls(desk, Jobs(service.searches), Runs()).server()
     try:
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
     finally:
-        await jobs.aclose()
         await service.aclose()

@@ -60,7 +60,7 @@ def tool_list(agents: Mapping[str, Agent]) -> list[dict[str, Any]]:
             wait,
             bundle,
         ),
-        _tool(CANCEL, "Cancel a search", "Ends a started search; what it found until then is lost.", one, state),
+        _tool(CANCEL, "Cancel a search", "Ends a started search; it has no result then.", one, state),
     ]
 
 

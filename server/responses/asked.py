@@ -1,6 +1,6 @@
 """What a client of `/v1/responses` sends, read down to a question with its earlier turns."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import Discriminator, Field, Tag
@@ -9,10 +9,7 @@ from server.asked import Asked, Message, read_question
 from server.errors import bad_request
 from server.wishes import Effort, Incoming, Wishes
 
-_KEPT: Final = (
-    "No response is kept by its id here; send the earlier turns as items of 'input', which every client can, "
-    "and leave {name!r} out."
-)
+_NO_ITEMS: Final = "No item is kept by its id here; send the earlier items whole, as every client can."
 
 
 class MessageIn(Message):
@@ -64,7 +61,11 @@ class ResponseRequest(Wishes):
 
     input: Input
     instructions: str | None = Field(default=None, description="Only `cairn-chat` follows them.")
-    previous_response_id: str | None = Field(default=None, description="Refused: nothing is kept by its id.")
+    previous_response_id: str | None = Field(default=None, description="Of a kept response that this one follows up.")
+    store: bool | None = Field(default=None, description="False: nothing of it is kept, and its id means nothing.")
+    background: bool | None = Field(
+        default=None, description="Answer at once with a response that goes on; ask for it by its id, or cancel it."
+    )
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
     reasoning: ReasoningWishes | None = None
     stream: bool | None = False
@@ -80,19 +81,21 @@ class ResponseRequest(Wishes):
         return self.max_output_tokens
 
 
-def read_request(request: ResponseRequest, *, most_chars: int) -> Asked:
+def read_request(request: ResponseRequest, *, before: Sequence[Message] = (), most_chars: int) -> Asked:
     """The question of a request.
 
+    Args:
+        request: what a client sent.
+        before: the turns of the response that it follows up.
+        most_chars: of the question, and of the turns before it.
+
     Raises:
-        ApiError: there is no question, one that cannot be taken, or something that would have to be kept here.
+        ApiError: there is no question, one that cannot be taken, or an item that would have to be kept here.
     """
-    if request.previous_response_id:
-        name = "previous_response_id"
-        raise bad_request(_KEPT.format(name=name), param=name, code="previous_response_not_found")
     items = [MessageIn(role="user", content=request.input)] if isinstance(request.input, str) else request.input
     if any(isinstance(item, OtherItem) and item.type == "item_reference" for item in items):
-        raise bad_request(_KEPT.format(name="item_reference"), param="input", code="item_not_found")
-    said: list[Message] = [item for item in items if isinstance(item, MessageIn)]
+        raise bad_request(_NO_ITEMS, param="input", code="item_not_found")
+    said: list[Message] = [*before, *(item for item in items if isinstance(item, MessageIn))]
     if request.instructions:
         said.insert(0, Message(role="system", content=request.instructions))
     return read_question(said, most_chars=most_chars, param="input")

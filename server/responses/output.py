@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agent.trace import Filled, Gathered, Planned, Searched, SearchFailed, Trace
-from server.encoding import as_json
+from server.encoding import as_json, dumped
 from server.errors import ApiError, server_stops
 from server.profiles import is_web
 from server.reply import Content, Part, Reasoning, Reply, finish_reason, usage
@@ -74,8 +74,7 @@ class Output:
     def end(self, reply: Reply, trace: Trace) -> list[Event]:
         """Close what is open, and the response."""
         cut = finish_reason(trace) == "length"
-        status: ItemStatus = "incomplete" if cut else "completed"
-        events = [*self._end_search(), *self._end_reasoning(), *self._end_message(reply, status)]
+        events = self._end_all(reply, "incomplete" if cut else "completed")
         self.response.status = "incomplete" if cut else "completed"
         self.response.incomplete_details = IncompleteDetails() if cut else None
         self.response.usage = usage_of(trace)
@@ -85,10 +84,22 @@ class Output:
 
     def fail(self, why: ApiError, reply: Reply) -> list[Event]:
         """Close what is open as it is: there will be no more of it."""
-        events = [*self._end_search(), *self._end_reasoning(), *self._end_message(reply, "incomplete")]
+        events = self._end_all(reply, "incomplete")
         self.response.status = "failed"
         self.response.error = ResponseFailure(message=why.detail)
         return [*events, self._close("response.failed")]
+
+    def cancel(self, reply: Reply) -> None:
+        """Close what is open as it is; nobody is left to be told."""
+        count = self._count
+        self._end_all(reply, "incomplete")
+        self.response.status = "cancelled"
+        self._close("response.cancelled")
+        self._count = count  # what nobody was told has no number
+
+    def as_json(self) -> str:
+        """The response as far as it is."""
+        return dumped(self.response.model_copy(update={"output": list(self._items)}))
 
     def last_words(self) -> bytes:
         """The frame of a server that stops."""
@@ -172,6 +183,9 @@ class Output:
         written = self._of_item("response.output_text.done", at, item, content_index=0, text=text.text, logprobs=[])
         part = self._of_item("response.content_part.done", at, item, content_index=0, part=text.model_dump())
         return [*added, written, part, self._done(at, item, status=status)]
+
+    def _end_all(self, reply: Reply, status: ItemStatus) -> list[Event]:
+        return [*self._end_search(), *self._end_reasoning(), *self._end_message(reply, status)]
 
     def _action(self) -> SearchAction:
         queries = list(self._queries.values())

@@ -1,89 +1,116 @@
-"""The address `/v1/responses`: streamed and not. A run ends when its client leaves."""
+"""The addresses of `/v1/responses`. A run ends when its client leaves, unless it was asked for in the background."""
 
-import logging
 import time
 
 from fastapi import FastAPI, Request, Response
 
-from agent.trace import Event
 from server.chat import Service
 from server.encoding import json_response
-from server.errors import internal_error
+from server.errors import bad_request
 from server.responses.asked import ResponseRequest, read_request
-from server.responses.output import Output, frame
-from server.responses.schema import Reasoning, ResponseObject
+from server.responses.output import Output
+from server.responses.schema import DeletedResponse, Reasoning, ResponseObject
+from server.responses.shelf import PREFIX, Shelf
+from server.responses.turn import ResponseTurn
+from server.runs.routes import begin_run
 from server.schema import streamed
-from server.stream import Put
-from server.turn import Turn, failure_of, make_turn
+from server.turn import Turn, make_turn
 
-logger = logging.getLogger(__name__)
+_FRAMES = "Events with the names and numbers of OpenAI's Responses API."
 
 
 def add_responses(app: FastAPI, service: Service) -> None:
-    """Add `POST /v1/responses`."""
-    frames = "Events with the names and numbers of OpenAI's Responses API."
+    """Add `POST /v1/responses`, and where runs are kept those of one response."""
+    shelf = Shelf(service.keeper) if service.keeper else None
+    if shelf:
+        _add_kept(app, shelf)
 
-    @app.post("/v1/responses", response_model=None, responses=streamed(ResponseObject, frames))
+    @app.post("/v1/responses", response_model=None, responses=streamed(ResponseObject, _FRAMES))
     async def responses(body: ResponseRequest, request: Request) -> Response:
         """Answer a question with reasoning, searches and cited text as items, streamed or not.
 
-        Nothing is stored: a follow-up sends its earlier turns along.
+        It is kept unless `store` is false; a follow-up names it as `previous_response_id`, or sends its turns along.
         """
-        turn = make_turn(service, body, read_request(body, most_chars=service.question_chars))
-        output = Output(_blank(turn, body))
-        if body.stream:
-            return service.streams(lambda put: _stream(turn, output, put), last_words=output.last_words)
-        await service.runs.unless_gone(request.receive, _whole(turn, output))
-        return json_response(output.response)
+        made = await _open(service, shelf, body)
+        if body.background and made.keeper:
+            await begin_run(request, made.keeper, made.new_run, made.drive)
+        elif body.stream:
+            return service.streams(made.stream, last_words=made.output.last_words)
+        else:
+            await service.runs.unless_gone(request.receive, made.whole())
+        return json_response(made.output.response)
 
 
-def _blank(turn: Turn, body: ResponseRequest) -> ResponseObject:
+def _add_kept(app: FastAPI, shelf: Shelf) -> None:
+    @app.get("/v1/responses/{id}")
+    async def get_response(id: str, *, stream: bool = False) -> ResponseObject:
+        """A response that was kept, or one in the background as far as it is. It comes whole."""
+        if stream:
+            why = "A kept response comes whole; leave 'stream' out, or follow its run under /api/runs/{id}/events."
+            raise bad_request(why, param="stream")
+        return await shelf.get(id)
+
+    @app.delete("/v1/responses/{id}")
+    async def delete_response(id: str) -> DeletedResponse:
+        """Remove a response and its run."""
+        await shelf.delete(id)
+        return DeletedResponse(id=id)
+
+    @app.post("/v1/responses/{id}/cancel")
+    async def cancel_response(id: str) -> ResponseObject:
+        """End a response that was asked for in the background."""
+        return await shelf.cancel(id)
+
+
+async def _open(service: Service, shelf: Shelf | None, body: ResponseRequest) -> ResponseTurn:
+    """Read a request into a response that can begin.
+
+    Raises:
+        ApiError: it cannot be answered; nothing was started.
+    """
+    service.require(body.model)
+    stores = shelf is not None and body.store is not False
+    _check_background(body, stores=stores)
+    before, conversation = (), ""
+    if body.previous_response_id:
+        if shelf is None:
+            why = "This server keeps no responses; send the earlier turns as items of 'input'."
+            raise bad_request(why, param="previous_response_id", code="previous_response_not_found")
+        before, conversation = await shelf.before(body.previous_response_id)
+    asked = read_request(body, before=before, most_chars=service.question_chars)
+    turn = make_turn(service, body, asked, keep=_keep_nothing)
+    turn.trace.conversation = conversation
+    output = Output(_blank(turn, body, stores=stores))
+    keep = _keep_nothing if body.store is False else service.keep
+    return ResponseTurn(turn, output, service.keeper if stores else None, keep)
+
+
+def _check_background(body: ResponseRequest, *, stores: bool) -> None:
+    if body.background and body.stream:
+        why = "A response in the background is not streamed; leave 'stream' out, or follow a run under /api/runs."
+        raise bad_request(why, param="stream")
+    if body.background and not stores:
+        why = "A response in the background must be stored; leave 'background' or 'store' out."
+        raise bad_request(why, param="background")
+
+
+def _keep_nothing(_: object) -> None:
+    """The response keeps its run by itself, or nobody does."""
+
+
+def _blank(turn: Turn, body: ResponseRequest, *, stores: bool) -> ResponseObject:
     return ResponseObject(
-        id=f"resp_{turn.trace.id}",
+        id=f"{PREFIX}{turn.trace.id}",
         created_at=int(time.time()),
+        background=bool(body.background),
         model=turn.model,
         instructions=body.instructions,
         max_output_tokens=body.max_output_tokens,
+        previous_response_id=body.previous_response_id,
         reasoning=Reasoning(**body.reasoning.model_dump()) if body.reasoning else Reasoning(),
+        store=stores,
         temperature=body.temperature,
         top_p=body.top_p,
         user=body.user,
         metadata=body.metadata or {},
     )
-
-
-async def _stream(turn: Turn, output: Output, put: Put) -> None:
-    """Run it and put every event as it comes."""
-    for event in output.begin():
-        put(frame(event))
-
-    def emit(event: Event) -> None:
-        for part in turn.reply.feed(event):
-            for made in output.feed(part):
-                put(frame(made))
-
-    try:
-        await turn.run(turn.trace, emit)
-        failure = failure_of(turn.trace)
-    except Exception:  # the boundary: the answer has begun, so whatever broke is told in the stream
-        logger.exception("the rollout %s broke", turn.trace.id)
-        failure = internal_error()
-    for event in output.fail(failure, turn.reply) if failure else output.end(turn.reply, turn.trace):
-        put(frame(event))
-
-
-async def _whole(turn: Turn, output: Output) -> None:
-    """Run it to its end.
-
-    Raises:
-        ApiError: the engine failed.
-    """
-
-    def emit(event: Event) -> None:
-        for part in turn.reply.feed(event):
-            output.feed(part)
-
-    await turn.run(turn.trace, emit)
-    if failure := failure_of(turn.trace):
-        raise failure
-    output.end(turn.reply, turn.trace)

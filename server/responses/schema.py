@@ -8,7 +8,7 @@ from server.schema import Summary
 
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
 CallStatus = Literal["in_progress", "searching", "completed", "failed"]
-ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed"]
+ResponseStatus = Literal["in_progress", "completed", "incomplete", "failed", "cancelled"]
 
 
 class SummaryText(BaseModel):
@@ -112,6 +112,12 @@ class TextSettings(BaseModel):
     format: TextFormat = TextFormat()
 
 
+class DeletedResponse(BaseModel):
+    id: str
+    object: Literal["response"] = "response"
+    deleted: Literal[True] = True
+
+
 class ResponseObject(BaseModel):
     """A response. The members that every one of OpenAI's has, and `cairn`: evidence and timings."""
 
@@ -120,7 +126,7 @@ class ResponseObject(BaseModel):
     created_at: float
     completed_at: float | None = None
     status: ResponseStatus = "in_progress"
-    background: Literal[False] = False
+    background: bool = False
     error: ResponseFailure | None = None
     incomplete_details: IncompleteDetails | None = None
     instructions: str | None = None
@@ -130,7 +136,7 @@ class ResponseObject(BaseModel):
     parallel_tool_calls: bool = True
     previous_response_id: str | None = None
     reasoning: Reasoning = Reasoning()
-    store: Literal[False] = False
+    store: bool = Field(default=False, description="Whether its id can be asked for later.")
     temperature: float | None = None
     text: TextSettings = TextSettings()
     tool_choice: Literal["auto"] = "auto"

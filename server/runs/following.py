@@ -6,7 +6,7 @@ found again wherever the run is read, so nothing is lost or doubled when a conne
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
@@ -67,8 +67,20 @@ class View:
     open_block: OpenBlock
 
 
-async def follow(keeper: Keeper, run: str, place: Place, put: Put) -> None:
+async def follow(
+    keeper: Keeper, run: str, place: Place, put: Put, *, stops: Callable[[], bool] = lambda: False
+) -> bool:
     """Put every event after `place` as it comes, down to the end of the run.
+
+    Args:
+        keeper: of this server.
+        run: its id.
+        place: where the reader is.
+        put: takes events.
+        stops: whether this server ends: it is not held up by the runs of others.
+
+    Returns:
+        Whether the end was told; otherwise the reader may come again, from where it was.
 
     Raises:
         StoreError: the run cannot be read; the reader may come again from where it was.
@@ -83,8 +95,11 @@ async def follow(keeper: Keeper, run: str, place: Place, put: Put) -> None:
         reader.see(view)
         if not view.row.running:
             reader.end(view.row)
-            return
+            return True
+        if stops() and keeper.live(run) is None:
+            break
         await _more(keeper, run, reader.place)
+    return False
 
 
 class _Reader:

@@ -31,13 +31,21 @@ _LAST_WORDS: Final = b"retry: 2000\n\n"
 _PAGE: Final = 30
 _EVENTS: Final[dict[str, Any]] = {
     "description": "Server-sent events: `step`, `delta`, `snapshot`, `reset` and `end`; docs/runs.md tells of each.",
-    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    "content": {
+        "text/event-stream": {
+            "schema": {
+                "type": "object",
+                "properties": {name: {"type": "string"} for name in ("id", "event", "data", "retry")},
+                "description": "`data` is JSON.",
+            }
+        }
+    },
 }
 _FILES: Final[dict[str, Any]] = {
-    "description": "The run as a file.",
+    "description": "The run as a file; as JSON it is its trace.",
+    "model": Trace,
     "content": {
-        media: {"schema": {"type": "string"}}
-        for media in ("application/json", "text/markdown", "text/html", "application/x-bibtex")
+        media: {"schema": {"type": "string"}} for media in ("text/markdown", "text/html", "application/x-bibtex")
     },
 }
 
@@ -148,8 +156,11 @@ def _add_events(app: FastAPI, service: Service, keeper: Keeper) -> None:
 
         async def produce(put: Put) -> None:
             try:
-                await follow(keeper, id, place, put)
-            except StoreError:
+                told = await follow(keeper, id, place, put, stops=lambda: service.runs.closing)
+            except StoreError as error:
+                logger.warning("a reader of the run %s must come again: %s", id, error)
+                told = False
+            if not told:
                 put(_LAST_WORDS)  # the client comes again, from where it was
 
         return service.streams(produce, last_words=_LAST_WORDS)

@@ -22,6 +22,8 @@ _LONGEST_WAIT_SECONDS: Final = 2.0
 _MOST_WAITING: Final = 2_000
 """Traces that wait for a store that fails; beyond that the oldest are given up, and the log says which."""
 _TOGETHER: Final = 50
+_KEPT_SECONDS: Final = 0.1
+"""Between transactions of runs that nobody waits for: each costs the loop as much as a short answer does."""
 
 
 class Writer:
@@ -43,6 +45,8 @@ class Writer:
         self._kept: dict[str, NewRun] = {}
         self._bringing: Sequence[LiveRun] = ()
         """Whose steps are on their way to the store."""
+        self._kept_at = -_KEPT_SECONDS
+        """When the last of them were brought, on the clock of `time.monotonic`."""
         self._due: asyncio.TimerHandle | None = None
         self._failing_since: float | None = None
         self._closing = False
@@ -54,8 +58,8 @@ class Writer:
             if self._out_of_patience:
                 run.show(len(run.rows))
             self._work()
-        elif self._due is None:
-            self._due = asyncio.get_running_loop().call_later(_BLOCK_SECONDS, self._work)
+        else:
+            self._work_soon(_BLOCK_SECONDS)
 
     def ended(self, run: LiveRun, then: Callable[[], object]) -> None:
         """The run ended; `then` is called when all of it is stored."""
@@ -72,7 +76,10 @@ class Writer:
             lost = next(iter(self._kept))
             del self._kept[lost]
             logger.error("the run %s was not stored: the store fails, and too many wait for it", lost)
-        self._work()
+        if run.waited_for or self._closing or monotonic() - self._kept_at >= _KEPT_SECONDS:
+            self._work()
+        else:
+            self._work_soon(_KEPT_SECONDS)
 
     async def aclose(self, *, seconds: float) -> None:
         """Bring what is left, for so long at most."""
@@ -98,6 +105,10 @@ class Writer:
         if self._due is not None:
             self._due.cancel()
             self._due = None
+
+    def _work_soon(self, seconds: float) -> None:
+        if self._due is None:
+            self._due = asyncio.get_running_loop().call_later(seconds, self._work)
 
     def _work(self) -> None:
         self._rest()
@@ -133,8 +144,11 @@ class Writer:
             await self._in_time(self._finish(list(self._ended.values())[:_TOGETHER]))
         if self._kept:
             await self._in_time(self._store_kept(list(self._kept.values())[:_TOGETHER]))
-        if self._ended or self._kept:
+        hurried = len(self._kept) >= _TOGETHER or any(run.waited_for for run in self._kept.values())
+        if self._ended or self._closing or hurried:
             self._wake.set()  # after the steps that came meanwhile, for which readers wait
+        elif self._kept:
+            self._work_soon(_KEPT_SECONDS)
 
     async def _in_time(self, transaction: Awaitable[None]) -> None:
         """Wait for it, and let readers go on where that takes longer than they should wait."""
@@ -220,6 +234,7 @@ class Writer:
         for run in kept:
             self._kept.pop(run.trace.id, None)
             run.then()
+        self._kept_at = monotonic()
 
     def _failed(self, error: Exception) -> None:
         """Say so once, and let readers go on after a while."""
@@ -232,6 +247,8 @@ class Writer:
 
     def _too_slow(self) -> None:
         """The store neither takes what is brought nor says that it fails."""
+        if not (self._live or self._bringing or self._ended):
+            return  # nobody waits
         if self._failing_since is None:
             logger.warning("the store does not answer; runs go on and are stored when it works again")
         self._failing_since = monotonic() - self._patience_seconds

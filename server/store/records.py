@@ -33,6 +33,10 @@ class NewRun:
     then: Callable[[], object] = _nobody_waits
     """Called when a run that was kept is stored, or given up."""
 
+    @property
+    def waited_for(self) -> bool:
+        return self.then is not _nobody_waits
+
 
 @dataclass(frozen=True)
 class StepRow:

@@ -1,9 +1,6 @@
 """Text as every database takes it."""
 
 from agent.text import whole
-from server.encoding import dumped
-
-__all__ = ["dumped", "storable"]
 
 
 def storable(text: str) -> str:

@@ -31,6 +31,8 @@ class Readiness:
     """None: nothing is written here, only searched."""
     probe_seconds: float = PROBE_SECONDS
     _engine: tuple[float, str] | None = field(default=None, init=False)
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    """Held while engine and sources are asked: who comes meanwhile hears the same answer."""
 
     async def look(self) -> dict[str, Any]:
         """What `/readyz` says; `status` is `ready` only where all is well."""
@@ -39,12 +41,13 @@ class Readiness:
             said["engine"] = self.policy.name
         if self.retriever.runs.closing:
             return said | {"status": "stopping", "why": "the server was told to stop"}
-        try:
-            await self.retriever.probe()
-        except SourceError as error:
-            return said | {"status": "not ready", "kind": error.kind, "why": str(error)}
-        if why := await self._engine_failure():
-            return said | {"status": "not ready", "kind": "engine", "why": why}
+        async with self._asking:
+            try:
+                await self.retriever.probe()
+            except SourceError as error:
+                return said | {"status": "not ready", "kind": error.kind, "why": str(error)}
+            if why := await self._engine_failure():
+                return said | {"status": "not ready", "kind": "engine", "why": why}
         return said
 
     async def _engine_failure(self) -> str:
@@ -52,7 +55,8 @@ class Readiness:
         if not isinstance(self.policy, Probed):
             return ""
         if self._engine is None or monotonic() - self._engine[0] > FRESH_SECONDS:
-            self._engine = monotonic(), await _failure(self.policy.probe, seconds=self.probe_seconds)
+            failure = await _failure(self.policy.probe, seconds=self.probe_seconds)
+            self._engine = monotonic(), failure
         return self._engine[1]
 
 

@@ -67,6 +67,12 @@ def stage(name: str) -> Stage:
     return next(one for one in dockerfile() if one.name == name)
 
 
+def extras(name: str) -> list[str]:
+    """What a stage installs beside the package itself."""
+    (named,) = re.findall(r"'\.\[([\w,]+)\]'", stage(name).last("RUN"))
+    return named.split(",")
+
+
 def compose(path: Path) -> dict[str, Any]:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 

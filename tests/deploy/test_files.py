@@ -1,8 +1,10 @@
 """The deployment files: valid by their own checkers, safe, and agreed with each other and with our settings."""
 
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import kubernetes_validate  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 from compose_spec import PyCompose
 
-from agent.settings import load_settings
+from agent.settings import CairnSettings, load_settings
 from tests.deploy.files import (
     COMPOSE,
     DEPLOY,
@@ -21,12 +23,14 @@ from tests.deploy.files import (
     USER,
     compose,
     dockerfile,
+    extras,
     kubernetes,
     stage,
     unit,
 )
 
 REPLICAS = "kubernetes-replicas"
+TOLD = [DEPLOY / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("operations", "runs"))]
 
 
 def loads(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -67,6 +71,12 @@ def test_an_image_runs_without_root_and_is_asked_whether_it_is_ready(image: str)
 @pytest.mark.parametrize("image", ["cpu", "gpu"])
 def test_every_setting_of_an_image_is_one(image: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     loads(stage(image).environment, monkeypatch, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["build", "build-gpu"])
+def test_an_image_holds_what_its_settings_can_ask_for(name: str):
+    there = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert {"redis", "postgres", "otel"} <= set(extras(name)) <= set(there)
 
 
 def test_what_is_copied_is_there_and_not_ignored():
@@ -238,3 +248,30 @@ def test_the_unit_may_write_its_state_and_nothing_else():
     assert lines["ProtectSystem"] == ["strict"]
     assert lines["DynamicUser"] == lines["NoNewPrivileges"] == ["yes"]
     assert lines["ExecStart"] == [f"/opt/cairn/bin/{' '.join(stage('cpu').command)}"]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze here")
+def test_systemd_knows_every_line_of_the_unit(tmp_path: Path):
+    text = (DEPLOY / "cairn.service").read_text(encoding="utf-8")
+    here = tmp_path / "cairn.service"
+    here.write_text(text.replace("/opt/cairn/bin/cairn serve", f"{sys.executable} serve"), encoding="utf-8")
+    found = subprocess.run(["systemd-analyze", "verify", here], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout + found.stderr) == (0, "")
+
+
+# What is told of them
+
+
+@pytest.mark.parametrize("path", TOLD, ids=lambda path: path.name)
+def test_every_setting_that_is_named_is_one(path: Path):
+    text = path.read_text(encoding="utf-8")
+    named = {name.lower().partition("__")[0] for name in re.findall(r"\bCAIRN_([A-Z][A-Z_]*[A-Z])\b", text)}
+    named |= {name for cell in first_cells(text) for name in re.findall(r"`(\w+)`", cell)}
+    assert named
+    assert named - set(CairnSettings.model_fields) == set()
+
+
+def first_cells(text: str) -> list[str]:
+    """Of the tables of settings."""
+    blocks = re.findall(r"^\| setting .*\n\|[-| ]+\n((?:\|.*\n)+)", text, flags=re.MULTILINE)
+    return [line.split("|")[1] for block in blocks for line in block.splitlines()]

@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.deploy.files import PORT, ROOT, STORE_FOLDER, stage
+from tests.deploy.files import PORT, ROOT, STORE_FOLDER, extras, stage
 
 KEY = "a key of this test"
 
@@ -100,7 +100,7 @@ def test_the_steps_of_the_image_end_in_a_server_that_answers(tmp_path: Path, ind
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     python = environment(tmp_path / "venv")
     if index:
-        run(python, "-m", "pip", "install", "--quiet", f"{wheel}[redis,postgres]", cwd=tmp_path)
+        run(python, "-m", "pip", "install", "--quiet", f"{wheel}[{','.join(extras('build'))}]", cwd=tmp_path)
     else:
         run(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel, cwd=tmp_path)
         (packages,) = (tmp_path / "venv").glob("lib/python*/site-packages")

@@ -16,6 +16,10 @@ import httpx2
 import pytest
 from pydantic import SecretStr
 
+pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
+
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
 from agent.settings import CairnSettings
 from agent.trace import Trace
 from server.chat import Service
@@ -23,7 +27,8 @@ from server.gate import Rules
 from server.guard.keys import MemoryKeys, new_key
 from server.launch import make_service
 from server.telemetry.logs import set_up_logs
-from server.telemetry.redact import secrets_of
+from server.telemetry.redact import Redactor, secrets_of
+from server.telemetry.spans import Spans
 from tests.agent.policies.chat_server import Refusal, Reply, chat_server
 from tests.agent.sources.live.apiserver import ApiServer
 from tests.agent.sources.live.apiserver import Reply as ApiReply
@@ -78,7 +83,7 @@ def settings_of(engine: str, source: str, folder: Path) -> CairnSettings:
 
 @asynccontextmanager
 async def planted(
-    folder: Path, log: io.StringIO, *replies: Reply | Refusal
+    folder: Path, log: io.StringIO, spans: InMemorySpanExporter, *replies: Reply | Refusal
 ) -> AsyncGenerator[tuple[Service, httpx2.AsyncClient, str]]:
     """A server with real connectors, whose source repeats its key in its refusal; a client, and a key of its own."""
     async with AsyncExitStack() as stack:
@@ -88,6 +93,7 @@ async def planted(
         settings = settings_of(engine.url, source.base, folder)
         set_up_logs(secrets=secrets_of(settings), form="json", level="debug", stream=log)
         service = make_service(settings)
+        service.watch.observers.append(Spans(spans, text=True))
         secret, key = new_key("client")
         keys = MemoryKeys()
         await keys.add_key(key)
@@ -100,9 +106,10 @@ def left_behind(folder: Path, log: io.StringIO, *replies: Reply | Refusal) -> tu
     """Ask in every way, well and badly, with every key, and collect what comes out."""
     left = Left()
     traces: list[Trace] = []
+    spans = InMemorySpanExporter()
 
     async def run() -> str:
-        async with asyncio.timeout(60), planted(folder, log, *replies) as (service, client, own):
+        async with asyncio.timeout(60), planted(folder, log, spans, *replies) as (service, client, own):
             before = service.keep
 
             def keep(trace: Trace) -> None:
@@ -117,6 +124,8 @@ def left_behind(folder: Path, log: io.StringIO, *replies: Reply | Refusal) -> tu
                     left.said[f"answer {len(left.said)}"] = told(await client.post(CHAT, json=body, headers=headers))
                 broken = await client.post(CHAT, content=f'{{"messages": "{key}"'.encode(), headers=headers)
                 left.said[f"error {len(left.said)}"] = told(broken)
+            for key in (SERVER, own):
+                await ask_otherwise(client, key, left)
             headers = {"authorization": f"Bearer {SERVER}"}
             for path in ("/metrics", "/version", "/readyz", "/healthz", "/openapi.json", "/v1/models", "/", "/nothing"):
                 left.said[path] = told(await client.get(path, headers=headers))
@@ -124,11 +133,30 @@ def left_behind(folder: Path, log: io.StringIO, *replies: Reply | Refusal) -> tu
 
     own = asyncio.run(run())
     left.said["log"] = log.getvalue()
+    left.said["spans"] = "".join(span.to_json() for span in spans.get_finished_spans())
     left.said["traces"] = json.dumps([trace.model_dump(mode="json") for trace in traces])
     for file in folder.iterdir():
         left.said[f"store {file.name}"] = file.read_bytes().decode("utf-8", "replace")
-    assert len(traces) == 4
+    assert len(traces) >= 4
     return left, own
+
+
+async def ask_otherwise(client: httpx2.AsyncClient, key: str, left: Left) -> None:
+    """The other ways to ask, and everything that can be fetched of a run."""
+    headers = {"authorization": f"Bearer {key}"}
+    question = str(QUESTION[0]["content"])
+    bodies: dict[str, dict[str, object]] = {
+        "/v1/responses": {"input": question},
+        "/v1/evidence": {"question": question},
+        "/retrieve": {"queries": [question], "source": "web"},
+    }
+    for path, body in bodies.items():
+        left.said[f"{path} {len(left.said)}"] = told(await client.post(path, json=body, headers=headers))
+    started = await client.post("/api/runs", json={"messages": QUESTION}, headers=headers)
+    run = started.json()["id"]
+    paths = ["/events", "", *(f"/export?format={form}" for form in ("json", "markdown", "html", "bibtex"))]
+    for path in [f"/api/runs/{run}{more}" for more in paths] + ["/api/runs"]:
+        left.said[f"{path} {len(left.said)}"] = told(await client.get(path, headers=headers))
 
 
 def told(response: httpx2.Response) -> str:
@@ -138,6 +166,8 @@ def told(response: httpx2.Response) -> str:
 def test_an_engine_and_a_source_that_repeat_their_keys_give_none_of_them_away(tmp_path: Path, log: io.StringIO) -> None:
     left, own = left_behind(tmp_path, log, Reply([SEARCH]), Reply([ANSWER]))
     assert left.hold(SERVER, ENGINE, SOURCE, own) == []
+    assert "execute_tool search" in left.said["spans"]
+    assert any(path.startswith("store runs.sqlite") and "Aurora" in text for path, text in left.said.items())
     assert "***" in left.said["traces"], "the source's words are told, without its key"
 
 
@@ -159,5 +189,8 @@ def test_secrets_are_found_in_options_and_urls_too() -> None:
     settings = CairnSettings(
         plugins={"mine": {"api_key": "plugin-key-1", "depth": 3, "nested": {"password": "plugin-pass-2"}}},
         cache="redis://user:redis-pass-3@cache.example/0",
+        store=SecretStr("postgresql://cairn:store%2Dpass-4@db.example/cairn"),
     )
-    assert {"plugin-key-1", "plugin-pass-2", "redis-pass-3"} <= secrets_of(settings)
+    assert {"plugin-key-1", "plugin-pass-2", "redis-pass-3", "store%2Dpass-4"} <= secrets_of(settings)
+    said = Redactor(secrets_of(settings))('password authentication failed for "cairn" with store-pass-4')
+    assert "store-pass-4" not in said

@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -11,6 +11,9 @@ import httpx2
 import pytest
 from pydantic import SecretStr
 
+from agent.evidence import Passage
+from agent.plan import Filter
+from agent.sources.base import Hits
 from agent.trace import Usage
 from server.errors import ApiError
 from server.gate import Rules
@@ -154,6 +157,67 @@ def test_what_another_server_counted_is_counted_here() -> None:
     header, id = made(store, credits_per_day=5.0)
     asyncio.run(store.add_usage(id, datetime.now(UTC).date(), Used(credits=5.0)))
     assert code(ask(store, header)[0]) == (429, "rate_limit_exceeded")
+
+
+@dataclass(frozen=True)
+class Dear:
+    """A source whose searches cost something."""
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+        return Hits([Passage(id=query, source="web", title=query, text=query)], credits=2.0)
+
+
+def test_the_credits_of_a_run_are_counted_and_their_limit_holds() -> None:
+    store = MemoryKeys()
+    header, id = made(store, credits_per_day=3.5)
+    service = make_service()
+    agent = replace(service.agent, sources=dict.fromkeys(("web", "kg", "all"), Dear()))
+    assert [code(answer)[0] for answer in ask(store, header, header, agent=agent)] == [200, 429]
+    assert asyncio.run(store.used(id, datetime.now(UTC).date())).credits == 4.0
+
+
+def retrieve(store: MemoryKeys, header: dict[str, str], *sizes: int) -> list[httpx2.Response]:
+    """Requests to /retrieve with so many queries each."""
+
+    async def run() -> list[httpx2.Response]:
+        service = make_service()
+        service = replace(service, agent=replace(service.agent, sources={"all": Dear()}))
+        async with asyncio.timeout(20), in_memory(service, Rules(keys=store)) as client:
+            bodies = [{"queries": [f"q{n}" for n in range(size)]} for size in sizes]
+            return [await client.post("/retrieve", json=body, headers=header) for body in bodies]
+
+    return asyncio.run(run())
+
+
+def test_searches_without_a_run_are_counted_and_limited_too() -> None:
+    store = MemoryKeys()
+    header, id = made(store, searches_per_day=5, tokens_per_day=1)
+    answers = retrieve(store, header, 3, 3, 2, 1)
+    assert [code(answer)[0] for answer in answers] == [200, 429, 200, 429]
+    assert "3 of its 5 searches of today, and asks for 3 more" in answers[1].json()["error"]["message"]
+    assert asyncio.run(store.used(id, datetime.now(UTC).date())) == Used(searches=5, credits=10.0)
+    header, _ = made(store, credits_per_day=3.0)
+    assert [code(answer)[0] for answer in retrieve(store, header, 2, 1)] == [200, 429]
+
+
+def test_a_search_over_mcp_counts_for_the_key_that_asked_for_it() -> None:
+    store = MemoryKeys()
+    header, id = made(store, searches_per_day=1)
+    call = {"name": "search_evidence", "arguments": {"question": QUESTION[0]["content"]}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+
+    async def run() -> list[str]:
+        headers = header | {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
+        async with (
+            serving(make_service(), Rules(keys=store)) as address,
+            httpx2.AsyncClient(base_url=address, trust_env=False, timeout=60) as client,
+        ):
+            return [(await client.post("/mcp", json=body, headers=headers)).text for _ in range(2)]
+
+    first, second = asyncio.run(run())
+    assert "Trieste" in first
+    assert "The limit of this key is reached" in second
+    assert asyncio.run(store.used(id, datetime.now(UTC).date())).searches == 2
 
 
 def test_a_key_has_so_many_runs_at_once_and_others_have_theirs() -> None:

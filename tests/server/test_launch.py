@@ -7,7 +7,7 @@ import sys
 
 import httpx2
 import pytest
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from agent.errors import SetupError
 from agent.settings import CairnSettings
@@ -49,6 +49,15 @@ def test_other_machines_are_served_with_a_key_or_when_told_so() -> None:
     keyed = rules_of(CairnSettings(host="0.0.0.0", server_key=SecretStr("k")))
     assert keyed.key == SecretStr("k")
     assert rules_of(CairnSettings()).hosts == LOOPBACK
+
+
+def test_a_key_of_the_server_is_one_that_clients_can_send() -> None:
+    assert CairnSettings(server_key=SecretStr("s3cret\n")).server_key == SecretStr("s3cret")
+    assert CairnSettings(server_key=SecretStr("")).server_key == SecretStr("")
+    for wrong in (" ", "\n", "schlüssel", "two\nlines"):
+        with pytest.raises(ValidationError, match="clients must be able to send it") as error:
+            CairnSettings(server_key=SecretStr(wrong))
+        assert wrong.strip() == "" or wrong not in str(error.value)
 
 
 def test_loopback_is_known_in_all_its_spellings() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +187,23 @@ def test_a_source_that_hangs_keeps_no_other_one_waiting() -> None:
         return found
 
     assert ask(use, served).status_code == 200
+
+
+@pytest.mark.parametrize(("queries", "threads"), [(2, 0), (200, 1)])
+def test_many_documents_are_written_beside_the_event_loop(queries: int, threads: int) -> None:
+    class Counting(ThreadPoolExecutor):
+        submitted = 0
+
+        def submit(self, *args: Any, **kwargs: Any) -> Any:
+            self.submitted += 1
+            return super().submit(*args, **kwargs)
+
+    async def run() -> int:
+        counting = Counting()
+        asyncio.get_running_loop().set_default_executor(counting)
+        asked = RetrieveRequest(queries=[str(number) for number in range(queries)], topk=3)
+        found = json.loads(await retriever().answer(asked))
+        assert [len(documents) for documents in found["result"]] == [3] * queries
+        return counting.submitted
+
+    assert asyncio.run(run()) == threads

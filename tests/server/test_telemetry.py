@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -20,6 +21,7 @@ from agent.policies.scripted import ScriptedPolicy
 from agent.sources.base import Hits
 from agent.sources.pages.told import tell_blocked
 from server.chat import Service
+from server.telemetry import health
 from server.telemetry.logs import set_up_logs
 from server.telemetry.redact import Redactor
 from server.telemetry.watch import Observer, Run, Watch
@@ -219,6 +221,15 @@ def test_no_line_holds_a_secret_however_it_came_there(form: Any, lines: io.Strin
     assert out.getvalue().count("[secret]") >= 8
 
 
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_half_a_surrogate_pair_loses_no_line(form: Any, lines: io.StringIO, tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w+", encoding="utf-8") as out:
+        set_up_logs(secrets=set(), form=form, stream=out)
+        logging.getLogger("server.test").warning("half \ud800 of it")
+        out.seek(0)
+        assert "half ? of it" in out.read()
+
+
 def test_a_redactor_leaves_other_text_alone() -> None:
     text = "The key to the city; token of love. https://example.org/a?page=2 bearer"
     assert Redactor({"", "abc"})(text) == text
@@ -255,6 +266,25 @@ def test_a_server_is_ready_when_its_engine_and_a_source_answer() -> None:
     status, said = ready(gone)
     assert (status, said["status"], said["kind"]) == (503, "not ready", "engine")
     assert "nobody answers" in said["why"]
+
+
+def test_many_probes_at_once_ask_the_engine_once_however_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    class Counting(FarPolicy):
+        async def probe(self) -> None:
+            asked.append(0.0)
+            await asyncio.sleep(0.6)
+
+    async def run() -> list[int]:
+        service = make_service()
+        async with in_memory(replace(service, agent=replace(service.agent, policy=Counting(())))) as client:
+            answers = await asyncio.gather(*(client.get("/readyz") for _ in range(20)))
+            return [answer.status_code for answer in [*answers, await client.get("/readyz")]]
+
+    monkeypatch.setattr(health, "FRESH_SECONDS", 0.5)  # less than the probe takes
+    assert set(asyncio.run(run())) == {200}
+    assert len(asked) < 5
 
 
 def test_one_source_of_several_is_enough_and_none_is_not() -> None:

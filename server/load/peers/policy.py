@@ -6,6 +6,7 @@ a round of searches after the other.
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 from server.load.peers.tasks import TASKS, Values, answer_of, asked, found_in, lines, query_of, ready
@@ -24,7 +25,8 @@ def completion(request: dict[str, Any]) -> bytes:
         message, finish = _called(task, marker, values)
     else:
         last = messages[-1]["content"]
-        message, finish = {"role": "assistant", "content": _text(request["model"], last, task, marker, values)}, "stop"
+        text = _until(request.get("stop") or (), _text(request["model"], last, task, marker, values))
+        message, finish = {"role": "assistant", "content": text}, "stop"
     head = {"id": "chatcmpl-1", "created": 1767225600, "model": request["model"]}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     if not request.get("stream"):
@@ -33,6 +35,11 @@ def completion(request: dict[str, Any]) -> bytes:
     choice = {"index": 0, "delta": message, "finish_reason": finish}
     chunk = json.dumps(head | {"object": "chat.completion.chunk", "choices": [choice], "usage": usage})
     return f"data: {chunk}\n\ndata: [DONE]\n\n".encode()
+
+
+def _until(stops: Iterable[str], text: str) -> str:
+    """The text before the first stop text, as servers give it."""
+    return text[: min((at for stop in stops if (at := text.find(stop)) >= 0), default=len(text))]
 
 
 def _called(task: str, marker: str, values: Values) -> tuple[dict[str, Any], str]:

@@ -70,7 +70,7 @@ def page(race: "Race") -> str:
 
 `cairn bench peers --write`; Python {platform.python_version()}, {os.cpu_count()} cores, which all processes share. \
 The others' libraries live in an environment of their own: `python -m venv .venv-peers && .venv-peers/bin/pip install \
---group peers`.
+--group peers` (pip 25.1 or newer).
 
 The same four questions, the same instant policy behind an OpenAI-compatible endpoint, which all ask over HTTP with \
 openai-python, and the same search service that takes {1000 * tasks.SEARCH_SECONDS:.0f} ms. Each contender is one \

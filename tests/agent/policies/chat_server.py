@@ -48,6 +48,8 @@ class ChatServer:
 
     replies: list[Reply | Refusal]
     requests: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    connections: set[int] = field(default_factory=set[int])
+    """The ports that the requests came from."""
     url: str = ""
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     """Set with the first request."""
@@ -61,6 +63,7 @@ class ChatServer:
         async def complete(request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
             body = await request.json()
             self.requests.append(body)
+            self.connections.add(request.client.port if request.client else 0)
             self.asked.set()
             reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
             if isinstance(reply, Refusal):

@@ -1,6 +1,7 @@
 """What becomes of a finished trace: claims, quotations, sources, and how much of it fits."""
 
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from pydantic import ValidationError
 
 from agent.rstool import EvidenceBundle, SizeBudget, bundle_of
 from agent.rstool.budget import estimate_tokens
-from agent.trace import Claim, Evidenced, Gathered, Merged, Quote, Restated, Stopped, Trace
+from agent.trace import Claim, Evidenced, Gathered, Merged, Quote, Restated, Step, Stopped, Trace
 from tests.agent.rstool.traces import passage, quoted, trace_of
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "evidence.schema.json"
@@ -187,3 +188,40 @@ def test_the_last_evidence_counts():
     trace = trace_of([HERBERT], old)
     trace.steps.insert(-1, Evidenced(text="…", claims=new))
     assert [claim.text for claim in bundle_of(trace).claims] == ["new"]
+
+
+@given(count=st.integers(0, 300), room=st.integers(600, 30_000))
+def test_as_many_claims_are_kept_as_fit_and_few_forms_are_tried_for_it(count: int, room: int):
+    budget = Weighing(chars=room)
+    trace = trace_of([HERBERT], [quoted(f"Fact {n}.", HERBERT, "Frank Herbert") for n in range(count)])
+    bundle = bundle_of(trace, budget=budget)
+    kept = len(bundle.claims)
+    assert (budget.forms <= 10, kept + bundle.size.dropped_claims) == (True, count)
+    one_more = SizeBudget(chars=30_000 + 600)
+    if kept < count and kept:
+        more = bundle_of(trace.model_copy(update={"steps": _cut(trace, kept + 1)}), budget=one_more)
+        line = "(999 more claims were left out for want of room.)\n"
+        assert len(more.to_prompt()) + len(line) > room
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weighing(SizeBudget):
+    """Counts how often something is weighed."""
+
+    weighed: list[int] = field(default_factory=list[int])
+
+    @property
+    def forms(self) -> int:
+        return len(self.weighed)
+
+    def holds(self, text: str) -> bool:
+        self.weighed.append(len(text))
+        return super().holds(text)
+
+
+def _cut(trace: Trace, count: int) -> list[Step]:
+    """Its steps, with the first claims alone."""
+    return [
+        step.model_copy(update={"claims": step.claims[:count]}) if isinstance(step, Evidenced) else step
+        for step in trace.steps
+    ]

@@ -11,7 +11,7 @@ from openai import AsyncOpenAI
 from agent.errors import SetupError
 from agent.settings import CairnSettings
 from server.chat import Service
-from server.evidence.answering import Answering, answering_of
+from server.evidence.answering import SECONDS, Answering, answering_of
 from tests.agent.rstool.reader_server import ReaderServer, reader_server
 from tests.server.live import make_service, serving
 
@@ -65,6 +65,8 @@ def test_the_settings_name_endpoint_key_and_models(monkeypatch: pytest.MonkeyPat
     answering = answering_of(CairnSettings())
     assert answering is not None
     assert answering.models == ("a", "b")
+    client = answering._client  # pyright: ignore[reportPrivateUsage]
+    assert (client.timeout, client.max_retries) == (SECONDS, 1)  # a slot is held all the while
     asyncio.run(answering.aclose())
 
 

@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +13,14 @@ import pytest
 
 from agent.cli import run
 from agent.errors import SetupError
+from agent.policies.base import Sampling
+from agent.protocols import protocol_named
 from agent.settings import CairnSettings
 from server.load.client import Heard
 from server.load.flood import Flood
 from server.load.leaving import Leaving
 from server.load.measure import Figures, measure
+from server.load.paced import STAMP, PacedPolicy, text_of
 from server.load.report import page, table
 from server.load.streams import Load, Memory, read_embedded, read_paced
 
@@ -130,3 +136,41 @@ def test_the_page_holds_every_figure():
 def test_a_server_that_refuses_nothing_is_told():
     assert "there is no admission control" in str(table(figures(refused=0)).caption)
     assert "170 of 200 refused, p99 11.5 ms (bound 50)" in str(table(figures(refused=170)).caption)
+
+
+def test_a_token_is_late_where_the_server_had_no_time_for_its_policy():
+    async def stamps() -> list[int]:
+        policy = PacedPolicy(lambda told: None, tokens_per_s=1000, tokens=(6, 1))
+        context = policy.open(protocol_named("cairn"), text_of("whole", "m1x0"))
+        said = ""
+        async for chunk in context.generate(Sampling(), stop=(), max_tokens=7):
+            said += chunk.text
+            time.sleep(0.02)  # noqa: ASYNC251 - the loop is held up
+        return [int(found[3]) for found in STAMP.finditer(said)]
+
+    found = asyncio.run(stamps())
+    assert [later - sooner for sooner, later in pairwise(found)] == [1_000_000] * 5
+
+
+def test_each_promise_that_is_not_kept_is_told():
+    good = figures(refused=170)
+    assert good.missed == []
+    worse = {
+        "p99 10.00 ms (bound 10)": replace(good, paced=replace(good.paced, added_ms_p99=10.0)),
+        "memory grew by 7.2%": replace(good, paced=replace(good.paced, rss_mb_slope=5.0)),
+        "1 of 1640 streams lost": replace(good, paced=replace(good.paced, lost=1)),
+        "1 streams interleaved": replace(good, embedded=replace(good.paced, interleaved=1)),
+        "nothing was refused": figures(refused=0),
+        "refused in 50.0 ms": replace(good, flood=replace(good.flood, refused_ms_p99=50.0)),
+        "1 refusals without Retry-After": replace(good, flood=replace(good.flood, refused_without_retry_after=1)),
+        "2 of 30 accepted answers lost": replace(good, flood=replace(good.flood, accepted_lost=2)),
+        "1 requests were neither": replace(good, flood=replace(good.flood, others=1)),
+        "1 disconnects were not heard of": replace(good, leaving=replace(good.leaving, cancelled=99)),
+        "let go 1000 ms after": replace(good, leaving=replace(good.leaving, cancel_ms_max=1000.0)),
+    }
+    for sentence, bad in worse.items():
+        (told,) = bad.missed
+        assert sentence in told
+        assert sentence in str(table(bad).caption)
+        assert sentence in page(bad)
+    assert "every bound was kept" in str(table(good).caption)

@@ -92,6 +92,11 @@ def test_a_whole_plan_names_what_a_query_needs_and_a_fill_holds_it():
     assert fill == f"<fill>B of chain m7 given {found.removesuffix('.').rsplit(' ', 1)[1]}</fill>"
 
 
+def test_the_policy_stops_where_it_is_told_to_as_servers_do():
+    whole, cut = asked("pair"), asked("pair", stop=["</search>", "</answer>"])
+    assert whole["content"] == cut["content"] + "</search>"
+
+
 class Barrier:
     """Searches end only when all of their level have begun, for every client: who makes two of them in turn hangs."""
 

@@ -1,4 +1,4 @@
-"""The tools without a transport: silence is filled, results are capped, old searches are forgotten."""
+"""The tools without a transport: silence is filled, results are capped, and no client holds up what it asked for."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from agent.errors import QuestionError
 from agent.evidence import Passage
 from agent.rstool import EvidenceBundle, SizeBudget, ToolArguments, bundle_of
 from agent.trace import Stopped
@@ -19,6 +18,10 @@ from server.guard.admission import Admission, Bounds
 from server.mcp.calls import Calls
 from server.mcp.capped import capped
 from server.mcp.jobs import Jobs
+from server.mcp.progress import run_told
+from server.runs.keeper import Keeper
+from server.store import Store
+from server.store.database import Database
 from server.stream import Runs
 from tests.agent.rstool.traces import passage, quoted, trace_of
 from tests.server.live import Hanging, make_service
@@ -27,13 +30,14 @@ from tests.server.mcp.clients import QUESTION, Told, call, text_of
 
 def talk(use: Callable[[Client], Awaitable[Any]], desk: Desk, *, progress_seconds: float = 4.0) -> Any:
     async def run() -> Any:
-        jobs = Jobs()
+        keeper = Keeper(Store(Database("memory")))
+        calls = Calls(desk, Jobs(keeper), Runs(), progress_seconds=progress_seconds)
         async with asyncio.timeout(20):
             try:
-                async with Client(Calls(desk, jobs, Runs(), progress_seconds=progress_seconds).server()) as client:
+                async with Client(calls.server()) as client:
                     return await use(client)
             finally:
-                await jobs.aclose()
+                await keeper.aclose()
 
     return asyncio.run(run())
 
@@ -118,39 +122,19 @@ def test_one_that_fits_stays_as_it_is_and_one_of_searches_alone_is_cut_too():
     assert len(capped(failures, most_bytes=20_000).model_dump_json()) <= 20_000
 
 
-# Started searches
+# Progress
 
 
-def test_only_so_many_run_and_the_oldest_ended_ones_are_forgotten():
-    async def scene() -> None:
-        service, source = hanging()
-        desk = desk_of(service)
-        jobs = Jobs(most_running=2, most_kept=2)
-        asked = ToolArguments(question=QUESTION)
-        first, second = jobs.start(desk.open(asked)), jobs.start(desk.open(asked))
-        with pytest.raises(QuestionError, match="2 searches run already"):
-            jobs.start(desk.open(asked))
-        await source.asked.wait()
-        await jobs.cancel(first)
-        third = jobs.start(desk.open(asked))
-        with pytest.raises(QuestionError, match="there is no search"):
-            jobs.get(first.id)
-        assert [jobs.get(job.id).state for job in (second, third)] == ["running", "running"]
-        await jobs.aclose()
-        assert [job.state for job in (second, third)] == ["cancelled", "cancelled"]
+def test_a_client_that_reads_no_progress_holds_up_no_evidence():
+    async def scene() -> EvidenceBundle:
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            await asyncio.Event().wait()
 
-    asyncio.run(scene())
+        search = desk_of(make_service()).open(ToolArguments(question=QUESTION))
+        async with asyncio.timeout(20):
+            return await run_told(search, report, seconds=0.05)
 
-
-def test_a_result_that_nobody_fetched_is_forgotten_after_its_time():
-    async def scene() -> None:
-        jobs = Jobs(keep_seconds=0.0)
-        job = jobs.start(desk_of(make_service()).open(ToolArguments(question=QUESTION)))
-        await jobs.wait(job, seconds=10)
-        with pytest.raises(QuestionError, match="fetched"):
-            jobs.get(job.id)
-
-    asyncio.run(scene())
+    assert asyncio.run(scene()).answer == "Trieste"
 
 
 def test_a_sentence_about_a_step_holds_no_marks_of_strangers_and_is_short():

@@ -1,7 +1,8 @@
-"""One run, four forms: Python, the function tool, HTTP and MCP give the same bundle, apart from its id and times."""
+"""One run, four forms: Python, the function tool, HTTP and MCP (over HTTP and stdio) give the same bundle, apart from its id and times."""
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp import Client
+from mcp import Client, StdioServerParameters
 
 from agent.rstool import EvidenceBundle, ToolArguments, call_tool, gather
 from agent.settings import CairnSettings
@@ -19,6 +20,13 @@ from server.evidence.desk import Desk, desk_of
 from server.launch import make_service as make_real_service
 from tests.server.live import make_service, serving
 
+ROOT = str(Path(__file__).parents[3])
+STDIO = """
+import asyncio
+from server.mcp.stdio import serve_stdio
+from tests.server.live import make_service
+asyncio.run(serve_stdio(make_service()))
+"""
 GOLDEN = Path(__file__).parents[2] / "golden" / "evidence.json"
 CHANGING = ("trace_id", "seconds", "versions")
 WORLD = load_world("test-v1")
@@ -53,6 +61,17 @@ async def every_form(address: str, desk: Desk, asked: ToolArguments) -> dict[str
     }
 
 
+async def over_stdio(arguments: list[str], asked: ToolArguments) -> dict[str, dict[str, Any]]:
+    """The forms of a process that a client starts."""
+    server = StdioServerParameters(command=sys.executable, args=arguments, env={"PYTHONPATH": ROOT})
+    said = asked.model_dump(mode="json")
+    async with asyncio.timeout(100), Client(server) as client:
+        called = await client.call_tool("search_evidence", said)
+        started: Any = (await client.call_tool("search_evidence_start", said)).structured_content
+        fetched = await client.call_tool("search_evidence_result", {"id": started["id"], "wait_seconds": 25})
+    return {"stdio": told(called.structured_content or {}), "stdio, started": told(fetched.structured_content or {})}
+
+
 def last_frame(text: str) -> dict[str, Any]:
     """The bundle of a stream: the last frame before `[DONE]`."""
     return json.loads(text.strip().split("\n\n")[-2].removeprefix("data: "))["bundle"]
@@ -84,6 +103,15 @@ def test_a_scripted_run_is_the_golden_bundle_in_every_form():
     assert_equal(forms, told(golden))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [{}, {"max_chars": 700}], ids=str)
+def test_a_process_that_speaks_mcp_on_its_streams_gives_the_same_bundle(arguments: dict[str, Any]):
+    asked = SCRIPTED.model_copy(update=arguments)
+    forms = asyncio.run(over_stdio(["-c", STDIO], asked))
+    expected = asyncio.run(gather(asked.question, agent=desk_of(make_service()).agents, budget=asked.budget))
+    assert_equal(forms, told(expected))
+
+
 @pytest.mark.parametrize(
     "arguments",
     [{"max_chars": 700}, {"effort": "low"}, {"protocol": "evidence"}, {"sources": ("kg",)}, {"effort": "high"}],
@@ -98,5 +126,6 @@ def test_arguments_mean_the_same_in_every_form(arguments: dict[str, Any]):
 @pytest.mark.parametrize("asked", REAL, ids=lambda asked: asked.question)
 def test_a_run_of_the_embedded_policy_is_the_same_in_every_form(asked: ToolArguments):
     forms = forms_of(lambda: make_real_service(CairnSettings()), asked)
+    forms |= asyncio.run(over_stdio(["-m", "agent.cli", "mcp"], asked))
     assert_equal(forms, forms["python"])
     assert forms["python"]["outcome"] == "found"

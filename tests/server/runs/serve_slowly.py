@@ -1,17 +1,18 @@
-"""A server of its own process whose searches take their time: `python -m tests.server.runs.serve_slowly STORE`.
+"""A server of its own whose searches and store take their time: `python -m tests.server.runs.serve_slowly STORE`.
 
 It prints its address when it answers. Tests kill it.
 """
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agent.evidence import Passage
 from agent.plan import Filter
 from server.gate import Rules
 from server.launch import address_of, bind, make_server
+from server.store.writing import Gained, RunWrites
 from tests.server.live import ANSWER, SEARCH, Shelf
 from tests.server.runs.replicas import keeping_service
 
@@ -37,9 +38,22 @@ class Slow:
         return await self.shelf.search(query, limit=limit, filters=filters)
 
 
+def slow_to_store(writes: RunWrites) -> None:
+    """Each write waits before it begins: a step that were sent before it is stored would be lost by the kill."""
+    honest = writes.append
+
+    async def append(gained: Mapping[str, Gained]) -> set[str]:
+        await asyncio.sleep(0.2)
+        return await honest(gained)
+
+    writes.append = append
+
+
 async def main(store: str) -> None:
     turns = (SEARCH, f"<think>More.</think>\n<search>\nA: {LAST} (web)\n</search>", ANSWER)
     service = keeping_service(store, turns=turns, source=Slow(Shelf("web"), []), lease_seconds=1.0)
+    assert service.keeper is not None
+    slow_to_store(service.keeper.store.writes)
     listener = bind("127.0.0.1", 0)
     server = make_server(service, Rules())
 

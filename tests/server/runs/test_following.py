@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.trace import Answered, Delta, Event, Stopped, Thought, Trace
+from server.encoding import dumped
 from server.runs.following import Place, follow
 from server.runs.keeper import Keeper
 from server.runs.live import LiveRun
-from server.store import NewRun, Store
+from server.store import NewRun, StepRow, Store
 from server.store.database import Database
+from server.store.writing import Ended
 from tests.server.runs.replicas import Folded, Held, Seen, all_events, client_of, events, keeping_service, start
 
 STEPS = st.text(max_size=5).map(lambda text: Thought(text=text))
@@ -34,7 +36,7 @@ def seen_in(frames: Iterable[bytes]) -> list[Seen]:
 
 
 def test_an_id_is_a_place_and_anything_else_is_none():
-    for place in (Place(), Place(3, 14), Place(3, 14, over=True)):
+    for place in (Place(), Place(3, 14), Place(3, 14, over=True), Place(3, 0, loose=True), Place(3, 1, True, True)):
         assert Place.of(str(place)) == place
     for wrong in ("x", "1", "1.", "-1.2", "1.2.3", "1.2.endless", "9" * 30 + ".1"):
         with pytest.raises(ValueError, match=r"\w"):
@@ -163,6 +165,29 @@ def test_a_client_that_saw_what_was_lost_begins_again():
             again = await all_events(client, id, after="999.0")
             assert (again[0].event, again[0].id, again[1].id) == ("reset", "0.0", "1.0")
             assert again[-1].event == "end"
+
+    asyncio.run(bounded(main()))
+
+
+def test_whoever_saw_a_step_that_was_never_stored_begins_again_even_if_another_one_has_its_number(location: str):
+    async def main() -> None:
+        keeper = Keeper(Store(Database(location)))
+        trace = Trace(id="a", question="Why?", protocol="cairn", policy="scripted")
+        new = NewRun(trace=trace, model="cairn")
+        run = LiveRun(new, created=await keeper.store.writes.begin(new))
+        keeper._live["a"] = run  # pyright: ignore[reportPrivateUsage]
+        run.emit(Thought(text="lost"))
+        run.show(1)  # as the writer does when the store does not answer
+        reader = Folded()
+        await read(keeper, reader, most=9)
+        assert (reader.last, [step["text"] for step in reader.steps]) == ("1.0~", ["lost"])
+        del keeper._live["a"]  # pyright: ignore[reportPrivateUsage]
+        stopped = StepRow(1, dumped(Stopped(reason="interrupted")), "{}")
+        await keeper.store.writes.finish([Ended(trace, [stopped], stored=0)])
+        frames: list[bytes] = []
+        await follow(keeper, "a", Place.of(reader.last), frames.append)
+        assert [seen.event for seen in seen_in(frames)] == ["reset", "step", "end"]
+        await keeper.store.aclose()
 
     asyncio.run(bounded(main()))
 

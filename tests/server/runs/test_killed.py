@@ -1,13 +1,16 @@
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
 
 import httpx2
 import pytest
 
 from agent.trace import Trace
+from server.runs.following import in_order
 from tests.server.runs.replicas import all_events, client_of, events, keeping_service, start
 
 RUNS = 50
@@ -31,7 +34,7 @@ class Watched:
     """Runs of one server, and what their clients saw of them."""
 
     def __init__(self) -> None:
-        self.seen: dict[str, list[object]] = {}
+        self.seen: dict[str, list[Any]] = {}
         self.enough = asyncio.Event()
 
     async def follow(self, client: httpx2.AsyncClient, id: str) -> None:
@@ -52,7 +55,7 @@ class Watched:
         assert steps[: len(self.seen[id])] == self.seen[id]
         run = (await client.get(f"/api/runs/{id}")).json()
         trace = Trace.model_validate(run["trace"])
-        assert len(trace.steps) == len(steps)
+        assert [json.loads(step) for step in in_order(trace)] == sorted(steps, key=lambda step: step["seconds"])
         assert trace.stopped is not None
         return run["state"]
 

@@ -1,6 +1,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -164,6 +165,37 @@ def test_a_run_that_the_store_refuses_holds_up_no_other(caplog: pytest.LogCaptur
     assert [record.message for record in caplog.records if "bad" in record.message]
 
 
+def test_runs_that_nobody_waits_for_are_written_together_and_one_that_is_waited_for_at_once():
+    async def test(bench: Bench) -> None:
+        written: list[list[str]] = []
+        once = asyncio.Event()
+        keep = bench.writes.keep
+
+        async def counted(traces: Sequence[tuple[NewRun, str]]) -> None:
+            written.append([run.trace.id for run, _ in traces])
+            await keep(traces)
+            once.set()
+
+        def run_of(id: str) -> NewRun:
+            return NewRun(trace=bench.trace.model_copy(update={"id": id}), model="cairn")
+
+        bench.writes.keep = counted
+        bench.writer.keep(run_of("first"))
+        await once.wait()
+        for number in range(5):
+            bench.writer.keep(run_of(f"k{number}"))
+            await asyncio.sleep(0)
+        stored = asyncio.Event()
+        bench.writer.keep(replace(run_of("asked for"), then=stored.set))
+        await stored.wait()
+        assert written == [["first"], [*(f"k{number}" for number in range(5)), "asked for"]]
+        bench.writer.keep(run_of("last"))
+        await bench.writer.aclose(seconds=5)
+        assert written[2:] == [["last"]]
+
+    on_a_bench(test)
+
+
 def test_what_could_not_be_stored_is_named_when_the_server_ends(caplog: pytest.LogCaptureFixture):
     async def test(bench: Bench) -> None:
         bench.writes.fails = True
@@ -238,3 +270,19 @@ def test_steps_do_not_wait_until_everything_else_is_written():
         await bench.stored.wait()
 
     on_a_bench(test)
+
+
+def test_a_slow_store_is_no_news_where_nobody_waits_for_it(caplog: pytest.LogCaptureFixture):
+    async def test(bench: Bench) -> None:
+        keep = bench.writes.keep
+
+        async def slowly(traces: Sequence[tuple[NewRun, str]]) -> None:
+            await asyncio.sleep(0.2)
+            await keep(traces)
+
+        bench.writes.keep = slowly
+        bench.writer.keep(NewRun(trace=bench.trace.model_copy(update={"id": "kept"}), model="cairn"))
+
+    with caplog.at_level(logging.WARNING, logger="server"):
+        on_a_bench(test, patience_seconds=0.02)
+    assert not caplog.records

@@ -1,0 +1,106 @@
+"""One request of `/v1/responses` on its way: its run, the events that it becomes, and the response that is kept."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from agent.budgets import Control
+from agent.recorder import Emit
+from agent.trace import Event as RunEvent
+from agent.trace import Trace
+from server.errors import ApiError, internal_error
+from server.guard.caller import caller
+from server.responses.output import Event, Output, frame
+from server.runs.keeper import Keeper
+from server.store import NewRun
+from server.stream import Put
+from server.turn import Turn, failure_of
+
+logger = logging.getLogger(__name__)
+
+STORED_SECONDS: Final = 1.0
+"""So long its end waits for the store, that its id can be asked for at once; a store that fails holds up no answer."""
+
+
+def _tell_nobody(event: Event | RunEvent) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True)
+class ResponseTurn:
+    """A run and the response that it becomes."""
+
+    turn: Turn
+    output: Output
+    keeper: Keeper | None
+    """Keeps the response when it has ended; None: its id means nothing later."""
+    keep: Callable[[Trace], None]
+    """Takes the trace where there is no keeper."""
+
+    @property
+    def new_run(self) -> NewRun:
+        """What is kept of it: the trace, and the response as far as it is when that is asked."""
+        return NewRun(self.turn.trace, self.turn.model, key_id=caller().key, aside=self.output.as_json)
+
+    async def stream(self, put: Put) -> None:
+        """Run it and put every event as it comes."""
+        for event in self.output.begin():
+            put(frame(event))
+        await self._to_the_end(lambda event: put(frame(event)))
+
+    async def whole(self) -> None:
+        """Run it to its end.
+
+        Raises:
+            ApiError: no answer can be made.
+        """
+        if failure := await self._to_the_end(_tell_nobody):
+            raise failure
+
+    async def drive(self, trace: Trace, emit: Emit, control: Control | None = None) -> Trace:
+        """Run it for a keeper, which keeps it by itself."""
+        await self._ended(_tell_nobody, emit, control)
+        return trace
+
+    async def _to_the_end(self, tell: Callable[[Event], None]) -> ApiError | None:
+        """Run it, and keep it before its end is told. Gives why no answer can be made."""
+        try:
+            failure, closing = await self._ended(tell)
+        except asyncio.CancelledError:
+            if self.keeper:
+                self.keeper.put(self.new_run)
+            else:
+                self.keep(self.turn.trace)
+            raise
+        if self.keeper:
+            await self.keeper.put_away(self.new_run, seconds=STORED_SECONDS)
+        else:
+            self.keep(self.turn.trace)
+        for event in closing:
+            tell(event)
+        return failure
+
+    async def _ended(
+        self, tell: Callable[[Event], None], emit: Emit = _tell_nobody, control: Control | None = None
+    ) -> tuple[ApiError | None, list[Event]]:
+        """Run it and close the response. Gives why no answer can be made, and the events that are still to be told."""
+        turn, output = self.turn, self.output
+
+        def see(event: RunEvent) -> None:
+            for part in turn.reply.feed(event):
+                for made in output.feed(part):
+                    tell(made)
+            emit(event)
+
+        try:
+            await turn.run(turn.trace, see, control)
+            failure = failure_of(turn.trace)
+        except asyncio.CancelledError:
+            output.cancel(turn.reply)
+            raise
+        except Exception:  # the boundary: the response has begun, so whatever broke is told in it
+            logger.exception("the rollout %s broke", turn.trace.id)
+            failure = internal_error()
+        return failure, output.fail(failure, turn.reply) if failure else output.end(turn.reply, turn.trace)

@@ -1,0 +1,93 @@
+"""The app as a whole: what it opened is closed, also where it could not open all of it; models ask no engine."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+from starlette.types import Message
+
+from agent.policies.scripted import ScriptedPolicy
+from agent.protocols import TextProtocol
+from server.app import create_app
+from server.chat import Service
+from server.runs.keeper import Keeper
+from server.store import Store
+from server.store.database import Database
+from tests.server.live import in_memory, make_service
+
+
+@dataclass(frozen=True)
+class Telling(ScriptedPolicy):
+    """Tells when it is closed, and wants never to be asked."""
+
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def open(
+        self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = (), date: str = ""
+    ) -> Any:
+        raise AssertionError("the engine was asked")
+
+    async def aclose(self) -> None:
+        self.closed.set()
+
+
+class Unclosable(Keeper):
+    async def end(self) -> None:
+        raise OSError("it cannot be closed")
+
+
+def with_policy(service: Service, policy: ScriptedPolicy) -> Service:
+    return replace(service, agent=replace(service.agent, policy=policy))
+
+
+async def lived(service: Service) -> list[str]:
+    """Begin and end the app as a web server does; gives what it said."""
+    said: list[str] = []
+    coming = iter([{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}])
+
+    async def receive() -> Message:
+        return next(coming)
+
+    async def send(message: Message) -> None:
+        said.append(message["type"])
+
+    async with asyncio.timeout(20):
+        try:
+            await create_app(service)({"type": "lifespan", "state": {}}, receive, send)
+        except Exception as error:  # noqa: BLE001 - the framework raises what it told of
+            said.append(type(error).__name__)
+    return said
+
+
+def test_a_store_that_cannot_be_opened_leaves_no_policy_open(tmp_path: Any) -> None:
+    async def run() -> None:
+        closed = asyncio.Event()
+        keeper = Keeper(Store(Database(str(tmp_path / "file" / "runs.sqlite"))))
+        (tmp_path / "file").write_text("no folder", encoding="utf-8")
+        said = await lived(with_policy(make_service(keeper=keeper), Telling((), closed=closed)))
+        assert said[0] == "lifespan.startup.failed"
+        assert closed.is_set()
+
+    asyncio.run(run())
+
+
+def test_a_part_that_cannot_be_closed_keeps_no_other_open() -> None:
+    async def run() -> None:
+        closed = asyncio.Event()
+        service = with_policy(make_service(keeper=Unclosable(Store(Database("memory")))), Telling((), closed=closed))
+        said = await lived(service)
+        assert "lifespan.shutdown.failed" in said
+        assert closed.is_set()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/models/cairn", "/v1/tools", "/version", "/healthz"])
+def test_what_there_is_is_told_without_the_engine(path: str) -> None:
+    async def run() -> int:
+        async with in_memory(with_policy(make_service(), Telling(()))) as client:
+            return (await client.get(path)).status_code
+
+    assert asyncio.run(run()) == 200
