@@ -114,9 +114,9 @@ def tab(browser: Browser, address: str, **options: Any) -> Generator[Watched]:
         watched.page.goto(address)
         watched.page.wait_for_selector("main")
         yield watched
-        assert not watched.strangers
-        assert not watched.complaints
-        assert not watched.dialogs
+        assert watched.strangers == []
+        assert watched.complaints == []
+        assert watched.dialogs == []
     finally:
         context.close()
 

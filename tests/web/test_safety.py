@@ -40,7 +40,8 @@ def look_everywhere(page: Watched) -> None:
 def test_what_a_stranger_writes_never_runs_and_loads_nothing(browser: Browser, attack: str) -> None:
     service = scripted((SEARCH, ending(attack)), sources={"web": HostileSource()})
     with in_thread(service) as address, tab(browser, address) as page:
-        page.page.evaluate("window.alert = () => { window.ran = true }")
+        page.page.evaluate("() => { window.alert = () => { window.ran = true } }")
+        assert page.page.evaluate("window.ran") is None
         page.ask(attack)
         page.ended()
         look_everywhere(page)

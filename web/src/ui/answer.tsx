@@ -2,6 +2,7 @@
 
 import type { Session } from "../app/session";
 import { Check, Cite } from "./cite";
+import { Cited } from "./claim";
 import { Markdown } from "./markdown";
 
 const MARK = /\[\d+(\s*[,;]\s*\d+)*\]/;
@@ -27,9 +28,7 @@ export function Answer({ session }: { session: Session }) {
         <ul class="claims" aria-label="What carries the answer">
           {claims.map((claim) => (
             <li key={claim.text} class={claim.check}>
-              <span>
-                {claim.text}&nbsp;{claim.cites.map((number) => cite(number, `${number}`))}
-              </span>
+              <Cited claim={claim} shown={shown} claims={claims} />
               <Check check={claim.check} />
             </li>
           ))}

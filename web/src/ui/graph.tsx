@@ -7,11 +7,12 @@ import { itemOf, shapeOf, type Edge, type Shape, type Vertex } from "../run/shap
 import { seconds, stateOf } from "../run/told";
 import { NodeDetail } from "./list";
 
+const WIDTH = innerWidth < 600 ? 152 : 208;
 const SIZES: Record<Vertex["kind"], { width: number; height: number }> = {
-  question: { width: 208, height: 62 },
-  node: { width: 208, height: 76 },
+  question: { width: WIDTH, height: 62 },
+  node: { width: WIDTH, height: 76 },
   merge: { width: 104, height: 34 },
-  answer: { width: 208, height: 62 },
+  answer: { width: WIDTH, height: 62 },
 };
 
 interface Point {

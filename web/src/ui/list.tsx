@@ -7,6 +7,7 @@ import type { Session } from "../app/session";
 import type { Item, NodeView, Outline, Round, Said } from "../run/outline";
 import { count, seconds, stateOf } from "../run/told";
 import { Check, Cite } from "./cite";
+import { Cited } from "./claim";
 import { Link, Markdown } from "./markdown";
 
 const NAMES: Record<Said["kind"], string> = {
@@ -83,7 +84,7 @@ function SaidRow({ session, id, step, shown }: { session: Session; id: string; s
         <ul class="claims">
           {step.claims.map((claim) => (
             <li key={claim.text}>
-              {claim.text}&nbsp;{claim.cites.map((n) => cite(n, `${n}`))} <Check check={claim.check} />
+              <Cited claim={claim} shown={shown} claims={claims} /> <Check check={claim.check} />
             </li>
           ))}
         </ul>

@@ -25,7 +25,11 @@ export function Waterfall({ session }: { session: Session }) {
       <p class="meta sums">
         <span class="swatch policy" /> policy {seconds(policy)}
         <span class="swatch search" /> searches {seconds(search)} in all
-        <span class="swatch lag" /> waits for its parents
+        {bars.some(({ since, from }) => since < from) && (
+          <>
+            <span class="swatch waits" /> waits for its parents
+          </>
+        )}
       </p>
       <div class="scale" aria-hidden="true">
         {ticks(total).map((tick) => (
@@ -87,9 +91,9 @@ function sums(bars: readonly Bar[]): { policy: number; search: number } {
   return { policy: sum(["policy", "fill"]), search: sum(["search", "empty", "failed", "running"]) };
 }
 
-/** Round numbers of seconds, three to six of them. */
+/** Round numbers of seconds, two to five of them. */
 function ticks(total: number): number[] {
-  const rough = total / 4;
+  const rough = total / 3;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough) ?? rough;
   return Array.from({ length: Math.floor(total / step) + 1 }, (_, at) => at * step);
