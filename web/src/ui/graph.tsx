@@ -7,7 +7,7 @@ import { itemOf, shapeOf, type Edge, type Shape, type Vertex } from "../run/shap
 import { seconds, stateOf } from "../run/told";
 import { NodeDetail } from "./list";
 
-const WIDTH = innerWidth < 600 ? 152 : 208;
+const WIDTH = innerWidth < 600 ? 136 : 208;
 const SIZES: Record<Vertex["kind"], { width: number; height: number }> = {
   question: { width: WIDTH, height: 62 },
   node: { width: WIDTH, height: 76 },

@@ -1,8 +1,8 @@
-// Text of a policy as Markdown. It is parsed, sanitised against a short list, and then built anew from that list:
-// no markup is ever handed to the browser, and nothing in it can load, run or style anything.
+// Text of a policy as Markdown. HTML in it is shown as what it is: text. What Markdown makes is sanitised against a short
+// list and then built anew from it: no markup is ever handed to the page, and nothing in it can load, run or style.
 
 import DOMPurify from "dompurify";
-import { marked } from "marked";
+import { Marked } from "marked";
 import { h, type ComponentChildren, type VNode } from "preact";
 import { useMemo } from "preact/hooks";
 
@@ -11,6 +11,14 @@ const TAGS = [
   "table", "thead", "tbody", "tr", "th", "td", "a",
 ];
 const CITE = /\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]/;
+
+const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+const escaped = (text: string): string => text.replace(/[&<>"]/g, (c) => ESCAPES[c] ?? c);
+const reader = new Marked({
+  gfm: true,
+  breaks: true,
+  renderer: { html: ({ text }) => escaped(text), image: ({ text }) => escaped(text) },
+});
 
 interface Props {
   text: string;
@@ -24,8 +32,8 @@ export function Markdown({ text, cite }: Props) {
 }
 
 function parse(text: string): DocumentFragment {
-  const escaped = text.replace(/\[(\d[\d,;\s]*)\](?=[([:])/g, "[$1]\u200b"); // marks that touch are no links
-  const markup = marked.parse(escaped, { async: false, gfm: true, breaks: true });
+  const apart = text.replace(/\[(\d[\d,;\s]*)\](?=[([:])/g, "[$1]\u200b"); // marks that touch are no links
+  const markup = reader.parse(apart, { async: false });
   return DOMPurify.sanitize(markup, { ALLOWED_TAGS: TAGS, ALLOWED_ATTR: ["href"], RETURN_DOM_FRAGMENT: true, ALLOW_DATA_ATTR: false });
 }
 

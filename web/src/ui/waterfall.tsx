@@ -25,7 +25,7 @@ export function Waterfall({ session }: { session: Session }) {
       <p class="meta sums">
         <span class="swatch policy" /> policy {seconds(policy)}
         <span class="swatch search" /> searches {seconds(search)} in all
-        {bars.some(({ since, from }) => since < from) && (
+        {bars.some(({ since, from }) => from - since > total / 200) && (
           <>
             <span class="swatch waits" /> waits for its parents
           </>
