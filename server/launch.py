@@ -1,11 +1,12 @@
 """From settings to a server that runs: what answers, who may ask, the socket and the process's end."""
 
 import asyncio
+import gc
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from ipaddress import ip_address
 from types import FrameType
-from typing import Final
+from typing import Any, Final, Protocol
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -30,6 +31,8 @@ from server.telemetry.setup import observers_of
 from server.telemetry.watch import Watch
 from server.ui.examples import examples_of
 
+_COLLECT: Final = (10_000, 10, 10)
+"""New objects before the youngest are looked at, and how many of these looks go to one at the next older ones."""
 STRAGGLER_SECONDS: Final = 3
 """For what is no run and still on its way when the server ends."""
 
@@ -154,6 +157,12 @@ def address_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+class Serves(Protocol):
+    """What answers on sockets until its process is told to stop; a `Server` is one."""
+
+    def serve(self, sockets: list[socket.socket] | None = None) -> Coroutine[Any, Any, None]: ...
+
+
 class Server(uvicorn.Server):
     """A server that gives the answers on their way some time when it is told to stop, and none when told twice."""
 
@@ -213,10 +222,20 @@ def _config(app: ASGIApp, *, head_seconds: float) -> uvicorn.Config:
     )
 
 
-def run(server: Server, listener: socket.socket) -> None:
+def run(server: Serves, listener: socket.socket) -> None:
     """Serve until the process is told to stop.
 
     Raises:
         KeyboardInterrupt: it was Ctrl-C.
     """
+    _calm_collector()
     asyncio.run(server.serve(sockets=[listener]))
+
+
+def _calm_collector() -> None:
+    """Have Python look for cycles where there may be some, and seldom: a full look at everything that was loaded stops
+    all streams for a tenth of a second, again and again, and finds nothing.
+    """  # noqa: D205 - one sentence over two lines
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT)

@@ -13,12 +13,12 @@ from agent.errors import SetupError
 from agent.policies.model_folder import with_passages
 from agent.protocols import TextProtocol, protocol_named
 from agent.world import Question, World, make_world
-from agent.world.knobs import Knobs
 from agent.world.records import QuestionType
 from agent.world.v1 import make_world as make_first_world
 from agent.world.v1.questions import MIX
 from train.distill.rows import Row, read_rows
 from train.episodes import Episode, episode, poor_episode
+from train.knobs import drawn_from
 from train.oracle import NotShown, Unreachable, can_fill
 from train.oracle.poor import Told, draw, poverties
 from train.oracle.poor_first import poor_oracle
@@ -176,14 +176,8 @@ def data_world(data: Data, seed: int, *, questions: int, mix: dict[QuestionType,
     if data.generator == 1:
         return make_first_world(seed, split=data.split, people=data.people, questions=questions, mix=mix or MIX)
     return make_world(
-        seed, split=data.split, people=data.people, questions=questions, mix=mix, knobs=knobs_of(data, seed)
+        seed, split=data.split, people=data.people, questions=questions, mix=mix, knobs=drawn_from(data.knobs, seed)
     )
-
-
-def knobs_of(data: Data, seed: int) -> Knobs:
-    """How hard this world is."""
-    rng = random.Random(f"knobs {seed}")
-    return Knobs.model_validate({name: round(rng.uniform(low, high), 3) for name, (low, high) in data.knobs.items()})
 
 
 def data_hashes(recipe: SftRecipe) -> dict[str, str]:

@@ -1,26 +1,21 @@
 """A server in a process of its own: its address, what it tells over a pipe, its memory and its CPU time."""
 
-import asyncio
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import AgentError, SetupError
 
 if TYPE_CHECKING:
     import socket
 
-
-class Serves(Protocol):
-    """What answers on sockets until its process is ended; a `uvicorn.Server` is one."""
-
-    def serve(self, sockets: "list[socket.socket] | None" = None) -> Coroutine[Any, Any, None]: ...
+    from server.launch import Serves
 
 
 Tell = Callable[[Any], None]
@@ -104,7 +99,7 @@ def _address(pipe: Connection) -> str:
 
 
 def _serve(make: Make, pipe: Connection) -> None:
-    from server.launch import address_of
+    from server.launch import address_of, run
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that measures; it ends this one
     try:
@@ -113,4 +108,4 @@ def _serve(make: Make, pipe: Connection) -> None:
         pipe.send(SetupError(str(error)))
         return
     pipe.send(address_of(listener))
-    asyncio.run(server.serve(sockets=[listener]))
+    run(server, listener)

@@ -1,5 +1,6 @@
 """Starting: the socket, who may ask, the command in a process of its own."""
 
+import gc
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ from pydantic import SecretStr, ValidationError
 from agent.errors import SetupError
 from agent.settings import CairnSettings
 from server.gate import LOOPBACK
-from server.launch import address_of, bind, is_loopback, rules_of
+from server.launch import address_of, bind, is_loopback, rules_of, run
 
 
 def test_a_port_in_use_is_a_sentence_with_the_mend() -> None:
@@ -106,3 +107,21 @@ def test_alone_retrieval_starts_light_and_ends_with_ctrl_c() -> None:
         rest = server.stderr.read()
         assert server.wait(timeout=20) == 130, rest
     assert len(found["result"]) == 1
+
+
+def test_what_was_loaded_at_the_start_is_no_longer_looked_through_for_cycles() -> None:
+    class Looking:
+        frozen = 0
+
+        async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+            self.frozen = gc.get_freeze_count()
+
+    before, looking = gc.get_threshold(), Looking()
+    try:
+        with bind("127.0.0.1", 0) as listener:
+            run(looking, listener)
+        assert looking.frozen > 100_000
+        assert gc.get_threshold()[0] > before[0]
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)

@@ -7,8 +7,10 @@ import pytest
 from pydantic import ValidationError
 
 from agent.world.knobs import Knobs
+from train.knobs import drawn_from
 from train.recipe import Data, read_recipe
-from train.trajectories import data_world, knobs_of
+from train.rl.recipe import Data as RlData
+from train.trajectories import data_world
 
 RECIPE = Path("train/recipes/tiny_v2_last.toml")
 
@@ -20,8 +22,8 @@ def data(**more: Any) -> Data:
 
 def test_each_world_draws_its_own_knobs_inside_of_the_ranges_and_the_same_seed_the_same():
     ours = data(knobs={"noise": (0.2, 0.7), "paraphrase": (0.3, 0.8)})
-    drawn = [knobs_of(ours, seed) for seed in range(50)]
-    assert drawn == [knobs_of(ours, seed) for seed in range(50)]
+    drawn = [drawn_from(ours.knobs, seed) for seed in range(50)]
+    assert drawn == [drawn_from(ours.knobs, seed) for seed in range(50)]
     assert all(0.2 <= knobs.noise <= 0.7 and 0.3 <= knobs.paraphrase <= 0.8 for knobs in drawn)
     assert len({knobs.noise for knobs in drawn}) > 40
     assert {knobs.staleness for knobs in drawn} == {Knobs().staleness}
@@ -49,3 +51,5 @@ def test_the_last_stage_of_the_second_edition_draws_every_share_that_a_test_list
 def test_a_range_that_cannot_be_drawn_from_is_told(more: dict[str, Any], why: str):
     with pytest.raises(ValidationError, match=why):
         data(**more)
+    with pytest.raises(ValidationError, match=why):
+        RlData.model_validate(more)

@@ -11,6 +11,7 @@ from agent.errors import SetupError
 from agent.rollout import Budgets
 from agent.world.names import Split
 from agent.world.records import QuestionType
+from train.knobs import Ranges
 from train.rewards.base import RewardSettings
 from train.rewards.registry import settings_of
 from train.safety.settings import Safety
@@ -45,6 +46,8 @@ class Data(_Part):
     """Of the worlds' names; the evaluation's are never seen in training."""
     people: int = Field(default=60, ge=6)
     """Of a world; everything else follows."""
+    knobs: Ranges = Field(default_factory=dict, exclude_if=lambda knobs: not knobs)
+    """Of generator 2: the range that each world draws a knob of its own from; the others stand as by default."""
     questions_per_world: int = Field(default=32, ge=1)
     protocol_weights: dict[str, float] = Field(default_factory=dict)
     """How often a protocol is drawn, where not as often as every other one (1)."""
@@ -63,6 +66,12 @@ class Data(_Part):
     def _sources_belong_to_a_list(self) -> Self:
         if self.search and self.questions is None:
             raise ValueError("`search` is for a question list; a little world has its own sources: name `questions`")
+        return self
+
+    @model_validator(mode="after")
+    def _knobs_of_worlds_that_have_them(self) -> Self:
+        if self.knobs and (self.generator == 1 or self.questions is not None):
+            raise ValueError("knobs are of worlds of generator 2")
         return self
 
 

@@ -21,6 +21,7 @@ from agent.world.names import Split
 from agent.world.v1 import make_world as make_first_world
 from agent.world.v1.questions import MIX
 from train.evaluation.questions import world_questions
+from train.knobs import drawn_from
 from train.rewards.task import Task
 from train.rl.recipe import RlRecipe
 
@@ -121,7 +122,8 @@ class WorldTasks:
             if data.generator == 1:
                 world = make_first_world(seed, split=split, people=data.people, questions=questions, mix=mix or MIX)
             else:
-                world = make_world(seed, split=split, people=data.people, questions=questions, mix=mix)
+                knobs = drawn_from(data.knobs, seed)
+                world = make_world(seed, split=split, people=data.people, questions=questions, mix=mix, knobs=knobs)
         except ValueError as error:
             raise SetupError(f"the worlds of the recipe's [data] cannot be made: {error}") from error
         sources = world.sources()

@@ -36,6 +36,16 @@ def test_held_out_questions_are_of_dev_worlds() -> None:
     assert all(ask.world is not None and ask.world.name.startswith("dev") for ask in held)
 
 
+def test_worlds_are_as_hard_as_the_recipe_draws_them() -> None:
+    def documents(**data: object) -> set[str]:
+        (ask,) = tasks_of(recipe(data={"generator": 2, "people": 60, **data})).draw(0, 0, 1)
+        assert ask.world is not None
+        return {document.text for document in ask.world.documents}
+
+    assert documents(knobs={"noise": (1, 1)}) != documents(knobs={"noise": (0, 0)})
+    assert documents(knobs={}) == documents()
+
+
 def test_protocols_are_drawn_by_their_weights() -> None:
     weighted = recipe(protocols=("cairn", "multisearch"), data={"protocol_weights": {"multisearch": 0.0}})
     assert {ask.protocol.name for ask in tasks_of(weighted).draw(0, 0, 2)} == {"cairn"}
