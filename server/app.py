@@ -5,12 +5,9 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import FileResponse
-from fastapi.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from agent import __version__
@@ -30,8 +27,8 @@ from server.retrieve import Retriever, RetrieveRequest
 from server.runs.routes import add_runs
 from server.schema import ERRORS, Completion, Model, ModelList, Retrieved, Version, streamed
 from server.telemetry.health import Readiness, add_health
+from server.ui.routes import add_ui
 
-STATIC: Final = Path(__file__).parent / "static"
 _CREATED: Final = 1767225600
 """2026-01-01: clients want a time, and a model that is a setting has none."""
 
@@ -76,7 +73,7 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
         sources=list(agent.sources),
         notices=list(service.notices),
     )
-    _add_page(app)
+    add_ui(app, service)
     name_models(app, service.models)
     return guard.around(app)
 
@@ -144,12 +141,3 @@ def _add_version(app: FastAPI, **facts: Any) -> None:
     async def version() -> Version:
         """What runs here."""
         return Version(version=__version__, **facts)
-
-
-def _add_page(app: FastAPI) -> None:
-    @app.head("/", include_in_schema=False)
-    @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
-
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")

@@ -50,6 +50,8 @@ class Service:
     runs: Runs = field(default_factory=Runs)
     notices: tuple[str, ...] = ()
     """What a person should know before believing an answer."""
+    examples: tuple[str, ...] = ()
+    """Questions that the page offers to begin with."""
     far: bool = False
     """The sources are asked over the network."""
     keep: Callable[[Trace], None] = _keep_nothing

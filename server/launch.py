@@ -29,6 +29,7 @@ from server.retrieve import Retriever
 from server.runs.opening import keeper_of
 from server.telemetry.setup import observers_of
 from server.telemetry.watch import Watch
+from server.ui.examples import examples_of
 
 _COLLECT: Final = (10_000, 10, 10)
 """New objects before the youngest are looked at, and how many of these looks go to one at the next older ones."""
@@ -61,6 +62,7 @@ def make_service(
         profile=settings.profile,
         question_chars=settings.max_question_chars,
         notices=tuple(notices(settings)),
+        examples=() if sources else examples_of(settings),
         admission=Admission(_bounds(settings)),
         watch=Watch(observers_of(settings)),
         far=_far(settings),

@@ -121,7 +121,7 @@ def test_with_a_key_every_address_of_v1_asks_for_it(authorization: str | None) -
     assert send("GET", "/healthz", rules=rules).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/", "/healthz", "/v1/models", "/nothing", "/static/page.js"])
+@pytest.mark.parametrize("path", ["/", "/healthz", "/v1/models", "/nothing", "/static/cairn.svg"])
 def test_every_response_has_an_id_and_the_security_headers(path: str) -> None:
     response = send("GET", path)
     assert len(response.headers["x-request-id"]) == 32

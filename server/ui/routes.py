@@ -1,0 +1,84 @@
+"""The page at `/`, and the addresses that only it needs: what it may offer, a run's evidence for another model."""
+
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+from fastapi import FastAPI
+from fastapi.responses import FileResponse
+from fastapi.staticfiles import StaticFiles
+
+from agent import __version__
+from agent.errors import QuestionError
+from agent.rstool import EvidenceBundle, bundle_of
+from server.chat import Service
+from server.errors import ApiError, sentence
+from server.evidence.answering import check_model
+from server.guard.caller import caller
+from server.runs.keeper import Keeper
+from server.runs.routes import RunId
+from server.store.restore import read_trace
+from server.ui.facts import AnswerWithRequest, PageFacts, RunAnswer, RunEvidence
+
+STATIC: Final = Path(__file__).parent.parent / "static"
+"""Built from web/ by `make web`, and committed: serving needs no Node."""
+
+
+def add_ui(app: FastAPI, service: Service) -> None:
+    """Add the page, what it is made of, and what it asks for."""
+
+    @app.head("/", include_in_schema=False)
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(STATIC / "index.html", headers={"cache-control": "no-cache"})
+
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    _add_facts(app, service)
+    if service.keeper:
+        _add_evidence(app, service, service.keeper)
+
+
+def _add_facts(app: FastAPI, service: Service) -> None:
+    @app.get("/api/ui", include_in_schema=False)
+    async def facts() -> PageFacts:
+        agent = service.agent
+        return PageFacts(
+            version=__version__,
+            policy=agent.policy.name,
+            protocol=agent.protocol.name,
+            models=service.models,
+            sources=list(agent.sources),
+            answer_models=list(service.answering.models) if service.answering else [],
+            notices=list(service.notices),
+            examples=list(service.examples),
+        )
+
+
+def _add_evidence(app: FastAPI, service: Service, keeper: Keeper) -> None:
+    @app.get("/api/runs/{id}/evidence", include_in_schema=False)
+    async def evidence(id: RunId) -> RunEvidence:
+        bundle = await _bundle(keeper, id)
+        return RunEvidence(bundle=bundle, text=bundle.to_prompt())
+
+    @app.post("/api/runs/{id}/answer_with", include_in_schema=False)
+    async def answer_with(id: RunId, body: AnswerWithRequest) -> RunAnswer:
+        try:
+            who = check_model(service.answering, body.model)
+        except QuestionError as error:
+            raise ApiError(HTTPStatus.NOT_FOUND, sentence(error), param="model", code="model_not_found") from error
+        return RunAnswer(downstream=await who.answer(await _bundle(keeper, id), body.model))
+
+
+async def _bundle(keeper: Keeper, id: str) -> EvidenceBundle:
+    """The evidence of a run that has ended, if whoever asks may see it.
+
+    Raises:
+        ApiError: there is none, or it goes on.
+    """
+    row = await keeper.get(id, key_id=caller().key or None)
+    stored = await keeper.store.reads.trace(id) if row else None
+    if row is None or stored is None:
+        raise ApiError(HTTPStatus.NOT_FOUND, f"There is no run {id!r}.", param="id", code="run_not_found")
+    if row.running:
+        raise ApiError(HTTPStatus.CONFLICT, "The run goes on; ask again when it has ended.", code="run_goes_on")
+    return bundle_of(read_trace(stored))

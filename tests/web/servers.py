@@ -1,0 +1,121 @@
+"""Servers that a test holds in its hand: sources that wait, a wire that can be cut, and a run that is made beforehand."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import uvicorn
+
+from agent.evidence import Passage
+from agent.plan import Filter
+from tests.agent.rstool.reader_server import ReaderServer
+from tests.server.live import Shelf
+
+
+@dataclass
+class HeldSource:
+    """A source that answers when the test, in another thread, says so."""
+
+    name: str = "web"
+    asked: threading.Event = field(default_factory=threading.Event)
+    _go: asyncio.Event = field(default_factory=asyncio.Event)
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        self._loop = asyncio.get_running_loop()
+        self.asked.set()
+        await self._go.wait()
+        return await Shelf(self.name, url="https://example.org/falls").search(query, limit=limit, filters=filters)
+
+    def go(self) -> None:
+        assert self.asked.wait(10)
+        assert self._loop
+        self._loop.call_soon_threadsafe(self._go.set)
+
+
+class Wire:
+    """Carries bytes between a browser and a server, until it is cut."""
+
+    def __init__(self, address: str) -> None:
+        self._to = (urlsplit(address).hostname or "", urlsplit(address).port or 0)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self.connections = 0
+        self.refuses = False
+        """Whether new connections are closed at once."""
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def cut(self) -> None:
+        """End every connection that there is."""
+        with self._lock:
+            for end in self._open:
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.cut()
+
+    def serve(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            if self.refuses:
+                near.close()
+                continue
+            self.connections += 1
+            far = socket.create_connection(self._to)
+            with self._lock:
+                self._open |= {near, far}
+            for one, other in ((near, far), (far, near)):
+                threading.Thread(target=self._carry, args=(one, other), daemon=True).start()
+
+    def _carry(self, one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while piece := one.recv(65536):
+                other.sendall(piece)
+        for end in (one, other):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        one.close()  # the other one is closed by whoever reads from it
+
+
+@contextmanager
+def wire(address: str) -> Generator[Wire]:
+    """A wire to the server, under an address of its own."""
+    made = Wire(address)
+    thread = threading.Thread(target=made.serve, daemon=True)
+    thread.start()
+    try:
+        yield made
+    finally:
+        made.close()
+        thread.join(5)
+
+
+@contextmanager
+def reader() -> Generator[str]:
+    """The address of another model, which answers every question with "Frank Herbert"."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = uvicorn.Config(
+            ReaderServer().app(), log_config=None, lifespan="off", ws="none", timeout_graceful_shutdown=1
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -1,0 +1,77 @@
+// Requests to the server that this page came from, with the key if it wants one.
+
+import { signal } from "@preact/signals";
+import type { ErrorBody } from "./types.gen";
+
+const SLOT = "cairn.key";
+
+/** The server wants a key, or another one than it was sent. */
+export const wantsKey = signal(false);
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** How often a key was given: what was refused before is asked again. */
+export const keys = signal(0);
+/** Milliseconds that the server's clock is ahead of this one; what is less than two seconds is not told. */
+export let ahead = 0;
+
+/** Keep the key until the tab is closed. */
+export function useKey(key: string): void {
+  sessionStorage.setItem(SLOT, key);
+  keys.value++;
+  wantsKey.value = false;
+}
+
+/** A response that says yes; what the server refuses is an `ApiError` with its sentence. */
+export async function ask(path: string, options: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(options.headers);
+  const key = sessionStorage.getItem(SLOT);
+  if (key) headers.set("authorization", `Bearer ${key}`);
+  let response: Response;
+  try {
+    response = await fetch(path, { ...options, headers });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ApiError(0, "The server cannot be reached. Check that it runs, then try again.");
+  }
+  const skew = Date.parse(response.headers.get("date") ?? "") - Date.now();
+  ahead = Math.abs(skew) > 2000 ? skew : 0;
+  if (response.ok) return response;
+  if (response.status === 401) wantsKey.value = true;
+  throw new ApiError(response.status, await sentence(response));
+}
+
+export async function get<T>(path: string): Promise<T> {
+  return (await (await ask(path)).json()) as T;
+}
+
+export async function post<T>(path: string, body?: object): Promise<T> {
+  const json = body && { body: JSON.stringify(body), headers: { "content-type": "application/json" } };
+  return (await (await ask(path, { method: "POST", ...json })).json()) as T;
+}
+
+/** Put a text where it can be pasted from. */
+export async function copyText(text: string): Promise<void> {
+  const board = navigator.clipboard as Clipboard | undefined;
+  if (!board) throw new Error("This browser lets pages copy only on https and on localhost.");
+  await board.writeText(text);
+}
+
+async function sentence(response: Response): Promise<string> {
+  try {
+    return ((await response.json()) as ErrorBody).error.message;
+  } catch {
+    return `The server answered ${response.status}.`;
+  }
+}
+
+export function told(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,115 @@
+// What the whole page shares: what the server offers, the runs there were, and how the page looks.
+
+import { effect, signal, type Signal } from "@preact/signals";
+import { ApiError, get, post, told } from "../api/call";
+import type { PageFacts, RunCard, RunPage, RunRequest } from "../api/types.gen";
+
+export const facts: Signal<PageFacts | null> = signal(null);
+/** A sentence about what went wrong, shown until it is closed. */
+export const trouble = signal("");
+export const helpOpen = signal(false);
+export const sideOpen = signal(false);
+
+export type Theme = "auto" | "light" | "dark";
+export const theme = signal<Theme>((localStorage.getItem("cairn.theme") as Theme | null) ?? "auto");
+effect(() => {
+  localStorage.setItem("cairn.theme", theme.value);
+  if (theme.value === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme.value;
+});
+
+export function nextTheme(): void {
+  const dark = theme.value === "auto" ? !matchMedia("(prefers-color-scheme: dark)").matches : theme.value === "light";
+  theme.value = dark ? "dark" : "light";
+}
+
+export async function introduce(): Promise<void> {
+  try {
+    const told = await get<PageFacts>("/api/ui");
+    facts.value = told;
+    if (!told.models.includes(wishes.value.model)) wishes.value = { ...wishes.value, model: PLAIN.model };
+  } catch (error) {
+    complain(error);
+  }
+}
+
+export function complain(error: unknown): void {
+  if (error instanceof ApiError && error.status === 401) return; // a dialog asks for the key
+  trouble.value = told(error);
+}
+
+// ---- history
+
+export const history: Signal<RunCard[]> = signal([]);
+export const sought = signal("");
+export const more: Signal<string | null> = signal(null);
+
+/** Read the latest runs, or with `further` those before them. */
+export async function readHistory(further = false): Promise<void> {
+  const words = sought.value;
+  const query = new URLSearchParams({ limit: "30" });
+  if (words) query.set("search", words);
+  if (further && more.value) query.set("before", more.value);
+  try {
+    const page = await get<RunPage>(`/api/runs?${query}`);
+    if (words !== sought.value) return;
+    history.value = further ? [...history.value, ...page.runs] : page.runs;
+    more.value = page.next;
+  } catch (error) {
+    complain(error);
+  }
+}
+
+/** A card that is known better now. */
+export function noteCard(card: RunCard): void {
+  const known = history.peek();
+  if (!known.some(({ id }) => id === card.id)) {
+    if (!sought.peek()) history.value = [card, ...known].toSorted((a, b) => b.created.localeCompare(a.created));
+  } else history.value = known.map((other) => (other.id === card.id ? card : other));
+}
+
+// ---- asking
+
+export interface Wishes {
+  model: string;
+  effort: "low" | "medium" | "high";
+  sources: string[];
+  domains: string;
+  after: string;
+  before: string;
+}
+
+const LATELY = "cairn.wishes";
+export const PLAIN: Wishes = { model: "cairn", effort: "medium", sources: [], domains: "", after: "", before: "" };
+export const wishes = signal<Wishes>({ ...PLAIN, ...(JSON.parse(sessionStorage.getItem(LATELY) ?? "{}") as Partial<Wishes>) });
+effect(() => sessionStorage.setItem(LATELY, JSON.stringify(wishes.value)));
+
+export function requestOf(question: string, wanted: Wishes, turns: readonly RunCard[] = []): RunRequest {
+  const earlier = turns.flatMap(({ question, answer }) => [
+    { role: "user" as const, content: question },
+    { role: "assistant" as const, content: answer ?? "" },
+  ]);
+  const domains = wanted.domains.split(/[\s,]+/).filter(Boolean);
+  return {
+    messages: [...earlier, { role: "user", content: question }],
+    model: wanted.model,
+    reasoning_effort: wanted.effort,
+    conversation: turns.at(-1)?.conversation || freshId(),
+    ...(wanted.sources.length ? { sources: wanted.sources } : {}),
+    ...(domains.length ? { search_domain_filter: domains } : {}),
+    ...(wanted.after ? { search_after_date_filter: wanted.after } : {}),
+    ...(wanted.before ? { search_before_date_filter: wanted.before } : {}),
+  };
+}
+
+/** Start a run; its card. */
+export async function start(request: RunRequest): Promise<RunCard> {
+  const card = await post<RunCard>("/api/runs", request);
+  noteCard(card);
+  return card;
+}
+
+/** No `randomUUID`: browsers have it on https and on localhost only. */
+function freshId(): string {
+  return [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

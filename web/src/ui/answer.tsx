@@ -1,0 +1,49 @@
+// The answer with its citations, and below it the claims that carry it.
+
+import type { Session } from "../app/session";
+import { Check, Cite } from "./cite";
+import { Cited } from "./claim";
+import { Markdown } from "./markdown";
+
+const MARK = /\[\d+(\s*[,;]\s*\d+)*\]/;
+
+export function Answer({ session }: { session: Session }) {
+  const { answer, claims, shown, stopped } = session.outline.value;
+  const writing = session.open.value.filter(({ role }) => role === "answer").map(({ text }) => text).join("");
+  if (!answer && !writing) {
+    if (!stopped && !session.error.value) return <Waiting />;
+    return <p class="answer none">{stopped?.detail ? `There is no answer: ${stopped.detail}` : "There is no answer."}</p>;
+  }
+  const text = answer?.text ?? writing;
+  const cite = (number: number, key: string) => <Cite key={key} number={number} shown={shown} claims={claims} />;
+  const cited = MARK.test(text) ? [] : [...new Set(claims.filter(({ check }) => check !== "not_found").flatMap(({ cites }) => cites))];
+  return (
+    <section class="answer" aria-label="Answer" aria-live="polite">
+      <div class={text.length < 160 ? "answer-text short" : "answer-text"}>
+        <Markdown text={text} cite={cite} />
+        {cited.length > 0 && <span class="cites">{cited.map((number) => cite(number, `${number}`))}</span>}
+      </div>
+      {answer?.by === "loop" && <p class="meta">The product says this; the policy was not asked.</p>}
+      {claims.length > 0 && (
+        <ul class="claims" aria-label="What carries the answer">
+          {claims.map((claim) => (
+            <li key={claim.text} class={claim.check}>
+              <Cited claim={claim} shown={shown} claims={claims} />
+              <Check check={claim.check} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {answer && !claims.length && answer.by !== "loop" && <p class="meta">No claim of this run could be tied to a source.</p>}
+    </section>
+  );
+}
+
+function Waiting() {
+  return (
+    <div class="answer waiting" aria-hidden="true">
+      <span />
+      <span />
+    </div>
+  );
+}

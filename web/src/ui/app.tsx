@@ -1,0 +1,100 @@
+// The frame around every page: the bar, the history beside it, what went wrong, and the dialogs.
+
+import { useEffect } from "preact/hooks";
+import { keys } from "../api/call";
+import { home, route } from "../app/route";
+import { facts, helpOpen, introduce, nextTheme, readHistory, sideOpen, trouble } from "../app/state";
+import { Ask } from "./ask";
+import { CompareView } from "./compare";
+import { AskForKey, Help } from "./dialogs";
+import { History } from "./history";
+import { Cairn, Icon } from "./icons";
+import { RunView } from "./run";
+
+export function App() {
+  useEffect(() => void introduce(), []);
+  const begin = () => {
+    void introduce();
+    void readHistory();
+  };
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>
+        Skip to the content
+      </a>
+      <Bar />
+      <div class="frame">
+        <History />
+        {sideOpen.value && <div class="shade" onClick={() => (sideOpen.value = false)} />}
+        <main id="main" tabIndex={-1}>
+          <Trouble />
+          <Page />
+        </main>
+      </div>
+      <Help />
+      <AskForKey then={begin} />
+    </>
+  );
+}
+
+function Page() {
+  const here = route.value;
+  const given = keys.value;
+  if (here.page === "run") return <RunView key={`${here.id} ${given}`} id={here.id} />;
+  if (here.page === "compare") return <CompareView key={`${here.ids.join()} ${given}`} ids={here.ids} />;
+  return <Home />;
+}
+
+function Bar() {
+  return (
+    <header class="top">
+      <button type="button" class="quiet round-button menu" aria-label="History" aria-expanded={sideOpen.value} aria-controls="history" onClick={() => (sideOpen.value = !sideOpen.value)}>
+        <Icon name="menu" />
+      </button>
+      <a class="brand" href={home}>
+        <Cairn />
+        Cairn
+      </a>
+      <span class="version">{facts.value && `${facts.value.version} · ${facts.value.policy}`}</span>
+      <button type="button" class="quiet round-button" aria-label="Dark or light" onClick={nextTheme}>
+        <Icon name="moon" />
+      </button>
+      <button type="button" class="quiet round-button" aria-label="Help" onClick={() => (helpOpen.value = true)}>
+        <Icon name="help" />
+      </button>
+    </header>
+  );
+}
+
+function Trouble() {
+  if (!trouble.value) return null;
+  return (
+    <div class="trouble" role="alert">
+      <span>{trouble.value}</span>
+      <button type="button" class="quiet round-button" aria-label="Close" onClick={() => (trouble.value = "")}>
+        <Icon name="close" />
+      </button>
+    </div>
+  );
+}
+
+function Home() {
+  return (
+    <div class="home">
+      <h1>What do you want to know?</h1>
+      <p class="lead">Cairn plans its searches, runs them side by side, and shows every stone of the way to its answer.</p>
+      <Ask label="Ask a question" first />
+      <Banner />
+    </div>
+  );
+}
+
+/** What a person should know before believing an answer. */
+function Banner() {
+  const notices = facts.value?.notices ?? [];
+  return notices.map((notice) => (
+    <p class="banner" key={notice}>
+      {notice}
+    </p>
+  ));
+}

@@ -1,0 +1,175 @@
+// Where a question is asked: its box, and behind one button what may be wished of its answer.
+
+import { useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import type { RunCard } from "../api/types.gen";
+import { go, toRun } from "../app/route";
+import { PLAIN, complain, facts, requestOf, start, wishes, type Wishes } from "../app/state";
+import { Icon } from "./icons";
+
+interface Props {
+  /** The turns before, oldest first; none: a new conversation. */
+  turns?: readonly RunCard[];
+  label: string;
+  first?: boolean;
+}
+
+export function Ask({ turns = [], label, first = false }: Props) {
+  const box = useRef<HTMLTextAreaElement>(null);
+  const text = useSignal("");
+  const busy = useSignal(false);
+  const more = useSignal(false);
+
+  async function submit(question: string): Promise<void> {
+    if (!question.trim() || busy.value) return;
+    busy.value = true;
+    try {
+      const card = await start(requestOf(question.trim(), wishes.value, turns));
+      text.value = "";
+      go(toRun(card.id));
+    } catch (error) {
+      complain(error);
+    } finally {
+      busy.value = false;
+    }
+  }
+
+  const changed = JSON.stringify(wishes.value) !== JSON.stringify(PLAIN);
+  return (
+    <form
+      class={first ? "ask first" : "ask"}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void submit(text.value);
+      }}
+    >
+      <div class="box">
+        <textarea
+          ref={box}
+          id="question"
+          rows={first ? 2 : 1}
+          maxLength={20000}
+          aria-label={label}
+          placeholder={label}
+          value={text.value}
+          onInput={(event) => {
+            text.value = event.currentTarget.value;
+            fit(event.currentTarget);
+          }}
+          onKeyDown={(event) => {
+            if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+            event.preventDefault();
+            void submit(text.value);
+          }}
+        />
+        <div class="box-row">
+          <ModelChoice />
+          <button type="button" class="quiet" aria-expanded={more.value} onClick={() => (more.value = !more.value)}>
+            Options{changed && <span class="dot" title="changed" />}
+          </button>
+          <button type="submit" class="go" disabled={!text.value.trim() || busy.value} aria-label="Ask">
+            <Icon name="arrow" />
+          </button>
+        </div>
+        {more.value && <Options />}
+      </div>
+      {first && <Examples pick={(question) => void submit(question)} />}
+    </form>
+  );
+}
+
+function fit(area: HTMLTextAreaElement): void {
+  area.style.height = "auto";
+  area.style.height = `${Math.min(area.scrollHeight, 240)}px`;
+}
+
+function Examples({ pick }: { pick: (question: string) => void }) {
+  const questions = facts.value?.examples ?? [];
+  if (!questions.length) return null;
+  return (
+    <div class="examples">
+      <h2>Try one</h2>
+      <ul>
+        {questions.map((question) => (
+          <li key={question}>
+            <button type="button" onClick={() => pick(question)}>
+              {question}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+export function modelName(model: string): string {
+  const own = facts.value?.protocol ?? "";
+  return model === "cairn" ? `${own} (default)` : model === "cairn-chat" ? "no search" : model.replace("cairn/", "");
+}
+
+function ModelChoice() {
+  return (
+    <label class="choice">
+      <span class="hidden">Protocol</span>
+      <select value={wishes.value.model} onChange={(event) => set({ model: event.currentTarget.value })}>
+        {(facts.value?.models ?? [wishes.value.model]).map((model) => (
+          <option key={model} value={model}>
+            {modelName(model)}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function set(changes: Partial<Wishes>): void {
+  wishes.value = { ...wishes.value, ...changes };
+}
+
+function Options() {
+  const { effort, sources, domains, after, before } = wishes.value;
+  const offered = facts.value?.sources ?? [];
+  return (
+    <div class="options">
+      <fieldset>
+        <legend>Effort</legend>
+        {(["low", "medium", "high"] as const).map((level) => (
+          <label key={level} class="pill">
+            <input type="radio" name="effort" checked={effort === level} onChange={() => set({ effort: level })} />
+            <span>{level}</span>
+          </label>
+        ))}
+      </fieldset>
+      <fieldset>
+        <legend>Sources {sources.length ? "" : <small>all of them</small>}</legend>
+        {offered.map((source) => (
+          <label key={source} class="pill">
+            <input
+              type="checkbox"
+              checked={sources.includes(source)}
+              onChange={(event) => set({ sources: event.currentTarget.checked ? [...sources, source] : sources.filter((s) => s !== source) })}
+            />
+            <span>{source}</span>
+          </label>
+        ))}
+      </fieldset>
+      <div class="fields">
+        <label>
+          Sites
+          <input type="text" placeholder="nasa.gov, -example.org" value={domains} onInput={(event) => set({ domains: event.currentTarget.value })} />
+        </label>
+        <label>
+          After
+          <input type="date" value={after} onInput={(event) => set({ after: event.currentTarget.value })} />
+        </label>
+        <label>
+          Before
+          <input type="date" value={before} onInput={(event) => set({ before: event.currentTarget.value })} />
+        </label>
+      </div>
+      <button type="button" class="quiet" onClick={() => (wishes.value = { ...PLAIN, model: wishes.value.model })}>
+        Reset
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,105 @@
+// One question under two protocols or models, side by side.
+
+import { useSignal } from "@preact/signals";
+import type { RunCard, RunRequest, Trace } from "../api/types.gen";
+import { go, toCompare, toRun } from "../app/route";
+import type { Session } from "../app/session";
+import { complain, facts, start, wishes } from "../app/state";
+import { Answer } from "./answer";
+import { modelName } from "./ask";
+import { StatusLine } from "./figures";
+import { Icon } from "./icons";
+import { TraceList } from "./list";
+import { useSession } from "./run";
+import { Waterfall } from "./waterfall";
+
+/** Ask the same question of another model or protocol. */
+export function CompareWith({ session }: { session: Session }) {
+  const card = session.card.value;
+  const models = (facts.value?.models ?? []).filter((model) => model !== "cairn" && model !== "cairn-chat" && model !== `cairn/${card?.protocol}`);
+  const busy = useSignal(false);
+  if (!card || !models.length) return null;
+  async function compare(model: string, { id }: RunCard): Promise<void> {
+    busy.value = true;
+    try {
+      const trace = (session.detail.value ?? (await session.refresh())).trace;
+      // Traces do not say their effort: the one that is chosen now holds.
+      const other = await start({ model, ...again(trace), reasoning_effort: wishes.value.effort });
+      go(toCompare([id, other.id]));
+    } catch (error) {
+      complain(error);
+    } finally {
+      busy.value = false;
+    }
+  }
+  return (
+    <label class="as-button">
+      <Icon name="columns" />
+      <select aria-label="Compare with" value="" disabled={busy.value} onChange={(event) => event.currentTarget.value && void compare(event.currentTarget.value, card)}>
+        <option value="">Compare with…</option>
+        {models.map((model) => (
+          <option key={model} value={model}>
+            {modelName(model)}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** The request of a run, as far as its trace tells it. */
+export function again({ question, history, filters = [], only = [] }: Trace): Omit<RunRequest, "model"> {
+  const turns = (history as [string, string][]).flatMap(([asked, answered]) => [
+    { role: "user" as const, content: asked },
+    { role: "assistant" as const, content: answered },
+  ]);
+  const said = (name: string) => filters.find((filter) => filter.name === name)?.value;
+  const domains = filters.flatMap(({ name, value }) => (name === "site" ? [value] : name === "not" ? [`-${value}`] : []));
+  return {
+    messages: [...turns, { role: "user", content: question }],
+    ...(only.length ? { sources: only } : {}),
+    ...(domains.length ? { search_domain_filter: domains } : {}),
+    search_after_date_filter: said("after") ?? null,
+    search_before_date_filter: said("before") ?? null,
+    search_recency_filter: (said("recent") as RunRequest["search_recency_filter"]) ?? null,
+  };
+}
+
+export function CompareView({ ids }: { ids: readonly string[] }) {
+  const question = useSignal("");
+  return (
+    <div class="compare">
+      <h1>{question.value || "Comparison"}</h1>
+      <div class="columns">
+        {ids.map((id) => (
+          <Column key={id} id={id} told={(said) => (question.value ||= said)} />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function Column({ id, told }: { id: string; told: (question: string) => void }) {
+  const session = useSession(id);
+  const view = useSignal<"list" | "waterfall">("list");
+  const card = session.card.value;
+  if (!card) return <p class="none">{session.error.value || "Loading…"}</p>;
+  told(card.question);
+  return (
+    <section class="column" aria-label={card.protocol}>
+      <h2>
+        <a href={toRun(id)}>{card.protocol}</a> <small>{card.policy}</small>
+      </h2>
+      <StatusLine session={session} />
+      <Answer session={session} />
+      <div class="tabs small">
+        {(["list", "waterfall"] as const).map((name) => (
+          <button type="button" key={name} aria-pressed={view.value === name} onClick={() => (view.value = name)}>
+            {name === "list" ? "List" : "Waterfall"}
+          </button>
+        ))}
+      </div>
+      {view.value === "list" ? <TraceList session={session} /> : <Waterfall session={session} />}
+    </section>
+  );
+}

@@ -1,0 +1,178 @@
+// The page of one run: its question and answer on one side, its trace on the other.
+
+import { lazy, type Lazy } from "./lazy";
+import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
+import { useEffect, useMemo } from "preact/hooks";
+import { copyText, get } from "../api/call";
+import type { RunCard, RunPage } from "../api/types.gen";
+import { toRun } from "../app/route";
+import { Session } from "../app/session";
+import { complain, noteCard } from "../app/state";
+import { current, tab, type Tab } from "../app/views";
+import { Answer } from "./answer";
+import { Ask } from "./ask";
+import { CompareWith } from "./compare";
+import { Evidence, download } from "./evidence";
+import { StatusLine } from "./figures";
+import { Icon } from "./icons";
+import { TraceList } from "./list";
+import { Raw, Replay } from "./raw";
+import { Waterfall } from "./waterfall";
+
+const Graph: Lazy<{ session: Session }> = lazy(() => import("./graph"));
+
+const TABS: Record<Tab, string> = { list: "List", graph: "Graph", waterfall: "Waterfall", evidence: "Evidence", raw: "Raw" };
+
+/** Follow a run for as long as the component that asks is there. */
+export function useSession(id: string): Session {
+  const session = useMemo(() => new Session(id), [id]);
+  useEffect(() => {
+    void session.begin();
+    return () => session.end();
+  }, [session]);
+  useSignalEffect(() => {
+    const card = session.card.value;
+    if (card) noteCard(card);
+  });
+  return session;
+}
+
+export function RunView({ id }: { id: string }) {
+  const session = useSession(id);
+  const turns = useTurns(session);
+  useEffect(() => {
+    current.value = session;
+    return () => {
+      if (current.value === session) current.value = null;
+    };
+  }, [session]);
+  const card = session.card.value;
+  useEffect(() => {
+    document.title = card ? `${card.question.slice(0, 60)} · Cairn` : "Cairn";
+    return () => void (document.title = "Cairn");
+  }, [card?.question]);
+  if (!card) return <p class="none page-note">{session.error.value || "Loading…"}</p>;
+  return (
+    <div class="run">
+      <div class="told">
+        {turns.value.map((turn) => (
+          <a class="turn" key={turn.id} href={toRun(turn.id)}>
+            <span>{turn.question}</span>
+            <span class="turn-answer">{turn.answer ?? "no answer"}</span>
+          </a>
+        ))}
+        <h1 class={card.question.length > 240 ? "long" : ""}>{card.question}</h1>
+        <p class="meta under">
+          <span class="tag">{card.protocol}</span> {card.policy}
+          <time dateTime={card.created}>{new Date(card.created).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}</time>
+        </p>
+        <StatusLine session={session} />
+        {session.running.value && <Wishes session={session} />}
+        <Answer session={session} />
+        {!session.running.value && (
+          <>
+            <Actions session={session} />
+            <Ask turns={[...turns.value, card]} label="Ask a follow-up question" />
+          </>
+        )}
+      </div>
+      <Panel session={session} />
+    </div>
+  );
+}
+
+function Wishes({ session }: { session: Session }) {
+  const wished = session.wished.value;
+  return (
+    <div class="bar-of-buttons">
+      <button type="button" disabled={wished !== ""} onClick={() => session.wish("answer_now").catch(complain)}>
+        {wished === "answer_now" ? "It will answer…" : "Answer now"}
+      </button>
+      <button type="button" disabled={wished === "cancel"} onClick={() => session.wish("cancel").catch(complain)}>
+        <Icon name="stop" /> {wished === "cancel" ? "Cancelling…" : "Cancel"}
+      </button>
+    </div>
+  );
+}
+
+function Actions({ session }: { session: Session }) {
+  const copied = useSignal(false);
+  async function copy(): Promise<void> {
+    try {
+      await copyText(location.href);
+      copied.value = true;
+      setTimeout(() => (copied.value = false), 2000);
+    } catch {
+      complain(new Error(`Copy the address by hand: ${location.href}`));
+    }
+  }
+  return (
+    <div class="bar-of-buttons actions">
+      <button type="button" onClick={() => void copy()}>
+        <Icon name="link" /> {copied.value ? "Copied" : "Permalink"}
+      </button>
+      <button type="button" title="One HTML file that needs no server" onClick={() => void download(session.id, "html")}>
+        <Icon name="share" /> Share
+      </button>
+      <CompareWith session={session} />
+    </div>
+  );
+}
+
+function Panel({ session }: { session: Session }) {
+  const here = tab.value;
+  const names = Object.keys(TABS) as Tab[];
+  function move(event: KeyboardEvent): void {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    const next = names[(names.indexOf(here) + by + names.length) % names.length] as Tab;
+    tab.value = next;
+    document.getElementById(`tab-${next}`)?.focus();
+  }
+  return (
+    <section class="panel" aria-label="Trace">
+      <div class="panel-head">
+        <div class="tabs" role="tablist" aria-label="Views of the trace" onKeyDown={move}>
+          {names.map((name) => (
+            <button
+              type="button"
+              role="tab"
+              id={`tab-${name}`}
+              key={name}
+              aria-selected={name === here}
+              aria-controls="view"
+              tabIndex={name === here ? 0 : -1}
+              onClick={() => (tab.value = name)}
+            >
+              {TABS[name]}
+            </button>
+          ))}
+        </div>
+        <Replay session={session} />
+      </div>
+      <div class={`view view-${here}`} role="tabpanel" id="view" aria-labelledby={`tab-${here}`} tabIndex={0}>
+        {here === "list" && <TraceList session={session} />}
+        {here === "graph" && <Graph session={session} />}
+        {here === "waterfall" && <Waterfall session={session} />}
+        {here === "evidence" && <Evidence session={session} />}
+        {here === "raw" && <Raw session={session} />}
+      </div>
+    </section>
+  );
+}
+
+/** The turns of the same conversation before this one, oldest first. */
+function useTurns(session: Session): Signal<RunCard[]> {
+  const turns = useSignal<RunCard[]>([]);
+  const card = session.card.value;
+  useEffect(() => {
+    turns.value = [];
+    if (!card?.conversation) return;
+    const query = new URLSearchParams({ conversation: card.conversation, limit: "50" });
+    get<RunPage>(`/api/runs?${query}`)
+      .then(({ runs }) => (turns.value = runs.filter(({ created, id }) => id !== card.id && created < card.created).toReversed()))
+      .catch(complain);
+  }, [card?.id]);
+  return turns;
+}

@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import { barsOf } from "../src/run/bars";
+import { evidenceOf } from "../src/run/evidence";
+import { outlineOf } from "../src/run/outline";
+import { segmentsUntil, tokensOf } from "../src/run/raw";
+import { inOrder } from "../src/run/reduce";
+import { doing } from "../src/run/told";
+import { NOTHING } from "../src/run/reduce";
+import { itemOf, shapeOf } from "../src/run/shape";
+import { RUNS, TRACES } from "./golden";
+
+const ALL = { ...TRACES, ...Object.fromEntries(Object.entries(RUNS).map(([name, { run }]) => [`run ${name}`, run.trace])) };
+
+describe.each(Object.entries(ALL))("the trace %s", (_, trace) => {
+  const steps = inOrder(trace.steps);
+  const outline = outlineOf(steps);
+  const nodes = outline.rounds.flatMap((round) => round.nodes);
+
+  it("has in its outline every node of every plan, in the state that its steps tell", () => {
+    const planned = trace.steps.flatMap((step) => (step.kind === "planned" ? step.plan.nodes.map((n) => `${step.round}.${n.id}`) : []));
+    expect(nodes.map(({ key }) => key)).toEqual(planned);
+    for (const node of nodes) {
+      const own = trace.steps.filter((step) => "node" in step && step.node === node.node.id && step.round === node.round);
+      const result = own.find(({ kind }) => kind !== "filled");
+      expect(node.result).toEqual(result);
+      expect(node.fill).toEqual(own.find(({ kind }) => kind === "filled"));
+      if (result) expect(node.state).not.toMatch(/waiting|running/);
+    }
+  });
+
+  it("has a graph whose edges are the plans' own, and join the rounds from the question to the answer", () => {
+    const { vertices, edges } = shapeOf(outline, trace.question);
+    expect(vertices.filter(({ kind }) => kind === "node").map(({ key }) => key)).toEqual(nodes.map(({ key }) => key));
+    const known = new Set(vertices.map(({ key }) => key));
+    for (const { from, to } of edges) expect(known.has(from) && known.has(to)).toBe(true);
+    for (const { key, round, node } of nodes) {
+      const into = edges.filter(({ to }) => to === key).map(({ from }) => from);
+      const before = round > 1 ? `m${outline.rounds[outline.rounds.findIndex((r) => r.number === round) - 1]?.number}` : "q";
+      expect(into).toEqual(node.parents.length ? node.parents.map((parent) => `${round}.${parent}`) : [before]);
+    }
+    expect(edges.filter(({ to }) => to === "a")).toHaveLength(1);
+    for (const { key } of vertices) expect(itemOf(outline, key)).toBeTypeOf("string");
+  });
+
+  it("tells every step exactly once", () => {
+    const told = outline.items.length + nodes.filter((n) => n.result).length + nodes.filter((n) => n.fill).length;
+    const gathered = outline.rounds.filter((round) => round.gathered).length;
+    expect(told + gathered).toBe(steps.length);
+  });
+
+  it("has no node that runs once it has ended, and is never ahead of its steps on the way", () => {
+    expect(nodes.filter(({ state }) => state === "running")).toEqual([]);
+    for (let at = 0; at <= steps.length; at++) {
+      const part = outlineOf(steps.slice(0, at));
+      for (const { state, node, key } of part.rounds.flatMap((round) => round.nodes)) {
+        const round = key.split(".")[0];
+        const done = new Set(steps.slice(0, at).flatMap((s) => ("node" in s && s.kind !== "filled" && `${s.round}` === round ? [s.node] : [])));
+        if (state === "running") expect(node.parents.every((parent) => done.has(parent))).toBe(true);
+      }
+      expect(doing({ ...NOTHING, steps: steps.slice(0, at) }, part)).not.toBe("");
+    }
+  });
+
+  it("has bars that lie inside of its time, and a search's bar is as long as the search took", () => {
+    const bars = barsOf(steps, outline.rounds, outline.seconds);
+    for (const bar of bars) {
+      expect(bar.from).toBeLessThanOrEqual(bar.to);
+      expect(bar.since).toBeGreaterThanOrEqual(0);
+      expect(bar.to).toBeLessThanOrEqual(outline.seconds + 1e-9);
+    }
+    expect(bars.filter(({ kind }) => ["search", "empty", "failed"].includes(kind))).toHaveLength(outline.searches);
+  });
+
+  it("has its claims in the table once, each with the words of the passage that it cites", () => {
+    const rows = evidenceOf(steps);
+    expect(new Set(rows.map(({ claim }) => claim.text)).size).toBe(rows.length);
+    for (const claim of outline.claims) expect(rows.some((row) => row.claim.text === claim.text)).toBe(true);
+    for (const { quote, passage } of rows.flatMap((row) => row.quotes)) {
+      if (quote) expect(passage?.text.slice(quote.start, quote.end)).toBe(quote.text);
+    }
+  });
+
+  it("shows all of its context in the end, and of the policy's tokens as many as the trace counts", () => {
+    expect(segmentsUntil(trace, steps, true)).toEqual(trace.segments);
+    const own = trace.segments.filter(({ by }) => by === "policy");
+    const told = tokensOf(own);
+    if (!told.guessed) expect(told.count).toBe(trace.usage.policy_tokens);
+  });
+});

@@ -1,0 +1,1 @@
+export function sumOfSources(root: string): string;
