@@ -20,7 +20,7 @@ _BLOCK_SECONDS: Final = 0.25
 """How old the stored text of an open block may be."""
 _LONGEST_WAIT_SECONDS: Final = 2.0
 _MOST_WAITING: Final = 2_000
-"""Traces that wait for a store that fails; beyond that the oldest are given up, and the log says which."""
+"""Traces that wait for a store that fails or is too slow; beyond that the oldest are given up, and the log says which."""
 _TOGETHER: Final = 50
 _KEPT_SECONDS: Final = 0.1
 """Between transactions of runs that nobody waits for: each costs the loop as much as a short answer does."""
@@ -75,7 +75,7 @@ class Writer:
         if len(self._kept) > _MOST_WAITING:
             lost = next(iter(self._kept))
             del self._kept[lost]
-            logger.error("the run %s was not stored: the store fails, and too many wait for it", lost)
+            logger.error("the run %s was not stored: too many wait for a store that fails or is too slow", lost)
         if run.waited_for or self._closing or monotonic() - self._kept_at >= _KEPT_SECONDS:
             self._work()
         else:
