@@ -32,8 +32,9 @@ def mean_of(hubs: Sequence[Path], out: Path) -> None:
     for hub, shape in zip(hubs, shapes, strict=True):
         if shape != shapes[0]:
             raise CheckpointError(f"{hub} is of another shape than {hubs[0]}; average checkpoints of one training")
+    torch: Any = importlib.import_module("torch")
     weights = {
-        name: (sum(part[name].float() for part in parts) / len(parts)).to(tensor.dtype)
+        name: torch.stack([part[name].float() for part in parts]).mean(0).to(tensor.dtype)
         for name, tensor in parts[-1].items()
     }
     with as_a_whole(out) as made:

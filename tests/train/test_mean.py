@@ -12,6 +12,7 @@ from agent.errors import CheckpointError
 from tests.train.test_export import hub as hub
 
 torch: Any = pytest.importorskip("torch")
+safetensors: Any = pytest.importorskip("safetensors.torch")
 pytestmark = pytest.mark.train
 
 
@@ -23,9 +24,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def weights_of(hub: Path) -> dict[str, Any]:
-    from safetensors.torch import load_file
-
-    return load_file(hub / "model.safetensors")
+    return safetensors.load_file(hub / "model.safetensors")
 
 
 def test_each_weight_is_the_mean_of_both_and_the_exported_form_loads(hub: Path, other: Path, tmp_path: Path) -> None:
@@ -55,12 +54,10 @@ def test_a_folder_without_weights_is_refused(hub: Path, tmp_path: Path) -> None:
 
 
 def test_another_shape_or_another_tokenizer_is_refused_and_nothing_is_written(hub: Path, tmp_path: Path) -> None:
-    from safetensors.torch import save_file
-
     from train.mean import mean_of
 
     smaller = shutil.copytree(hub, tmp_path / "smaller")
-    save_file(dict(list(weights_of(hub).items())[1:]), smaller / "model.safetensors")
+    safetensors.save_file(dict(list(weights_of(hub).items())[1:]), smaller / "model.safetensors")
     with pytest.raises(CheckpointError, match="another shape"):
         mean_of([hub, smaller], tmp_path / "out")
     foreign = shutil.copytree(hub, tmp_path / "foreign")
