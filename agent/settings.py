@@ -59,6 +59,7 @@ class VllmSettings(BaseModel):
     data_parallel_size: int | None = Field(default=None, ge=1)
     """Copies of the model."""
     quantization: str | None = None
+    """As vLLM calls it; left out, the checkpoint's own."""
     enforce_eager: bool | None = None
     """Start sooner, run slower."""
     enable_prefix_caching: bool | None = None
