@@ -20,7 +20,7 @@ _BLOCK_SECONDS: Final = 0.25
 """How old the stored text of an open block may be."""
 _LONGEST_WAIT_SECONDS: Final = 2.0
 _MOST_WAITING: Final = 2_000
-"""Traces that wait for a store that fails or is too slow; beyond that the oldest are given up, and the log says which."""
+"""Traces that wait for a store that fails or is too slow; beyond that the oldest are given up, which the log says."""
 _TOGETHER: Final = 50
 _KEPT_SECONDS: Final = 0.1
 """Between transactions of runs that nobody waits for: each costs the loop as much as a short answer does."""
