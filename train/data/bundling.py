@@ -27,7 +27,9 @@ class Grounds:
     bundles: list[Bundle]
 
 
-def grounds(steps: Steps, recipe: DataRecipe, *, read: Callable[[], list[Doc]], load: Callable[[], Embed]) -> Grounds:
+def grounds(
+    steps: Steps, recipe: DataRecipe, *, read: Callable[[], list[Doc]], load: Callable[[list[Doc]], Embed]
+) -> Grounds:
     """Documents and the bundles of them, made or read where they are done.
 
     Args:

@@ -32,5 +32,5 @@ def as_question(candidate: Candidate, docs: dict[str, Doc]) -> dict[str, object]
         options=candidate.options,
         dataset="cairn-data",
     )
-    held = question.model_dump(mode="json", exclude_defaults=True)
+    held: dict[str, object] = question.model_dump(mode="json", exclude_defaults=True)
     return held | {"sources": list(candidate.sources)}

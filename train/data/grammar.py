@@ -95,7 +95,7 @@ class Grammar:
 
     def _paths(self, held: Sequence[Known]) -> Iterator[tuple[Known, ...]]:
         """Facts that lead from one document to the next, from two documents on."""
-        waiting: list[tuple[Known, ...]] = [(known,) for known in held if known.relation in RELATIONS]
+        waiting: list[tuple[Known, *tuple[Known, ...]]] = [(known,) for known in held if known.relation in RELATIONS]
         while waiting:
             path = waiting.pop(0)
             if len(path) > 1:

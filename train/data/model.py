@@ -8,6 +8,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
@@ -87,8 +88,10 @@ class Model:
         prompt = f"{task}\n\n{json.dumps(data, ensure_ascii=False)}"
         key = hashlib.sha256("\0".join((self.where.model, str(temperature), prompt)).encode()).hexdigest()
         if (known := self._replies.get(key)) is not None:
-            self.counts.kept += 1
-            return read(known)
+            with suppress(ValueError):  # of a version that read otherwise
+                said = read(known)
+                self.counts.kept += 1
+                return said
         why = ""
         for _ in range(READINGS):
             mend = f"\n\nYour last reply could not be used: {why}. Reply again, in the form above." if why else ""

@@ -1,9 +1,11 @@
 """A whole build whose questions a scripted endpoint writes: what comes out, how it goes on, and what ends it."""
 
 import json
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -189,7 +191,11 @@ def test_what_nobody_answers_ends_the_step_unless_it_may_be_left_out(tmp_path: P
     files = write_docs(docs, tmp_path / "docs")
     with writer_server(docs) as (writer, server):
         hit = docs[0].text[:30]
-        server.says = lambda asked: Given({}, status=503) if hit in asked.question else writer(asked)
+
+        def says(asked: Asked) -> Given:
+            return Given({}, status=503) if hit in asked.question else writer(asked)
+
+        server.says = says
         run = partial(build, files, recipe_for(files), tmp_path / "out", embed=words())
         with pytest.raises(SetupError, match=r"3 of \d+ requests were not answered.*--leave-failed"):
             run(asking=asking(server, concurrency=1))
@@ -248,8 +254,7 @@ def test_a_full_disk_ends_the_build_in_a_sentence_and_the_same_call_goes_on(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("train.data.folder.os.fsync", full)
-        patch.setattr("train.safety.manifest.os.fsync", lambda _: None)
+        patch.setattr("train.data.folder.os", SimpleNamespace(fsync=full, replace=os.replace))
         with pytest.raises(SetupError, match=r"No space left on device; what was done before is whole: make room"):
             built(tmp_path)
     assert not list((tmp_path / "out").rglob("*.new"))

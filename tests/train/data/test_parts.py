@@ -130,8 +130,9 @@ def test_a_group_is_split_into_clusters_that_hold_each_row_once(rows: int, most:
     pytest.importorskip("sklearn")
     from train.data.clusters import groups, split
 
-    points = np.zeros((rows, 4), np.float32) if same else np.random.default_rng(seed).normal(size=(rows, 4))
-    made = groups(np.asarray(points, np.float32), size=10)
+    drawn = np.random.default_rng(seed).normal(size=(rows, 4))
+    points = np.asarray(drawn * (0 if same else 1), np.float32)
+    made = groups(points, size=10)
     assert sorted(row for group in made for row in group) == list(range(rows))
     leaves = [leaf for group in made for leaf in split(group, points, most=most, seed=seed)]
     assert sorted(row for leaf in leaves for row in leaf) == list(range(rows))
