@@ -86,7 +86,7 @@ class _Bundling:
                 self._dropped |= dict.fromkeys(own, ALONE_OF_SOURCE)
 
     def join(self, leaves: Sequence[Leaf]) -> None:
-        """Let each of these clusters take in a document of another source, the nearest pairs first."""
+        """Let each of these clusters take in a document of another source: large ones first, then the nearest pairs."""
         left = {place: list(leaf.documents) for place, leaf in enumerate(leaves)}
         home = {key: place for place, held in left.items() for key in held}
         for place, key in self._pairs(leaves, list(home)):
@@ -108,7 +108,7 @@ class _Bundling:
         self._bundles.append(((*held, key), group, True))
 
     def _pairs(self, leaves: Sequence[Leaf], keys: Sequence[str]) -> list[tuple[int, str]]:
-        """Cluster and document of another source and of the same part, if near enough, the nearest first."""
+        """Cluster and document of another source and of the same part, if near enough, in the order of the choice."""
         if not leaves:
             return []
         centres = unit(np.stack([np.mean([self._vectors[key] for key in leaf.documents], axis=0) for leaf in leaves]))
@@ -118,7 +118,7 @@ class _Bundling:
             for place, column in np.argwhere(near >= self._recipe.reach).tolist()
             if self._may_meet(leaves[place].documents[0], keys[column])
         ]
-        pairs.sort(key=lambda pair: (-round(pair[0], 6), pair[1], pair[2]))
+        pairs.sort(key=lambda pair: (-len(leaves[pair[1]].documents), -round(pair[0], 6), pair[1], pair[2]))
         return [(place, key) for _, place, key in pairs]
 
     def _may_meet(self, one: str, other: str) -> bool:

@@ -86,10 +86,9 @@ def reduced(vectors: Array, *, dimensions: int, neighbours: int, seed: int) -> A
     """
     if len(vectors) < dimensions + _ROOM or vectors.shape[1] <= dimensions:
         return vectors
-    umap = need("umap")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of numba and of scikit-learn, about their own futures
-        made = umap.UMAP(
+        warnings.simplefilter("ignore")  # of umap about parts that are not used, of numba about its future
+        made = need("umap").UMAP(
             n_components=dimensions,
             n_neighbors=min(neighbours, len(vectors) - 1),
             min_dist=0.0,

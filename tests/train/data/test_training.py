@@ -33,7 +33,7 @@ def test_reinforcement_learning_asks_the_list_from_few_sources_to_many_in_the_bu
         "generator": 2,
         "questions": done.folder / "questions.jsonl",
         "order": "listed",
-        "search": {"world": done.folder / "world", "policy": "scripted"},
+        "search": {"world": str(done.folder / "world")},
     }
     tasks = tasks_of(rl_recipe(data=data, protocols=("cairn",)))
     asks = [ask for step in range(3) for ask in tasks.draw(step, 0, 2)]
