@@ -2,13 +2,19 @@
 
 import json
 import os
-from collections.abc import Callable
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from agent.errors import SetupError
 from tests.train.data.made import lines, recipe_for, words, write_docs
@@ -260,3 +266,55 @@ def test_a_full_disk_ends_the_build_in_a_sentence_and_the_same_call_goes_on(
     assert not list((tmp_path / "out").rglob("*.new"))
     done, _ = built(tmp_path)
     assert done.questions
+
+
+def test_duplicates_alone_and_one_source_alone_are_refused_with_what_is_missing(tmp_path: Path):
+    one = topics(1)[0]
+    copies = [one.model_copy(update={"id": f"copy-{n}", "source": source}) for n, source in enumerate(("news", "web"))]
+    files = write_docs(copies, tmp_path / "copies")
+    with far_agent(lambda asked: chat("")) as server:
+        with pytest.raises(SetupError, match="After leaving out near-duplicates, 1 document is left"):
+            build(files, recipe_for(files), tmp_path / "one", asking=asking(server), embed=words())
+        files = write_docs(topics(sources=("news",)), tmp_path / "news")
+        with pytest.raises(SetupError, match="all 12 documents are of the source 'news'"):
+            build(files, recipe_for(files), tmp_path / "two", asking=asking(server), embed=words())
+        assert not server.asked
+
+
+def test_sources_whose_subjects_never_meet_are_refused_with_the_mend(tmp_path: Path):
+    docs = topics(1)
+    files = write_docs(docs, tmp_path / "docs")
+    apart = {doc.whole: [1.0, 0.0] if doc.source == "news" else [0.0, 1.0] for doc in docs}
+
+    def by_source(texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.array([apart[text] for text in texts], np.float32)
+
+    with far_agent(lambda asked: chat("")) as server:
+        with pytest.raises(SetupError, match=r"none of \d+ clusters became a bundle.*lower --reach"):
+            build(files, recipe_for(files, group=4), tmp_path / "out", asking=asking(server), embed=by_source)
+        assert not server.asked
+
+
+@pytest.mark.slow
+def test_after_a_kill_only_what_was_on_its_way_is_asked_again(once: tuple[Finished, Any], tmp_path: Path):
+    docs = topics()
+    files = write_docs(docs, tmp_path / "docs")
+    reached, killed = threading.Event(), threading.Event()
+    with writer_server(docs) as (writer, server):
+
+        def says(asked: Asked) -> Given:
+            if len(server.asked) == 30 and not killed.is_set():
+                reached.set()
+                killed.wait(60)
+            return writer(asked)
+
+        server.says = says
+        words_of = ["-m", "tests.train.data.running", str(tmp_path / "docs"), str(tmp_path / "out"), server.url]
+        with subprocess.Popen([sys.executable, *words_of]) as child:
+            assert reached.wait(90)
+            child.kill()
+        killed.set()
+        done = build(files, recipe_for(files), tmp_path / "out", asking=asking(server, concurrency=1), embed=words())
+        times = Counter(asked.question for asked in server.asked)
+    assert sorted(times.values())[-2:] == [1, 2]
+    assert (done.folder / "questions.jsonl").read_bytes() == (once[0].folder / "questions.jsonl").read_bytes()
