@@ -136,22 +136,10 @@ def build_command(
 
     inputs = _inputs(docs, world)
     asking = _asking(base_url, model, api_key_env, tries, seconds, concurrency, leave_failed=leave_failed)
-    recipe = _recipe(
-        inputs,
-        out,
-        seed=seed,
-        thin_words=(0 if world else 40) if thin_words is None else thin_words,
-        similar=similar,
-        embedder=embedder,
-        group=group,
-        reach=reach,
-        bundles=bundles,
-        each=each,
-        limit=limit,
-        temperature=temperature,
-        kinds=tuple(filter(None, kinds.split(","))),
-        **({"writer": model} if asking else {}),
-    )
+    how = {"seed": seed, "similar": similar, "embedder": embedder, "group": group, "reach": reach, "bundles": bundles}
+    how |= {"each": each, "limit": limit, "temperature": temperature, "kinds": tuple(filter(None, kinds.split(",")))}
+    thin = (0 if world else 40) if thin_words is None else thin_words
+    recipe = _recipe(inputs, out, thin_words=thin, **how, **({"writer": model} if asking else {}))
     with Stages(UNITS) as stages:
         done = build(inputs, recipe, out, asking=asking, show=stages.show)
     _tell(done, as_json=as_json)
