@@ -4,6 +4,7 @@ import os
 import signal
 
 from agent.errors import SourceError
+from agent.settings import secret_named
 
 
 def square(number: int) -> int:
@@ -25,4 +26,4 @@ def die(number: int) -> int:
 
 def where(number: int) -> tuple[int, int, str]:
     """The item, its process, and how many cores that one was given."""
-    return number, os.getpid(), os.environ.get("OMP_NUM_THREADS", "")  # noqa: TID251
+    return number, os.getpid(), secret_named("OMP_NUM_THREADS").get_secret_value()
