@@ -6,7 +6,7 @@ It knows nothing of what is done. Functions are of a module; what is dear to loa
 
 import multiprocessing
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
@@ -33,7 +33,7 @@ class WorkerLost(AgentError):
 
 def mapped(
     function: Callable[[T], R], items: Iterable[T], *, workers: int = 1, on: On = "local", address: str = ""
-) -> Iterator[R]:
+) -> Generator[R]:
     """Give `function(item)` of each item, in the items' order. For more than one such call open a `Spread`.
 
     Args:

@@ -62,7 +62,7 @@ def test_items_are_read_as_they_are_needed():
 def test_work_that_is_given_up_ends():
     found = mapped(square, range(1000), workers=2)
     assert next(found) == 0
-    found.close()  # pyright: ignore[reportAttributeAccessIssue]
+    found.close()
 
 
 def test_nobody_can_do_no_work():

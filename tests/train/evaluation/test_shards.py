@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 WORLD = CairnSettings(world="test-v1")
 FIRST: dict[str, Any] = {"questions": None, "baseline": "first-passage"}
-TIMES = ("seconds",)
+TIMES = ("seconds", "first_token")
 """Figures that no two runs have in common."""
 
 
@@ -88,11 +88,12 @@ def test_a_judge_and_several_workers_are_refused():
 @pytest.mark.parametrize("work", ["local", pytest.param("ray", marks=pytest.mark.filterwarnings("ignore"))])
 def test_the_embedded_policy_is_the_same_elsewhere(work: Literal["local", "ray"], tmp_path: Path):
     choice = Choice(limit=24, sample=1)
+    ways: list[tuple[str, int, Literal["local", "ray"]]] = [("here", 1, "local"), ("there", 2, work)]
     figures = [
         Evaluation(
             CairnSettings(world="test-v1", workers=workers, work=on), choice=choice, concurrency=4, out=tmp_path / name
         ).run()
-        for name, workers, on in (("here", 1, "local"), ("there", 2, work))
+        for name, workers, on in ways
     ]
     kept = [
         {row["id"]: comparable(row) for row in map(json.loads, (tmp_path / name / "results.jsonl").open("rb"))}
