@@ -96,7 +96,10 @@ def test_the_embedded_policy_is_the_same_elsewhere(work: Literal["local", "ray"]
         for name, workers, on in ways
     ]
     kept = [
-        {row["id"]: comparable(row) for row in map(json.loads, (tmp_path / name / "results.jsonl").open("rb"))}
+        {
+            row["id"]: comparable(row)
+            for row in map(json.loads, (tmp_path / name / "results.jsonl").read_bytes().splitlines())
+        }
         for name in ("here", "there")
     ]
     assert len(kept[0]) == 24
