@@ -121,6 +121,13 @@ class CairnSettings(LiveSettings, ServerSettings):
     test (the newest), dev-v1, dev-v2, or a folder."""
     budgets: BudgetSettings = BudgetSettings()
 
+    work: Literal["local", "ray"] = "local"
+    """Where an index is built, an evaluation runs and data is made: on this machine, or on Ray (the extra `ray`)."""
+    workers: int = Field(default=1, ge=1)
+    """Processes that do that; 1 on `local` is the one that was started."""
+    ray_address: str = ""
+    """Of a Ray cluster, as ray://head:10001 or auto; empty: one of this machine, for as long as the work goes on."""
+
     debug: bool = False
     """Show the traceback of an unexpected error."""
     data: Path = Path("../shared/data")
