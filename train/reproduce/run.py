@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 
 from agent.errors import CorpusError, SetupError
 from agent.sources.corpus.folder import locked
+from train.reproduce.asking import ANSWERS
 from train.reproduce.design import Direction
 from train.reproduce.jobs import Job, jobs_of, left_seconds
 from train.reproduce.ledger import Figures, Ledger
-from train.reproduce.study import Study
-from train.reproduce.work import EXPORTED, do
+from train.reproduce.study import EXPORTED, Study
+from train.reproduce.work import do
 from train.reproduce.worlds import asked_world, question_lists
 
 Say = Callable[[str], None]
@@ -58,7 +59,7 @@ def is_done(study: Study, job: Job, ledger: Ledger) -> bool:
     if not ledger.is_done(job.name, job.plan):
         return False
     if job.asked is not None:
-        return (study.asked_folder(job.asked.name, job.seed) / "answers.json").exists()
+        return (study.asked_folder(job.asked.name, job.seed) / ANSWERS).exists()
     folder = study.training_folder(job.training.name, job.seed) if job.training else study.out / "start"
     return (folder / EXPORTED / "cairn.json").exists()
 

@@ -12,10 +12,11 @@ from agent.errors import SetupError
 from agent.world.knobs import Knobs
 from train.ppo.recipe import PpoRecipe
 from train.recipe import SftRecipe, read_recipe
-from train.reproduce.design import MIXES, Training
+from train.reproduce.design import MIXES, SHIPPED, START, Training
 from train.rl.recipe import RlRecipe
 
 SHIPPED_RECIPE: Final = Path(__file__).parent.parent / "recipes" / "reproduce.toml"
+EXPORTED: Final = "ct2"
 CHECKPOINTS: Final = Path(__file__).parent.parent.parent / "agent" / "checkpoints"
 
 
@@ -73,6 +74,12 @@ class Study:
 
     def training_folder(self, name: str, seed: int) -> Path:
         return self.out / "trained" / name / str(seed)
+
+    def exported(self, policy: str, seed: int) -> Path:
+        """Folder of a policy in the form that it is asked in."""
+        if policy == SHIPPED:
+            return self.shipped / EXPORTED
+        return (self.out / "start" if policy == START else self.training_folder(policy, seed)) / EXPORTED
 
     def asked_folder(self, name: str, seed: int) -> Path:
         return self.out / "asked" / name / str(seed)
