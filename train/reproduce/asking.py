@@ -32,6 +32,8 @@ METRICS: Final = (
     "snr_merge",
 )
 _AT_ONCE: Final = 16
+_PATIENCE: Final = {"seconds": 3600, "search_seconds": 600}
+"""However slow the machine is, no answer is forced by it."""
 
 Answers = dict[str, dict[str, Any]]
 """Question id → its `type`, and its figures by name (None where one does not apply)."""
@@ -90,7 +92,7 @@ def _settings(asked: Asked, world: Path, policy: Path, out: Path) -> CairnSettin
         world=str(world),
         protocol=_protocol(asked, out),
         sources=asked.sources or None,
-        budgets=asked.budgets or None,
+        budgets={**_PATIENCE, **asked.budgets},
     )
 
 

@@ -33,7 +33,10 @@ def reproduce(
     ] = None,
     questions: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Question lists to train on: pipeline.jsonl, single.jsonl and world/."),
+        typer.Option(
+            metavar="DIR",
+            help="Two builds of `cairn data build` to train on: DIR/pipeline and DIR/single.",
+        ),
     ] = None,
     processes: Annotated[int, typer.Option(min=1, help="Jobs at the same time, each on one core.")] = 2,
     untrained: Annotated[

@@ -13,6 +13,7 @@ from agent.world.records import QuestionType
 
 WorldKind = Literal["plain", "flat", "known"]
 PaperName = Literal["multisearch", "dag", "evidence", "reflect", "kg"]
+QuestionList = Literal["pipeline", "single"]
 Kind = Literal["more", "same", "no_more"]
 
 MIXES: Final[dict[WorldKind, dict[QuestionType, float]]] = {
@@ -47,7 +48,7 @@ class Training(Frozen):
     """Another mix than that."""
     sources: tuple[str, ...] = ()
     """Of the worlds, only these answer; empty: all."""
-    questions: Literal["", "pipeline", "single"] = ""
+    questions: QuestionList | None = None
     """A question list in the place of worlds as they come."""
 
 

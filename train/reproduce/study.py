@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -12,11 +12,12 @@ from agent.errors import SetupError
 from agent.world.knobs import Knobs
 from train.ppo.recipe import PpoRecipe
 from train.recipe import SftRecipe, read_recipe
-from train.reproduce.design import MIXES, SHIPPED, START, Training
+from train.reproduce.design import MIXES, SHIPPED, START, QuestionList, Training
 from train.rl.recipe import RlRecipe
 
 SHIPPED_RECIPE: Final = Path(__file__).parent.parent / "recipes" / "reproduce.toml"
 EXPORTED: Final = "ct2"
+QUESTIONS: Final = "questions.jsonl"
 CHECKPOINTS: Final = Path(__file__).parent.parent.parent / "agent" / "checkpoints"
 
 
@@ -64,7 +65,8 @@ class Study:
     hub: Path | None = None
     """A start in the hub's form, in the place of one that is made."""
     questions: Path | None = None
-    """Folder of question lists to train on (pipeline.jsonl, single.jsonl, world/), in the place of those made here."""
+    """Folder of the question lists to train on, `pipeline` and `single`, in the place of those made here. Each is what
+    `cairn data build` leaves of a little world: questions.jsonl and world/."""
     shipped: Path = field(default=CHECKPOINTS / "tiny-v2")
 
     @property
@@ -99,9 +101,9 @@ class Study:
         said |= {"name": training.name, "start": str(self.start), "protocols": [training.protocol]}
         said |= {"seed": seed, "steps": steps}
         if training.questions:
-            folder = self.lists(seed)
-            data = {"questions": folder / f"{training.questions}.jsonl", "search": {"world": str(folder / "world")}}
-            said["data"] = {"order": "shuffled", **data}
+            folder = self.lists(seed) / training.questions
+            search = {"world": str(folder / "world")}
+            said["data"] = {"questions": folder / QUESTIONS, "order": "listed", "search": search}
         else:
             mix = training.mix or MIXES[training.world]
             said["curriculum"] = [{"until": 1.0, "mix": mix}]
@@ -165,9 +167,12 @@ def read_study(
         raise SetupError(f"the recipe {path} cannot be used: {wrong}") from error
     if hub is not None and not (hub / "tokenizer.json").is_file():
         raise SetupError(f"{hub} holds no checkpoint in the hub's form; name the folder `hub` of a trained one")
-    for name in ("pipeline.jsonl", "single.jsonl", "world/world.json"):
-        if questions is not None and not (questions / name).is_file():
-            raise SetupError(f"{questions} lacks {name}: it must hold pipeline.jsonl, single.jsonl and world/")
+    lacks = [f"{name}/{file}" for name in get_args(QuestionList) for file in (QUESTIONS, "world/world.json")]
+    if questions is not None and (lacks := [name for name in lacks if not (questions / name).is_file()]):
+        raise SetupError(
+            f"{questions} lacks {lacks[0]}: it must hold two builds of `cairn data build --world`, one in `pipeline` and "
+            "one (with --bundles same) in `single`"
+        )
     chosen = tuple(seeds) or tuple(range(1, recipe.seeds + 1))
     sft = read_recipe(path.parent / recipe.sft)
     return Study(recipe, sft, base, out.resolve(), chosen, steps or recipe.steps, hub, questions)

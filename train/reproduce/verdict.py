@@ -45,19 +45,22 @@ class Ruling:
 
     direction: Direction
     judged: tuple[Judged, ...]
+    seeds: int = 1
+    """That are wanted of each."""
 
     @property
     def verdict(self) -> Verdict:
-        """The worst one of its inequalities: a claim holds where all of them do."""
-        if len(self.judged) < len(self.direction.expected):
+        """The worst one of its inequalities: a claim holds where all of them do. With seeds missing there is none."""
+        enough = [one for one in self.judged if one.seeds >= self.seeds]
+        if len(enough) < len(self.direction.expected):
             return "not run"
         return next(worst for worst in _WORST if any(one.verdict == worst for one in self.judged))
 
 
-def rule(direction: Direction, found: Found) -> Ruling:
-    """Judge one direction by what was found so far."""
+def rule(direction: Direction, found: Found, *, seeds: int = 1) -> Ruling:
+    """Judge one direction by what was found so far; a verdict needs so many seeds."""
     judged = [one for expected in direction.expected if (one := judge(expected, found)) is not None]
-    return Ruling(direction, tuple(judged))
+    return Ruling(direction, tuple(judged), seeds)
 
 
 def judge(expected: Expected, found: Found) -> Judged | None:

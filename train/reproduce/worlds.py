@@ -1,5 +1,6 @@
 """The worlds of a study: those that are asked, whose names no training sees, and those of the question lists."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,14 +11,14 @@ from agent.world.names import Split
 from agent.world.store import write_world
 from train.evaluation.datasets import write_questions
 from train.evaluation.questions import world_questions
-from train.reproduce.design import MIXES, WorldKind
-from train.reproduce.study import Study
+from train.reproduce.design import MIXES, QuestionList, WorldKind
+from train.reproduce.study import QUESTIONS, Study
 
 _KINDS_APART: Final = 1000
 """Between the seeds of two kinds of world."""
 _LISTS: Final = 500_000
 """Seeds of the lists' worlds begin here."""
-_MORE: Final = 2.8
+_MORE: Final = 3.0
 """Questions that are made for each one of a list: not all fit it."""
 
 
@@ -46,32 +47,38 @@ def asked_world(study: Study, kind: WorldKind, seed: int) -> Path:
 def question_lists(study: Study, seed: int) -> Path:
     """Folder of the question lists of a seed: those of the user, or made here by the world's grammar.
 
-    Both lists are of one world: `pipeline.jsonl` holds questions that no single document answers, ordered from few
-    documents to many; `single.jsonl` those that one document answers.
+    Both are of one world, in the form that `cairn data build` leaves: `pipeline` holds questions whose gold documents
+    are of several sources, from few to many; `single` those of one source.
 
     Raises:
         SetupError: the world is too small for them, or they cannot be written.
     """
     folder = study.lists(seed)
-    if study.questions is not None or (folder / "single.jsonl").exists():
+    if study.questions is not None or (folder / "single" / QUESTIONS).exists():
         return folder
     said = study.recipe.worlds
-    number = said.seed + _LISTS + seed
-    wanted = round(said.listed * _MORE)
+    number, wanted = said.seed + _LISTS + seed, round(said.listed * _MORE)
+    mix = MIXES["plain"]
     try:
-        world = make_world(
-            number, split="train", people=said.people, questions=wanted, mix=MIXES["flat"], knobs=said.knobs
-        )
+        world = make_world(number, split="train", people=said.people, questions=wanted, mix=mix, knobs=said.knobs)
     except ValueError as error:
         raise SetupError(f"the question lists cannot be made: {error}: `listed` fewer, or name more people") from error
-    several = sorted((q for q in world.questions if len(q.supporting) > 1), key=lambda q: _spread(world, q))
-    single = [q for q in world.questions if len(q.supporting) == 1]
-    if min(len(several), len(single)) < said.listed:
-        raise SetupError(f"{wanted} questions hold only {len(several)} and {len(single)} for the lists: `listed` fewer")
-    _write(study, world, number, "train", folder / "world")
-    for name, questions in (("pipeline", several), ("single", single)):
-        write_questions(world_questions(questions[: said.listed]), folder / f"{name}.jsonl")
+    spread = sorted(world.questions, key=lambda question: _spread(world, question))
+    lists: dict[QuestionList, list[Question]] = {
+        "pipeline": [question for question in spread if _spread(world, question)[0] > 1],
+        "single": [question for question in spread if _spread(world, question)[0] == 1],
+    }
+    if (fewest := min(map(len, lists.values()))) < said.listed:
+        raise SetupError(f"of {wanted} questions only {fewest} fit one of the lists: `listed` fewer")
+    for name, questions in lists.items():
+        _write(study, world, number, "train", folder / name / "world")
+        write_questions(world_questions(_thinned(questions, said.listed)), folder / name / QUESTIONS)
     return folder
+
+
+def _thinned(questions: Sequence[Question], number: int) -> list[Question]:
+    """So many of them, from the whole range of their order."""
+    return [questions[at * len(questions) // number] for at in range(number)]
 
 
 def _spread(world: World, question: Question) -> tuple[int, int]:

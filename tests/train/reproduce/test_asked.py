@@ -69,15 +69,20 @@ async def test_vectors_rank_the_same_passages_behind_each_name():
     assert "kg" not in {p.source for p in await sources["documents"].search("abc", limit=50)}
 
 
-def test_the_lists_part_questions_that_one_document_answers_from_those_that_need_several(tmp_path: Path):
+def test_the_lists_part_questions_over_several_sources_from_those_over_one(tmp_path: Path):
     study = small_study(tmp_path)
     folder = question_lists(study, 1)
-    several, single = read_questions(folder / "pipeline.jsonl"), read_questions(folder / "single.jsonl")
-    assert len(several) == len(single) == study.recipe.worlds.listed
-    assert all(len(one.supporting) > 1 for one in several)
-    assert all(len(one.supporting) == 1 for one in single)
-    documents = {document.id for document in load_world(folder / "world").documents}
-    assert {key for one in (*several, *single) for key in one.supporting} <= documents
+    world = load_world(folder / "pipeline" / "world")
+    of = {document.id: document.source for document in world.documents}
+    sources = {
+        name: [len({of[key] for key in one.supporting}) for one in read_questions(folder / name / "questions.jsonl")]
+        for name in ("pipeline", "single")
+    }
+    assert sources["single"] == [1] * study.recipe.worlds.listed
+    assert len(sources["pipeline"]) == study.recipe.worlds.listed
+    assert sources["pipeline"] == sorted(sources["pipeline"])
+    assert min(sources["pipeline"]) > 1
+    assert load_world(folder / "single" / "world").documents == world.documents
 
 
 def test_the_world_of_a_seed_is_made_once_and_is_another_one_for_another_seed(tmp_path: Path):

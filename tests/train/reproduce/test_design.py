@@ -97,7 +97,7 @@ def test_an_unknown_paper_or_claim_is_told_with_those_that_there_are():
 
 
 def test_a_folder_of_question_lists_must_hold_them(tmp_path: Path):
-    with pytest.raises(SetupError, match=r"lacks pipeline\.jsonl"):
+    with pytest.raises(SetupError, match=r"lacks pipeline/questions\.jsonl"):
         read_study(SHIPPED_RECIPE, tmp_path / "out", questions=tmp_path)
 
 

@@ -32,7 +32,7 @@ def test_before_anything_ran_the_page_holds_the_rule_and_every_claim(tmp_path: P
         assert f"### {one.name}" in page
         assert one.claim in page
     assert "excludes 0 in the claim's direction" in page
-    assert page.count("not run yet") > len(directions_of("all"))
+    assert page.count("not finished") > len(directions_of("all"))
     assert not list((tmp_path / "reproduction").glob("*.svg"))
 
 

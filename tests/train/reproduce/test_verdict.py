@@ -81,6 +81,11 @@ def test_a_claim_holds_where_all_of_its_inequalities_do():
     assert rule(claim(ahead, near), found).verdict == "undecided"
 
 
+def test_a_claim_with_seeds_missing_has_no_verdict_yet():
+    found = {"a": {1: answers(*[1.0] * 40)}, "b": {1: answers(*[0.0] * 40)}}
+    assert rule(claim(Expected(first=A, second=B)), found, seeds=2).verdict == "not run"
+
+
 def test_with_one_seed_it_is_the_bootstrap_over_questions():
     rng = np.random.default_rng(5)
     values = rng.normal(0.1, 1, 300)

@@ -11,8 +11,9 @@ _KNOWN: Final = ("known",)
 
 
 def _training(name: str, says: str, reward: dict[str, Any]) -> Training:
-    changes: dict[str, Any] = {"learning": {"name": "dapo", "resample": 1}, "reward": [reward]}
-    return Training(name=name, says=says, protocol=_PROTOCOL, changes=changes, length=1.5, world="known")
+    dapo = {"learning": {"name": "dapo", "resample": 1}, "optimizer": {"lr": 2e-4}}
+    changes: dict[str, Any] = {**dapo, "reward": [reward]}
+    return Training(name=name, says=says, protocol=_PROTOCOL, changes=changes, length=2.0, world="known")
 
 
 def _reflect(settings: dict[str, Any] | None = None, weights: dict[str, float] | None = None) -> dict[str, Any]:
