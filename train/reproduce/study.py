@@ -170,8 +170,8 @@ def read_study(
     lacks = [f"{name}/{file}" for name in get_args(QuestionList) for file in (QUESTIONS, "world/world.json")]
     if questions is not None and (lacks := [name for name in lacks if not (questions / name).is_file()]):
         raise SetupError(
-            f"{questions} lacks {lacks[0]}: it must hold two builds of `cairn data build --world`, one in `pipeline` and "
-            "one (with --bundles same) in `single`"
+            f"{questions} lacks {lacks[0]}: it must hold two builds of `cairn data build --world`, in `pipeline`, and "
+            "(with --bundles same) in `single`"
         )
     chosen = tuple(seeds) or tuple(range(1, recipe.seeds + 1))
     sft = read_recipe(path.parent / recipe.sft)

@@ -84,8 +84,8 @@ DAG: Final = Paper(
             figures="both filters are part of the method; no figure",
             place="section 3.5",
             expected=sides("pipeline-questions", "single-source-questions"),
-            cannot="The world's grammar writes the questions and knows their gold documents. Those over several sources "
-            "are also longer chains, and much of what is asked is not.",
+            cannot="The world's grammar writes the questions and knows their gold documents. Those over several "
+            "sources are also longer chains, and much of what is asked is not.",
         ),
     ),
 )
