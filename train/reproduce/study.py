@@ -175,4 +175,6 @@ def read_study(
         )
     chosen = tuple(seeds) or tuple(range(1, recipe.seeds + 1))
     sft = read_recipe(path.parent / recipe.sft)
+    if sft.start and not Path(sft.start).is_dir():  # as the shipped recipes write it: seen from the source's folder
+        sft = sft.model_copy(update={"start": str(CHECKPOINTS.parent.parent / sft.start)})
     return Study(recipe, sft, base, out.resolve(), chosen, steps or recipe.steps, hub, questions)
