@@ -174,7 +174,8 @@ _DIRECTIONS: Final = (
                 second=Side(asked="three-queries", metric="snr_query"),
             ),
         ),
-        "Useful is judged by gold passages and answers here, by a language model there.",
+        "Useful is judged by gold passages and answers here, by a language model there. A round shows a passage once "
+        "that several queries found, and what several find is mostly the gold, so a round's share can be below a query's.",
     ),
     _direction(
         "fewer-rounds",
