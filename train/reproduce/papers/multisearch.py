@@ -175,7 +175,7 @@ _DIRECTIONS: Final = (
             ),
         ),
         "Useful is judged by gold passages and answers here, by a language model there. A round shows a passage once "
-        "that several queries found, and what several find is mostly the gold, so a round's share can be below a query's.",
+        "that several queries found, and what several find is mostly the gold, so a round can be below a query.",
     ),
     _direction(
         "fewer-rounds",
