@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from agent.errors import SetupError
 from agent.policies.base import Policy
 from agent.rollout import Agent
 from agent.settings import CairnSettings
+from agent.sources.base import Source
 from agent.sources.corpus.hybrid import HybridSource
 from agent.sources.corpus.source import CorpusSource
 from agent.spread import spread_of
@@ -97,6 +98,7 @@ class Evaluation:
         retry_failed: bool = False,
         most_failed: float = MOST_FAILED,
         policy: Policy | None = None,
+        sources: Mapping[str, Source] | None = None,
     ) -> None:
         """Read what is asked.
 
@@ -114,6 +116,7 @@ class Evaluation:
             retry_failed: ask those again that failed in an earlier run into `out`.
             most_failed: the share of failures over which the rest is not asked any more.
             policy: instead of the one that the settings name.
+            sources: instead of those that the settings name, by the names that plans use.
 
         Raises:
             SetupError: questions that cannot be read, or that do not fit the rest.
@@ -131,6 +134,7 @@ class Evaluation:
         self._settings, self._path, self._baseline, self._endpoint = settings, questions, baseline, endpoint
         self._dataset = dataset
         self._concurrency, self._seed, self._out, self._policy = concurrency, seed, out, policy
+        self._sources = sources
         self._retry_failed, self._most_failed = retry_failed, most_failed
         self._choice, self._measured = choice or Choice(), measured or Measured()
         listed = read_questions(questions, dataset) if questions else world_questions(self._world.questions)
@@ -278,7 +282,7 @@ class Evaluation:
 
     def _agent(self) -> Agent:
         """The agent without its scope sentence: also real questions go through the whole of it."""
-        agent = dataclasses.replace(build_agent(self._settings, policy=self._policy), scope=None)
+        agent = dataclasses.replace(build_agent(self._settings, policy=self._policy, sources=self._sources), scope=None)
         if self._baseline == "closed-book":
             return dataclasses.replace(agent, budgets=dataclasses.replace(agent.budgets, rounds=0))
         return agent
