@@ -57,7 +57,7 @@ class ForcedAnswer:
             self._tape.tell(self._protocol.force_text, by="loop")
         if self._tape.open_role != "answer":
             room -= await self._evidence(room * 3 // 4)
-            self._tape.open("answer")
+            self._tape.open("answer", alone=True)
         left = self._left(room, closing)
         if left <= 0:
             return ""
