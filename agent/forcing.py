@@ -59,7 +59,8 @@ class ForcedAnswer:
         if self._tape.open_role != "answer":
             room -= await self._evidence(room * 3 // 4)
             self._tape.open("answer", alone=True)
-            stop = [text for mark in self._protocol.policy_marks.values() for text in (mark.open, mark.close)]
+            marks = self._protocol.policy_marks.values()
+            stop = list(dict.fromkeys([closing, *(mark.close for mark in marks), *(mark.open for mark in marks)]))
         left = self._left(room, closing)
         if left <= 0:
             return ""
