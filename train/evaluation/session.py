@@ -129,7 +129,7 @@ class Evaluation:
             raise SetupError("--dataset says in which form a file is published; name the file with --questions")
         if endpoint and baseline:
             raise SetupError("a baseline is of the agent in this process; leave out --baseline, or --endpoint")
-        if (policy or (measured and measured.judge)) and not spread_of(settings).here:
+        if (policy or sources or (measured and measured.judge)) and not spread_of(settings).here:
             raise SetupError("a judge works in this process alone; leave out --judge-url, or --workers and --work")
         self._settings, self._path, self._baseline, self._endpoint = settings, questions, baseline, endpoint
         self._dataset = dataset
