@@ -129,12 +129,11 @@ class Evaluation:
             raise SetupError("--dataset says in which form a file is published; name the file with --questions")
         if endpoint and baseline:
             raise SetupError("a baseline is of the agent in this process; leave out --baseline, or --endpoint")
-        if (policy or sources or (measured and measured.judge)) and not spread_of(settings).here:
-            raise SetupError("a judge works in this process alone; leave out --judge-url, or --workers and --work")
-        self._settings, self._path, self._baseline, self._endpoint = settings, questions, baseline, endpoint
-        self._dataset = dataset
-        self._concurrency, self._seed, self._out, self._policy = concurrency, seed, out, policy
-        self._sources = sources
+        if policy or sources or (measured and measured.judge):
+            _check_here(settings)
+        self._settings, self._path, self._dataset, self._sources = settings, questions, dataset, sources
+        self._baseline, self._endpoint, self._policy = baseline, endpoint, policy
+        self._concurrency, self._seed, self._out = concurrency, seed, out
         self._retry_failed, self._most_failed = retry_failed, most_failed
         self._choice, self._measured = choice or Choice(), measured or Measured()
         listed = read_questions(questions, dataset) if questions else world_questions(self._world.questions)
@@ -337,3 +336,13 @@ def _searched(settings: CairnSettings, agent: Agent) -> str:
     parts += [f"graph {settings.kg}"] if settings.kg else []
     parts += ["live"] if settings.is_live else []
     return ", ".join([*parts, *settings.plugins])
+
+
+def _check_here(settings: CairnSettings) -> None:
+    """Refuse other processes for what only this one has.
+
+    Raises:
+        SetupError: the settings want them.
+    """
+    if not spread_of(settings).here:
+        raise SetupError("a judge works in this process alone; leave out --judge-url, or --workers and --work")
