@@ -103,7 +103,7 @@ class Evaluation:
         """Read what is asked.
 
         Args:
-            settings: of the agent; of an endpoint, only the world; and whether other processes ask.
+            settings: of the agent; of an endpoint, only the world; and which processes ask.
             questions: a question list; without it the questions of the settings' world are asked.
             dataset: the published form of the question list; left out, it is recognised.
             choice: of the questions; left out, all.
@@ -133,9 +133,8 @@ class Evaluation:
             _check_here(settings)
         self._settings, self._path, self._dataset, self._sources = settings, questions, dataset, sources
         self._baseline, self._endpoint, self._policy = baseline, endpoint, policy
-        self._concurrency, self._seed, self._out = concurrency, seed, out
-        self._retry_failed, self._most_failed = retry_failed, most_failed
-        self._choice, self._measured = choice or Choice(), measured or Measured()
+        self._concurrency, self._seed, self._out, self._retry_failed = concurrency, seed, out, retry_failed
+        self._most_failed, self._choice, self._measured = most_failed, choice or Choice(), measured or Measured()
         listed = read_questions(questions, dataset) if questions else world_questions(self._world.questions)
         if not listed:
             raise SetupError(f"the world {settings.world} has no questions; name some with --questions FILE")
