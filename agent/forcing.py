@@ -60,7 +60,7 @@ class ForcedAnswer:
             room -= await self._evidence(room * 3 // 4)
             self._tape.open("answer", alone=True)
             marks = self._protocol.policy_marks.values()
-            stop = list(dict.fromkeys([closing, *(mark.close for mark in marks), *(mark.open for mark in marks)]))
+            stop = list(dict.fromkeys([closing, *(mark.close for mark in marks)]))
         left = self._left(room, closing)
         if left <= 0:
             return ""

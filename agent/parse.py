@@ -38,7 +38,7 @@ class TagReader:
         Args:
             marks: of the blocks.
             opened: the block that the prompt or the loop opened; reading begins inside of it.
-            alone: any other mark ends that block, too: it is all that is wanted now.
+            alone: any other closing tag ends that block, too: it is all that is wanted now.
         """
         self._openings: dict[str, Role] = {mark.open: role for role, mark in marks.items()}
         self._closings: dict[Role, str] = {role: mark.close for role, mark in marks.items()}
@@ -51,7 +51,7 @@ class TagReader:
         if opened is not None and opened not in self._closings:
             raise ValueError(f"no tag has the role {opened!r}")
         self._role: Role | None = opened
-        self._ends = (*self._openings, *self._closings.values()) if alone else ()
+        self._ends = tuple(self._closings.values()) if alone else ()
         self._text = ""
         self._tail = ""
 

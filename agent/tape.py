@@ -169,7 +169,7 @@ class Tape:
         Args:
             role: of the new block.
             text: the opening tag with what follows it; by default the tag alone.
-            alone: any other tag ends the block, too.
+            alone: any other closing tag ends the block, too.
         """
         closing = self._protocol.closing(self.open_role) if self.open_role else ""
         last = closing or self._context.segments[-1].text
