@@ -17,7 +17,7 @@ ARGS ?=
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help serve install dev test slow vllm clients web web-test check check-all format bench tiny picture clean
+.PHONY: help serve install dev test slow vllm clients web web-test docs check check-all format bench tiny picture clean
 
 help:  ## List the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -52,6 +52,9 @@ web: $(DEV)/.installed $(WEB_JS)/.installed  ## Make the page's types, check and
 web-test: web  ## Build the page, refuse it where what is committed is another one, and drive it in Chromium.
 	git diff --exit-code --stat -- server/static web/schema.json web/src/api
 	$(BIN)/python -m pytest -m web $(ARGS) tests/web
+
+docs: $(DEV)/.installed  ## Build docs/ as a site into build/site; what is broken or in no menu is an error.
+	$(BIN)/properdocs build --strict --site-dir build/site $(ARGS)
 
 check: $(DEV)/.installed  ## Lint, format, types and the direction of imports.
 	$(BIN)/ruff check .

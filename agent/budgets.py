@@ -17,6 +17,7 @@ class Budgets:
     rounds: int | None = None
     """Rounds of searches; None: what the protocol says."""
     searches: int = 32
+    """Queries, over all rounds."""
     passages: int = 96
     """Passages that the policy is shown."""
     policy_tokens: int = 4096

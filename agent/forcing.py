@@ -55,13 +55,16 @@ class ForcedAnswer:
         if self._tape.ended_turn and self._protocol.deliver == "user":
             self._tape.drain()
             self._tape.tell(self._protocol.force_text, by="loop")
+        stop = [closing]
         if self._tape.open_role != "answer":
             room -= await self._evidence(room * 3 // 4)
-            self._tape.open("answer")
+            self._tape.open("answer", alone=True)
+            marks = self._protocol.policy_marks.values()
+            stop = list(dict.fromkeys([closing, *(mark.close for mark in marks)]))
         left = self._left(room, closing)
         if left <= 0:
             return ""
-        block, _ = await self._tape.sample(stop=[closing], max_tokens=left, until=("answer",))
+        block, _ = await self._tape.sample(stop=stop, max_tokens=left, until=("answer",))
         if block is None:
             block = self._tape.drain()
             with suppress(ContextFull):  # the answer took all the room there was; it counts without its closing mark

@@ -32,8 +32,14 @@ class TagReader:
     together.
     """
 
-    def __init__(self, marks: Mapping[Role, Mark], *, opened: Role | None = None) -> None:
-        """Read the blocks of `marks`, from inside the block `opened` if the prompt or the loop opened it."""
+    def __init__(self, marks: Mapping[Role, Mark], *, opened: Role | None = None, alone: bool = False) -> None:
+        """Begin to read.
+
+        Args:
+            marks: of the blocks.
+            opened: the block that the prompt or the loop opened; reading begins inside of it.
+            alone: any other closing tag ends that block, too: it is all that is wanted now.
+        """
         self._openings: dict[str, Role] = {mark.open: role for role, mark in marks.items()}
         self._closings: dict[Role, str] = {role: mark.close for role, mark in marks.items()}
         self._late = {mark.close for mark in marks.values() if mark.yields}
@@ -45,6 +51,7 @@ class TagReader:
         if opened is not None and opened not in self._closings:
             raise ValueError(f"no tag has the role {opened!r}")
         self._role: Role | None = opened
+        self._ends = tuple(self._closings.values()) if alone else ()
         self._text = ""
         self._tail = ""
 
@@ -61,7 +68,7 @@ class TagReader:
             yield from self._take(self._tail[:at])
             self._tail = self._tail[at + len(mark) :]
             block = self._end_block()
-            self._role = self._openings.get(mark)
+            self._role, self._ends = self._openings.get(mark), ()
             if block is not None:
                 yield block
         safe = len(self._tail) - self._partial()
@@ -81,6 +88,8 @@ class TagReader:
         if self._role is None:
             return (*self._openings, *self._late)
         closing = self._closings[self._role]
+        if self._ends:
+            return self._ends
         return (closing, *self._interrupting) if self._role in self._yielding else (closing,)
 
     def _next_mark(self) -> tuple[int, str] | None:

@@ -59,6 +59,7 @@ class VllmSettings(BaseModel):
     data_parallel_size: int | None = Field(default=None, ge=1)
     """Copies of the model."""
     quantization: str | None = None
+    """As vLLM calls it; left out, the checkpoint's own."""
     enforce_eager: bool | None = None
     """Start sooner, run slower."""
     enable_prefix_caching: bool | None = None
@@ -119,6 +120,13 @@ class CairnSettings(LiveSettings, ServerSettings):
     """The little world that answers where there is no corpus: test-v1 (which the embedded policy is made for), test-v2,
     test (the newest), dev-v1, dev-v2, or a folder."""
     budgets: BudgetSettings = BudgetSettings()
+
+    work: Literal["local", "ray"] = "local"
+    """Where an index is built, an evaluation runs and data is made: on this machine, or on Ray (the extra `ray`)."""
+    workers: int = Field(default=1, ge=1)
+    """Processes that do that; 1 on `local` is the one that was started."""
+    ray_address: str = ""
+    """Of a Ray cluster, as ray://head:10001 or auto; empty: one of this machine, for as long as the work goes on."""
 
     debug: bool = False
     """Show the traceback of an unexpected error."""

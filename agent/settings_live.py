@@ -52,9 +52,13 @@ class LiveSettings(BaseSettings):
     news_enough: int = Field(default=3, ge=1)
     """With fewer passages than these from one back end of news, the next one is asked too."""
     tavily_key: SecretStr = SecretStr("")
+    """Of Tavily: web and news."""
     serper_key: SecretStr = SecretStr("")
+    """Of Serper: web and news."""
     brave_key: SecretStr = SecretStr("")
+    """Of Brave Search: web and news."""
     gnews_key: SecretStr = SecretStr("")
+    """Of GNews: news."""
     searxng_url: str = ""
     """Of your own SearXNG instance, with `json` among its `search.formats`."""
     tavily_url: str = "https://api.tavily.com"
@@ -86,6 +90,7 @@ class LiveSettings(BaseSettings):
     filter_model: str = ""
     """Its name there; left out, the policy's."""
     filter_key: SecretStr = SecretStr("")
+    """Of that endpoint."""
     retrieval: Literal["auto", "bm25", "dense", "hybrid"] = "auto"
     """How a corpus is searched: auto is hybrid where its index has a dense part, BM25 where not."""
     rerank: str = ""

@@ -25,7 +25,9 @@ class ServerSettings(BaseSettings):
     """What `cairn serve` needs beside an agent."""
 
     host: str = "127.0.0.1"
+    """Where it listens; another address than this machine's own needs a key."""
     port: int = Field(default=8000, ge=0, le=65535)
+    """0 takes a free one."""
     server_key: Annotated[SecretStr, AfterValidator(_as_sent)] = SecretStr("")
     """What clients of the server must send as their bearer token; empty: nothing."""
     insecure: bool = False
@@ -35,7 +37,9 @@ class ServerSettings(BaseSettings):
     answer_style: Literal["short", "sentence", "with_evidence"] = "short"
     """The answer alone, with the claim behind it, or with all claims, where a request does not say it."""
     max_question_chars: int = Field(default=20_000, ge=1, le=20_000)
+    """A longer question is refused."""
     max_body_bytes: int = Field(default=4 * 1024 * 1024, ge=1)
+    """A larger request is refused."""
 
     answer_url: str = ""
     """Of an OpenAI-compatible server whose models may answer from evidence (`answer_with` of /v1/evidence)."""
@@ -60,6 +64,7 @@ class ServerSettings(BaseSettings):
     log_format: Literal["auto", "console", "json"] = "auto"
     """Of the log on standard error; auto: for people in a terminal, JSON elsewhere."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least that is logged."""
     otel: bool = False
     """Send traces over OTLP (the extra `otel`); OTEL_EXPORTER_OTLP_ENDPOINT says where to."""
     otel_text: bool = False

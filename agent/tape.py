@@ -154,27 +154,28 @@ class Tape:
         if not self._branch:  # what several branches say at the same time would be one jumble
             self._recorder.delta(piece.role, piece.text)
 
-    def read_anew(self, opened: Role | None = None) -> None:
+    def read_anew(self, opened: Role | None = None, *, alone: bool = False) -> None:
         """What comes next is read from the start, or from inside a block that was opened for the policy."""
-        self._reader = TagReader(self._protocol.policy_marks, opened=opened)
+        self._reader = TagReader(self._protocol.policy_marks, opened=opened, alone=alone)
         self._block_from = len(self._context.segments)
         self.searches: list[Block] = []
         """Search blocks that closed and ended no turn."""
 
     # What others say
 
-    def open(self, role: Role, text: str = "") -> None:
+    def open(self, role: Role, text: str = "", *, alone: bool = False) -> None:
         """Close the block that is open, if one is, and open another one: these tags are the loop's.
 
         Args:
             role: of the new block.
             text: the opening tag with what follows it; by default the tag alone.
+            alone: any other closing tag ends the block, too.
         """
         closing = self._protocol.closing(self.open_role) if self.open_role else ""
         last = closing or self._context.segments[-1].text
         opening = text or self._protocol.opening(role)
         self.append(closing + ("" if last.endswith("\n") else "\n") + opening, by="loop")
-        self.read_anew(role)
+        self.read_anew(role, alone=alone)
 
     def tell(self, text: str, *, by: Author = "environment") -> int:
         """Say something to the policy in the protocol's way, and let it go on; gives the place of the segment.

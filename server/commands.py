@@ -19,7 +19,7 @@ from agent.cli.options import (
     with_agent_options,
 )
 from server.bench_retrieval import bench_retrieval
-from server.load.commands import bench_load, bench_peers
+from server.load.commands import bench_load, bench_model, bench_peers
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
@@ -44,6 +44,7 @@ def register(app: typer.Typer) -> None:
 
 
 bench_app.command("load")(bench_load)
+bench_app.command("model")(bench_model)
 bench_app.command("peers")(bench_peers)
 bench_app.command("retrieval")(bench_retrieval)
 

@@ -35,7 +35,7 @@ Fields = dict[str, Any]
 
 
 class Page:
-    """One tab, opened at a file."""
+    """One tab, opened at a file or an address."""
 
     def __init__(self, write: int, read: int) -> None:
         self._write, self._read = write, read
@@ -47,7 +47,17 @@ class Page:
         self.complaints: list[str] = []
         """What it wrote to its console, errors that nothing caught, and what its policy forbade."""
 
-    def open(self, path: Path, *, width: int = 1200, height: int = 900, scheme: str = "light", at: str = "") -> None:
+    def open(
+        self,
+        place: Path | str,
+        *,
+        width: int = 1200,
+        height: int = 900,
+        scheme: str = "light",
+        at: str = "",
+        ready: str = "!!document.querySelector('#questions .tools')",
+    ) -> None:
+        """Open a file or an address, and wait until it is whole and `ready`."""
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log"):
@@ -55,8 +65,9 @@ class Page:
         self.resize(width, height)
         self.prefer(scheme)
         self.requests.clear()
-        self._call("Page.navigate", url=path.resolve().as_uri() + at)
-        self.wait_for("document.readyState === 'complete' && !!document.querySelector('#questions .tools')")
+        address = place if isinstance(place, str) else place.resolve().as_uri()
+        self._call("Page.navigate", url=address + at)
+        self.wait_for(f"document.readyState === 'complete' && ({ready})")
 
     def resize(self, width: int, height: int) -> None:
         self._call(

@@ -17,6 +17,7 @@ from train.plan import commands as plan_commands
 from train.ppo import commands as ppo_commands
 from train.progress import bar_of, tell_trained
 from train.reader import commands as reader_commands
+from train.reproduce import commands as reproduce_commands
 from train.rl import commands as rl_commands
 from train.tiny import commands as tiny_commands
 
@@ -139,7 +140,7 @@ def card(
 
 
 def register(app: typer.Typer) -> None:
-    """Add `train` and `checkpoint`."""
+    """Add `train`, `checkpoint` and `reproduce`."""
     reader_commands.register(train_app)
     distill_commands.register(train_app)
     rl_commands.register(train_app)
@@ -148,5 +149,6 @@ def register(app: typer.Typer) -> None:
     fills_commands.register()
     tiny_commands.register(train_app)
     app.add_typer(train_app, name="train")
+    reproduce_commands.register(app)
     commands_checkpoint.register(checkpoint_app)
     app.add_typer(checkpoint_app, name="checkpoint")

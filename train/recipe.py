@@ -65,6 +65,9 @@ class Data(_Part):
     """Worlds whose trajectories the tokenizer is made from."""
     rows: str = Field(default="", exclude_if=_is_empty)
     """A file of `cairn train distill` to learn from, again and again, instead of the oracle's trajectories."""
+    built: str = Field(default="", exclude_if=_is_empty)
+    """Folder of a `cairn data build` on a little world: its questions in their order, again and again, instead of those
+    of made worlds. Those of dev worlds are still made."""
     poor_share: float = Field(default=0.0, ge=0, le=1, exclude_if=_is_zero)
     """Of trajectories that copy well and choose badly, where a question allows it: for a deliberately weak start of
     reinforcement learning."""
@@ -73,6 +76,12 @@ class Data(_Part):
     def _knobs_of_worlds_that_have_them(self) -> "Data":
         if self.knobs and self.generator == 1:
             raise ValueError("knobs are of worlds of generator 2")
+        return self
+
+    @model_validator(mode="after")
+    def _a_build_stands_alone(self) -> "Data":
+        if self.built and (self.generator == 1 or self.rows or self.knobs):
+            raise ValueError("`built` brings its own world of generator 2: say generator = 2, without rows and knobs")
         return self
 
 
@@ -143,6 +152,12 @@ class SftRecipe(_Part):
     weights: Weights
     curriculum: tuple[Stage, ...]
     report: Report
+
+    @model_validator(mode="after")
+    def _a_build_has_its_own_order(self) -> "SftRecipe":
+        if self.data.built and any(stage.mix for stage in self.curriculum):
+            raise ValueError("the questions of `built` come in their own order: write mix = {} in every stage")
+        return self
 
     def weights_at(self, progress: float) -> Weights:
         """The weights at a share of all tokens."""

@@ -16,6 +16,8 @@ from agent.world import Question, World, make_world
 from agent.world.records import QuestionType
 from agent.world.v1 import make_world as make_first_world
 from agent.world.v1.questions import MIX
+from train.data.built import read_built
+from train.data.finish import QUESTIONS
 from train.distill.rows import Row, read_rows
 from train.episodes import Episode, episode, poor_episode
 from train.knobs import drawn_from
@@ -184,6 +186,8 @@ def data_hashes(recipe: SftRecipe) -> dict[str, str]:
     """What a run is trained on, for its manifest: the first of its worlds stands for the generator and its seeds."""
     if recipe.data.rows:
         return {f"rows {Path(recipe.data.rows).name}": hash_of(Path(recipe.data.rows))}
+    if recipe.data.built:
+        return {f"built {Path(recipe.data.built).name}": hash_of(Path(recipe.data.built) / QUESTIONS)}
     seed = recipe.seed * 1_000_000
     world = data_world(recipe.data, seed, questions=recipe.data.questions_per_world)
     digest = hashlib.sha256()
@@ -193,25 +197,33 @@ def data_hashes(recipe: SftRecipe) -> dict[str, str]:
 
 
 def world_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, world_seed: int, progress: float) -> Iterator[Example]:
-    """Every trajectory of one world, each question under one protocol drawn at random."""
+    """Every trajectory of one world (or of as many questions of a build), each under one protocol drawn at random."""
     recipe = recipe.model_copy(update={"weights": recipe.weights_at(progress)})
     data, stage = recipe.data, recipe.stage(progress)
-    world = data_world(data, world_seed, questions=data.questions_per_world, mix=stage.mix)
     rng = random.Random(f"protocols {recipe.seed} {world_seed}")
     protocols = [_at_most(spoken(data, name), stage.passages) for name in recipe.protocols]
     weights = [data.protocol_weights.get(name, 1.0) for name in recipe.protocols]
-    poor = _Poor(world, data, seed=f"poor {recipe.seed} {world_seed}") if data.poor_share else None
-    for question in world.questions:
-        protocol = rng.choices(protocols, weights)[0] if data.protocol_weights else rng.choice(protocols)
-        fill = bool(data.fill_share) and can_fill(question.plan, protocol) and rng.random() < data.fill_share
-        badly = poor.episode(question, protocol) if poor else None
-        if badly:
-            rows = to_rows(badly, tokenizer, recipe.weights, kind=f"{protocol.name} {question.type}")
-        else:
-            rows = question_rows(world, question, protocol, tokenizer, recipe, fill=fill)
-        for example in rows:
-            if len(example.ids) <= data.max_tokens:
-                yield example
+    for world in _asked(data, world_seed, world_seed - recipe.seed * 1_000_000, data.questions_per_world, stage.mix):
+        poor = _Poor(world, data, seed=f"poor {recipe.seed} {world_seed}") if data.poor_share else None
+        for question in world.questions:
+            protocol = rng.choices(protocols, weights)[0] if data.protocol_weights else rng.choice(protocols)
+            fill = bool(data.fill_share) and can_fill(question.plan, protocol) and rng.random() < data.fill_share
+            badly = poor.episode(question, protocol) if poor else None
+            if badly:
+                rows = to_rows(badly, tokenizer, recipe.weights, kind=f"{protocol.name} {question.type}")
+            else:
+                rows = question_rows(world, question, protocol, tokenizer, recipe, fill=fill)
+            yield from (example for example in rows if len(example.ids) <= data.max_tokens)
+
+
+def _asked(
+    data: Data, seed: int, place: int, questions: int, mix: dict[QuestionType, float] | None = None
+) -> Iterator[World]:
+    """The world of a seed; of a build, the questions that come at this place."""
+    if data.built:
+        yield from read_built(Path(data.built)).worlds(place * questions, questions)
+    else:
+        yield data_world(data, seed, questions=questions, mix=mix)
 
 
 class _Poor:
@@ -272,8 +284,8 @@ def tokenizer_texts(recipe: SftRecipe) -> Iterator[str]:
     if data.rows:
         yield from ("".join(piece.text for piece in row.pieces) for row in read_rows(Path(data.rows)))
         return
-    for seed in range(data.tokenizer_worlds):
-        world = data_world(data, seed, questions=60)
+    worlds = (world for seed in range(data.tokenizer_worlds) for world in _asked(data, seed, seed, 60))
+    for world in worlds:
         for number, question in enumerate(world.questions):
             protocol = spoken(data, recipe.protocols[number % len(recipe.protocols)])
             yield "".join(piece.text for piece in _texts(world, question, protocol, data))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from agent.cli.console import messages, note, output, print_json, printable
-from agent.cli.options import JsonOption
+from agent.cli.options import ConfigOption, JsonOption, WorkersOption, WorkOption
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -58,6 +58,9 @@ def build(
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at a file that cannot be read, instead of going on without it.")
     ] = False,
+    workers: WorkersOption = None,
+    work: WorkOption = None,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Index documents for search by words (BM25) and, on request, by meaning.
@@ -70,14 +73,17 @@ def build(
 
     Example: cairn index build notes/ papers.jsonl --out my-index
 
-    Example: cairn index build notes/ --out my-index --dense intfloat/e5-small-v2
+    Example: cairn index build notes/ --out my-index --dense intfloat/e5-small-v2 --workers 8
     """
     from agent.cli.progress import Stages
+    from agent.settings import load_settings
     from agent.sources.corpus.build import update_index
+    from agent.spread import spread_of
 
+    settings = load_settings(config, workers=workers, work=work)
     wanted = _dense(out, dense, ann)
-    with Stages(_UNITS) as stages:
-        outcome = update_index(corpus, out, dense=wanted, strict=strict, progress=stages.show)
+    with spread_of(settings) as spread, Stages(_UNITS) as stages:
+        outcome = update_index(corpus, out, dense=wanted, strict=strict, spread=spread, progress=stages.show)
     if as_json:
         print_json(_figures(out, outcome))
         return

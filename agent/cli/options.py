@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -125,6 +125,13 @@ WorldOption = Annotated[
 ]
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Settings file, instead of ./cairn.toml.")
+]
+WorkersOption = Annotated[
+    int | None, typer.Option("--workers", min=1, metavar="N", help="Processes that share the work.  [default: 1]")
+]
+WorkOption = Annotated[
+    Literal["local", "ray"] | None,
+    typer.Option("--work", help="Where they are: this machine, or a Ray cluster.  [default: local]"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 

@@ -12,11 +12,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 import ctranslate2  # pyright: ignore[reportMissingTypeStubs]
 
 from agent.errors import CheckpointError, PolicyError
+from agent.policies.base import Sampling
 from agent.policies.requests import Request
 
 _ctranslate2: Any = ctranslate2
@@ -230,7 +231,20 @@ _ENGINES: Final[weakref.WeakSet[Engine]] = weakref.WeakSet()
 atexit.register(_close_all)  # a thread that samples while the interpreter ends would end the process
 
 
-def choose_group(waiting: Sequence[Request]) -> list[Request]:
+class Groupable(Protocol):
+    """What a request's group depends on."""
+
+    @property
+    def prompt(self) -> Sequence[int]: ...
+
+    @property
+    def sampling(self) -> Sampling: ...
+
+
+G = TypeVar("G", bound=Groupable)
+
+
+def choose_group(waiting: Sequence[G]) -> list[G]:
     """The oldest request, and those that share a call with it at no cost to it."""
     first, *others = waiting
     group = [first]

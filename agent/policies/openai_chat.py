@@ -21,6 +21,8 @@ CONTEXT_TOKENS: Final = 32_768
 """Where neither the server nor anybody else tells how long a context may be."""
 SOURCES: Final = ("web", "news", "arxiv", "kg")
 """What the little world has."""
+_STOPS: Final = 4
+"""As many as OpenAI takes; a turn looks for all of them itself."""
 
 
 class ChatPolicy:
@@ -203,7 +205,7 @@ def _parameters(sampling: Sampling, stop: Sequence[str], max_tokens: int) -> dic
         "stream_options": {"include_usage": True},
     }
     if stop:
-        parameters["stop"] = list(stop)
+        parameters["stop"] = list(stop[:_STOPS])
     if sampling.top_p < 1:
         parameters["top_p"] = sampling.top_p
     if sampling.temperature:

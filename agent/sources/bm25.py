@@ -6,8 +6,10 @@ Search scores straight from the sparse matrix: on a few hundred texts a query co
 import re
 import unicodedata
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -21,6 +23,8 @@ from agent.errors import CorpusError
 
 K1: Final = 1.2
 B: Final = 0.5
+CHUNK: Final = 512
+"""Texts whose words are looked for at once."""
 
 _STOP_WORDS: Final = frozenset(cast(tuple[str, ...], STOPWORDS_EN_PLUS))
 _CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -48,6 +52,30 @@ def query_stems(query: str) -> list[str]:
     return [stem(word) for word in found if word not in _STOP_WORDS] or [stem(word) for word in found]
 
 
+@dataclass(frozen=True)
+class Stems:
+    """The words of some texts in a row, small enough to be sent from one process to another."""
+
+    stems: tuple[str, ...]
+    """Each one once, in the order in which they first stand."""
+    texts: "tuple[array[int], ...]"
+    """Of each text, the places of its words in `stems`."""
+
+
+def stems_of(texts: Sequence[str]) -> Stems:
+    places: dict[str, int] = {}
+    place = places.setdefault
+    found = tuple(array("i", [place(stem(word), len(places)) for word in words(text)]) for text in texts)
+    return Stems(tuple(places), found)
+
+
+def batched(texts: Iterable[str], size: int) -> Iterator[list[str]]:
+    """Texts in a row, so many at once; the last ones are fewer."""
+    waiting = iter(texts)
+    while chunk := list(islice(waiting, size)):
+        yield chunk
+
+
 class Bm25Index:
     """Texts by row number. It holds no texts itself."""
 
@@ -68,9 +96,21 @@ class Bm25Index:
         Raises:
             ValueError: there are no texts.
         """
+        return cls.of(map(stems_of, batched(texts, CHUNK)))
+
+    @classmethod
+    def of(cls, chunks: Iterable["Stems"]) -> "Bm25Index":
+        """Index texts whose words were found already, maybe elsewhere: the same as `build` makes of the texts.
+
+        Raises:
+            ValueError: there are no texts.
+        """
         vocabulary: dict[str, int] = {"": 0}  # never empty, also where no text has a word
         number = vocabulary.setdefault
-        ids = [array("i", [number(stem(word), len(vocabulary)) for word in words(text)]) for text in texts]
+        ids: list[array[int]] = []
+        for chunk in chunks:
+            numbers = [number(stem, len(vocabulary)) for stem in chunk.stems]
+            ids += [array("i", [numbers[place] for place in text]) for text in chunk.texts]
         if not ids:
             raise ValueError("an index needs at least one text")
         model = _Model(k1=K1, b=B, method="lucene")

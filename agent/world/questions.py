@@ -51,7 +51,7 @@ def counts_of(total: int, mix: Mapping[QuestionType, float]) -> dict[QuestionTyp
     return counts
 
 
-_YEARS: dict[str, tuple[str, tuple[str, ...]]] = {
+YEARS: dict[str, tuple[str, tuple[str, ...]]] = {
     "person": ("birth_year", ("Who was born {w}, {a} or {b}?", "Of {a} and {b}, who was born {w}?")),
     "city": ("city_founded", ("Which city was founded {w}, {a} or {b}?", "Of {a} and {b}, which was founded {w}?")),
     "org": ("org_founded", ("Which company was founded {w}, {a} or {b}?", "Of {a} and {b}, which was founded {w}?")),
@@ -63,7 +63,7 @@ _YEARS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
 }
 """Kind → the year by which two are compared, and how that is asked."""
-_CROSSED = (
+CROSSED = (
     ("natives", "members", ("Which person {a} and {b}?", "Who {a} and {b}?")),
     ("natives", "alumni", ("Which person {a} and {b}?", "Who {a} and also {b}?")),
     ("films_by", "films_set", ("Which film {a} and {b}?", "What film {a} and {b}?")),
@@ -138,7 +138,7 @@ class QuestionWriter:
 
     def _comparison(self) -> Question | None:
         if self._rng.random() < 1 / 3:
-            kind = self._rng.choice(list(_YEARS))
+            kind = self._rng.choice(list(YEARS))
             one, two = self._rng.sample(self._universe.of_kind(kind), 2)
             return self._compare(one, two, kind, (), (one.label, two.label))
         return self._compare_revealed()
@@ -146,7 +146,7 @@ class QuestionWriter:
     def _compare_revealed(self) -> Question | None:
         first, second = self._rng.sample(self._ground.facts, 2)
         kind = RELATIONS[first.relation].object
-        if kind not in _YEARS or RELATIONS[second.relation].object != kind:
+        if kind not in YEARS or RELATIONS[second.relation].object != kind:
             return None
         if first.subject == second.subject or first.object == second.object:
             return None
@@ -160,7 +160,7 @@ class QuestionWriter:
     def _compare(
         self, one: Entity, two: Entity, kind: str, before: tuple[tuple[Lookup, ...], ...], named: tuple[str, str]
     ) -> Question | None:
-        relation, asks = _YEARS[kind]
+        relation, asks = YEARS[kind]
         facts = [self._universe.facts.get((entity.id, relation)) for entity in (one, two)]
         known = [fact for fact in facts if fact is not None]
         if len(known) < 2 or one.name == two.name or known[0].object == known[1].object:
@@ -182,7 +182,7 @@ class QuestionWriter:
         )
 
     def _intersection(self) -> Question | None:
-        one, two, asks = self._rng.choice(_CROSSED)
+        one, two, asks = self._rng.choice(CROSSED)
         lists = self._universe.lists
         first = self._rng.choice([holder for holder, name in lists if name == one])
         members = lists[first, one]

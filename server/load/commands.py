@@ -1,4 +1,4 @@
-"""`cairn bench load` and `cairn bench peers`. What they need is imported when they run."""
+"""`cairn bench load`, `cairn bench model` and `cairn bench peers`. What they need is imported when they run."""
 
 import json
 from pathlib import Path
@@ -10,6 +10,7 @@ from agent.cli.console import messages, output, print_json
 from agent.cli.options import CheckpointOption, ConfigOption, JsonOption, WorldOption
 
 REPORT: Final = Path("docs/bench/load.md")
+MODEL_REPORT: Final = Path("docs/bench/model.md")
 PEERS_REPORT: Final = Path("docs/bench/peers.md")
 PEERS_PYTHON: Final = Path(".venv-peers/bin/python")
 
@@ -66,6 +67,74 @@ def bench_load(
         output().print(table(figures))
     if not figures.holds:
         raise typer.Exit(1)
+
+
+def bench_model(
+    *,
+    fit: Annotated[int, typer.Option(min=2, help="Streams of the one load that the model is fitted with.")] = 16,
+    streams: Annotated[str, typer.Option(metavar="N,N", help="Loads of the embedded policy to predict.")] = "4,64,200",
+    paced: Annotated[str, typer.Option(metavar="N,N", help="Loads of the paced policy to predict.")] = "50,100,200",
+    seconds: Annotated[float, typer.Option(min=1, help="Of each load, and of the one stream.")] = 60,
+    thought: Annotated[int, typer.Option(min=1, help="Stamped tokens of a paced thought.")] = 200,
+    answer: Annotated[int, typer.Option(min=1, help="Stamped tokens of a paced answer.")] = 100,
+    checkpoint: CheckpointOption = None,
+    world: WorldOption = None,
+    write: Annotated[bool, typer.Option("--write", help=f"Write the table to {MODEL_REPORT}, too.")] = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Fit a model of rounds, searches and engine, predict loads with it, and measure them.
+
+    It is fitted with one stream and with one load, and predicts answers/s
+    and p95 of loads that were not used to fit it. The exit status is 1 where
+    a prediction is off by more than 20 %.
+
+    Example: cairn bench model --fit 16 --streams 4,64,200
+    """
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    from agent.errors import SetupError
+    from agent.settings import load_settings
+
+    try:
+        from server.load.model.compare import compare
+        from server.load.model.report import page, table
+    except ModuleNotFoundError as error:
+        raise SetupError("the model needs an extra: pip install 'cairn-search[bench]'") from error
+
+    settings = load_settings(config, checkpoint=checkpoint, world=world, host="127.0.0.1", port=0)
+    columns = TextColumn("{task.description}"), BarColumn()
+    with Progress(*columns, console=messages(), transient=True, disable=not messages().is_terminal) as bar:
+        task = bar.add_task("starting", total=None)
+        figures = compare(
+            settings,
+            fit_streams=fit,
+            streams=_counts(streams, "--streams", fit=fit),
+            paced_streams=_counts(paced, "--paced"),
+            seconds=seconds,
+            tokens=(thought, answer),
+            show=lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
+        )
+    if write:
+        MODEL_REPORT.parent.mkdir(parents=True, exist_ok=True)
+        MODEL_REPORT.write_text(page(figures), encoding="utf-8")
+    if as_json:
+        print_json(figures.as_dict())
+    else:
+        output().print(table(figures))
+    if not figures.holds:
+        raise typer.Exit(1)
+
+
+def _counts(said: str, option: str, *, fit: int = 0) -> list[int]:
+    """Numbers of streams, as they stand in an option; none of them may be the one that the model is fitted with."""
+    words = [word.strip() for word in said.split(",") if word.strip()]
+    if not all(word.isdigit() and int(word) for word in words):
+        raise typer.BadParameter(f"{said!r} is no list of numbers of streams, as 4,64,200", param_hint=option)
+    counts = [int(word) for word in words]
+    if fit in counts:
+        raise typer.BadParameter(f"{fit} is the load that the model is fitted with; predict others", param_hint=option)
+    return counts
 
 
 def bench_peers(

@@ -88,33 +88,48 @@ def measure(
         SetupError: a server could not be started.
     """
     roomy = {"max_runs": streams + disconnects, "max_queue": streams}
-    with _server(settings, roomy, tokens) as server:
+    with server_of(settings, roomy, tokens) as server:
         told = partial(_tell, show, "paced streams", seconds)
         paced = asyncio.run(load_paced(server, streams=streams, seconds=seconds, tokens=sum(tokens), progress=told))
         show("clients that leave", 0, 1)
         left = asyncio.run(leave(server, disconnects=disconnects))
-    with _server(settings, {"max_runs": FLOOD_RUNS, "max_queue": FLOOD_QUEUE}, FLOOD_TOKENS) as server:
+    with server_of(settings, {"max_runs": FLOOD_RUNS, "max_queue": FLOOD_QUEUE}, FLOOD_TOKENS) as server:
         show("a flood", 0, 1)
         flooded = asyncio.run(flood(server, runs=FLOOD_RUNS, requests=FLOOD_REQUESTS, tokens=sum(FLOOD_TOKENS)))
-    embedded = _embedded(settings, roomy, streams, seconds, show) if with_embedded else None
+    embedded = None
+    if with_embedded:
+        told = partial(_tell, show, "the embedded policy", seconds)
+        with server_of(settings, roomy) as server:
+            asked = questions_of(settings)
+            embedded = asyncio.run(load_embedded(server, asked, streams=streams, seconds=seconds, progress=told))
     return Figures(paced, left, flooded, embedded)
 
 
-def _embedded(settings: CairnSettings, roomy: dict[str, Any], streams: int, seconds: float, show: Show) -> Load:
+def questions_of(settings: CairnSettings) -> list[str]:
+    """What the embedded policy is asked: the little world's own questions."""
     from agent.world import load_world
 
-    questions = [question.question for question in load_world(settings.world).questions]
-    told = partial(_tell, show, "the embedded policy", seconds)
-    with _server(settings, roomy, None) as server:
-        return asyncio.run(load_embedded(server, questions, streams=streams, seconds=seconds, progress=told))
+    return [question.question for question in load_world(settings.world).questions]
 
 
 @contextmanager
-def _server(settings: CairnSettings, bounds: dict[str, Any], tokens: Tokens | None) -> Generator[Running]:
-    """The real server with a store of its own; of the paced policy where `tokens` are given."""
+def server_of(
+    settings: CairnSettings, bounds: dict[str, Any], tokens: Tokens | None = None, *, calls: Path | None = None
+) -> Generator[Running]:
+    """The real server with a store of its own.
+
+    Args:
+        settings: of the embedded policy and of the server.
+        bounds: settings that take their place.
+        tokens: stamped ones of the paced policy, which then writes.
+        calls: where the embedded engine's calls are written down.
+
+    Raises:
+        SetupError: it could not be started.
+    """
     with TemporaryDirectory(prefix="cairn-bench-") as folder:
         dumped = settings.model_dump() | bounds | {"store": str(Path(folder) / "runs.db")}
-        make = partial(servers.paced, dumped, tokens) if tokens else partial(servers.embedded, dumped)
+        make = partial(servers.paced, dumped, tokens) if tokens else partial(servers.embedded, dumped, calls)
         with running(make) as server:
             yield server
 

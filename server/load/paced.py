@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Generator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 from agent.errors import ContextFull
 from agent.evidence import Passage
@@ -20,6 +20,8 @@ from agent.trace import Author, Segment
 from server.load.process import Tell
 
 SEARCH_SECONDS: Final = 0.1
+TOKENS_PER_S: Final = 20.0
+"""Of each stream."""
 THOUGHT_TOKENS: Final = 200
 ANSWER_TOKENS: Final = 100
 TOKENS: Final = THOUGHT_TOKENS + ANSWER_TOKENS
@@ -50,12 +52,32 @@ def text_of(job: Job, marker: str) -> str:
     return f"{job} {marker}"
 
 
+def script(job: Job, marker: str, turn: int, tokens: tuple[int, int]) -> Generator[str]:
+    """The pieces of a turn, a token each; the first turn is 1."""
+    thought, answer = tokens
+    if job == "hold policy":
+        yield "<think>"
+        while True:
+            yield _NOW
+    if turn == 1:
+        yield "<think>"
+        yield from [_NOW] * (thought if job == "whole" else 1)
+        yield "</think>\n"
+        yield f"<search>\nA: {job} {marker} (web)\n</search>"
+        return
+    yield f"<merge>{marker} is on record [1].</merge>\n"
+    yield f"<evidence>\n- {marker} is on record. [1]\n</evidence>\n"
+    yield "<answer>"
+    yield from [_NOW] * answer
+    yield "</answer>"
+
+
 @dataclass(frozen=True)
 class PacedPolicy:
     """Writes as its question says: a whole answer, an endless thought, or a search that never ends."""
 
     tell: Tell
-    tokens_per_s: float = 20.0
+    tokens_per_s: float = TOKENS_PER_S
     tokens: tuple[int, int] = (THOUGHT_TOKENS, ANSWER_TOKENS)
     """Stamped ones of the thought and of the answer."""
     name: str = "paced"
@@ -78,7 +100,8 @@ class PacedContext:
     def __init__(self, policy: PacedPolicy, question: str) -> None:
         asked = _ASKED.search(question)
         self._policy = policy
-        self._job, self._marker = (asked[1], asked[2]) if asked else ("whole", "m0x0")
+        self._job: Job = cast("Job", asked[1]) if asked else "whole"
+        self._marker = asked[2] if asked else "m0x0"
         self._turns = 0
         self._stamped = 0
         self.segments: list[Segment] = [Segment(by="prompt", text=question)]
@@ -90,7 +113,7 @@ class PacedContext:
         if holds := self._job == "hold policy":
             self._tell("asked")
         try:
-            for number, piece in enumerate(self._script()):
+            for number, piece in enumerate(script(self._job, self._marker, self._turns, self._policy.tokens)):
                 due = began + round(number * 1e9 / self._policy.tokens_per_s)
                 await asyncio.sleep((due - perf_counter_ns()) / 1e9)
                 if len(said) == max_tokens:
@@ -119,25 +142,6 @@ class PacedContext:
 
     def count(self, text: str) -> int:
         return -(-len(text) // 4)
-
-    def _script(self) -> Generator[str]:
-        """The pieces of this turn, a token each."""
-        thought, answer = self._policy.tokens
-        if self._job == "hold policy":
-            yield "<think>"
-            while True:
-                yield _NOW
-        if self._turns == 1:
-            yield "<think>"
-            yield from [_NOW] * (thought if self._job == "whole" else 1)
-            yield "</think>\n"
-            yield f"<search>\nA: {self._job} {self._marker} (web)\n</search>"
-            return
-        yield f"<merge>{self._marker} is on record [1].</merge>\n"
-        yield f"<evidence>\n- {self._marker} is on record. [1]\n</evidence>\n"
-        yield "<answer>"
-        yield from [_NOW] * answer
-        yield "</answer>"
 
     def _stamp(self, due: int) -> str:
         self._stamped += 1

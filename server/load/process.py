@@ -44,7 +44,15 @@ class Listening:
     @property
     def cpu_seconds(self) -> float | None:
         """CPU time of all its threads since it began; None where the system does not tell."""
-        fields = _proc(self.pid, "stat").rpartition(")")[2].split()
+        return self._cpu_seconds("stat")
+
+    @property
+    def loop_seconds(self) -> float | None:
+        """The same of its first thread alone, which is the event loop's."""
+        return self._cpu_seconds(f"task/{self.pid}/stat")
+
+    def _cpu_seconds(self, name: str) -> float | None:
+        fields = _proc(self.pid, name).rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else None
 
 

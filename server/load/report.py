@@ -35,6 +35,8 @@ def _rows(figures: "Figures") -> list[tuple[str, ...]]:
             "interleaved": f"{of.interleaved}",
             "answers/s": f"{of.answers_per_s:.1f}",
             "tokens/s": f"{of.tokens_per_s:.0f}",
+            "an answer, median": f"{of.answer_s_p50:.2f} s",
+            "an answer, p95": f"{of.answer_s_p95:.2f} s",
             "added, median": f"{of.added_ms_p50:.2f} ms",
             "added, p99": f"{of.added_ms_p99:.2f} ms",
             "added, longest": f"{of.added_ms_max:.1f} ms",
@@ -44,7 +46,8 @@ def _rows(figures: "Figures") -> list[tuple[str, ...]]:
             "cores that the server kept busy": f"{of.cores_busy:.2f}",
         }[name]
 
-    names = ("answers", "lost", "interleaved", "answers/s", "tokens/s", "added, median", "added, p99")
+    names = ("answers", "lost", "interleaved", "answers/s", "tokens/s")
+    names += ("an answer, median", "an answer, p95", "added, median", "added, p99")
     names += ("added, longest", "memory of the server", "memory's slope", "memory's growth")
     names += ("cores that the server kept busy",)
     return [(name, *(row(name, of) for of in loads)) for name in names]

@@ -1,5 +1,7 @@
 """The real server, as `cairn serve` makes it, for a measurement; run in a process of its own by `process.running`."""
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.settings import CairnSettings
@@ -9,6 +11,7 @@ from server.load.process import Tell
 if TYPE_CHECKING:
     import socket
 
+    from agent.policies.embedded import EmbeddedPolicy
     from server.launch import Server
 
 
@@ -28,10 +31,25 @@ def paced(dumped: dict[str, Any], tokens: tuple[int, int], tell: Tell) -> "tuple
     return launch.make_server(service, launch.rules_of(settings)), launch.bind(settings.host, settings.port)
 
 
-def embedded(dumped: dict[str, Any], tell: Tell) -> "tuple[Server, socket.socket]":
-    """A server of the settings alone."""
+def embedded(dumped: dict[str, Any], calls: Path | None, tell: Tell) -> "tuple[Server, socket.socket]":
+    """A server of the settings alone.
+
+    Args:
+        dumped: the settings, as a plain object.
+        calls: where the engine's calls are written down, for who wants to know them.
+        tell: hears nothing.
+    """
     from server import launch
 
     settings = CairnSettings(**dumped)
     listener = launch.bind(settings.host, settings.port)
-    return launch.make_server(launch.make_service(settings), launch.rules_of(settings)), listener
+    service = launch.make_service(settings, policy=_watched(settings, calls) if calls else None)
+    return launch.make_server(service, launch.rules_of(settings)), listener
+
+
+def _watched(settings: CairnSettings, calls: Path) -> "EmbeddedPolicy":
+    from agent.build import shipped_checkpoint
+    from server.load.model.calls import watched_policy
+
+    folder = settings.checkpoint or shipped_checkpoint(settings)
+    return watched_policy(folder, calls, workers=len(os.sched_getaffinity(0)))

@@ -26,6 +26,11 @@ Progress = Callable[[float], object]
 """Is told how many seconds have passed."""
 
 
+def ramp_seconds(seconds: float) -> float:
+    """Within which the streams of a load begin that goes on for so long."""
+    return min(RAMP_SECONDS, seconds / 4)
+
+
 @dataclass
 class Memory:
     """Samples of a process: seconds since the load began, and 10^6 bytes."""
@@ -64,6 +69,9 @@ class Load:
     """MB a minute, after the first quarter."""
     cores_busy: float
     """CPU time of the server's process for each second."""
+    answer_s_p50: float = 0.0
+    """Seconds from the request to the last byte of a whole answer."""
+    answer_s_p95: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,8 @@ class Seen:
     added: tuple[float, ...]
     """Milliseconds that each token, or the whole answer, came later than it was made."""
     tokens: int
+    seconds: float = 0.0
+    """From the request to the last byte."""
 
 
 def read_paced(heard: Heard, marker: str, tokens: int) -> Seen:
@@ -92,7 +102,7 @@ def read_paced(heard: Heard, marker: str, tokens: int) -> Seen:
             numbers.append(int(found[2]))
             added.append((at - int(found[3])) / 1e6)
     whole = heard.status == 200 and done and used and numbers == list(range(tokens))
-    return Seen(whole, foreign, tuple(added), len(numbers))
+    return Seen(whole, foreign, tuple(added), len(numbers), heard.seconds)
 
 
 def read_embedded(heard: Heard) -> Seen:
@@ -111,7 +121,7 @@ def read_embedded(heard: Heard) -> Seen:
         return Seen(False, len(ids) > 1, (), 0)
     foreign = ids != {f"chatcmpl-{tail['cairn']['trace']}"}
     added = 1000 * (heard.seconds - tail["cairn"]["timings"]["total"])
-    return Seen(True, foreign, (added,), tail["usage"]["completion_tokens"])
+    return Seen(True, foreign, (added,), tail["usage"]["completion_tokens"], heard.seconds)
 
 
 def _object(data: bytes) -> dict[str, Any]:
@@ -185,7 +195,7 @@ async def _load(
     began, cpu = perf_counter(), server.cpu_seconds or 0.0
 
     async def worker(stream: int) -> None:
-        await asyncio.sleep(min(RAMP_SECONDS, seconds / 4) * stream / streams)
+        await asyncio.sleep(ramp_seconds(seconds) * stream / streams)
         turn = 0
         while perf_counter() - began < seconds:
             kept.append((await ask(server.address, sent(stream, turn)), stream, turn))
@@ -215,7 +225,8 @@ async def _load(
 def _figures(seen: Sequence[Seen], memory: Memory, *, streams: int, seconds: float, since: float, cpu: float) -> Load:
     whole = sum(one.whole for one in seen)
     added = [ms for one in seen for ms in one.added]
-    cuts = quantiles(added, n=100, method="inclusive") if len(added) > 1 else [0.0] * 99
+    cuts = _percentiles(added)
+    took = _percentiles([one.seconds for one in seen if one.whole])
     return Load(
         streams=streams,
         seconds=seconds,
@@ -230,7 +241,14 @@ def _figures(seen: Sequence[Seen], memory: Memory, *, streams: int, seconds: flo
         rss_mb=memory.mb[-1] if memory.mb else 0.0,
         rss_mb_slope=memory.slope(since=since),
         cores_busy=cpu / seconds,
+        answer_s_p50=took[49],
+        answer_s_p95=took[94],
     )
+
+
+def _percentiles(values: Sequence[float]) -> list[float]:
+    """The first to the 99th; zeros where there are too few values."""
+    return quantiles(values, n=100, method="inclusive") if len(values) > 1 else [0.0] * 99
 
 
 @contextmanager

@@ -110,6 +110,15 @@ def test_an_answer_that_does_not_end_is_cut_and_closed_by_the_loop():
     assert trace.usage.policy_tokens == 300
 
 
+def test_a_policy_that_wants_something_else_than_to_answer_has_answered_with_what_stands_before_it():
+    told: list[Event] = []
+    turn = "Frank Herbert</search>\n<think>I need more.</think><answer>I do not know</answer>"
+    agent = make_agent([PLAN_TURN, PLAN_TURN, EVIDENCE_TURN, turn], budgets=Budgets(rounds=1))
+    trace = asyncio.run(agent.run(agent.new_trace("Who wrote Dune?"), emit=told.append))
+    assert (forced(trace), trace.answer) == ("rounds", "Frank Herbert")
+    assert "".join(event.text for event in told if isinstance(event, Delta) and event.role == "answer") == trace.answer
+
+
 def test_the_context_of_the_policy_is_a_budget():
     policy = ScriptedPolicy(["<think>" + "a" * 4000, LAST_TURN], context_tokens=1024)
     trace = answer([], agent=Agent(policy, protocol_named("cairn"), {"web": Echo()}))

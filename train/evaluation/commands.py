@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from agent.cli.console import messages, note, output, print_json
-from agent.cli.options import JsonOption, Load, with_agent_options
+from agent.cli.options import JsonOption, Load, WorkersOption, WorkOption, with_agent_options
 from agent.errors import SetupError
 from train.evaluation import commands_compare
 
@@ -197,6 +197,8 @@ def evaluate_command(
     out: OutOption = None,
     retry_failed: RetryOption = False,
     max_failed: MostOption = 0.5,
+    workers: WorkersOption = None,
+    work: WorkOption = None,
     as_json: JsonOption = False,
     context: typer.Context,
     load: Load,
@@ -207,13 +209,12 @@ def evaluate_command(
     "hops"?, "type"?}; published files are read, too. An empty answer is wrong;
     what an engine, a source or a server failed is not, but counted apart. With
     --out the same command goes on after an interruption and asks nothing twice.
-
     --endpoint measures any agent that speaks OpenAI's format.
     """
     from train.evaluation.chosen import Choice
     from train.evaluation.session import Evaluation, Measured
 
-    settings = load()
+    settings = load(workers=workers, work=work)
     far = {"api": api, "plain": plain, "stream": stream, "seconds": timeout, "tries": tries}
     judge = _judge(judge_url, judge_model, judge_key_env)
     evaluation = Evaluation(

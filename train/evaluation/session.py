@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,8 +16,10 @@ from agent.errors import SetupError
 from agent.policies.base import Policy
 from agent.rollout import Agent
 from agent.settings import CairnSettings
+from agent.sources.base import Source
 from agent.sources.corpus.hybrid import HybridSource
 from agent.sources.corpus.source import CorpusSource
+from agent.spread import spread_of
 from agent.trace import Trace
 from agent.world import World, load_world
 from train.evaluation.asking import Asker, Rollouts
@@ -26,12 +28,13 @@ from train.evaluation.chosen import Choice
 from train.evaluation.cited import Passages
 from train.evaluation.gold import GoldBook, Written
 from train.evaluation.normalisations import DEFAULT
-from train.evaluation.questions import fingerprint, read_questions, world_questions
+from train.evaluation.questions import Question, fingerprint, read_questions, world_questions
 from train.evaluation.report import Figures, summarise
 from train.evaluation.report_files import write_report
 from train.evaluation.result import Result
 from train.evaluation.run import MOST_FAILED, OnResult, TooManyFailed, evaluate
 from train.evaluation.scoring import Scoring
+from train.evaluation.shards import Part, ask_elsewhere, pickled
 from train.evaluation.store import opened
 
 if TYPE_CHECKING:
@@ -95,11 +98,12 @@ class Evaluation:
         retry_failed: bool = False,
         most_failed: float = MOST_FAILED,
         policy: Policy | None = None,
+        sources: Mapping[str, Source] | None = None,
     ) -> None:
         """Read what is asked.
 
         Args:
-            settings: of the agent; of an endpoint, only the world.
+            settings: of the agent; of an endpoint, only the world; and which processes ask.
             questions: a question list; without it the questions of the settings' world are asked.
             dataset: the published form of the question list; left out, it is recognised.
             choice: of the questions; left out, all.
@@ -112,6 +116,7 @@ class Evaluation:
             retry_failed: ask those again that failed in an earlier run into `out`.
             most_failed: the share of failures over which the rest is not asked any more.
             policy: instead of the one that the settings name.
+            sources: instead of those that the settings name, by the names that plans use.
 
         Raises:
             SetupError: questions that cannot be read, or that do not fit the rest.
@@ -124,10 +129,12 @@ class Evaluation:
             raise SetupError("--dataset says in which form a file is published; name the file with --questions")
         if endpoint and baseline:
             raise SetupError("a baseline is of the agent in this process; leave out --baseline, or --endpoint")
-        self._settings, self._path, self._baseline, self._endpoint = settings, questions, baseline, endpoint
-        self._concurrency, self._seed, self._out, self._policy = concurrency, seed, out, policy
-        self._retry_failed, self._most_failed = retry_failed, most_failed
-        self._choice, self._measured = choice or Choice(), measured or Measured()
+        if policy or sources or (measured and measured.judge):
+            _check_here(settings)
+        self._settings, self._path, self._dataset, self._sources = settings, questions, dataset, sources
+        self._baseline, self._endpoint, self._policy = baseline, endpoint, policy
+        self._concurrency, self._seed, self._out, self._retry_failed = concurrency, seed, out, retry_failed
+        self._most_failed, self._choice, self._measured = most_failed, choice or Choice(), measured or Measured()
         listed = read_questions(questions, dataset) if questions else world_questions(self._world.questions)
         if not listed:
             raise SetupError(f"the world {settings.world} has no questions; name some with --questions FILE")
@@ -161,18 +168,29 @@ class Evaluation:
             def keep(result: Result, trace: Trace | None) -> None:
                 results[result.id] = result
 
-            asyncio.run(self._ask(asker, results, keep, scoring, show))
+            self._ask_waiting(asker, results, keep, scoring, show)
             return self._report(results, card, scoring)
         with opened(self._out, card) as run:
             try:
-                asyncio.run(self._ask(asker, run.results, run.keep, scoring, show))
+                self._ask_waiting(asker, run.results, run.keep, scoring, show)
             except TooManyFailed as error:
                 self._report(run.results, card, scoring)
                 again = f"what ended is kept in {self._out}; with --retry-failed the same command goes on"
                 raise TooManyFailed(f"{error}; {again}") from error
             return self._report(run.results, card, scoring)
 
-    async def _ask(
+    def part(self, ids: Collection[str]) -> Part:
+        """Ask these questions of the list, in this process, and give what came of it."""
+        asker, _, scoring = self._asker()
+        ended: list[tuple[Result, Trace | None]] = []
+        asked = [question for question in self.questions if question.id in ids]
+        try:
+            asyncio.run(self._ask(asker, asked, scoring, lambda result, trace: ended.append((result, trace))))
+        except TooManyFailed as error:
+            return Part(tuple(ended), hopeless=str(error))
+        return Part(tuple(ended))
+
+    def _ask_waiting(
         self, asker: Asker, results: dict[str, Result], keep: OnResult, scoring: Scoring, show: Show
     ) -> None:
         """Ask what has no result. `keep` puts each one into `results`, too."""
@@ -196,12 +214,20 @@ class Evaluation:
             show(SoFar(done, len(self.questions), failed, right / scored if scored else None))
 
         tell()
+        with spread_of(self._settings) as spread:
+            if spread.here:
+                asyncio.run(self._ask(asker, waiting, scoring, on_result))
+                return
+            asyncio.run(asker.aclose())
+            ask_elsewhere(spread, self._arguments(), waiting, concurrency=self._concurrency, on_result=on_result)
+
+    async def _ask(self, asker: Asker, questions: list[Question], scoring: Scoring, on_result: OnResult) -> None:
         try:
-            if scoring.judge and waiting:
+            if scoring.judge and questions:
                 await scoring.judge.check()
             await evaluate(
                 asker,
-                waiting,
+                questions,
                 scoring=scoring,
                 concurrency=self._concurrency,
                 on_result=on_result,
@@ -211,6 +237,14 @@ class Evaluation:
             await asker.aclose()
             if scoring.judge:
                 await scoring.judge.aclose()
+
+    def _arguments(self) -> bytes:
+        """What another process makes this evaluation of."""
+        path = self._path.resolve() if self._path else None
+        how = {"dataset": self._dataset, "choice": self._choice, "measured": self._measured, "seed": self._seed}
+        who = {"endpoint": self._endpoint, "baseline": self._baseline}
+        bounds = {"concurrency": self._concurrency, "most_failed": self._most_failed}
+        return pickled(self._settings, {"questions": path, **how, **who, **bounds})
 
     def _asker(self) -> tuple[Asker, dict[str, str], Scoring]:
         """Who is asked, what makes two such runs the same, and how the answers are scored."""
@@ -246,7 +280,7 @@ class Evaluation:
 
     def _agent(self) -> Agent:
         """The agent without its scope sentence: also real questions go through the whole of it."""
-        agent = dataclasses.replace(build_agent(self._settings, policy=self._policy), scope=None)
+        agent = dataclasses.replace(build_agent(self._settings, policy=self._policy, sources=self._sources), scope=None)
         if self._baseline == "closed-book":
             return dataclasses.replace(agent, budgets=dataclasses.replace(agent.budgets, rounds=0))
         return agent
@@ -301,3 +335,13 @@ def _searched(settings: CairnSettings, agent: Agent) -> str:
     parts += [f"graph {settings.kg}"] if settings.kg else []
     parts += ["live"] if settings.is_live else []
     return ", ".join([*parts, *settings.plugins])
+
+
+def _check_here(settings: CairnSettings) -> None:
+    """Refuse other processes for what only this one has.
+
+    Raises:
+        SetupError: the settings want them.
+    """
+    if not spread_of(settings).here:
+        raise SetupError("a judge works in this process alone; leave out --judge-url, or --workers and --work")

@@ -95,11 +95,19 @@ def measure(settings: CairnSettings, reader: TrainedReader, *, limit: int | None
         limit: only so many questions; None: all.
         show: is told how many rollouts have ended, of how many.
     """
+    scored, agent = ask_each(settings, reader, limit=limit, show=show)
+    return summarise(load_world(settings.world).name, scored, agent=agent)
+
+
+def ask_each(
+    settings: CairnSettings, reader: TrainedReader, *, limit: int | None = None, show: Show
+) -> tuple[list[Scored], str]:
+    """Every question on its own, and who gathered the evidence; see `measure`."""
     world = load_world(settings.world)
     questions = world.questions[:limit]
     bundles = asyncio.run(_bundles(build_agent(settings), questions, show))
     scored = [_scored(world, q, bundle, reader) for q, bundle in zip(questions, bundles, strict=True)]
-    return summarise(world.name, scored, agent=f"{bundles[0].policy}, protocol {bundles[0].protocol}")
+    return scored, f"{bundles[0].policy}, protocol {bundles[0].protocol}"
 
 
 async def _bundles(agent: Agent, questions: Sequence[Question], show: Show) -> list[EvidenceBundle]:

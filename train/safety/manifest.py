@@ -22,7 +22,10 @@ from agent import __version__
 from agent.errors import AgentError, SetupError
 
 MANIFEST: Final = "manifest.json"
-PACKAGES: Final = ("torch", "transformers", "tokenizers", "trl", "accelerate", "ctranslate2", "vllm", "numpy", "bm25s")
+PACKAGES: Final = (
+    *("torch", "transformers", "tokenizers", "trl", "accelerate", "ctranslate2", "vllm", "numpy", "bm25s"),
+    *("sentence-transformers", "umap-learn", "scikit-learn", "datasketch"),
+)
 _GIT_SECONDS: Final = 10
 
 State = Literal["running", "done", "interrupted", "stopped", "failed"]

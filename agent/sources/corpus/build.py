@@ -14,10 +14,11 @@ from typing import Final, Literal
 import numpy as np
 
 from agent.errors import CorpusError
-from agent.sources.bm25 import Bm25Index
+from agent.sources.bm25 import CHUNK, Bm25Index, batched, stems_of
 from agent.sources.corpus.ann import Kind
 from agent.sources.corpus.dense import DENSE, DenseCard, build_dense, discard
 from agent.sources.corpus.documents import Document, Found, Skipped, find_files
+from agent.sources.corpus.elsewhere import Spreads, encode_with
 from agent.sources.corpus.encoder import Encoder, model_name
 from agent.sources.corpus.folder import (
     INDEX,
@@ -104,6 +105,7 @@ def update_index(
     dense: Dense | None = None,
     strict: bool = False,
     wait: bool = False,
+    spread: Spreads | None = None,
     progress: Progress = silent,
 ) -> Outcome:
     """Index documents into the folder `out`. Whatever ends the work before leaves the index that was there.
@@ -114,6 +116,7 @@ def update_index(
         dense: how to find passages by their meaning, too.
         strict: stop at a file that cannot be read, instead of going on without it.
         wait: wait for another build of this index, instead of refusing.
+        spread: who finds the words and makes the vectors; None: this process. The index is the same.
         progress: is told how far it came.
 
     Raises:
@@ -124,12 +127,14 @@ def update_index(
     found = find_files(paths, leave_out=out)
     try:
         with locked(out, wait=wait):
-            return _update(found, out, dense, strict, progress)
+            return _update(found, out, dense, strict, spread, progress)
     except OSError as error:
         raise CorpusError(f"the index cannot be written to {out}: {error}") from error
 
 
-def _update(found: Found, out: Path, dense: Dense | None, strict: bool, progress: Progress) -> Outcome:
+def _update(
+    found: Found, out: Path, dense: Dense | None, strict: bool, spread: Spreads | None, progress: Progress
+) -> Outcome:
     """Build under the lock of the folder."""
     started = perf_counter()
     older = Older.open(out)
@@ -141,7 +146,7 @@ def _update(found: Found, out: Path, dense: Dense | None, strict: bool, progress
     else:
         building = new_building(out)
         try:
-            card = _write(building, out, gathering, older, dense, progress)
+            card = _write(building, out, gathering, older, dense, spread, progress)
         finally:
             shutil.rmtree(building, ignore_errors=True)
     return Outcome(
@@ -156,18 +161,25 @@ def _update(found: Found, out: Path, dense: Dense | None, strict: bool, progress
 
 
 def _write(
-    building: Path, out: Path, gathering: Gathering, older: Older | None, dense: Dense | None, progress: Progress
+    building: Path,
+    out: Path,
+    gathering: Gathering,
+    older: Older | None,
+    dense: Dense | None,
+    spread: Spreads | None,
+    progress: Progress,
 ) -> Card:
     encoder = dense.load() if dense else None  # what is wrong with it should show before an hour of reading
     gathering.write(building)
     rows = gathering.rows
     with Records(building / RECORDS, np.load(building / OFFSETS, mmap_mode="r")) as stored:
-        index = Bm25Index.build(_watched("indexing", (_weighted(d) for d in stored), rows, progress))
+        chunks = batched(_watched("indexing", (_weighted(d) for d in stored), rows, progress), CHUNK)
+        index = Bm25Index.of(spread.mapped(stems_of, chunks) if spread else map(stems_of, chunks))
         index.save(building / INDEX)
         del index  # it need not be in memory beside a model
         dense_card = None
         if dense and encoder:
-            dense_card = _write_dense(building, out, stored, older, encoder, dense.ann, progress)
+            dense_card = _write_dense(building, out, stored, older, encoder, dense.ann, spread, progress)
     progress("writing", 0, 1)
     card = Card(
         data=new_data_name(),
@@ -192,6 +204,7 @@ def _write_dense(
     older: Older | None,
     encoder: Encoder,
     kind: Kind | None,
+    spread: Spreads | None,
     progress: Progress,
 ) -> DenseCard:
     progress("encoding", 0, len(stored))
@@ -203,6 +216,7 @@ def _write_dense(
         kind=kind,
         older=older.folder / DENSE if older else None,
         log=out / VECTORS,
+        encode=encode_with(spread, encoder) if spread and not spread.here else None,
         progress=lambda done, total: progress("encoding", done, total),
     )
 

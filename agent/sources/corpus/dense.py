@@ -5,7 +5,9 @@ It knows passages by row number only; whoever keeps the passages gives their tex
 
 import os
 import shutil
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
@@ -84,6 +86,8 @@ class PassageEncoder(QueryEncoder, Protocol):
     def encode_passages(self, passages: Sequence[str]) -> Vectors: ...
 
 
+Encode = Callable[[Iterable[list[str]]], Iterator[Vectors]]
+"""Gives the vectors of each list of texts, in their order. It may read a few lists ahead."""
 Progress = Callable[[int, int], None]
 """Is told how many passages have their vector, of how many."""
 
@@ -103,6 +107,7 @@ def build_dense(
     effort: int | None = None,
     older: Path | None = None,
     log: Path | None = None,
+    encode: Encode | None = None,
     progress: Progress = lambda done, total: None,
 ) -> DenseCard:
     """Write the dense part of an index into `folder`; whoever calls makes that atomic.
@@ -117,6 +122,7 @@ def build_dense(
         older: the dense part of an older index: passages that it knows keep their vector.
         log: a folder beside the index for vectors on their way: a build that follows a killed one finds them there.
             Remove it with `discard` when the index is in its place. None: beside `folder`, removed at the end.
+        encode: makes the vectors elsewhere, with the same model; None: `encoder` does.
         progress: is told how far it came.
 
     Raises:
@@ -130,8 +136,8 @@ def build_dense(
     known = _Known(older, encoder)
     probes: list[str] = []
     with VectorLog(kept, model=encoder.fingerprint + _tag(encoder), dim=encoder.dim) as new:
-        before = len(new)
-        vectors = _write_vectors(passages, folder, count, encoder, known, new, probes, progress)
+        before, made = len(new), encode or partial(_encode_here, encoder)
+        vectors = _write_vectors(passages, folder, (count, encoder.dim), made, known, new, probes, progress)
         encoded = len(new) - before
     if log is None:
         discard(kept)
@@ -201,25 +207,24 @@ class _Known:
 def _write_vectors(
     passages: Iterable[tuple[str, str]],
     folder: Path,
-    count: int,
-    encoder: PassageEncoder,
+    shape: tuple[int, int],
+    encode: Encode,
     known: _Known,
     new: VectorLog,
     probes: list[str],
     progress: Progress,
 ) -> Vectors:
     """Write vectors and keys by row; calculate what neither the older index nor the log has."""
-    vectors = np.lib.format.open_memmap(folder / VECTORS, mode="w+", dtype=np.float32, shape=(count, encoder.dim))
+    count = shape[0]
+    vectors = np.lib.format.open_memmap(folder / VECTORS, mode="w+", dtype=np.float32, shape=shape)
     keys = np.zeros((count, 16), np.uint8)
     every = max(1, count // PROBES)
     row = 0
-    for chunk in _chunks(passages):
+    for chunk, missing, made in _encoded(passages, encode, known, new):
         if row + len(chunk) > count:
             raise CorpusError(f"there are more than the {count} passages that were announced")
-        texts = {key_of(whole): whole for whole in (passage_text(*passage) for passage in chunk)}
-        missing = [key for key in texts if key not in known and key not in new]
         if missing:
-            new.add(missing, encoder.encode_passages([texts[key] for key in missing]))
+            new.add(missing, made)
         for title, text in chunk:
             key = key_of(passage_text(title, text))
             vectors[row] = known.get(key) if key in known else new.get(key)
@@ -233,6 +238,35 @@ def _write_vectors(
     vectors.flush()
     np.save(folder / KEYS, keys)
     return exact_vectors(folder)
+
+
+def _encode_here(encoder: PassageEncoder, lists: Iterable[list[str]]) -> Iterator[Vectors]:
+    none = np.zeros((0, encoder.dim), np.float32)
+    return (encoder.encode_passages(texts) if texts else none for texts in lists)
+
+
+_Chunk = list[tuple[str, str]]
+
+
+def _encoded(
+    passages: Iterable[tuple[str, str]], encode: Encode, known: _Known, new: VectorLog
+) -> Iterator[tuple[_Chunk, list[bytes], Vectors]]:
+    """Each chunk with the keys that had no vector yet, and the vectors of these. Chunks may be encoded ahead."""
+    waiting: deque[tuple[_Chunk, list[bytes]]] = deque()
+    on_their_way: set[bytes] = set()
+
+    def texts() -> Iterator[list[str]]:
+        for chunk in _chunks(passages):
+            wholes = {key_of(whole): whole for whole in (passage_text(*passage) for passage in chunk)}
+            missing = [key for key in wholes if key not in known and key not in new and key not in on_their_way]
+            on_their_way.update(missing)
+            waiting.append((chunk, missing))
+            yield [wholes[key] for key in missing]
+
+    for made in encode(texts()):
+        chunk, missing = waiting.popleft()
+        yield chunk, missing, made
+        on_their_way.difference_update(missing)
 
 
 def _chunks(passages: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:

@@ -1,0 +1,152 @@
+"""The model's parameters, from questions that are asked one after the other, and from one load."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any, Final
+
+from agent.errors import SetupError
+from agent.settings import CairnSettings
+from server.load.client import Heard, ask, question, request
+from server.load.measure import Tokens, questions_of, server_of
+from server.load.model.calls import Call, read_calls
+from server.load.model.cost import Cost, fit_alone, fit_together
+from server.load.model.paced import Pace
+from server.load.model.runs import Asked, Run, runs_of
+from server.load.model.simulate import Machine
+from server.load.paced import SEARCH_SECONDS, TOKENS_PER_S, script, text_of
+from server.load.process import Running
+from server.load.streams import CHAT, Load, load_embedded
+
+STRIDE: Final = 187
+"""Questions are asked alone in steps of so many, so that a part of them is like all of them."""
+
+Told = Callable[[float], object]
+"""Is told how many seconds have passed."""
+
+
+@dataclass(frozen=True)
+class Alone:
+    """What one stream showed of the embedded policy."""
+
+    answers: int
+    seconds: float
+    answer_s_p50: float
+    runs: tuple[Run, ...]
+    """Of each question in its place; one that was not asked stands for it by one that was."""
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class Fitted:
+    alone: Alone
+    load: Load
+    """The one load that was used."""
+    calls: int
+    """Of the engine, in that load."""
+    machine: Machine
+
+
+def fit(settings: CairnSettings, *, streams: int, seconds: float, told: Callable[[str, float], object]) -> Fitted:
+    """Fit the model of the embedded policy: one stream, and one load of so many streams, each for so long.
+
+    Raises:
+        SetupError: a server could not be started, or the time was too short.
+    """
+    bounds = {"max_runs": streams, "max_queue": streams}
+    questions = questions_of(settings)
+    alone = _alone(settings, bounds, questions, seconds, lambda at: told("one stream", at))
+    with TemporaryDirectory(prefix="cairn-calls-") as folder:
+        log = Path(folder) / "calls.jsonl"
+        with server_of(settings, bounds, calls=log) as server:
+            before = server.loop_seconds or 0.0
+            load = asyncio.run(
+                load_embedded(
+                    server, questions, streams=streams, seconds=seconds, progress=lambda at: told("one load", at)
+                )
+            )
+            loop = (server.loop_seconds or 0.0) - before
+        calls = read_calls(log)
+    machine = Machine(fit_together(alone.cost, calls), _token_seconds(alone.runs, loop / max(1, load.answers)))
+    return Fitted(alone, load, len(calls), machine)
+
+
+def _alone(
+    settings: CairnSettings, bounds: dict[str, Any], questions: Sequence[str], seconds: float, told: Told
+) -> Alone:
+    with TemporaryDirectory(prefix="cairn-calls-") as folder:
+        log = Path(folder) / "calls.jsonl"
+        with server_of(settings, bounds, calls=log) as server:
+            asked = asyncio.run(_ask_alone(server, questions, seconds, told))
+        calls = read_calls(log)
+    return alone_of(asked, calls, questions=len(questions))
+
+
+def alone_of(asked: Sequence[Asked], calls: Sequence[Call], *, questions: int) -> Alone:
+    """What was seen, as parameters.
+
+    Raises:
+        SetupError: there was too little of it.
+    """
+    found = runs_of(asked, calls)
+    if not found:
+        raise SetupError("no question was answered by the engine in that time; ask alone for longer")
+    others = list(found.values())
+    took = [(one.ended - one.began) / 1e9 for one in asked]
+    runs = tuple(found.get(place) or others[place % len(others)] for place in range(questions))
+    return Alone(len(asked), sum(took), median(took), runs, fit_alone(calls))
+
+
+async def _ask_alone(server: Running, questions: Sequence[str], seconds: float, told: Told) -> list[Asked]:
+    """Ask one after the other; the first one warms everything up and is not among what comes back."""
+    asked: list[Asked] = []
+    turn, began = 0, perf_counter()
+    while perf_counter() - began < seconds:
+        place = turn * STRIDE % len(questions)
+        heard = await _whole(server, questions[place])
+        if turn:
+            asked.append(Asked(place, heard.began, heard.times[-1]))
+        turn += 1
+        told(perf_counter() - began)
+    return asked
+
+
+async def _whole(server: Running, text: str) -> Heard:
+    heard = await ask(server.address, request(server.address, CHAT, question(text, stream=True)))
+    if heard is None or heard.status != 200 or not heard.times:
+        raise SetupError(f"the server did not answer {text!r} ({heard.status if heard else 'no connection'})")
+    return heard
+
+
+def _token_seconds(runs: Sequence[Run], answer_seconds: float) -> float:
+    """What is left of the loop's time for an answer when what lies between the turns is taken away, for each token."""
+    gaps = sum(run.gap_seconds for run in runs) / len(runs)
+    tokens = sum(run.tokens for run in runs) / len(runs)
+    return max(0.0, answer_seconds - gaps) / tokens
+
+
+def fit_paced(settings: CairnSettings, *, tokens: Tokens, answers: int, told: Told) -> Pace:
+    """The same of the paced policy, by so many answers one after the other.
+
+    Raises:
+        SetupError: the server could not be started, or did not answer.
+    """
+    with server_of(settings, {"max_runs": answers, "max_queue": 0}, tokens) as server:
+        return asyncio.run(_pace(server, tokens, answers, told))
+
+
+async def _pace(server: Running, tokens: Tokens, answers: int, told: Told) -> Pace:
+    turns = tuple(sum(1 for _ in script("whole", "m0x0", turn, tokens)) for turn in (1, 2))
+    await _whole(server, text_of("whole", "m0x0"))
+    took: list[float] = []
+    before, began = server.loop_seconds or 0.0, perf_counter()
+    for turn in range(answers):
+        took.append((await _whole(server, text_of("whole", f"m1x{turn}"))).seconds)
+        told(perf_counter() - began)
+    cpu = (server.loop_seconds or 0.0) - before
+    due = sum(count - 1 for count in turns) / TOKENS_PER_S + SEARCH_SECONDS
+    return Pace(turns, TOKENS_PER_S, SEARCH_SECONDS, cpu / answers / sum(turns), max(0.0, median(took) - due))

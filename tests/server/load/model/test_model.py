@@ -1,0 +1,76 @@
+"""`cairn bench model` against real servers, small, and what it says."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agent.cli import run
+from server.load.model.compare import Compared, Figures, off
+from server.load.model.cost import Cost
+from server.load.model.fit import Alone, Fitted
+from server.load.model.paced import Pace
+from server.load.model.report import page, table
+from server.load.model.runs import Run, Stage, Turn
+from server.load.model.simulate import Machine, Predicted
+from server.load.streams import Load
+
+ENGINE = Path(__file__).parents[3] / "fixtures" / "engine"
+MEASURED = Load(64, 63.0, 1200, 0, 0, 19.0, 3400.0, 5.0, 21.0, 90.0, 300.0, 4.0, 1.8, 2.5, 6.0)
+PREDICTED = Predicted(64, 1150, 62.0, 18.5, 3.1, 2.4, 6.6, 2.0, 0.3)
+COMPARED = Compared("embedded", PREDICTED, MEASURED)
+
+
+def figures(*compared: Compared) -> Figures:
+    cost = Cost(0.001, 1e-5, 4e-4, 1e-6, 0.25, 1.4)
+    alone = Alone(300, 59.0, 0.08, (Run((Stage(0.002, (Turn(30, 50),)),), 0.001),), cost)
+    return Figures(
+        60.0, Fitted(alone, MEASURED, 3000, Machine(cost, 4e-5)), Pace((203, 104), 20, 0.1, 8e-5, 0.01), compared
+    )
+
+
+@pytest.mark.slow
+def test_a_small_comparison_fits_predicts_and_measures(capsys: pytest.CaptureFixture[str]):
+    sizes = ["--fit", "3", "--streams", "2", "--paced", "4", "--seconds", "5", "--thought", "8", "--answer", "4"]
+    code = run(["bench", "model", *sizes, "--checkpoint", str(ENGINE), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert code == (0 if found["holds"] else 1)
+    embedded, paced = found["compared"]
+    assert (embedded["policy"], paced["policy"]) == ("embedded", "paced")
+    assert embedded["measured"]["lost"] == paced["measured"]["lost"] == 0
+    assert 0 < embedded["predicted"]["answer_s_p50"] <= embedded["predicted"]["answer_s_p95"]
+    assert paced["predicted"]["answer_s_p50"] == pytest.approx(paced["measured"]["answer_s_p50"], rel=0.5)
+    assert found["fitted"]["machine"]["cost"]["both"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "holds"),
+    [({}, True), ({"answers_per_s": 15.0}, False), ({"answer_s_p95": 8.4}, False), ({"lost": 1}, False)],
+)
+def test_a_prediction_holds_if_both_figures_are_within_a_fifth_and_nothing_was_lost(
+    changed: dict[str, float], holds: bool
+):
+    compared = replace(COMPARED, measured=replace(MEASURED, **changed))
+    assert compared.holds is holds
+    assert ("every prediction is within 20%" in page(figures(COMPARED, compared))) is holds
+
+
+def test_the_table_says_by_how_much_a_prediction_is_off():
+    made = table(figures(COMPARED))
+    assert made.row_count == 1
+    assert "| 64 | embedded | 18.50 | 19.00 | -3% | 6.60 s | 6.00 s | +10% | 2.40 s | 2.50 s |" in page(
+        figures(COMPARED)
+    )
+
+
+def test_nothing_measured_is_infinitely_off():
+    assert off(1.0, 0.0) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("given", "why"), [(["--streams", "4,x"], "no list of numbers"), (["--fit", "64"], "predict others")]
+)
+def test_loads_that_cannot_be_predicted_are_refused(given: list[str], why: str, capsys: pytest.CaptureFixture[str]):
+    assert run(["bench", "model", *given]) == 2
+    assert why in " ".join(capsys.readouterr().err.replace("│", " ").split())

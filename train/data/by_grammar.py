@@ -1,0 +1,121 @@
+"""The steps from bundles to questions in a little world: written by grammar, filtered exactly."""
+
+import random
+from collections.abc import Callable, Sequence
+
+from agent.errors import SetupError
+from train.data.bundling import Grounds
+from train.data.exact import ExactFilters
+from train.data.folder import counted
+from train.data.grammar import Grammar
+from train.data.inputs import WorldInput
+from train.data.recipe import DataRecipe
+from train.data.records import Bundle, Candidate
+from train.data.steps import Made, Steps
+from train.data.writing import ASKED_BEFORE
+
+NOT_LINKED = "nothing in one of its documents leads to a fitting other one"
+NOT_DRAWN = "not drawn (--limit)"
+
+
+def questions_by_grammar(steps: Steps, recipe: DataRecipe, inputs: WorldInput, ground: Grounds) -> list[Candidate]:
+    """The questions that are left in the end.
+
+    Raises:
+        SetupError: there is none to write, or the folder cannot be written.
+    """
+    found = steps.rows("writing", Candidate, lambda: _written(steps, recipe, inputs, ground))
+    diverse = recipe.bundles == "diverse"
+    filters = {part: ExactFilters(world, diverse=diverse) for part, world in inputs.parts.items()}
+
+    def of(candidate: Candidate) -> ExactFilters:
+        assert candidate.plan is not None
+        return filters[candidate.plan.shard]
+
+    checks: dict[str, Callable[[Candidate], str]] = {
+        "by heart": lambda candidate: of(candidate).by_heart(candidate),
+        "together": lambda candidate: of(candidate).together(candidate),
+        "alone": lambda candidate: of(candidate).alone(candidate),
+    }
+    for name, check in checks.items():
+        held = found
+        found = steps.rows(name, Candidate, lambda n=name, h=held, c=check: _checked(steps, n, h, c))
+    last = found
+    return steps.rows("found", Candidate, lambda: _findable(steps, last, of))
+
+
+def drawn(bundles: Sequence[Bundle], recipe: DataRecipe) -> list[Bundle]:
+    """The bundles that are asked about, in their order."""
+    if not recipe.limit or recipe.limit >= len(bundles):
+        return list(bundles)
+    places = random.Random(f"cairn data limit {recipe.seed}").sample(range(len(bundles)), recipe.limit)
+    return [bundles[place] for place in sorted(places)]
+
+
+def _written(steps: Steps, recipe: DataRecipe, inputs: WorldInput, ground: Grounds) -> tuple[list[Candidate], Made]:
+    bundles = drawn(ground.bundles, recipe)
+    grammars = {part: Grammar(world, seed=recipe.seed) for part, world in inputs.parts.items()}
+    kept: dict[str, Candidate] = {}
+    whys = [NOT_DRAWN] * (len(ground.bundles) - len(bundles))
+    tell = steps.telling("writing")
+    for place, bundle in enumerate(bundles, start=1):
+        candidates = _about(bundle, grammars[ground.docs[bundle.documents[0]].part], ground, recipe)
+        whys += [] if candidates else [NOT_LINKED]
+        for candidate in candidates:
+            if candidate.question in kept:
+                whys.append(ASKED_BEFORE)
+            else:
+                kept[candidate.question] = candidate
+        tell(place, len(bundles))
+    if not kept:
+        raise SetupError(f"the grammar wrote no question about {len(bundles)} bundles: take a larger world")
+    told = {"questions": len(kept)} | counted(candidate.type for candidate in kept.values())
+    return list(kept.values()), Made(len(ground.bundles), len(kept), counted(whys), told, of="bundles")
+
+
+def _about(bundle: Bundle, grammar: Grammar, ground: Grounds, recipe: DataRecipe) -> list[Candidate]:
+    return [
+        Candidate(
+            id=question.id,
+            question=question.question,
+            answers=question.answers,
+            type=question.type,
+            bundle=bundle.id,
+            supporting=question.supporting,
+            sources=tuple(sorted({ground.docs[key].source for key in question.supporting})),
+            options=question.candidates if question.type == "choice" else (),
+            plan=question,
+        )
+        for question in grammar.write(bundle, each=recipe.each, sources=1 if recipe.bundles == "same" else 2)
+    ]
+
+
+def _checked(
+    steps: Steps, name: str, candidates: Sequence[Candidate], check: Callable[[Candidate], str]
+) -> tuple[list[Candidate], Made]:
+    kept: list[Candidate] = []
+    whys: list[str] = []
+    tell = steps.telling(name)
+    for place, candidate in enumerate(candidates, start=1):
+        if why := check(candidate):
+            whys.append(why)
+        else:
+            kept.append(candidate)
+        tell(place, len(candidates))
+    return kept, Made(len(candidates), len(kept), counted(whys))
+
+
+def _findable(
+    steps: Steps, candidates: Sequence[Candidate], of: Callable[[Candidate], ExactFilters]
+) -> tuple[list[Candidate], Made]:
+    kept: list[Candidate] = []
+    whys: list[str] = []
+    tell = steps.telling("found")
+    for place, candidate in enumerate(candidates, start=1):
+        why, plan = of(candidate).found(candidate)
+        if why:
+            whys.append(why)
+        else:
+            kept.append(candidate.model_copy(update={"plan": plan}))
+        tell(place, len(candidates))
+    return kept, Made(len(candidates), len(kept), counted(whys))

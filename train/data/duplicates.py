@@ -1,0 +1,76 @@
+"""Near-duplicates by MinHash over runs of words (Broder, 1997): of two that are alike, the first one stays."""
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+from agent.errors import SetupError
+from agent.evidence import Frozen
+from train.data.records import Doc
+from train.evaluation.words import words
+
+Show = Callable[[int, int], None]
+"""Is told how many are done, of how many."""
+
+
+def need(module: str) -> Any:
+    """Import a library of the extra `data`.
+
+    Raises:
+        SetupError: it is not installed.
+    """
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise SetupError(f"building data needs {error.name}: pip install 'cairn-search[data]'") from error
+
+
+class Twin(Frozen):
+    """A document that says again what an earlier one says."""
+
+    id: str
+    of: str
+    similarity: float
+    """Jaccard, as the signatures estimate it."""
+
+
+def shingles(text: str, size: int) -> set[str]:
+    """Every run of so many words; a shorter text is one run."""
+    found = words(text)
+    return {" ".join(found[at : at + size]) for at in range(max(1, len(found) - size + 1))}
+
+
+def without_twins(
+    docs: Sequence[Doc], *, similar: float, size: int, permutations: int, seed: int, show: Show
+) -> tuple[list[Doc], list[Twin]]:
+    """The documents of which no earlier one is a near-duplicate, and the others.
+
+    Args:
+        docs: in the order in which they count.
+        similar: Jaccard similarity from which two are alike.
+        size: words of a run.
+        permutations: of a signature; the estimate's deviation is about 1 / sqrt(permutations).
+        seed: of the permutations.
+        show: is told how far it came.
+
+    Raises:
+        SetupError: datasketch is not installed.
+    """
+    datasketch = need("datasketch")
+    index = datasketch.MinHashLSH(threshold=similar, num_perm=permutations)
+    signatures: dict[str, Any] = {}
+    kept: list[Doc] = []
+    twins: list[Twin] = []
+    for number, doc in enumerate(docs, start=1):
+        made = datasketch.MinHash(num_perm=permutations, seed=seed + 1)
+        made.update_batch([run.encode() for run in sorted(shingles(doc.whole, size))])
+        alike = [(signatures[other].jaccard(made), other) for other in index.query(made)]
+        best = max(((value, other) for value, other in alike if value >= similar), default=None)
+        if best is None:
+            index.insert(doc.id, made)
+            signatures[doc.id] = made
+            kept.append(doc)
+        else:
+            twins.append(Twin(id=doc.id, of=best[1], similarity=round(float(best[0]), 3)))
+        show(number, len(docs))
+    return kept, twins

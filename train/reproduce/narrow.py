@@ -1,0 +1,75 @@
+"""The embedded policy with fewer queries a search than it writes: a search ends behind the last that it may have."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from agent.errors import SetupError
+from agent.policies.base import Sampling
+from agent.policies.embedded import EmbeddedPolicy
+from agent.policies.token_context import Sampled, TokenContext
+from agent.protocols import TextProtocol
+
+
+@dataclass(frozen=True)
+class NarrowPolicy:
+    """For protocols whose queries have a separator. The closing mark is put in the place of the separator."""
+
+    policy: EmbeddedPolicy
+    queries: int
+
+    @property
+    def name(self) -> str:
+        return self.policy.name
+
+    @property
+    def context_tokens(self) -> int:
+        return self.policy.context_tokens
+
+    @property
+    def continues(self) -> bool:
+        return self.policy.continues
+
+    @property
+    def instructed(self) -> bool:
+        return self.policy.instructed
+
+    def open(
+        self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = (), date: str = ""
+    ) -> TokenContext:
+        """Open a context.
+
+        Raises:
+            SetupError: the protocol's queries have no separator.
+        """
+        if protocol.plan != "queries":
+            raise SetupError(f"the protocol {protocol.name!r} has no queries side by side to be cut short")
+        codec, limit = self.policy.checkpoint.codec, self.context_tokens
+        sampler = _Narrow(self, protocol)
+        return TokenContext(sampler, codec, protocol, question, limit=limit, history=history, date=date)
+
+    async def aclose(self) -> None:
+        await self.policy.aclose()
+
+
+@dataclass(frozen=True)
+class _Narrow:
+    owner: NarrowPolicy
+    protocol: TextProtocol
+
+    async def sample(
+        self, ids: Sequence[int], sampling: Sampling, *, ends: frozenset[int], max_tokens: int
+    ) -> AsyncGenerator[list[Sampled]]:
+        policy, codec = self.owner.policy, self.owner.policy.checkpoint.codec
+        opening, closing = self.protocol.opening("search"), codec.id_of(self.protocol.closing("search"))
+        assert closing is not None, "the policy was trained on the protocol's marks"
+        stream, text = codec.stream(), ""
+        async with aclosing(policy.sample(ids, sampling, ends=ends, max_tokens=max_tokens)) as batches:
+            async for batch in batches:
+                for number, logprob in batch:
+                    text += stream.feed(number)
+                    _, searching, written = text.rpartition(opening)
+                    if searching and written.count(self.protocol.separator) >= self.owner.queries:
+                        yield [(closing, 0.0)]
+                        return
+                    yield [(number, logprob)]

@@ -1,0 +1,281 @@
+"""The page of a study: the rule, the design, and of each claim what came out. It is written anew from what is kept."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from agent.errors import SetupError
+from train.reproduce.asking import read_answers
+from train.reproduce.design import MIXES, WORLDS, Expected, Paper, Side
+from train.reproduce.jobs import jobs_of
+from train.reproduce.ledger import Figures, Ledger
+from train.reproduce.papers import PAPERS, all_asked, directions_of
+from train.reproduce.plots import forest
+from train.reproduce.study import Study
+from train.reproduce.verdict import Found, Judged, Ruling, Verdict, figures, rule
+
+PAGE: Final = "reproduction.md"
+PLOTS: Final = "reproduction"
+"""Folder of the plots and of the figures, beside the page."""
+_MARKS: Final[dict[Verdict, str]] = {
+    "holds": "**holds**",
+    "does not hold": "**does not hold**",
+    "undecided": "undecided",
+    "not run": "not finished",
+}
+_LABELS: Final = {
+    "em": "EM",
+    "f1": "F1",
+    "searches": "searches",
+    "rounds": "rounds",
+    "policy_tokens": "policy tokens",
+    "snr_query": "useful words, query",
+    "snr_information": "useful words, round",
+    "snr_merge": "useful words, merge",
+    "em_evidence": "EM from our evidence",
+    "em_top_5": "EM from plain retrieval, top 5",
+    "em_as_many_as_fit": "EM from plain retrieval, as many as fit",
+}
+
+
+def found(study: Study) -> Found:
+    """All answers that are there, of every seed of the study."""
+    kept: dict[str, dict[int, Any]] = {}
+    for name in all_asked():
+        for seed in study.seeds:
+            answers = read_answers(study.asked_folder(name, seed))
+            if answers is not None:
+                kept.setdefault(name, {})[seed] = answers
+    return kept
+
+
+def rulings(study: Study) -> list[Ruling]:
+    """Every direction, judged by what is there."""
+    there = found(study)
+    return [rule(direction, there, seeds=len(study.seeds)) for direction in directions_of("all")]
+
+
+def write_report(study: Study, ledger: Ledger, folder: Path) -> None:
+    """Write the page, and plots and figures beside it.
+
+    Raises:
+        SetupError: the folder cannot be written, or what is kept is damaged.
+    """
+    ruled = rulings(study)
+    try:
+        (folder / PLOTS).mkdir(parents=True, exist_ok=True)
+        for paper in PAPERS.values():
+            own = [one for one in ruled if one.direction.paper == paper.name]
+            if any(one.judged for one in own):
+                drawn = forest(own, f"{paper.title}: differences with their intervals")
+                (folder / PLOTS / f"{paper.name}.svg").write_text(drawn, encoding="utf-8")
+        told = json.dumps(as_figures(study, ledger, ruled), indent=1) + "\n"
+        (folder / PLOTS / "figures.json").write_text(told, encoding="utf-8")
+        (folder / PAGE).write_text(page(study, ledger, ruled), encoding="utf-8")
+    except OSError as error:
+        raise SetupError(f"the page cannot be written to {folder}: {error.strerror or error}") from error
+
+
+def page(study: Study, ledger: Ledger, ruled: Sequence[Ruling]) -> str:
+    """The whole page as Markdown."""
+    papers = [_paper(study, ledger, paper, ruled) for paper in PAPERS.values()]
+    return "\n".join([_opening(study, ledger, ruled), _design(study), *papers])
+
+
+def as_figures(study: Study, ledger: Ledger, ruled: Sequence[Ruling]) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "name": study.recipe.name,
+        "machine": ledger.kept.machine.model_dump(),
+        "seeds": list(study.seeds),
+        "steps": study.steps,
+        "jobs": {name: entry.model_dump() for name, entry in sorted(ledger.kept.jobs.items())},
+        "directions": [
+            {
+                "name": one.direction.name,
+                "verdict": one.verdict,
+                "judged": [_plain(judged) for judged in one.judged],
+            }
+            for one in ruled
+        ],
+    }
+
+
+def _plain(one: Judged) -> dict[str, Any]:
+    first, second = one.expected.first, one.expected.second
+    return {
+        "kind": one.expected.kind,
+        "first": first.model_dump(),
+        "second": second.model_dump() if isinstance(second, Side) else second,
+        "means": [round(one.first, 5), round(one.second, 5)],
+        "difference": [round(value, 5) for value in (one.difference.value, one.difference.low, one.difference.high)],
+        "margin": one.expected.margin,
+        "n": one.n,
+        "seeds": one.seeds,
+        "verdict": one.verdict,
+    }
+
+
+def _opening(study: Study, ledger: Ledger, ruled: Sequence[Ruling]) -> str:
+    counts = {name: sum(one.verdict == name for one in ruled) for name in _MARKS}
+    said = ", ".join(f"{count} {name}" for name, count in counts.items())
+    machine, took = ledger.kept.machine, sum(entry.seconds for entry in ledger.kept.jobs.values())
+    rows = [
+        f"| [{one.direction.name}](#{_anchor(one)}) | {one.direction.claim} | {_MARKS[one.verdict]} |" for one in ruled
+    ]
+    return "\n".join(
+        [
+            "# Five papers in miniature",
+            "",
+            "`cairn reproduce all --out runs/papers --write docs` writes this page. It tests what five papers claim on "
+            "policies of four million parameters in little worlds. A verdict here says whether a claim shows at this "
+            "size; it says nothing against a paper.",
+            "",
+            f"{len(ruled)} claims: {said}. {machine.cores} cores, {took / 60:.0f} core minutes so far.",
+            "",
+            "| claim | in a sentence | verdict |",
+            "|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def _design(study: Study) -> str:
+    jobs = jobs_of(study, directions_of("all"))
+    minutes = sum(job.seconds for job in jobs) / 60
+    rollout, worlds = study.base["rollout"], study.recipe.worlds
+    kinds = [
+        f"| {kind} | {said} | {', '.join(f'{name} {share:g}' for name, share in MIXES[kind].items())} |"
+        for kind, said in WORLDS.items()
+    ]
+    return "\n".join(
+        [
+            "## The rule",
+            "",
+            "It was fixed before anything ran. Each claim is one or more inequalities between two figures, paired "
+            "question by question and seed by seed. The interval (95 %) is a bootstrap in two steps: seeds are drawn, "
+            "then questions inside of each. With three seeds it says what other questions would give, and only roughly "
+            "what other seeds would.",
+            "",
+            "- **holds**: the interval of the difference excludes 0 in the claim's direction.",
+            "- **does not hold**: it excludes 0 in the other direction, or lies within the margin (told with each; .05 "
+            "of EM where nothing else is said): whatever difference there is, is smaller than that.",
+            "- **undecided**: neither.",
+            "- Where a claim says *about as good*, it holds if the interval lies within the margin, and does not if it "
+            "lies outside of it. Where it says *no better*, it holds if the interval's upper end is at most the "
+            "margin.",
+            "- A claim with several inequalities holds if all hold, and does not if one does not.",
+            "",
+            "## The design",
+            "",
+            f"One shared start for all trainings (`{study.recipe.sft}`): the shipped `tiny-v2`, "
+            f"{study.sft.optimizer.tokens / 1e6:g} M tokens of trajectories later, three in four of which choose badly "
+            "where a question allows it. It copies as well as before and stops too early, so there is something to "
+            "learn in few steps; a smaller policy from nothing would spend its time on copying names. Trainings "
+            f"(`{study.recipe.rl}`): {study.steps} steps of {rollout['prompts']} questions with {rollout['group']} "
+            f"rollouts each, on worlds of the training split. Rewards are those of the papers as printed "
+            "([rewards.md](rewards.md)), with exact matches in the place of judges.",
+            "",
+            f"Each seed is a training and an unseen world of {worlds.questions} questions with names of the dev split; "
+            "both policies of a comparison are asked the same world. Greedy, int8. Claims about inference alone are "
+            "asked of `tiny-v2` as it is shipped. Worlds have the knobs of `test-v2`: a first world with the "
+            "generator's own was answered to .975, where nothing can be told apart.",
+            "",
+            "| worlds | questions | mix |",
+            "|---|---|---|",
+            *kinds,
+            "",
+            f"{len(jobs)} jobs, planned at {minutes:.0f} minutes of one core in all (`--dry-run` tells each arm, and "
+            "what is done). `--seeds`, `--steps` and `--only` make it smaller.",
+            "",
+        ]
+    )
+
+
+def _paper(study: Study, ledger: Ledger, paper: Paper, ruled: Sequence[Ruling]) -> str:
+    own = [one for one in ruled if one.direction.paper == paper.name]
+    lines = [f"## {paper.title}", ""]
+    if any(one.judged for one in own):
+        title = f"Differences of shares, {paper.title}"
+        lines += [f"![{title}]({PLOTS}/{paper.name}.svg)", ""]
+    for one in own:
+        lines += _direction(one)
+    return "\n".join([*lines, *_arms(study, ledger, paper)])
+
+
+def _direction(ruling: Ruling) -> list[str]:
+    direction = ruling.direction
+    lines = [
+        f"### {direction.name}",
+        "",
+        f"{direction.claim} In the paper: {direction.figures} ({direction.place}). Here: {_MARKS[ruling.verdict]}.",
+        "",
+        "| first | second | figure | first | second | difference (95 %) | margin | questions, seeds | |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    judged = {id(one.expected): one for one in ruling.judged}
+    lines += [_row(expected, judged.get(id(expected)), ruling.seeds) for expected in direction.expected]
+    return [*lines, "", f"What it cannot say: {direction.cannot}", ""]
+
+
+def _row(expected: Expected, one: Judged | None, seeds: int) -> str:
+    first, second = expected.first, expected.second
+    against = f"`{second.asked}`" if isinstance(second, Side) else "(a bound)"
+    label = _label(first)
+    if isinstance(second, Side) and second.metric != first.metric:
+        label = f"{label} − {_label(second)}"
+    sign = {"more": ">", "same": "≈", "no_more": "≤"}[expected.kind]
+    start = f"| `{first.asked}` | {sign} {against} | {label}"
+    if one is None:
+        return f"{start} | – | – | – | {expected.margin:g} | – | not finished |"
+    found = one.difference
+    told = f"{found.value:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
+    return (
+        f"{start} | {one.first:.3f} | {one.second:.3f} | {told} | {expected.margin:g} | {one.n:,}, {one.seeds} | "
+        f"{_MARKS[one.verdict] if one.seeds >= seeds else f'{seeds - one.seeds} seeds missing'} |"
+    )
+
+
+def _label(side: Side) -> str:
+    name = _LABELS.get(side.metric, side.metric)
+    only = f", {', '.join(side.types)} only" if side.types else ""
+    return f"{name}{only}" + (f", but {', '.join(side.but)}" if side.but else "")
+
+
+def _arms(study: Study, ledger: Ledger, paper: Paper) -> list[str]:
+    """Every arm of the paper with its means over the seeds."""
+    names = [*(one.name for one in paper.trainings), *(one.name for one in paper.asked)]
+    there, listed = found(study), all_asked()
+    lines = [
+        "### Arms",
+        "",
+        "| arm | what it is | protocol, worlds | seeds | EM | F1 | searches | rounds | policy tokens | reward |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name in names:
+        asked, answers = listed[name], there.get(name, {}).values()
+        means = [_mean(name, metric, answers) for metric in ("em", "f1", "searches", "rounds", "policy_tokens")]
+        course = _course(ledger, asked.policy, study.seeds) if asked.trained and asked.policy == name else "–"
+        count = f"{len(answers)}" if answers else "–"
+        row = " | ".join([f"`{name}`", asked.says, f"{asked.protocol}, {asked.world}", count, *means, course])
+        lines.append(f"| {row} |")
+    return [*lines, ""]
+
+
+def _mean(name: str, metric: str, answers: Iterable[Any]) -> str:
+    side = Side(asked=name, metric=metric)
+    values = [sum(own.values()) / len(own) for one in answers if (own := figures(side, one))]
+    return f"{sum(values) / len(values):.3f}" if values else "–"
+
+
+def _course(ledger: Ledger, name: str, seeds: Sequence[int]) -> str:
+    told: list[Figures] = [figures for seed in seeds if (figures := ledger.figures(f"trained/{name}/{seed}"))]
+    moved = [f"{one['reward_first']:.2f} → {one['reward_last']:.2f}" for one in told if "reward_first" in one]
+    stopped = sum("stopped" in one for one in told)
+    return "; ".join([*moved, *([f"{stopped} stopped themselves"] if stopped else [])]) or "–"
+
+
+def _anchor(one: Ruling) -> str:
+    return one.direction.name.replace(".", "")
