@@ -1,7 +1,9 @@
 """From settings to a server that runs: what answers, who may ask, the socket and the process's end."""
 
 import asyncio
+import ctypes
 import gc
+import os
 import socket
 from collections.abc import Callable, Coroutine, Mapping
 from ipaddress import ip_address
@@ -33,6 +35,8 @@ from server.ui.examples import examples_of
 
 _COLLECT: Final = (10_000, 10, 10)
 """New objects before the youngest are looked at, and how many of these looks go to one at the next older ones."""
+_ARENA_MAX: Final = -8
+"""The parameter of glibc's `mallopt` (M_ARENA_MAX in malloc.h)."""
 STRAGGLER_SECONDS: Final = 3
 """For what is no run and still on its way when the server ends."""
 
@@ -229,6 +233,7 @@ def run(server: Serves, listener: socket.socket) -> None:
         KeyboardInterrupt: it was Ctrl-C.
     """
     _calm_collector()
+    _one_arena()
     asyncio.run(server.serve(sockets=[listener]))
 
 
@@ -239,3 +244,12 @@ def _calm_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECT)
+
+
+def _one_arena() -> None:
+    """Have glibc take all memory from one arena: with one for each thread of the store, of the searches and of the
+    engine, what one thread let go no other one gets, and the server grows for its first minutes.
+    """  # noqa: D205 - one sentence over two lines
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    if mallopt:
+        mallopt(_ARENA_MAX, 1)

@@ -3,10 +3,11 @@
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -110,6 +111,7 @@ def _serve(make: Make, pipe: Connection) -> None:
     from server.launch import address_of, run
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that measures; it ends this one
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         server, listener = make(pipe.send)
     except (AgentError, OSError) as error:
@@ -117,3 +119,10 @@ def _serve(make: Make, pipe: Connection) -> None:
         return
     pipe.send(address_of(listener))
     run(server, listener)
+
+
+def _end_with_parent() -> None:
+    """Nobody else ends a server whose measuring process was killed."""
+    if parent := multiprocessing.parent_process():
+        wait([parent.sentinel])
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -1,10 +1,12 @@
 """Starting: the socket, who may ask, the command in a process of its own."""
 
+import ctypes
 import gc
 import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -125,3 +127,35 @@ def test_what_was_loaded_at_the_start_is_no_longer_looked_through_for_cycles() -
     finally:
         gc.unfreeze()
         gc.set_threshold(*before)
+
+
+ARENAS = """
+import ctypes, socket, sys, threading
+from server import launch
+
+class Threads:
+    async def serve(self, sockets):
+        libc = ctypes.CDLL(None)
+        libc.malloc.restype = ctypes.c_void_p
+        together = threading.Barrier(4)
+        def allocate():
+            libc.malloc(100_000)
+            together.wait(30)
+        threads = [threading.Thread(target=allocate) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        libc.fopen.restype = ctypes.c_void_p
+        libc.malloc_info(0, out := ctypes.c_void_p(libc.fopen(sys.argv[1].encode(), b"w")))
+        libc.fclose(out)
+
+launch.run(Threads(), None)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="only glibc has arenas")
+def test_all_threads_take_their_memory_from_one_arena(tmp_path: Path) -> None:
+    told = tmp_path / "arenas.xml"
+    subprocess.run([sys.executable, "-c", ARENAS, str(told)], check=True, timeout=60)
+    assert told.read_text(encoding="utf-8").count("<heap ") == 1
