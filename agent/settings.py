@@ -151,10 +151,22 @@ def load_settings(config: Path | None = None, **flags: Any) -> CairnSettings:
         SetupError: an unknown key, a wrong value, an unreadable file, or a model's folder that lacks something.
     """
     file = _read(config or CONFIG_FILE) if config or CONFIG_FILE.exists() else {}
-    said = {name: value for name, value in flags.items() if value is not None}
     _refuse_unknown_environment(os.environ)
+    return _made(_layered(file), flags)
+
+
+def settings_of(**flags: Any) -> CairnSettings:
+    """What flags and defaults alone make, whatever files and the environment say: for a run that others repeat.
+
+    Raises:
+        SetupError: as `load_settings`.
+    """
+    return _made(_layered({}, environment=False), flags)
+
+
+def _made(kind: type[CairnSettings], flags: Mapping[str, Any]) -> CairnSettings:
     try:
-        settings = _layered(file)(**said)
+        settings = kind(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
         raise SetupError("; ".join(_sentence(detail) for detail in error.errors(include_input=False))) from error
     except SettingsError as error:
@@ -172,8 +184,8 @@ def _decided(settings: CairnSettings) -> dict[str, Any]:
     return of_model(settings.model, settings.policy, said=said)
 
 
-def _layered(file: dict[str, Any]) -> type[CairnSettings]:
-    """The settings with what a file says underneath flags and environment."""
+def _layered(file: dict[str, Any], *, environment: bool = True) -> type[CairnSettings]:
+    """The settings with what a file says underneath flags and, where it is asked, environment."""
 
     class Layered(CairnSettings):
         @classmethod
@@ -185,7 +197,8 @@ def _layered(file: dict[str, Any]) -> type[CairnSettings]:
             dotenv_settings: PydanticBaseSettingsSource,
             file_secret_settings: PydanticBaseSettingsSource,
         ) -> tuple[PydanticBaseSettingsSource, ...]:
-            return init_settings, env_settings, InitSettingsSource(settings_cls, init_kwargs=file)
+            said = InitSettingsSource(settings_cls, init_kwargs=file)
+            return (init_settings, env_settings, said) if environment else (init_settings, said)
 
     return Layered
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from agent.errors import SetupError
-from agent.settings import CairnSettings, load_settings, wants_debug
+from agent.settings import CairnSettings, load_settings, settings_of, wants_debug
 
 
 @pytest.fixture(autouse=True)
@@ -153,3 +153,13 @@ def test_what_vllm_is_told_is_what_was_said_and_nothing_else(monkeypatch: pytest
 def test_a_setting_of_vllm_that_is_spelled_wrong_is_refused():
     with pytest.raises(SetupError, match=r"vllm\.max_num_seq"):
         load_settings(vllm={"max_num_seq": 3})
+
+
+def test_a_run_that_others_repeat_hears_of_no_environment_and_no_file(monkeypatch: pytest.MonkeyPatch):
+    wanted = settings_of(max_runs=3)
+    write("port = 1")
+    monkeypatch.setenv("CAIRN_BUDGETS__ROUNDS", "1")
+    assert load_settings().budgets.rounds == 1
+    assert settings_of(max_runs=3).model_dump() == wanted.model_dump()
+    with pytest.raises(SetupError, match="no setting"):
+        settings_of(no_such_thing=1)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping
-from os import devnull
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +9,7 @@ from agent.build import build_policy
 from agent.errors import SetupError
 from agent.policies.embedded import EmbeddedPolicy
 from agent.protocols import protocol_named
-from agent.settings import CairnSettings, load_settings
+from agent.settings import CairnSettings, settings_of
 from agent.world import load_world
 from train.evaluation.session import Evaluation
 from train.evaluation.store import read_results
@@ -85,8 +84,7 @@ def _figures(kind: str, metrics: Mapping[str, float | None]) -> dict[str, Any]:
 
 
 def _settings(asked: Asked, world: Path, policy: Path, out: Path) -> CairnSettings:
-    return load_settings(
-        Path(devnull),
+    return settings_of(
         policy="embedded",
         checkpoint=policy,
         world=str(world),
@@ -118,7 +116,7 @@ def _evaluate(asked: Asked, settings: CairnSettings, out: Path, show: Show) -> N
         from train.reproduce.dense import ENCODER, dense_sources
 
         sources = dense_sources(load_world(settings.world), Encoder.load(ENCODER, device="cpu"))
-    evaluation = Evaluation(settings, concurrency=_AT_ONCE, out=out, policy=narrow, sources=sources)
+    evaluation = Evaluation(settings, concurrency=_AT_ONCE, out=out, policy=narrow, sources=sources, retry_failed=True)
     figures = evaluation.run(lambda so_far: show(so_far.done, so_far.total, "questions", ""))
     if figures["n"] < len(evaluation.questions):
         raise SetupError(f"{asked.name}: some questions failed ({evaluation.last_failure})")

@@ -72,12 +72,19 @@ def reproduce(
     if dry_run:
         output().print(_plan(study, chosen, processes))
         return
+    _go(study, chosen, processes, write)
+
+
+def _go(study: "Study", chosen: "Sequence[Direction]", processes: int, write: Path | None) -> None:
+    from train.reproduce.run import Unfinished
     from train.reproduce.run import reproduce as go
 
     try:
         go(study, chosen, processes=processes, say=lambda sentence: messages().print(Text(sentence)))
-    finally:
+    except Unfinished:  # what is done is told; of another plan's results nothing is
         _report(study, write)
+        raise
+    _report(study, write)
 
 
 def _report(study: "Study", write: Path | None) -> None:
@@ -88,15 +95,15 @@ def _report(study: "Study", write: Path | None) -> None:
     ledger = Ledger(study.out)
     for folder in (study.out, *([write] if write else [])):
         write_report(study, ledger, folder)
-    output().print(_verdicts(study))
+    output().print(_verdicts(study, ledger))
     note(f"written: {study.out / PAGE}" + (f", {write / PAGE}" if write else ""))
 
 
-def _verdicts(study: "Study") -> Table:
+def _verdicts(study: "Study", ledger: "Ledger") -> Table:
     from train.reproduce.report import rulings
 
     table = Table("claim", "verdict", "differences")
-    for one in rulings(study):
+    for one in rulings(study, ledger):
         told = ", ".join(
             f"{judged.difference.value:+.3f} ({judged.difference.low:+.3f} to {judged.difference.high:+.3f})"
             for judged in one.judged

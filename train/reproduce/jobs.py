@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any, Final, Literal
 
-from train.reproduce.design import Asked, Direction, Training
+from train.reproduce.design import MIXES, SHIPPED, Asked, Direction, Training
 from train.reproduce.ledger import Ledger
 from train.reproduce.papers import asked_by, trainings
 from train.reproduce.study import Study
+from train.safety.manifest import hash_of
 
 Kind = Literal["start", "trained", "asked"]
 START_JOB: Final = "start"
@@ -30,7 +33,8 @@ class Job:
     name: str
     kind: Kind
     plan: dict[str, Any] = field(repr=False)
-    """Of plain values: everything that decides what comes out."""
+    """Of plain values: everything that decides what comes out. What is read is told by its content, so that a folder
+    can be moved, and a file that has changed is another plan."""
     seconds: float
     """About so long, on one core."""
     seed: int = 0
@@ -84,19 +88,30 @@ def _arm(job: Job) -> str:
 
 def _start(study: Study) -> Job:
     tokens = study.sft.optimizer.tokens
-    plan = {"hub": str(study.hub)} if study.hub else {"recipe": study.sft.model_dump(mode="json")}
-    return Job(START_JOB, "start", plan, _JOB_SECONDS + (0 if study.hub else tokens / _TOKENS_A_SECOND))
+    return Job(START_JOB, "start", _start_plan(study), _JOB_SECONDS + (0 if study.hub else tokens / _TOKENS_A_SECOND))
+
+
+def _start_plan(study: Study) -> dict[str, Any]:
+    if study.hub:
+        return {"hub": _content(study.hub)}
+    said = study.sft.model_dump(mode="json")
+    return {"recipe": said | ({"start": _content(Path(study.sft.start))} if study.sft.start else {})}
+
+
+@cache
+def _content(path: Path) -> str:
+    """What stands in a file or folder, as one process finds it."""
+    return hash_of(path)
 
 
 def _trained(study: Study, training: Training, seed: int) -> Job:
     recipe = study.rl_recipe(training, seed)
     rollouts = recipe.steps * recipe.rollout.prompts * recipe.rollout.group
     again = _RESAMPLED if recipe.learning.attempts else 1.0
-    plan = {"recipe": recipe.model_dump(mode="json"), "sources": training.sources}
     return Job(
         f"trained/{training.name}/{seed}",
         "trained",
-        plan | _listed(study, training),
+        _training_plan(study, training, seed),
         _JOB_SECONDS + rollouts * again * _ROLLOUT_SECONDS[training.protocol],
         seed,
         training=training,
@@ -104,14 +119,26 @@ def _trained(study: Study, training: Training, seed: int) -> Job:
     )
 
 
-def _listed(study: Study, training: Training) -> dict[str, Any]:
-    return {"worlds": study.recipe.worlds.model_dump()} if training.questions else {}
+def _training_plan(study: Study, training: Training, seed: int) -> dict[str, Any]:
+    recipe = study.rl_recipe(training, seed).model_dump(mode="json")
+    plan: dict[str, Any] = {"recipe": recipe | {"start": _start_plan(study)}, "sources": training.sources}
+    if training.questions:
+        recipe = plan["recipe"]
+        own = study.questions and study.questions / training.questions
+        plan |= {"questions": _content(own) if own else study.recipe.worlds.model_dump(mode="json")}
+        plan["recipe"] = recipe | {"data": {**recipe["data"], "questions": training.questions, "search": None}}
+    return plan
 
 
 def _asked(study: Study, asked: Asked, seed: int) -> Job:
-    plan = {"asked": asked.model_dump(mode="json"), "seed": seed, "worlds": study.recipe.worlds.model_dump()}
+    worlds = {"mix": MIXES[asked.world], **study.recipe.worlds.model_dump(mode="json")}
+    plan = {"asked": asked.model_dump(mode="json"), "seed": seed, "worlds": worlds}
     if asked.trained:
-        plan["recipe"] = study.rl_recipe(trainings()[asked.policy], seed).model_dump(mode="json")
+        plan["policy"] = _training_plan(study, trainings()[asked.policy], seed)
+    elif asked.policy == SHIPPED:
+        plan["policy"] = _content(study.exported(SHIPPED, seed))
+    else:
+        plan["policy"] = _start_plan(study)
     needs = () if asked.policy == "shipped" else (f"trained/{asked.policy}/{seed}",) if asked.trained else (START_JOB,)
     seconds = _JOB_SECONDS + study.recipe.worlds.questions * _QUESTION_SECONDS * (3 if asked.dense else 1)
     return Job(f"asked/{asked.name}/{seed}", "asked", plan, seconds, seed, asked=asked, needs=needs)

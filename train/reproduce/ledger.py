@@ -71,6 +71,11 @@ class Ledger:
             )
         return entry.done
 
+    def has(self, name: str, plan: Any) -> bool:
+        """Whether a job is done, and by this very plan."""
+        entry = self.kept.jobs.get(name)
+        return entry is not None and entry.done and entry.plan_sha256 == sha256_of(plan)
+
     def begin(self, name: str, plan: Any) -> None:
         entry = self.kept.jobs.setdefault(name, Entry(plan_sha256=sha256_of(plan)))
         entry.sittings += 1

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from agent.errors import SetupError
 from train.reproduce.asking import read_answers
-from train.reproduce.design import MIXES, WORLDS, Expected, Paper, Side
+from train.reproduce.design import MIXES, WORLDS, Asked, Expected, Paper, Side
 from train.reproduce.jobs import jobs_of
 from train.reproduce.ledger import Figures, Ledger
-from train.reproduce.papers import PAPERS, all_asked, directions_of
+from train.reproduce.papers import PAPERS, all_asked, directions_of, trainings
 from train.reproduce.plots import forest
 from train.reproduce.study import Study
 from train.reproduce.verdict import Found, Judged, Ruling, Verdict, figures, rule
@@ -39,20 +39,20 @@ _LABELS: Final = {
 }
 
 
-def found(study: Study) -> Found:
-    """All answers that are there, of every seed of the study."""
+def found(study: Study, ledger: Ledger) -> Found:
+    """All answers that are there, of every seed of the study, and of this very plan."""
     kept: dict[str, dict[int, Any]] = {}
-    for name in all_asked():
-        for seed in study.seeds:
-            answers = read_answers(study.asked_folder(name, seed))
+    for job in jobs_of(study, directions_of("all")):
+        if job.asked is not None and ledger.has(job.name, job.plan):
+            answers = read_answers(study.asked_folder(job.asked.name, job.seed))
             if answers is not None:
-                kept.setdefault(name, {})[seed] = answers
+                kept.setdefault(job.asked.name, {})[job.seed] = answers
     return kept
 
 
-def rulings(study: Study) -> list[Ruling]:
+def rulings(study: Study, ledger: Ledger) -> list[Ruling]:
     """Every direction, judged by what is there."""
-    there = found(study)
+    there = found(study, ledger)
     return [rule(direction, there, seeds=len(study.seeds)) for direction in directions_of("all")]
 
 
@@ -62,7 +62,7 @@ def write_report(study: Study, ledger: Ledger, folder: Path) -> None:
     Raises:
         SetupError: the folder cannot be written, or what is kept is damaged.
     """
-    ruled = rulings(study)
+    ruled = rulings(study, ledger)
     try:
         (folder / PLOTS).mkdir(parents=True, exist_ok=True)
         for paper in PAPERS.values():
@@ -121,9 +121,7 @@ def _opening(study: Study, ledger: Ledger, ruled: Sequence[Ruling]) -> str:
     counts = {name: sum(one.verdict == name for one in ruled) for name in _MARKS}
     said = ", ".join(f"{count} {name}" for name, count in counts.items())
     machine, took = ledger.kept.machine, sum(entry.seconds for entry in ledger.kept.jobs.values())
-    rows = [
-        f"| [{one.direction.name}](#{_anchor(one)}) | {one.direction.claim} | {_MARKS[one.verdict]} |" for one in ruled
-    ]
+    rows = [f"| [{one.direction.name}](#{_anchor(one)}) | {one.direction.claim} | {_told(one)} |" for one in ruled]
     return "\n".join(
         [
             "# Five papers in miniature",
@@ -154,12 +152,15 @@ def _design(study: Study) -> str:
         [
             "## The rule",
             "",
-            "It was fixed before anything ran. Each claim is one or more inequalities between two figures, paired "
-            "question by question and seed by seed. The interval (95 %) is a bootstrap in two steps: seeds are drawn, "
-            "then questions inside of each. With three seeds it says what other questions would give, and only roughly "
-            "what other seeds would.",
+            "It was fixed before any of these figures was there. The design was tried at small sizes before, and "
+            "moved then: harder worlds, a lower rate, twice the steps for `reflect`; and what `multisearch.signal` "
+            "cannot say was put down after its figures. Each claim is one or more inequalities between two figures, "
+            "paired question by question and seed by seed. The interval (95 %) is a bootstrap in two steps: seeds are "
+            f"drawn, then questions inside of each. With {_seeds(study)} it says what other questions would give, and "
+            "only roughly what other seeds would.",
             "",
-            "- **holds**: the interval of the difference excludes 0 in the claim's direction.",
+            "- **holds**: the interval of the difference excludes 0 in the claim's direction. This is asked first; "
+            "where it lies within the margin all the same, the table says *by less than the margin*.",
             "- **does not hold**: it excludes 0 in the other direction, or lies within the margin (told with each; .05 "
             "of EM where nothing else is said): whatever difference there is, is smaller than that.",
             "- **undecided**: neither.",
@@ -167,6 +168,8 @@ def _design(study: Study) -> str:
             "lies outside of it. Where it says *no better*, it holds if the interval's upper end is at most the "
             "margin.",
             "- A claim with several inequalities holds if all hold, and does not if one does not.",
+            "- A training that stopped itself (a rule of collapse) is judged by its last saved state, or by the start "
+            "where there is none; the table of arms says where that was so.",
             "",
             "## The design",
             "",
@@ -175,7 +178,8 @@ def _design(study: Study) -> str:
             "where a question allows it. It copies as well as before and stops too early, so there is something to "
             "learn in few steps; a smaller policy from nothing would spend its time on copying names. Trainings "
             f"(`{study.recipe.rl}`): {study.steps} steps of {rollout['prompts']} questions with {rollout['group']} "
-            f"rollouts each, on worlds of the training split. Rewards are those of the papers as printed "
+            "rollouts each where the tables of arms say nothing else (PPO asks as many questions once), on worlds of "
+            "the training split. Rewards are those of the papers as printed "
             "([rewards.md](rewards.md)), with exact matches in the place of judges.",
             "",
             f"Each seed is a training and an unseen world of {worlds.questions} questions with names of the dev split; "
@@ -210,7 +214,7 @@ def _direction(ruling: Ruling) -> list[str]:
     lines = [
         f"### {direction.name}",
         "",
-        f"{direction.claim} In the paper: {direction.figures} ({direction.place}). Here: {_MARKS[ruling.verdict]}.",
+        f"{direction.claim} In the paper: {direction.figures} ({direction.place}). Here: {_told(ruling)}.",
         "",
         "| first | second | figure | first | second | difference (95 %) | margin | questions, seeds | |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -234,7 +238,8 @@ def _row(expected: Expected, one: Judged | None, seeds: int) -> str:
     told = f"{found.value:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
     return (
         f"{start} | {one.first:.3f} | {one.second:.3f} | {told} | {expected.margin:g} | {one.n:,}, {one.seeds} | "
-        f"{_MARKS[one.verdict] if one.seeds >= seeds else f'{seeds - one.seeds} seeds missing'} |"
+        f"{_MARKS[one.verdict] if one.seeds >= seeds else f'{seeds - one.seeds} seeds missing'}"
+        f"{', by less than the margin' if one.is_small else ''} |"
     )
 
 
@@ -247,21 +252,31 @@ def _label(side: Side) -> str:
 def _arms(study: Study, ledger: Ledger, paper: Paper) -> list[str]:
     """Every arm of the paper with its means over the seeds."""
     names = [*(one.name for one in paper.trainings), *(one.name for one in paper.asked)]
-    there, listed = found(study), all_asked()
+    there, listed = found(study, ledger), all_asked()
     lines = [
         "### Arms",
         "",
-        "| arm | what it is | protocol, worlds | seeds | EM | F1 | searches | rounds | policy tokens | reward |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| arm | what it is | protocol, worlds | steps, rate | seeds | EM | F1 | searches | rounds | policy tokens "
+        "| reward |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in names:
         asked, answers = listed[name], there.get(name, {}).values()
         means = [_mean(name, metric, answers) for metric in ("em", "f1", "searches", "rounds", "policy_tokens")]
         course = _course(ledger, asked.policy, study.seeds) if asked.trained and asked.policy == name else "–"
         count = f"{len(answers)}" if answers else "–"
-        row = " | ".join([f"`{name}`", asked.says, f"{asked.protocol}, {asked.world}", count, *means, course])
+        kind = f"{asked.protocol}, {asked.world}"
+        row = " | ".join([f"`{name}`", asked.says, kind, _trained(study, asked), count, *means, course])
         lines.append(f"| {row} |")
     return [*lines, ""]
+
+
+def _trained(study: Study, asked: Asked) -> str:
+    """Steps and rate of an arm's training."""
+    if not asked.trained:
+        return "–"
+    recipe = study.rl_recipe(trainings()[asked.policy], study.seeds[0])
+    return f"{recipe.steps}, {recipe.optimizer.lr:g}"
 
 
 def _mean(name: str, metric: str, answers: Iterable[Any]) -> str:
@@ -275,6 +290,17 @@ def _course(ledger: Ledger, name: str, seeds: Sequence[int]) -> str:
     moved = [f"{one['reward_first']:.2f} → {one['reward_last']:.2f}" for one in told if "reward_first" in one]
     stopped = sum("stopped" in one for one in told)
     return "; ".join([*moved, *([f"{stopped} stopped themselves"] if stopped else [])]) or "–"
+
+
+def _told(one: Ruling) -> str:
+    """A verdict; with how much, where that is little."""
+    small = any(judged.is_small for judged in one.judged) and one.verdict == "holds"
+    return _MARKS[one.verdict] + (", by less than the margin" if small else "")
+
+
+def _seeds(study: Study) -> str:
+    count = len(study.seeds)
+    return "one seed" if count == 1 else f"{count} seeds"
 
 
 def _anchor(one: Ruling) -> str:

@@ -25,6 +25,10 @@ Say = Callable[[str], None]
 _AGAIN = "the same command goes on"
 
 
+class Unfinished(SetupError):
+    """A study was begun and did not come to its end; what is done is kept."""
+
+
 def reproduce(study: Study, directions: Sequence[Direction], *, processes: int, say: Say) -> Ledger:
     """Do what is not done of these directions.
 
@@ -35,7 +39,8 @@ def reproduce(study: Study, directions: Sequence[Direction], *, processes: int, 
         say: hears a sentence when a job ends.
 
     Raises:
-        SetupError: something cannot be used, a job failed (the others are done then), or it was interrupted.
+        Unfinished: a job failed (the others are done then), or it was interrupted.
+        SetupError: something cannot be used, is of another plan, or another study writes there.
     """
     jobs = jobs_of(study, directions)
     try:
@@ -95,7 +100,7 @@ class _Going:
                 self._end(job, lambda job=job: do(self.study, job))
         if self.failed:
             first, why = next(iter(self.failed.items()))
-            raise SetupError(f"{len(self.failed)} jobs failed or could not be done; {first}: {why}; {_AGAIN}")
+            raise Unfinished(f"{len(self.failed)} jobs failed or could not be done; {first}: {why}; {_AGAIN}")
 
     def _next(self) -> Job | None:
         """The first job that can be done now; those that never can are given up."""
@@ -121,7 +126,7 @@ class _Going:
         """Write down how a job ended.
 
         Raises:
-            SetupError: it was interrupted.
+            Unfinished: it was interrupted.
         """
         try:
             figures = result()
@@ -135,7 +140,7 @@ class _Going:
             seconds = time.perf_counter() - self.began.pop(job.name)
         self.ledger.end(job.name, seconds, figures)
         if figures is None:
-            raise SetupError(f"interrupted, and saved: {_AGAIN}")
+            raise Unfinished(f"interrupted, and saved: {_AGAIN}")
         done = sum(self.ledger.seconds(one.name) is not None for one in self.jobs)
         left = left_seconds(self.jobs, self.ledger) / 60
         told = ", ".join(f"{name} {value:g}" for name, value in figures.items() if isinstance(value, float))
@@ -157,8 +162,8 @@ class _Going:
                         self._end(running.pop(ended), ended.result)
             except BrokenProcessPool as error:
                 names = ", ".join(self.began) or "a job"
-                raise SetupError(f"a process died (killed, or out of memory) while {names} ran; {_AGAIN}") from error
+                raise Unfinished(f"a process died (killed, or out of memory) while {names} ran; {_AGAIN}") from error
             except KeyboardInterrupt as error:
-                raise SetupError(f"interrupted, and saved: {_AGAIN}") from error
+                raise Unfinished(f"interrupted, and saved: {_AGAIN}") from error
             finally:
                 pool.shutdown(cancel_futures=True)

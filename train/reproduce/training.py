@@ -1,10 +1,14 @@
 """What the arms of a study are trained by: the shared start, and reinforcement learning. Torch and TRL are needed."""
 
+import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
+import torch
+from safetensors.torch import save_file
 
 from agent.sources.choice import choose
 from train.crew import with_crew
@@ -26,6 +30,7 @@ from train.safety.rules import Collapsed
 from train.sft import Progress
 from train.tiny.learning import Hearing, learn
 
+WEIGHTS: Final = "model.safetensors"
 CURVES: Final = ("reward/total", "search/mean", "length/mean")
 
 
@@ -76,10 +81,24 @@ def train(study: Study, training: Training, seed: int) -> Figures | None:
                 return None
         except Collapsed as error:
             figures["stopped"] = str(error)
-    hub = study.start if "stopped" in figures else folder / "hub"
-    export_checkpoint(hub, folder / EXPORTED, "int8", name=training.name, protocols=[training.protocol])
+            keep_last(study, recipe, folder)
+    export_checkpoint(folder / "hub", folder / EXPORTED, "int8", name=training.name, protocols=[training.protocol])
     shutil.rmtree(folder / "states", ignore_errors=True)
     return figures | _course(folder)
+
+
+def keep_last(study: Study, recipe: RlRecipe, folder: Path) -> None:
+    """A training that stopped itself leaves the policy of its last state, or of the start where there is none."""
+    made = folder / "hub.new"
+    shutil.rmtree(made, ignore_errors=True)
+    shutil.copytree(study.start, made)
+    if isinstance(recipe, PpoRecipe):
+        if state := states.newest_state(folder):
+            weights = states.load_state(state, device=torch.device("cpu"))["policy"]
+            save_file({name: tensor.contiguous() for name, tensor in weights.items()}, made / WEIGHTS)
+    elif state := newest_state(folder):
+        shutil.copyfile(state / WEIGHTS, made / WEIGHTS)
+    os.replace(made, folder / "hub")
 
 
 def _learn(recipe: RlRecipe, folder: Path, sources: tuple[str, ...]) -> bool:

@@ -37,6 +37,12 @@ class Judged:
     """Pairs."""
     seeds: int
     verdict: Verdict
+    """`not run` as long as seeds are missing."""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether a difference that holds is smaller than the margin, whatever it is."""
+        return self.verdict == "holds" and self.expected.kind == "more" and self.difference.high < self.expected.margin
 
 
 @dataclass(frozen=True)
@@ -50,21 +56,20 @@ class Ruling:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst one of its inequalities: a claim holds where all of them do. With seeds missing there is none."""
-        enough = [one for one in self.judged if one.seeds >= self.seeds]
-        if len(enough) < len(self.direction.expected):
+        """The worst one of its inequalities: a claim holds where all of them do."""
+        if len(self.judged) < len(self.direction.expected):
             return "not run"
         return next(worst for worst in _WORST if any(one.verdict == worst for one in self.judged))
 
 
 def rule(direction: Direction, found: Found, *, seeds: int = 1) -> Ruling:
     """Judge one direction by what was found so far; a verdict needs so many seeds."""
-    judged = [one for expected in direction.expected if (one := judge(expected, found)) is not None]
+    judged = [one for expected in direction.expected if (one := judge(expected, found, seeds=seeds)) is not None]
     return Ruling(direction, tuple(judged), seeds)
 
 
-def judge(expected: Expected, found: Found) -> Judged | None:
-    """Judge one inequality; None where a side has not been asked, or nothing is in both."""
+def judge(expected: Expected, found: Found, *, seeds: int = 1) -> Judged | None:
+    """Judge one inequality by so many seeds; None where a side has not been asked, or nothing is in both."""
     pairs = paired(expected, found)
     if not pairs:
         return None
@@ -76,12 +81,12 @@ def judge(expected: Expected, found: Found) -> Judged | None:
         difference=difference,
         n=sum(len(first) for first, _ in pairs),
         seeds=len(pairs),
-        verdict=verdict(expected, difference),
+        verdict=verdict(expected, difference) if len(pairs) >= seeds else "not run",
     )
 
 
 def verdict(expected: Expected, difference: Interval) -> Verdict:
-    """The rule. See docs/reproduction.md, where it stands in words."""
+    """The rule: whether it holds is asked first. See docs/reproduction.md, where it stands in words."""
     low, high, margin = difference.low, difference.high, expected.margin
     inside = -margin < low and high < margin
     match expected.kind:

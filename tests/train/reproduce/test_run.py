@@ -33,7 +33,7 @@ def told(out: Path) -> dict[str, Any]:
 
 
 def verdicts(study: Study) -> dict[str, str]:
-    return {one.direction.name: one.verdict for one in rulings(study)}
+    return {one.direction.name: one.verdict for one in rulings(study, Ledger(study.out))}
 
 
 @pytest.mark.slow
@@ -64,6 +64,10 @@ def test_a_study_that_was_killed_goes_on_and_does_nothing_twice(tmp_path: Path) 
     page = (out / "reproduction.md").read_text(encoding="utf-8")
     assert "| `dag-trained` | > `dag-start` | EM |" in page
     assert "dag.trained" in ended.stdout
+
+    other = subprocess.run([*command, "--steps", "1"], capture_output=True, text=True, encoding="utf-8", check=False)
+    assert "was made by another plan" in other.stderr
+    assert (out / "reproduction.md").read_text(encoding="utf-8") == page
     study = read_study(recipe, out, seeds=(1,), hub=HUB.resolve())
     assert all(is_done(study, job, Ledger(out)) for job in jobs_of(study, directions_of("dag", ["dag.trained"])))
 

@@ -25,6 +25,7 @@ def answers(*em: float | None, kind: str = "chain1") -> Answers:
     ("kind", "low", "high", "expected"),
     [
         ("more", 0.01, 0.2, "holds"),
+        ("more", 0.01, 0.04, "holds"),  # asked first, though it lies within the margin
         ("more", -0.2, -0.01, "does not hold"),
         ("more", -0.04, 0.04, "does not hold"),
         ("more", -0.04, 0.2, "undecided"),
@@ -83,7 +84,18 @@ def test_a_claim_holds_where_all_of_its_inequalities_do():
 
 def test_a_claim_with_seeds_missing_has_no_verdict_yet():
     found = {"a": {1: answers(*[1.0] * 40)}, "b": {1: answers(*[0.0] * 40)}}
-    assert rule(claim(Expected(first=A, second=B)), found, seeds=2).verdict == "not run"
+    ruling = rule(claim(Expected(first=A, second=B)), found, seeds=2)
+    assert ruling.verdict == "not run"
+    assert [one.verdict for one in ruling.judged] == ["not run"]
+
+
+def test_a_difference_that_holds_by_less_than_the_margin_is_told_as_small():
+    found = {"a": {1: answers(*[1.0] * 40)}, "b": {1: answers(*[0.0] * 40)}}
+    far, near = (judge(Expected(first=A, second=B, margin=margin), found) for margin in (0.5, 1.5))
+    assert far is not None
+    assert near is not None
+    assert (far.verdict, far.is_small) == ("holds", False)
+    assert (near.verdict, near.is_small) == ("holds", True)
 
 
 def test_with_one_seed_it_is_the_bootstrap_over_questions():
