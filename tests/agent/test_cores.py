@@ -8,7 +8,10 @@ from agent.cores import cores
 
 
 def test_a_process_that_may_use_some_cores_only_counts_those(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 2, 5}, raising=False)
+    def some(_pid: int) -> set[int]:
+        return {0, 2, 5}
+
+    monkeypatch.setattr(os, "sched_getaffinity", some, raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     assert cores() == 3
 
