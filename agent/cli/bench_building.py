@@ -36,7 +36,7 @@ def building(
     """Build an index and evaluate with one worker and with two, here and on Ray; and build each kind of vector index.
 
     Each is the command itself, the start of its workers included, on all
-    cores of this machine. The figures are what docs/scaling.md reckons with.
+    cores of this machine.
 
     Example: cairn bench building documents.jsonl --write
     """

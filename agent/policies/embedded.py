@@ -1,11 +1,11 @@
 """The policy that needs nothing: a checkpoint on this machine's CPU, through CTranslate2, many rollouts at once."""
 
 import asyncio
-import os
 import weakref
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
+from agent.cores import cores
 from agent.policies.base import Sampling
 from agent.policies.batching import Engine, EngineUse
 from agent.policies.checkpoint import Checkpoint, open_checkpoint
@@ -42,7 +42,7 @@ class EmbeddedPolicy:
             checkpoint.folder,
             tokens=checkpoint.codec.tokens,
             eos=checkpoint.codec.eos,
-            workers=workers or _cores(),
+            workers=workers or cores(),
             compute_type=compute_type,
         )
         return cls(checkpoint, engine)
@@ -85,7 +85,3 @@ class EmbeddedPolicy:
     async def aclose(self) -> None:
         """End what is running and the threads."""
         await asyncio.to_thread(self._engine.close)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,9 +1,9 @@
 """The real server, as `cairn serve` makes it, for a measurement; run in a process of its own by `process.running`."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent.cores import cores
 from agent.settings import CairnSettings
 from server.load.paced import PacedPolicy, PacedSource
 from server.load.process import Tell
@@ -52,4 +52,4 @@ def _watched(settings: CairnSettings, calls: Path) -> "EmbeddedPolicy":
     from server.load.model.calls import watched_policy
 
     folder = settings.checkpoint or shipped_checkpoint(settings)
-    return watched_policy(folder, calls, workers=len(os.sched_getaffinity(0)))
+    return watched_policy(folder, calls, workers=cores())

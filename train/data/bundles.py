@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from train.data.folder import Array
+from train.data.nearest import Mask, Nearest
 from train.data.recipe import DataRecipe
 from train.data.records import Bundle, Doc, Leaf
 from train.data.vectors import unit
@@ -46,7 +47,8 @@ def bundled(
             made.by_source(leaf)
     else:
         poor = [leaf for leaf in leaves if not made.as_it_is(leaf)]
-        made.join(poor)
+        if poor:
+            made.join(poor)
     return made.made()
 
 
@@ -89,13 +91,16 @@ class _Bundling:
         """Let each of these clusters take in a document of another source: large ones first, then the nearest pairs."""
         left = {place: list(leaf.documents) for place, leaf in enumerate(leaves)}
         home = {key: place for place, held in left.items() for key in held}
-        for place, key in self._pairs(leaves, list(home)):
-            held = left.get(place, [])
-            if key not in home or not held or len(held) + 1 < self._recipe.least:
+        keys = sorted(home)
+        column = {key: number for number, key in enumerate(keys)}
+        near = self._nearest(leaves, keys, [home[key] for key in keys])
+        for place, number in near.pairs([len(leaf.documents) for leaf in leaves]):
+            key, held = keys[number], left[place]
+            if not held or len(held) + 1 < self._recipe.least:
                 continue
-            left[home.pop(key)].remove(key)
-            for taken in left.pop(place):
-                del home[taken]
+            left[home[key]].remove(key)
+            del left[place]
+            near.free[[column[taken] for taken in (key, *held)]] = False
             self._take(held, key, leaves[place].group)
         for place, held in left.items():
             self._dropped |= dict.fromkeys(held, ALONE if len(leaves[place].documents) == 1 else ONE_SOURCE)
@@ -107,22 +112,19 @@ class _Bundling:
             self._dropped[worst] = FARTHEST
         self._bundles.append(((*held, key), group, True))
 
-    def _pairs(self, leaves: Sequence[Leaf], keys: Sequence[str]) -> list[tuple[int, str]]:
-        """Cluster and document of another source and of the same part, if near enough, in the order of the choice."""
-        if not leaves:
-            return []
-        centres = unit(np.stack([np.mean([self._vectors[key] for key in leaf.documents], axis=0) for leaf in leaves]))
-        near = centres @ np.stack([self._vectors[key] for key in keys]).T
-        pairs = [
-            (float(near[place, column]), place, keys[column])
-            for place, column in np.argwhere(near >= self._recipe.reach).tolist()
-            if self._may_meet(leaves[place].documents[0], keys[column])
-        ]
-        pairs.sort(key=lambda pair: (-len(leaves[pair[1]].documents), -round(pair[0], 6), pair[1], pair[2]))
-        return [(place, key) for _, place, key in pairs]
+    def _nearest(self, leaves: Sequence[Leaf], keys: Sequence[str], homes: Sequence[int]) -> Nearest:
+        """What may join which cluster: a document of another cluster, of another source, and of the same part."""
+        centres = [np.mean([self._vectors[key] for key in leaf.documents], axis=0) for leaf in leaves]
+        cluster = np.array(homes)
+        source = np.array([self._docs[key].source for key in keys])
+        part = np.array([self._docs[key].part for key in keys])
 
-    def _may_meet(self, one: str, other: str) -> bool:
-        return self._docs[one].source != self._docs[other].source and self._docs[one].part == self._docs[other].part
+        def may_join(place: int) -> Mask:
+            first = self._docs[leaves[place].documents[0]]
+            return (cluster != place) & (source != first.source) & (part == first.part)
+
+        vectors = np.stack([self._vectors[key] for key in keys])
+        return Nearest(unit(np.stack(centres)), vectors, np.ones(len(keys), bool), may_join, self._recipe.reach)
 
     def _sources(self, documents: Sequence[str]) -> set[str]:
         return {self._docs[key].source for key in documents}

@@ -23,6 +23,7 @@ class Asking:
 
     where: Where
     concurrency: int = 8
+    """Requests on their way at the same time."""
     leave_failed: bool = False
     """Do without what nobody answered, instead of stopping."""
     sleep: Sleep = asyncio.sleep
@@ -36,7 +37,7 @@ async def questions_by_model(steps: Steps, recipe: DataRecipe, asking: Asking, g
             be written.
     """
     with Replies(steps.folder.path) as replies:
-        async with Model(asking.where, replies, concurrency=asking.concurrency, sleep=asking.sleep) as model:
+        async with Model(asking.where, replies, sleep=asking.sleep) as model:
             await _write(steps, recipe, asking, ground, model)
             return await _filter(steps, recipe, asking, ground, model)
 
@@ -46,7 +47,13 @@ async def _write(steps: Steps, recipe: DataRecipe, asking: Asking, ground: Groun
         return
     began, bundles = perf_counter(), drawn(ground.bundles, recipe)
     kept, dropped = await written(
-        bundles, ground.docs, model, recipe, leave_failed=asking.leave_failed, show=steps.telling("writing")
+        bundles,
+        ground.docs,
+        model,
+        recipe,
+        concurrency=asking.concurrency,
+        leave_failed=asking.leave_failed,
+        show=steps.telling("writing"),
     )
     told = {"bundles": len(bundles)} | counted(candidate.type for candidate in kept) | _asked(model)
     steps.keep("writing", kept, Made(len(bundles) * len(recipe.kinds), len(kept), dropped, told), began=began)
@@ -58,7 +65,13 @@ async def _filter(steps: Steps, recipe: DataRecipe, asking: Asking, ground: Grou
     for name, check in (("by heart", filters.by_heart), ("together", filters.together), ("alone", filters.alone)):
         if not steps.done(name):
             began, before = perf_counter(), model.counts.requests
-            kept, dropped = await passed(found, check, leave_failed=asking.leave_failed, show=steps.telling(name))
+            kept, dropped = await passed(
+                found,
+                check,
+                concurrency=asking.concurrency,
+                leave_failed=asking.leave_failed,
+                show=steps.telling(name),
+            )
             told = {"requests": float(model.counts.requests - before)}
             steps.keep(name, kept, Made(len(found), len(kept), dropped, told), began=began)
         found = steps.read(name, Candidate)

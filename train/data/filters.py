@@ -78,14 +78,14 @@ class Filters:
 
 
 async def passed(
-    candidates: Sequence[Candidate], check: Check, *, leave_failed: bool, show: Show
+    candidates: Sequence[Candidate], check: Check, *, concurrency: int, leave_failed: bool, show: Show
 ) -> tuple[list[Candidate], dict[str, int]]:
     """The questions that a filter lets through, and why the others are dropped.
 
     Raises:
         SetupError: the endpoint is gone, or requests were not answered.
     """
-    found = await each(candidates, check, leave_failed=leave_failed, show=show)
+    found = await each(candidates, check, concurrency=concurrency, leave_failed=leave_failed, show=show)
     whys = [why_failed(why) if isinstance(why, AskFailed) else why for why in found]
     return [one for one, why in zip(candidates, whys, strict=True) if not why], counted([why for why in whys if why])
 

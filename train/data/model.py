@@ -47,19 +47,17 @@ class Counts:
 class Model:
     """One model for one build. Use it as an async context."""
 
-    def __init__(self, where: Where, replies: Replies, *, concurrency: int, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(self, where: Where, replies: Replies, *, sleep: Sleep = asyncio.sleep) -> None:
         """Take note of an endpoint; nothing is sent yet.
 
         Args:
             where: it is; its temperature is that of the writing.
             replies: where they are kept.
-            concurrency: requests on their way at the same time.
             sleep: between tries.
         """
         self.where = where
         self.counts = Counts()
         self._replies, self._sleep = replies, sleep
-        self._gate = asyncio.Semaphore(concurrency)
         self._endpoints: dict[float, Endpoint] = {}
         self._lost = 0
 
@@ -108,15 +106,14 @@ class Model:
 
     async def _reply(self, prompt: str, temperature: float) -> str:
         asked = Question(id="prompt", question=prompt, answers=(), unanswerable=True)
-        async with self._gate:
-            self._still_there("it gave no answer")
-            try:
-                answer = await self._endpoint(temperature).ask(asked)
-            except AskFailed as failed:
-                if failed.kind in _LOST:
-                    self._lost += 1
-                    self._still_there(str(failed))
-                raise
+        self._still_there("it gave no answer")
+        try:
+            answer = await self._endpoint(temperature).ask(asked)
+        except AskFailed as failed:
+            if failed.kind in _LOST:
+                self._lost += 1
+                self._still_there(str(failed))
+            raise
         self._lost = 0
         self.counts.requests += 1
         self.counts.prompt_tokens += answer.prompt_tokens or 0
@@ -141,39 +138,40 @@ async def each(
     jobs: Sequence[_J],
     do: Callable[[_J], Awaitable[_T]],
     *,
+    concurrency: int,
     leave_failed: bool,
     show: Show,
 ) -> list[_T | AskFailed]:
-    """Do all jobs at the same time, as far as the model's gate lets them; results in the order of the jobs.
+    """Do all jobs, some of them at the same time; results in the order of the jobs.
 
     Args:
         jobs: what is asked about.
-        do: one of them.
+        do: one of them, with one request after the other.
+        concurrency: jobs that are begun and not done, at most.
         leave_failed: give a request that nobody answered as its failure; otherwise it ends the step.
         show: is told how many are done.
 
     Raises:
         SetupError: the endpoint is gone or refuses everything, or requests were not answered.
     """
-    done = 0
+    results: dict[int, _T | AskFailed] = {}
+    waiting = iter(enumerate(jobs))
 
-    async def one(job: _J) -> _T | AskFailed:
-        nonlocal done
-        try:
-            return await do(job)
-        except AskFailed as failed:
-            return failed
-        finally:
-            done += 1
-            show(done, len(jobs))
+    async def work() -> None:
+        for place, job in waiting:
+            try:
+                results[place] = await do(job)
+            except AskFailed as failed:
+                results[place] = failed
+            show(len(results), len(jobs))
 
-    tasks: list[asyncio.Task[_T | AskFailed]] = []
     try:
         async with asyncio.TaskGroup() as group:
-            tasks += [group.create_task(one(job)) for job in jobs]
+            for _ in range(min(concurrency, len(jobs))):
+                group.create_task(work())
     except* SetupError as errors:
         raise _first(errors) from None
-    found = [task.result() for task in tasks]
+    found = [results[place] for place in range(len(jobs))]
     lost = [one for one in found if isinstance(one, AskFailed) and one.kind in _LOST]
     if lost and not leave_failed:
         raise SetupError(

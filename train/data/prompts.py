@@ -14,6 +14,9 @@ from train.evaluation.metrics import cover, normalise
 SHOWN_CHARS: Final = 4000
 """Of a document: a longer text is cut, for the writer as for the filters."""
 UNKNOWN: Final = "UNKNOWN"
+LEAST_OPTIONS: Final = 4
+MOST_OPTIONS: Final = 6
+"""Of a multiple choice."""
 
 WRITE: Final = """\
 You write exam questions for a search agent. Below is one JSON object with documents that have numbers and sources. They
@@ -35,8 +38,8 @@ _KIND_TEXTS: Final[dict[Kind, str]] = {
     "factual": "It asks for a fact: a name, a number, a date or a short phrase of at most eight words.",
     "causal": "It asks why something is so, or what led to it or followed from it. The answer is one sentence of at "
     "most thirty words.",
-    "choice": "It is multiple choice: four to six options, of which one or more are right. The wrong ones must be of "
-    "the same kind as the right ones, and wrong by what the documents say.",
+    "choice": f"It is multiple choice: {LEAST_OPTIONS} to {MOST_OPTIONS} options, of which one or more are right. The "
+    "wrong ones must be of the same kind as the right ones, and wrong by what the documents say.",
 }
 _PLAIN_FORM: Final = (
     '{"question": "…", "answer": "…", "aliases": ["another way to write the answer"], "documents": [1, 2]}'
@@ -155,8 +158,8 @@ def _check_words(said: Written) -> None:
 
 def _check_options(said: Written) -> None:
     plain = [normalise(option) for option in said.options]
-    if not 3 <= len(plain) <= len(LETTERS) or len(set(plain)) < len(plain) or not all(plain):
-        raise ValueError("`options` must be four to six different texts")
+    if not LEAST_OPTIONS <= len(plain) <= MOST_OPTIONS or len(set(plain)) < len(plain) or not all(plain):
+        raise ValueError(f"`options` must be {LEAST_OPTIONS} to {MOST_OPTIONS} different texts")
     if wrong := [text for text in said.right if text not in said.options]:
         raise ValueError(f"`right` names {wrong[0]!r}, which is not among `options`")
     if not said.right or len(set(said.right)) == len(plain):

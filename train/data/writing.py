@@ -32,6 +32,7 @@ async def written(
     model: Model,
     recipe: DataRecipe,
     *,
+    concurrency: int,
     leave_failed: bool,
     show: Show,
 ) -> tuple[list[Candidate], dict[str, int]]:
@@ -49,7 +50,7 @@ async def written(
         return await model.ask(write_task(wanted.kind), data, read, temperature=recipe.temperature)
 
     jobs = [Wanted(bundle, kind) for bundle in bundles for kind in recipe.kinds]
-    found = await each(jobs, write, leave_failed=leave_failed, show=show)
+    found = await each(jobs, write, concurrency=concurrency, leave_failed=leave_failed, show=show)
     kept: dict[str, Candidate] = {}
     whys: list[str] = []
     for wanted, said in zip(jobs, found, strict=True):

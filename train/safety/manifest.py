@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent import __version__
+from agent.cores import cores
 from agent.errors import AgentError, SetupError
 
 MANIFEST: Final = "manifest.json"
@@ -161,7 +162,7 @@ def machine() -> Machine:
     return Machine(
         system=platform.system(),
         architecture=platform.machine(),
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        cores=cores(),
         memory_gib=_memory(),
         gpus=_gpus(),
     )

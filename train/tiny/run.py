@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from shutil import rmtree
 
+from agent.cores import cores
 from agent.errors import CorpusError, SetupError
 from agent.sources.corpus.folder import locked
 from train.tiny.ledger import Ledger
@@ -33,9 +34,8 @@ def make(out: Path, *, recipe: Path = SHIPPED, resume: bool = False, processes: 
     most = 1 if torch.cuda.is_available() else recipes.sft.optimizer.batches_per_step
     if processes > most:
         raise SetupError(f"{processes} processes would have nothing to share: at most {most} can work on a step here")
-    cores = _cores()
-    processes = processes or min(most, cores)
-    threads = threads or min(4, cores)
+    processes = processes or min(most, cores())
+    threads = threads or min(4, cores())
     ledger = Ledger.opened(out, name=recipes.tiny.name, recipes=recipes.said(), processes=processes, resume=resume)
     place = Place(recipes, out, processes, threads, ledger, Watch(ledger))
     try:
@@ -64,9 +64,3 @@ def _stage(place: Place, stage: Stage, later: Sequence[Stage]) -> None:
         stage.work(place, entry)
     write_report(ledger)
     watch.say(f"{stage.title}: {entry.said} ({entry.seconds:,.0f} s)")
-
-
-def _cores() -> int:
-    from train.safety.manifest import machine
-
-    return machine().cores

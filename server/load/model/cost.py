@@ -56,7 +56,7 @@ class Cost:
     member: float = 1.0
     """Share of a step that each member more costs."""
     both: float = 1.0
-    """By how much two calls at the same time slow each other down."""
+    """By how much calls at the same time slow each other down."""
 
     def segments(self, members: Sequence[Member]) -> list[Segment]:
         """A call whose members begin together; a longer prompt steps through what it has more than the shortest."""

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, Final
 
+from agent.cores import cores
 from agent.errors import SetupError
 from agent.settings import CairnSettings
 from server.load.client import Heard, ask, question, request
@@ -71,7 +72,8 @@ def fit(settings: CairnSettings, *, streams: int, seconds: float, told: Callable
             )
             loop = (server.loop_seconds or 0.0) - before
         calls = read_calls(log)
-    machine = Machine(fit_together(alone.cost, calls), _token_seconds(alone.runs, loop / max(1, load.answers)))
+    token_seconds = _token_seconds(alone.runs, loop / max(1, load.answers))
+    machine = Machine(fit_together(alone.cost, calls), token_seconds, workers=cores())
     return Fitted(alone, load, len(calls), machine)
 
 

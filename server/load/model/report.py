@@ -1,11 +1,11 @@
 """`cairn bench model`: its table and its page. It measures nothing."""
 
-import os
 import platform
 from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
+from agent.cores import cores
 from server.load.model.compare import BOUND
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def page(figures: "Figures") -> str:
     return f"""# The model of the server under load
 
 `cairn bench model --seconds {figures.seconds:.0f} --fit {load.streams} --write`; Python {platform.python_version()}, \
-{os.cpu_count()} cores, which server and client share.
+{cores()} cores, which server and client share.
 
 A discrete-event model replays what one stream showed: for each question of the little world its turns (tokens of the \
 context, tokens sampled) and the event loop's time between them, where plans, searches and HTTP are. Turns wait for \
@@ -82,7 +82,7 @@ Bound: {BOUND:.0%} for answers/s and p95; {_verdict(figures)}.
 | fitted on one load of {load.streams} streams ({fitted.calls} calls of the engine, {load.answers} answers) | |
 |---|---|
 | a context more in a call, share of a step | {cost.member:.2f} |
-| two calls at the same time, each slower by | {cost.both:.2f} |
+| calls at the same time, each slower by | {cost.both:.2f} |
 | the event loop, for a token that is passed on | {1e6 * machine.token_seconds:.0f} µs |
 
 | fitted on one stream of the paced policy | |

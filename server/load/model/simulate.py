@@ -46,7 +46,8 @@ class Machine:
     cost: Cost
     token_seconds: float
     """Of the event loop, for each token that it passes on while the engine goes on."""
-    workers: int = 2
+    workers: int
+    """Of the engine."""
 
 
 class Shared:

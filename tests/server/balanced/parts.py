@@ -15,9 +15,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from tests.processes import running
+
 CONFIG = Path(__file__).parents[3] / "docs" / "deploy" / "haproxy.cfg"
 HOLD = "hold"
-_ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
+_ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+(?=\D)")
 
 
 def free_port() -> int:
@@ -42,25 +44,15 @@ def balancer(part: str, addresses: Sequence[str]) -> Generator[str]:
     unused = "documents" if part == "agent" else "agent"
     environment = {f"{part.upper()}": own, f"{unused.upper()}": other}
     environment |= dict(zip((f"{part.upper()}_ONE", f"{part.upper()}_TWO"), hosts, strict=True))
-    with subprocess.Popen(
-        [haproxy, "-db", "-f", str(CONFIG)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    ) as process:
-        try:
-            wait_for_port(int(own.rpartition(":")[2]), process)
-            yield f"http://{own}"
-        finally:
-            process.kill()
+    with running([haproxy, "-db", "-f", str(CONFIG)], env=environment) as program:
+        program.wait_for(lambda: listens(own))
+        yield f"http://{own}"
 
 
-def wait_for_port(port: int, process: "subprocess.Popen[bytes]") -> None:
-    """Until somebody listens there; a process that ended before is an error with what it said."""
-    while True:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        if process.poll() is not None:
-            assert process.stderr is not None
-            raise AssertionError(process.stderr.read().decode())
+def listens(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) == 0
 
 
 @contextmanager
@@ -70,37 +62,23 @@ def redis() -> Generator[str]:
         pytest.skip("there is no redis-server here")
     port = free_port()
     command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", ""]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        try:
-            wait_for_port(port, process)
-            yield f"redis://127.0.0.1:{port}/0"
-        finally:
-            process.kill()
+    with running(command) as program:
+        program.wait_for(lambda: listens(f"127.0.0.1:{port}"))
+        yield f"redis://127.0.0.1:{port}/0"
 
 
 @dataclass(frozen=True)
 class Replica:
     address: str
-    process: "subprocess.Popen[str]"
+    process: subprocess.Popen[bytes]
 
 
 @contextmanager
 def started(*arguments: str) -> Generator[Replica]:
     """`python -m ARGUMENTS`, which tells its address on either of its outputs."""
-    command = [sys.executable, "-m", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        assert process.stdout is not None
-        said: list[str] = []
-        try:
-            for line in process.stdout:
-                said.append(line)
-                if found := _ADDRESS.search(line):
-                    yield Replica(found[0], process)
-                    break
-            else:
-                raise AssertionError("".join(said))
-        finally:
-            process.kill()
+    with running([sys.executable, "-m", *arguments]) as program:
+        found = program.wait_for(lambda: _ADDRESS.search(program.said))
+        yield Replica(found[0], program.process)
 
 
 @dataclass

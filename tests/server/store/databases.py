@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes import running
+
 
 @contextmanager
 def postgres() -> Generator[str]:
@@ -26,17 +28,10 @@ def postgres() -> Generator[str]:
         made = [initdb, "-D", str(data), "-U", "cairn", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"]
         subprocess.run(made, user=user, cwd=folder, check=True, capture_output=True, timeout=100)
         quick = ["-c", "fsync=off", "-c", "listen_addresses=", "-c", f"unix_socket_directories={folder}"]
-        with subprocess.Popen(
-            [server, "-D", str(data), *quick], user=user, cwd=folder, stderr=subprocess.PIPE, text=True
-        ) as process:
-            try:
-                assert process.stderr is not None
-                while (line := process.stderr.readline()) and "ready to accept connections" not in line:
-                    pass
-                yield f"postgresql://cairn@/postgres?host={folder}"
-            finally:
-                process.send_signal(signal.SIGINT)  # it ends its connections, and does not wait for them
-                process.communicate(timeout=60)
+        command = [server, "-D", str(data), *quick]
+        with running(command, end=signal.SIGINT, user=user, cwd=folder) as program:  # which does not wait for clients
+            program.wait_for(lambda: "ready to accept connections" in program.said)
+            yield f"postgresql://cairn@/postgres?host={folder}"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

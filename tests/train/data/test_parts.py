@@ -1,7 +1,8 @@
 """The steps by themselves: what is left out, what is put together, in which order, and what is refused with a mend."""
 
+import json
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,12 @@ from train.data.curriculum import ordered
 from train.data.documents import check_sources, read_documents, without_thin
 from train.data.duplicates import shingles, without_twins
 from train.data.folder import Array, Folder
-from train.data.prompts import read_answer, read_written
+from train.data.prompts import read_answer, read_written, write_task
 from train.data.recipe import DataRecipe, Kind
 from train.data.records import Candidate, Doc, Leaf
 from train.data.vectors import unit
 
+ROOT = Path(__file__).parents[3]
 TEXT = "The council of Trieste voted on a new harbour wall that will keep the old town dry when the sea is high."
 
 
@@ -236,19 +238,19 @@ def test_whatever_a_model_says_is_read_or_refused_in_a_sentence(reply: str):
         ('{"question": "Is it?", "answer": "Yes.", "documents": [1, 2]}', "factual", "could be guessed"),
         ('{"question": "Is Ann it?", "answer": "Ann", "documents": [1, 2]}', "factual", "stands in the question"),
         ('{"question": "Who wrote the article?", "answer": "Ann", "documents": [1, 2]}', "causal", "'the article'"),
-        ('{"question": "Who?", "options": ["a", "b"], "right": ["a"], "documents": [1, 2]}', "choice", "four to six"),
+        ('{"question": "Who?", "options": ["a", "b"], "right": ["a"], "documents": [1, 2]}', "choice", "4 to 6"),
         (
-            '{"question": "Who?", "options": ["a", "b", "A!"], "right": ["b"], "documents": [1, 2]}',
+            '{"question": "Who?", "options": ["a", "b", "c", "A!"], "right": ["b"], "documents": [1, 2]}',
             "choice",
             "different",
         ),
         (
-            '{"question": "Who?", "options": ["x", "y", "z"], "right": ["w"], "documents": [1, 2]}',
+            '{"question": "Who?", "options": ["x", "y", "z", "q"], "right": ["w"], "documents": [1, 2]}',
             "choice",
             "not among",
         ),
         (
-            '{"question": "Who?", "options": ["x", "y", "z"], "right": ["x", "y", "z"], "documents": [1, 2]}',
+            '{"question": "Who?", "options": ["w", "x", "y", "z"], "right": ["z", "y", "x", "w"], "documents": [1, 2]}',
             "choice",
             "not all of them",
         ),
@@ -257,6 +259,15 @@ def test_whatever_a_model_says_is_read_or_refused_in_a_sentence(reply: str):
 def test_a_question_that_is_no_good_goes_back_with_what_is_wrong(reply: str, kind: Kind, why: str):
     with pytest.raises(ValueError, match=why):
         read_written(reply, DOCS, kind, sources=2)
+
+
+@pytest.mark.parametrize(("number", "taken"), [(3, False), (4, True), (6, True), (7, False)])
+def test_as_many_options_are_taken_as_the_writer_is_told_and_the_page_says(number: int, taken: bool):
+    reply = json.dumps({"question": "Who?", "options": list("abcdefg"[:number]), "right": ["a"], "documents": [1, 2]})
+    with nullcontext() if taken else pytest.raises(ValueError, match="must be 4 to 6 different texts"):
+        assert len(read_written(reply, DOCS, "choice", sources=2).options) == number
+    assert "4 to 6 options" in write_task("choice")
+    assert "4 to 6 different options" in (ROOT / "docs" / "data.md").read_text(encoding="utf-8")
 
 
 def test_a_fence_around_the_object_and_other_ways_to_write_the_answer_are_taken():

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.cli import run
+from agent.cores import cores
 from server.load.model.compare import Compared, Figures, off
 from server.load.model.cost import Cost
 from server.load.model.fit import Alone, Fitted
@@ -26,7 +27,10 @@ def figures(*compared: Compared) -> Figures:
     cost = Cost(0.001, 1e-5, 4e-4, 1e-6, 0.25, 1.4)
     alone = Alone(300, 59.0, 0.08, (Run((Stage(0.002, (Turn(30, 50),)),), 0.001),), cost)
     return Figures(
-        60.0, Fitted(alone, MEASURED, 3000, Machine(cost, 4e-5)), Pace((203, 104), 20, 0.1, 8e-5, 0.01), compared
+        60.0,
+        Fitted(alone, MEASURED, 3000, Machine(cost, 4e-5, workers=3)),
+        Pace((203, 104), 20, 0.1, 8e-5, 0.01),
+        compared,
     )
 
 
@@ -42,6 +46,7 @@ def test_a_small_comparison_fits_predicts_and_measures(capsys: pytest.CaptureFix
     assert 0 < embedded["predicted"]["answer_s_p50"] <= embedded["predicted"]["answer_s_p95"]
     assert paced["predicted"]["answer_s_p50"] == pytest.approx(paced["measured"]["answer_s_p50"], rel=0.5)
     assert found["fitted"]["machine"]["cost"]["both"] >= 1
+    assert found["fitted"]["machine"]["workers"] == cores()
 
 
 @pytest.mark.parametrize(
@@ -62,6 +67,10 @@ def test_the_table_says_by_how_much_a_prediction_is_off():
     assert "| 64 | embedded | 18.50 | 19.00 | -3% | 6.60 s | 6.00 s | +10% | 2.40 s | 2.50 s |" in page(
         figures(COMPARED)
     )
+
+
+def test_the_page_says_how_many_workers_the_engine_has():
+    assert "the engine's 3 workers" in page(figures(COMPARED))
 
 
 def test_nothing_measured_is_infinitely_off():

@@ -25,7 +25,7 @@ def run_of(*tokens: int, prompt: int = LONG, gap: float = 0.0) -> Run:
 
 def test_one_stream_takes_the_time_of_its_parts():
     run = run_of(10, 20, gap=0.05)
-    found = predict([run], Machine(STEP, 0.0), streams=1, seconds=30)
+    found = predict([run], Machine(STEP, 0.0, workers=2), streams=1, seconds=30)
     assert found.answer_s_p50 == pytest.approx(3 * 0.05 + 30 * 0.01)
     assert found.answers_per_s == pytest.approx(1 / 0.45, rel=0.02)
 
@@ -33,27 +33,34 @@ def test_one_stream_takes_the_time_of_its_parts():
 @pytest.mark.parametrize(("both", "a_second"), [(1.0, 20.0), (2.0, 10.0), (1.25, 16.0)])
 def test_many_streams_are_as_fast_as_the_workers_are(both: float, a_second: float):
     cost = Cost(call=0.0, prompt=0.0, step=0.01, attend=0.0, both=both)
-    found = predict([run_of(10)], Machine(cost, 0.0), streams=12, seconds=60)
+    found = predict([run_of(10)], Machine(cost, 0.0, workers=2), streams=12, seconds=60)
     assert found.answers_per_s == pytest.approx(a_second, rel=0.03)
     assert found.engine_busy == pytest.approx(2.0, rel=0.03)
 
 
+@pytest.mark.parametrize("workers", [1, 3, 8])
+def test_each_worker_is_a_call_more_at_the_same_time(workers: int):
+    found = predict([run_of(10)], Machine(STEP, 0.0, workers=workers), streams=24, seconds=60)
+    assert found.answers_per_s == pytest.approx(10.0 * workers, rel=0.03)
+    assert found.engine_busy == pytest.approx(workers, rel=0.03)
+
+
 def test_the_event_loop_is_the_limit_where_it_is_the_slowest():
-    found = predict([run_of(1, gap=0.1)], Machine(STEP, 0.0), streams=8, seconds=60)
+    found = predict([run_of(1, gap=0.1)], Machine(STEP, 0.0, workers=2), streams=8, seconds=60)
     assert found.answers_per_s == pytest.approx(5.0, rel=0.03)
     assert found.loop_busy == pytest.approx(1.0, rel=0.03)
 
 
 def test_contexts_that_are_alike_share_calls_and_long_ones_do_not():
     cost = Cost(call=0.0, prompt=0.0, step=0.01, attend=0.0, member=0.0)
-    short = predict([run_of(10, prompt=50)], Machine(cost, 0.0), streams=32, seconds=30)
-    long = predict([run_of(10)], Machine(cost, 0.0), streams=32, seconds=30)
+    short = predict([run_of(10, prompt=50)], Machine(cost, 0.0, workers=2), streams=32, seconds=30)
+    long = predict([run_of(10)], Machine(cost, 0.0, workers=2), streams=32, seconds=30)
     assert short.answers_per_s == pytest.approx(8 * long.answers_per_s, rel=0.1)
 
 
 def test_turns_that_are_asked_for_together_go_on_together():
     fills = Run((Stage(0.0, (Turn(LONG, 10), Turn(LONG, 20))),), 0.0)
-    assert predict([fills], Machine(STEP, 0.0), streams=1, seconds=20).answer_s_p50 == pytest.approx(0.2)
+    assert predict([fills], Machine(STEP, 0.0, workers=2), streams=1, seconds=20).answer_s_p50 == pytest.approx(0.2)
 
 
 @settings(deadline=None, max_examples=30)
@@ -62,7 +69,9 @@ def test_every_stream_has_a_question_on_its_way_from_its_beginning_to_the_end(
     streams: int, said: list[int], gap: float
 ):
     """Little's law: the answers' seconds together are the streams' time."""
-    found = predict([run_of(count, gap=gap) for count in said], Machine(STEP, 0.0), streams=streams, seconds=40)
+    found = predict(
+        [run_of(count, gap=gap) for count in said], Machine(STEP, 0.0, workers=2), streams=streams, seconds=40
+    )
     together = found.answers * found.answer_s_mean
     assert streams * (40 - ramp_seconds(40)) <= together <= streams * found.seconds + 1e-6
 
