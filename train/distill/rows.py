@@ -10,7 +10,7 @@ from zlib import crc32
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agent.errors import SetupError
+from agent.errors import SetupError, wrong_fields
 from agent.protocols import TextProtocol
 from agent.samples import context_of
 from agent.trace import Author, Trace
@@ -131,6 +131,5 @@ def _row(line: str, *, where: str) -> Row:
     try:
         return Row.model_validate_json(line)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the line"
-        raise SetupError(f"{where} is no row: {place}: {first['msg']}") from error
+        wrong = wrong_fields(error, whole="the line", most=1)
+        raise SetupError(f"{where} is no row: {wrong}") from error
