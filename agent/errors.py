@@ -14,7 +14,10 @@ Wrong arguments raise `ValueError`. A broken invariant is an `assert`.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 SourceErrorKind = Literal["auth", "quota", "rate", "bad_query", "upstream", "timeout", "parse"]
 
@@ -85,3 +88,16 @@ class CorpusError(SetupError):
 
 class CheckpointError(SetupError):
     """A checkpoint that is missing, incomplete or corrupt."""
+
+
+def wrong_fields(error: "ValidationError", *, whole: str = "", most: int | None = None) -> str:
+    """What pydantic refuses, each with its place: "budgets.rounds: Input should be …; …".
+
+    Args:
+        error: of pydantic.
+        whole: the place of what is wrong with everything together; "" leaves it out.
+        most: that are told; None tells all.
+    """
+    wrong = error.errors(include_url=False, include_input=False)[:most]
+    told = ((".".join(map(str, one["loc"])) or whole, one["msg"].removeprefix("Value error, ")) for one in wrong)
+    return "; ".join(f"{place}: {why}" if place else why for place, why in told)

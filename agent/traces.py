@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from agent.errors import SetupError
+from agent.errors import SetupError, wrong_fields
 from agent.trace import Timings, Trace
 
 
@@ -51,6 +51,5 @@ def _trace(line: str, *, where: str) -> Trace:
     try:
         return Trace.model_validate_json(line)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the line"
-        raise SetupError(f"{where} is no trace of this version: {place}: {first['msg']}") from error
+        wrong = wrong_fields(error, whole="the line", most=1)
+        raise SetupError(f"{where} is no trace of this version: {wrong}") from error

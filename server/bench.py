@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
-from statistics import quantiles
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.table import Table
 
 from agent.errors import SetupError
 from agent.settings import CairnSettings
+from server.percentiles import percentiles
 
 if TYPE_CHECKING:
     import httpx2
@@ -34,9 +34,7 @@ class Spread:
 
     @classmethod
     def of(cls, seconds: Sequence[float]) -> "Spread":
-        if len(seconds) < 2:
-            return cls(*(2 * (seconds[0] if seconds else 0.0,)))
-        cuts = quantiles(seconds, n=100, method="inclusive")
+        cuts = percentiles(seconds)
         return cls(p50=cuts[49], p99=cuts[98])
 
 

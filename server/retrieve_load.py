@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from agent.errors import AgentError, SetupError
+from server.percentiles import percentiles
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -146,7 +147,7 @@ def _in_turn(questions: Sequence[str], count: int) -> list[str]:
 
 
 def _figures(mode: Mode, kind: Kind, clients: int, asked: Sequence[str], seconds: float, took: Sequence[float]) -> Load:
-    cuts = quantiles(took, n=100, method="inclusive") if len(took) > 1 else [0.0] * 99
+    cuts = percentiles(took)
     return Load(
         mode=mode,
         kind=kind,

@@ -10,17 +10,14 @@ from agent.errors import SetupError
 
 
 @contextmanager
-def as_a_whole(path: Path) -> Iterator[Path]:
-    """Write a file or a folder beside the one that is there, to take its place in the end.
+def replacing(path: Path) -> Iterator[Path]:
+    """Write a file or a folder beside the one that is there, to take its place in the end; a failure leaves none.
 
     Args:
         path: of what is saved.
 
     Yields:
         Where to write; nothing is there.
-
-    Raises:
-        SetupError: it cannot be written, because the disk is full or otherwise.
     """
     made = path.with_name(f"{path.name}.new")
     try:
@@ -29,8 +26,22 @@ def as_a_whole(path: Path) -> Iterator[Path]:
         if path.is_dir():
             shutil.rmtree(path)
         os.replace(made, path)
-    except Exception as error:  # safetensors, torch and the system have errors of their own for a full disk
+    except Exception:
         _remove(made)
+        raise
+
+
+@contextmanager
+def as_a_whole(path: Path) -> Iterator[Path]:
+    """As `replacing`, with a sentence for whoever trains.
+
+    Raises:
+        SetupError: it cannot be written, because the disk is full or otherwise.
+    """
+    try:
+        with replacing(path) as made:
+            yield made
+    except Exception as error:  # safetensors, torch and the system have errors of their own for a full disk
         raise SetupError(
             f"{path} could not be saved: {error}; what was saved before is whole: make room there, then go on with "
             "--resume"

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from agent.cli.console import output, print_json, printable
 from agent.cli.options import JsonOption, PromptFileOption
+from agent.errors import wrong_fields
 
 if TYPE_CHECKING:
     from agent.policies.tokens import Codec
@@ -149,11 +150,8 @@ def _input(value: Any) -> _Input | None:
         try:
             return _Input(trace=Trace.model_validate(value))
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise typer.BadParameter(
-                f"it is no trace of this version: {where}: {first['msg']}", param_hint="FILE"
-            ) from error
+            why = wrong_fields(error, most=1)
+            raise typer.BadParameter(f"it is no trace of this version: {why}", param_hint="FILE") from error
     held: Any = cast("dict[str, Any]", value).get("messages") if isinstance(value, dict) else value
     messages = cast("list[Any]", held) if isinstance(held, list) else []
     if messages and all(isinstance(message, dict) and "role" in message for message in messages):

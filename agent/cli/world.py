@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from agent.cli.console import output, print_json
-from agent.errors import SetupError
+from agent.errors import SetupError, wrong_fields
 
 if TYPE_CHECKING:
     from agent.world.knobs import Knobs
@@ -167,10 +167,9 @@ def _knobs(turned: list[str]) -> "Knobs":
     try:
         return Knobs.model_validate_strings(pairs)
     except ValidationError as error:
-        first = error.errors()[0]
         known = ", ".join(Knobs.model_fields)
         raise typer.BadParameter(
-            f"{'.'.join(map(str, first['loc']))}: {first['msg']}; the knobs are {known}", param_hint="--knob"
+            f"{wrong_fields(error, most=1)}; the knobs are {known}", param_hint="--knob"
         ) from error
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.budgets import Effort
-from agent.errors import QuestionError
+from agent.errors import QuestionError, wrong_fields
 from agent.rstool.budget import LEAST_CHARS, SizeBudget
 from agent.rstool.bundle import EvidenceBundle
 from agent.rstool.gathering import gather
@@ -97,7 +97,7 @@ def read_arguments(arguments: str | Mapping[str, Any]) -> ToolArguments:
     except json.JSONDecodeError as error:
         raise QuestionError(f"the arguments of {NAME} are no JSON ({error})") from error
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors())
+        wrong = wrong_fields(error, whole="arguments")
         raise QuestionError(f"{NAME} cannot be called like this: {wrong}") from error
 
 

@@ -62,6 +62,11 @@ def words(kind: str, split: Split) -> tuple[str, ...]:
     return tuple(word for word in every if split_of(word) == split)
 
 
+def bare_name(label: str) -> str:
+    """A person's name without the profession that tells namesakes apart: the last two words."""
+    return " ".join(label.split()[-2:])
+
+
 class Namer:
     """Gives out names, each only once."""
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from agent.world.knobs import Knobs
 from agent.world.known import well_known_drafts
-from agent.world.names import Split
+from agent.world.names import Split, bare_name
 from agent.world.news import NewsWriter
 from agent.world.pages import PageWriter
 from agent.world.questions import QuestionWriter, counts_of, mix_of
@@ -126,19 +126,14 @@ def searched(world: World, question: Question) -> Question | None:
 
 def _misleads(document: Document, lookup: Lookup) -> bool:
     """Whether a document is outdated or wrong on this look-up, or about a namesake of its subject."""
-    bare = _bare(lookup.subject)
+    bare = bare_name(lookup.subject)
     for stated in document.states:
         same = stated.subject == lookup.subject
         if same and stated.relation == lookup.relation and (stated.outdated or stated.doubtful):
             return True
-        if not same and _bare(stated.subject) == bare:
+        if not same and bare_name(stated.subject) == bare:
             return True
     return False
-
-
-def _bare(label: str) -> str:
-    """A person's name without the profession: the last two words."""
-    return " ".join(label.split()[-2:])
 
 
 def shuffled_kinds(total: int, mix: Mapping[QuestionType, float], rng: random.Random) -> list[QuestionType]:

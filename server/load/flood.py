@@ -2,13 +2,13 @@
 
 import asyncio
 from dataclasses import dataclass
-from statistics import quantiles
 from typing import Final
 
 from server.load.client import Heard, ask, question, request
 from server.load.paced import text_of
 from server.load.process import Running
 from server.load.streams import CHAT, read_paced
+from server.percentiles import percentiles
 
 REFUSED: Final = 429
 
@@ -50,8 +50,7 @@ async def flood(server: Running, *, runs: int, requests: int, tokens: int) -> Fl
     heard = await asyncio.gather(*first, *more)
     accepted = [(marker, one) for marker, one in heard if one and one.status == 200]
     refused = [one for _, one in heard if one and one.status == REFUSED]
-    took = [1000 * one.seconds for one in refused]
-    cuts = quantiles(took, n=100, method="inclusive") if len(took) > 1 else [(*took, 0.0)[0]] * 99
+    cuts = percentiles([1000 * one.seconds for one in refused])
     return Flood(
         asked=requests,
         accepted=len(accepted),

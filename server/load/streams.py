@@ -9,13 +9,14 @@ import json
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from statistics import linear_regression, quantiles
+from statistics import linear_regression
 from time import perf_counter
 from typing import Any, Final, cast
 
 from server.load.client import DONE, Heard, ask, question, request
 from server.load.paced import MARKER, STAMP, text_of
 from server.load.process import Running
+from server.percentiles import percentiles
 
 CHAT: Final = "/v1/chat/completions"
 RAMP_SECONDS: Final = 5.0
@@ -225,8 +226,8 @@ async def _load(
 def _figures(seen: Sequence[Seen], memory: Memory, *, streams: int, seconds: float, since: float, cpu: float) -> Load:
     whole = sum(one.whole for one in seen)
     added = [ms for one in seen for ms in one.added]
-    cuts = _percentiles(added)
-    took = _percentiles([one.seconds for one in seen if one.whole])
+    cuts = percentiles(added)
+    took = percentiles([one.seconds for one in seen if one.whole])
     return Load(
         streams=streams,
         seconds=seconds,
@@ -244,11 +245,6 @@ def _figures(seen: Sequence[Seen], memory: Memory, *, streams: int, seconds: flo
         answer_s_p50=took[49],
         answer_s_p95=took[94],
     )
-
-
-def _percentiles(values: Sequence[float]) -> list[float]:
-    """The first to the 99th; zeros where there are too few values."""
-    return quantiles(values, n=100, method="inclusive") if len(values) > 1 else [0.0] * 99
 
 
 @contextmanager

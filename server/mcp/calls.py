@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ValidationError
 
 from agent import __version__
-from agent.errors import QuestionError
+from agent.errors import QuestionError, wrong_fields
 from agent.rstool import EvidenceBundle, read_arguments
 from agent.rstool.tool import NAME
 from server.errors import ApiError, internal_error, server_stops
@@ -132,7 +132,7 @@ def _read(kind: type[Arguments], name: str, arguments: Mapping[str, Any]) -> Arg
     try:
         return kind.model_validate(arguments)
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in error.errors())
+        wrong = wrong_fields(error, whole="arguments")
         raise QuestionError(f"{name} cannot be called like this: {wrong}") from error
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.errors import SetupError
+from train.saving import replacing
 
 STEPS: Final = "steps.json"
 _M = TypeVar("_M", bound=BaseModel)
@@ -85,16 +86,10 @@ class Folder:
         path = self.path / name
         with writing(self.path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            new = path.with_name(f"{path.name}.new")
-            try:
-                with new.open("wb") as file:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(new, path)
-            except OSError:
-                new.unlink(missing_ok=True)
-                raise
+            with replacing(path) as new, new.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
         return path
 
     def write_rows(self, name: str, rows: Iterable[BaseModel | Mapping[str, object]]) -> Path:

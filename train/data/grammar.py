@@ -13,6 +13,7 @@ from typing import Final, Literal
 from agent.world import Lookup, Question, World
 from agent.world.grammar import capital
 from agent.world.knobs import Knobs
+from agent.world.names import bare_name
 from agent.world.questions import CROSSED, YEARS
 from agent.world.reader import value_of
 from agent.world.records import QuestionType, Stated
@@ -152,7 +153,7 @@ class Grammar:
             )
             winner = one if (int(one.values[0]) < int(two.values[0])) == (wanted == "earlier") else two
             person = RELATIONS[one.relation].subject == "person"
-            answers = tuple(dict.fromkeys((_bare(winner.subject) if person else winner.subject, winner.subject)))
+            answers = tuple(dict.fromkeys((bare_name(winner.subject) if person else winner.subject, winner.subject)))
             question = _question("comparison", capital(text), answers, ((one.lookup, two.lookup),))
             yield question.model_copy(update={"asks": wanted, "candidates": (one.subject, two.subject)})
 
@@ -170,7 +171,7 @@ class Grammar:
                     clauses = [self._rng.choice(LISTINGS[k.relation].clause).format(s=k.subject) for k in pair]
                     text = self._rng.choice(asks).format(a=clauses[0], b=clauses[1])
                     person = LISTINGS[first].member == "person"
-                    answers = tuple(dict.fromkeys((_bare(both[0]) if person else both[0], both[0])))
+                    answers = tuple(dict.fromkeys((bare_name(both[0]) if person else both[0], both[0])))
                     plan = (tuple(known.lookup for known in pair),)
                     yield _question("intersection", text, answers, plan, reveals=True)
 
@@ -222,13 +223,8 @@ def _kind_of(relation: str) -> str:
 
 
 def _name(relation: str, value: str) -> str:
-    return _bare(value) if RELATIONS[relation].object == "person" else value
+    return bare_name(value) if RELATIONS[relation].object == "person" else value
 
 
 def _answers(relation: str, value: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((_name(relation, value), value)))
-
-
-def _bare(person: str) -> str:
-    """A person's name without the profession that tells namesakes apart."""
-    return " ".join(person.split()[-2:])

@@ -3,7 +3,6 @@
 JSON lines, one row each. A rollout is one row, and each of its branches is another one.
 """
 
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -11,10 +10,11 @@ from zlib import crc32
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agent.errors import SetupError
+from agent.errors import SetupError, wrong_fields
 from agent.protocols import TextProtocol
 from agent.samples import context_of
 from agent.trace import Author, Trace
+from train.saving import replacing
 
 HELD_OUT: Final = 16
 """One question of so many is kept back from training, to measure on."""
@@ -104,13 +104,11 @@ def _piece(trace: Trace, place: int) -> RowPiece:
 def write_rows(path: Path, rows: Iterable[Row]) -> int:
     """Write a file of rows, as a whole or not at all; gives how many there are."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    written = path.with_name(f"{path.name}.new")
     count = 0
-    with written.open("w", encoding="utf-8", newline="\n") as file:
+    with replacing(path) as written, written.open("w", encoding="utf-8", newline="\n") as file:
         for row in rows:
             file.write(row.model_dump_json(exclude_defaults=True) + "\n")
             count += 1
-    os.replace(written, path)
     return count
 
 
@@ -133,6 +131,5 @@ def _row(line: str, *, where: str) -> Row:
     try:
         return Row.model_validate_json(line)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the line"
-        raise SetupError(f"{where} is no row: {place}: {first['msg']}") from error
+        wrong = wrong_fields(error, whole="the line", most=1)
+        raise SetupError(f"{where} is no row: {wrong}") from error

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agent.errors import SetupError
+from agent.errors import SetupError, wrong_fields
 
 
 class _Part(BaseModel):
@@ -109,8 +109,7 @@ def read_scale(path: Path) -> tuple[Scale, Trainer]:
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise SetupError(f"the scale {path} cannot be read: {error}; name another one with --scale FILE") from error
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
-        raise SetupError(f"the scale {path} cannot be used: {wrong}") from error
+        raise SetupError(f"the scale {path} cannot be used: {wrong_fields(error)}") from error
     return scale, _trainer(path.parent / scale.accelerate) if scale.accelerate else Trainer()
 
 

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from agent.errors import SetupError
+from agent.errors import SetupError, wrong_fields
 from train.rl.recipe import Learning, RlRecipe, Rollout
 
 _OTHERS = ("divide_by_std", "resample", "old")
@@ -75,5 +75,4 @@ def read_ppo_recipe(path: Path, *, start: str | None = None) -> PpoRecipe:
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise SetupError(f"the recipe {path} cannot be read: {error}") from error
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
-        raise SetupError(f"the recipe {path} cannot be used: {wrong}") from error
+        raise SetupError(f"the recipe {path} cannot be used: {wrong_fields(error)}") from error

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from agent.errors import SetupError
+from agent.errors import SetupError, wrong_fields
 from train.rewards.base import Reward, RewardSettings, Tools
 from train.rewards.dag import DagReward, DagSettings
 from train.rewards.evidence import EvidenceReward, EvidenceSettings
@@ -52,8 +52,7 @@ def settings_of(name: str, settings: Mapping[str, object] | None = None) -> Rewa
     try:
         return kind.model_validate({**(kind.ours if variant == "ours" else {}), **given})
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
-        raise SetupError(f"the settings of the reward {name!r} cannot be used: {wrong}") from error
+        raise SetupError(f"the settings of the reward {name!r} cannot be used: {wrong_fields(error)}") from error
 
 
 def reward_of(

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from agent.errors import SetupError
+from agent.errors import SetupError, wrong_fields
 from agent.rollout import Budgets
 from agent.world.names import Split
 from agent.world.records import QuestionType
@@ -360,5 +360,4 @@ def read_rl_recipe(path: Path, *, start: str | None = None) -> RlRecipe:
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise SetupError(f"the recipe {path} cannot be read: {error}") from error
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
-        raise SetupError(f"the recipe {path} cannot be used: {wrong}") from error
+        raise SetupError(f"the recipe {path} cannot be used: {wrong_fields(error)}") from error

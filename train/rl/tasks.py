@@ -10,7 +10,7 @@ from typing import Final, Protocol, cast
 from pydantic import ValidationError
 
 from agent.build import build_protocol
-from agent.errors import SetupError
+from agent.errors import SetupError, wrong_fields
 from agent.policies.model_folder import trained_with, with_passages
 from agent.protocols import TextProtocol
 from agent.settings import CairnSettings
@@ -193,8 +193,9 @@ def _searched(recipe: RlRecipe) -> CairnSettings:
     try:
         return CairnSettings(**recipe.data.search)
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
-        raise SetupError(f"`search` in the recipe's [data] cannot be used: {wrong} (see docs/sources.md)") from error
+        raise SetupError(
+            f"`search` in the recipe's [data] cannot be used: {wrong_fields(error)} (see docs/sources.md)"
+        ) from error
 
 
 def protocols_of(recipe: RlRecipe) -> list[TextProtocol]:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agent import __version__
 from agent.errors import SetupError
 from train.safety.manifest import Machine, machine
+from train.saving import replacing
 
 REPORT: Final = "report.json"
 _BEAT: Final = 5.0
@@ -126,9 +126,8 @@ class Ledger:
         self.told.seconds = round(sum(entry.seconds for entry in self.told.stages.values()), 1)
         try:
             self.out.mkdir(parents=True, exist_ok=True)
-            new = self.out / f"{REPORT}.new"
-            new.write_text(self.told.model_dump_json(indent=1) + "\n", encoding="utf-8")
-            os.replace(new, self.out / REPORT)
+            with replacing(self.out / REPORT) as new:
+                new.write_text(self.told.model_dump_json(indent=1) + "\n", encoding="utf-8")
         except OSError as error:
             raise SetupError(f"the report cannot be written to {self.out}: {error.strerror or error}") from error
 

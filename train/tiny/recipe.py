@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agent.errors import SetupError
+from agent.errors import SetupError, wrong_fields
 from train.recipe import SftRecipe, read_recipe
 from train.rl.recipe import RlRecipe, read_rl_recipe
 
@@ -74,8 +74,7 @@ def read_recipes(path: Path, *, start: Path) -> Recipes:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SetupError(f"the recipe {path} cannot be read: {error}") from error
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
-        raise SetupError(f"the recipe {path} cannot be used: {wrong}") from error
+        raise SetupError(f"the recipe {path} cannot be used: {wrong_fields(error)}") from error
     sft = read_recipe(path.parent / tiny.sft)
     rl = read_rl_recipe(path.parent / tiny.rl, start=str(start))
     if unknown := set(rl.protocols) - set(sft.protocols):

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 
 from agent.world.card import WorldCard
-from agent.world.names import Split
+from agent.world.names import Split, bare_name
 from agent.world.records import Document, Lookup, Question, QuestionType
 from agent.world.v1.pages import write_documents
 from agent.world.v1.questions import MIX, QuestionWriter
@@ -80,13 +80,8 @@ def _misleads(document: Document, lookup: Lookup) -> bool:
         s.outdated and s.subject == lookup.subject and s.relation == lookup.relation for s in document.states
     )
     subjects = {s.subject for s in document.states}
-    name = _bare(lookup.subject)
-    return outdated or any(_bare(s) == name and s != lookup.subject for s in subjects)
-
-
-def _bare(label: str) -> str:
-    """A person's name without the profession: the last two words."""
-    return " ".join(label.split()[-2:])
+    name = bare_name(lookup.subject)
+    return outdated or any(bare_name(s) == name and s != lookup.subject for s in subjects)
 
 
 def first_card(name: str, seed: int, *, split: Split, people: int) -> WorldCard:

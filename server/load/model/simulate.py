@@ -6,7 +6,6 @@ Streams, loop and workers are processes of simpy; the engine chooses its groups 
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from statistics import quantiles
 from typing import Any, Final
 
 import simpy
@@ -16,6 +15,7 @@ from agent.policies.batching import choose_group
 from server.load.model.cost import Cost, Member
 from server.load.model.runs import Run, Turn
 from server.load.streams import ramp_seconds
+from server.percentiles import percentiles
 
 Steps = Generator[simpy.Event, Any, None]
 _GREEDY: Final = Sampling(temperature=0)
@@ -194,7 +194,7 @@ def predict(runs: Sequence[Run], machine: Machine, *, streams: int, seconds: flo
 
 def predicted(took: Sequence[float], *, streams: int, seconds: float, engine: float, loop: float) -> Predicted:
     """The figures of answers that took so many seconds each, in so many together."""
-    cuts = quantiles(took, n=100, method="inclusive") if len(took) > 1 else [*took, 0.0][:1] * 99
+    cuts = percentiles(took)
     return Predicted(
         streams=streams,
         answers=len(took),

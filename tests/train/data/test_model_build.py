@@ -1,7 +1,6 @@
 """A whole build whose questions a scripted endpoint writes: what comes out, how it goes on, and what ends it."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -260,7 +259,7 @@ def test_a_full_disk_ends_the_build_in_a_sentence_and_the_same_call_goes_on(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("train.data.folder.os", SimpleNamespace(fsync=full, replace=os.replace))
+        patch.setattr("train.data.folder.os", SimpleNamespace(fsync=full))
         with pytest.raises(SetupError, match=r"No space left on device; what was done before is whole: make room"):
             built(tmp_path)
     assert not list((tmp_path / "out").rglob("*.new"))

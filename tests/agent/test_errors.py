@@ -1,0 +1,44 @@
+"""What pydantic refuses, as a sentence."""
+
+import pytest
+from pydantic import BaseModel, Field, ValidationError, model_validator
+
+from agent.errors import wrong_fields
+
+
+class Part(BaseModel):
+    least: int = Field(default=0, ge=0)
+    most: int = 9
+
+    @model_validator(mode="after")
+    def _in_order(self) -> "Part":
+        if self.least > self.most:
+            raise ValueError(f"at least {self.least} cannot be at most {self.most}")
+        return self
+
+
+class Whole(BaseModel):
+    parts: list[Part]
+    name: str
+
+
+def refused(kind: type[BaseModel], said: object) -> ValidationError:
+    with pytest.raises(ValidationError) as raised:
+        kind.model_validate(said)
+    return raised.value
+
+
+def test_each_thing_that_is_wrong_is_told_with_its_place():
+    error = refused(Whole, {"parts": [{}, {"least": -1}]})
+    assert wrong_fields(error) == ("parts.1.least: Input should be greater than or equal to 0; name: Field required")
+    assert wrong_fields(error, most=1) == "parts.1.least: Input should be greater than or equal to 0"
+
+
+def test_what_is_wrong_with_everything_together_has_the_place_that_it_is_given():
+    error = refused(Part, {"least": 5, "most": 4})
+    assert wrong_fields(error) == "at least 5 cannot be at most 4"
+    assert wrong_fields(error, whole="the line") == "the line: at least 5 cannot be at most 4"
+
+
+def test_what_was_given_is_not_told():
+    assert "secret" not in wrong_fields(refused(Part, {"least": "secret"}))
