@@ -34,6 +34,7 @@ _PRAGMAS: Final = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=NORMAL",
     "PRAGMA foreign_keys=ON",
+    "PRAGMA cache_size=-512",  # KiB of each connection; the system's own cache has the whole file
 )
 
 
