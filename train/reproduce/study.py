@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agent.errors import SetupError
+from agent.errors import SetupError, wrong_fields
 from agent.world.knobs import Knobs
 from train.ppo.recipe import PpoRecipe
 from train.recipe import SftRecipe, read_recipe
@@ -131,8 +131,7 @@ def _checked(said: dict[str, Any]) -> RlRecipe:
     try:
         return (PpoRecipe if is_ppo else RlRecipe).model_validate(said)
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
-        raise SetupError(f"the training {said['name']} cannot be put together: {wrong}") from error
+        raise SetupError(f"the training {said['name']} cannot be put together: {wrong_fields(error)}") from error
 
 
 def read_study(
@@ -163,8 +162,7 @@ def read_study(
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SetupError(f"the recipe {path} cannot be read: {error}") from error
     except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False))
-        raise SetupError(f"the recipe {path} cannot be used: {wrong}") from error
+        raise SetupError(f"the recipe {path} cannot be used: {wrong_fields(error)}") from error
     if hub is not None and not (hub / "tokenizer.json").is_file():
         raise SetupError(f"{hub} holds no checkpoint in the hub's form; name the folder `hub` of a trained one")
     lacks = [f"{name}/{file}" for name in get_args(QuestionList) for file in (QUESTIONS, "world/world.json")]
