@@ -57,6 +57,7 @@ def test_the_bound_decides_what_is_alike():
     half = doc("b", " ".join([*TEXT.split()[:14], "but", "nobody", "could", "tell", "what", "it", "would", "cost"]))
     assert twins_of([doc("a"), half], 0.9) == {}
     assert twins_of([doc("a"), half], 0.3) == {"b": "a"}
+    assert twins_of([doc("a"), doc("b"), doc("c", f"{TEXT} Indeed.")], 1.0) == {"b": "a"}
 
 
 def test_a_text_shorter_than_a_run_is_one_run():
