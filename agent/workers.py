@@ -20,6 +20,8 @@ from typing import Any, Final
 from agent.errors import AgentError
 from agent.settings import default_environment
 
+_ENDING_SECONDS: Final = 10.0
+"""For what a worker keeps to be closed."""
 _held: Final = ExitStack()
 
 
@@ -53,7 +55,7 @@ class Workers:
         return self._threads.submit(self._do, function, item)
 
     def close(self) -> None:
-        """End the workers. What they are doing is given up: whoever is busy is killed."""
+        """End the workers. What they are doing is given up: who is busy is killed; the others close what they keep."""
         atexit.unregister(self.close)
         with self._lock:
             self._closed = True
@@ -62,6 +64,9 @@ class Workers:
         self._threads.shutdown(wait=True, cancel_futures=True)
         for worker in self._idle:
             worker.line.close()
+        for worker in self._idle:
+            worker.process.join(_ENDING_SECONDS)
+            worker.process.kill()
             worker.process.join()
 
     def _do(self, function: Callable[[Any], Any], item: Any) -> Any:
