@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -57,9 +58,8 @@ def test_what_ended_is_given_before_a_lost_worker_is_told_of(on: On, tmp_path: P
     seen: list[int] = []
     with Spread(workers=2, on=on) as spread:
         with pytest.raises(WorkerLost):
-            seen.extend(spread.ended(first_dies, ((number, pipe) for number in range(100))))
+            seen.extend(spread.ended(first_dies, ((number, pipe) for number in count())))  # it ends: no more is begun
         assert {1, 2, 3} <= set(seen)
-        assert len(seen) < 20, "nothing more was begun"
         assert sorted(spread.ended(square, range(9))) == [number * number for number in range(9)]
 
 

@@ -49,6 +49,13 @@ def test_of_documents_that_say_nearly_the_same_the_first_stays():
     assert twins_of(docs[::-1]) == {"a": "c"}
 
 
+def test_of_many_documents_each_is_compared_as_itself():
+    docs = [
+        doc(f"d{number}", f"{number} stands here, {number * number} there, and nothing else.") for number in range(600)
+    ]
+    assert twins_of([*docs, doc("again", docs[300].text)]) == {"again": "d300"}
+
+
 def test_documents_with_words_but_no_runs_in_common_are_no_twins():
     assert twins_of([doc("a"), doc("b", " ".join(sorted(TEXT.split())))]) == {}
 
