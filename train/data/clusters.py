@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Final
 
 import numpy as np
@@ -14,6 +15,34 @@ WHOLE: Final = 8000
 _NEAREST: Final = 15
 _WAYS: Final = 8
 """Parts that K-means makes at once, at most."""
+
+
+def clustered(points: Array, *, size: int, most: int, seed: int) -> list[list[list[int]]]:
+    """The clusters of each thematic group, as rows of `points`; the same however many cores there are.
+
+    Args:
+        points: [documents, dimensions].
+        size: documents of a group, in the mean.
+        most: rows of a cluster.
+        seed: of K-means.
+
+    Raises:
+        SetupError: scikit-learn is not installed.
+    """
+    need("sklearn.cluster")
+    with one_thread():
+        return [
+            [sorted(leaf) for leaf in split(group, points, most=most, seed=seed)] for group in groups(points, size=size)
+        ]
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """Keep the libraries that are loaded to one thread: sums of floats do not depend on the number of cores then.
+
+    Raises:
+        SetupError: threadpoolctl, which scikit-learn needs, is not installed.
+    """
+    return need("threadpoolctl").threadpool_limits(1)
 
 
 def groups(points: Array, *, size: int) -> list[list[int]]:

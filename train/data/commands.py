@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from agent.cli.console import note, output, print_json
-from agent.cli.options import JsonOption
+from agent.cli.options import ConfigOption, JsonOption, WorkersOption, WorkOption
 from agent.errors import SetupError
 
 if TYPE_CHECKING:
+    from agent.settings import CairnSettings
     from train.data.by_model import Asking
     from train.data.finish import Finished
     from train.data.inputs import Inputs
@@ -115,6 +116,9 @@ def build_command(
     each: EachOption = 8,
     limit: LimitOption = 0,
     seed: SeedOption = 0,
+    workers: WorkersOption = None,
+    work: WorkOption = None,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Build questions that need several documents of several sources.
@@ -128,20 +132,23 @@ def build_command(
     Example: cairn data build --docs news=news.jsonl --docs arxiv=arxiv.jsonl --base-url http://127.0.0.1:11434/v1
     --model qwen3:8b --out runs/data
 
-    Example: cairn data build --world my-world --out runs/data
+    Example: cairn data build --world my-world --out runs/data --workers 8
     """
     from agent.cli.progress import Stages
+    from agent.settings import load_settings
+    from agent.spread import spread_of
     from train.data.build import build
     from train.data.steps import UNITS
 
+    settings = load_settings(config, workers=workers, work=work)
     inputs = _inputs(docs, world)
-    asking = _asking(base_url, model, api_key_env, tries, seconds, concurrency, leave_failed=leave_failed)
+    asking = _asking(settings, base_url, model, api_key_env, tries, seconds, concurrency, leave_failed=leave_failed)
     how = {"seed": seed, "similar": similar, "embedder": embedder, "group": group, "reach": reach, "bundles": bundles}
     how |= {"each": each, "limit": limit, "temperature": temperature, "kinds": tuple(filter(None, kinds.split(",")))}
     thin = (0 if world else 40) if thin_words is None else thin_words
     recipe = _recipe(inputs, out, thin_words=thin, **how, **({"writer": model} if asking else {}))
-    with Stages(UNITS) as stages:
-        done = build(inputs, recipe, out, asking=asking, show=stages.show)
+    with spread_of(settings) as spread, Stages(UNITS) as stages:
+        done = build(inputs, recipe, out, asking=asking, show=stages.show, spread=spread)
     _tell(done, as_json=as_json)
 
 
@@ -176,6 +183,7 @@ def _inputs(docs: list[str] | None, world: str | None) -> "Inputs":
 
 
 def _asking(
+    settings: "CairnSettings",
     base_url: str | None,
     model: str,
     key_name: str | None,
@@ -189,11 +197,11 @@ def _asking(
         if model:
             raise typer.BadParameter(f"where is {model} served? name its address, too", param_hint="--base-url")
         return None
-    from agent.settings import load_settings, secret_named
+    from agent.settings import secret_named
     from train.data.by_model import Asking
     from train.evaluation.endpoint import Where
 
-    key = secret_named(key_name) if key_name else load_settings().api_key
+    key = secret_named(key_name) if key_name else settings.api_key
     where = Where(url=base_url, model=model, key=key, tries=tries, seconds=seconds)
     return Asking(where, concurrency=concurrency, leave_failed=leave_failed)
 

@@ -1,16 +1,23 @@
 """Near-duplicates by MinHash over runs of words (Broder, 1997): of two that are alike, the first one stays."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
-from typing import Any
+from itertools import chain
+from typing import Any, Final
 
 from agent.errors import SetupError
 from agent.evidence import Frozen
+from agent.spread import HERE, Spread
 from train.data.records import Doc
 from train.evaluation.words import words
 
 Show = Callable[[int, int], None]
 """Is told how many are done, of how many."""
+_LIKELY: Final = 0.9
+"""The index finds who is at least so alike, where only who is more so counts: it cannot be built for much more."""
+_SIGNED: Final = 256
+"""Documents whose signatures one worker makes at once."""
 
 
 def need(module: str) -> Any:
@@ -40,8 +47,27 @@ def shingles(text: str, size: int) -> set[str]:
     return {" ".join(found[at : at + size]) for at in range(max(1, len(found) - size + 1))}
 
 
+def signatures(texts: Sequence[str], *, size: int, permutations: int, seed: int) -> list[Any]:
+    """A LeanMinHash of each text's runs.
+
+    Raises:
+        SetupError: datasketch is not installed.
+    """
+    datasketch = need("datasketch")
+    runs = ([run.encode() for run in sorted(shingles(text, size))] for text in texts)
+    made = datasketch.MinHash.generator(runs, num_perm=permutations, seed=seed + 1)
+    return [datasketch.LeanMinHash(one) for one in made]
+
+
 def without_twins(
-    docs: Sequence[Doc], *, similar: float, size: int, permutations: int, seed: int, show: Show
+    docs: Sequence[Doc],
+    *,
+    similar: float,
+    size: int,
+    permutations: int,
+    seed: int,
+    show: Show,
+    spread: Spread = HERE,
 ) -> tuple[list[Doc], list[Twin]]:
     """The documents of which no earlier one is a near-duplicate, and the others.
 
@@ -52,23 +78,25 @@ def without_twins(
         permutations: of a signature; the estimate's deviation is about 1 / sqrt(permutations).
         seed: of the permutations.
         show: is told how far it came.
+        spread: who makes the signatures; they are compared here.
 
     Raises:
         SetupError: datasketch is not installed.
     """
     datasketch = need("datasketch")
-    index = datasketch.MinHashLSH(threshold=similar, num_perm=permutations)
-    signatures: dict[str, Any] = {}
+    index = datasketch.MinHashLSH(threshold=min(similar, _LIKELY), num_perm=permutations)
+    compared: dict[str, Any] = {}
     kept: list[Doc] = []
     twins: list[Twin] = []
-    for number, doc in enumerate(docs, start=1):
-        made = datasketch.MinHash(num_perm=permutations, seed=seed + 1)
-        made.update_batch([run.encode() for run in sorted(shingles(doc.whole, size))])
-        alike = [(signatures[other].jaccard(made), other) for other in index.query(made)]
+    sign = partial(signatures, size=size, permutations=permutations, seed=seed)
+    lists = ([doc.whole for doc in docs[at : at + _SIGNED]] for at in range(0, len(docs), _SIGNED))
+    signed = chain.from_iterable(spread.mapped(sign, lists))
+    for number, (doc, made) in enumerate(zip(docs, signed, strict=True), start=1):
+        alike = [(compared[other].jaccard(made), other) for other in index.query(made)]
         best = max(((value, other) for value, other in alike if value >= similar), default=None)
         if best is None:
             index.insert(doc.id, made)
-            signatures[doc.id] = made
+            compared[doc.id] = made
             kept.append(doc)
         else:
             twins.append(Twin(id=doc.id, of=best[1], similarity=round(float(best[0]), 3)))

@@ -4,11 +4,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 from agent.errors import CorpusError
 from agent.world import Question, World, load_world
 from agent.world.card import WorldCard
-from agent.world.store import folder_of, read_card
+from agent.world.store import folder_of, frozen_lists, read_card
 from train.data.documents import Named, part_of, read_documents, world_documents
 from train.data.records import Doc
 from train.safety.manifest import hash_of
@@ -47,13 +48,22 @@ class WorldInput:
         self.which = which
         self.card: WorldCard = read_card(folder_of(which))
 
+    @property
+    def anywhere(self) -> str:
+        """A name that means the same world in every folder."""
+        return self.which if self.which in ("test", *frozen_lists()) else str(Path(self.which).resolve())
+
+    @property
+    def sha256(self) -> str:
+        """Of its documents."""
+        return hashlib.sha256(self.card.files["documents.jsonl"].encode()).hexdigest()
+
     @cached_property
     def world(self) -> World:
         return load_world(self.which)
 
     def hashes(self) -> dict[str, str]:
-        digest = hashlib.sha256(self.card.files["documents.jsonl"].encode())
-        return {f"world {self.card.name}": digest.hexdigest()}
+        return {f"world {self.card.name}": self.sha256}
 
     def documents(self) -> list[Doc]:
         return world_documents(self.world)

@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 
 from pydantic import BaseModel
 
+from agent.spread import HERE, Spread
 from train.data.duplicates import Show as ShowStep
 from train.data.folder import Folder, Step
 
@@ -47,8 +48,8 @@ class Made:
 class Steps:
     """Does what is not done yet."""
 
-    def __init__(self, folder: Folder, show: Show) -> None:
-        self.folder = folder
+    def __init__(self, folder: Folder, show: Show, spread: Spread = HERE) -> None:
+        self.folder, self.spread = folder, spread
         self._show = show
 
     def telling(self, name: str) -> ShowStep:

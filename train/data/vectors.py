@@ -1,11 +1,14 @@
 """Documents as vectors, piece by piece, each piece kept; and fewer dimensions by UMAP (McInnes et al., 2018)."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from agent.spread import HERE, Spread
+from train.data.clusters import one_thread
 from train.data.duplicates import Show, need
 from train.data.folder import Array, Folder
 from train.data.recipe import WORDS
@@ -14,39 +17,53 @@ from train.rewards.vectors import DIMENSIONS, hashed_words
 
 Embed = Callable[[Sequence[str]], Array]
 """From n texts to [n, dimensions]."""
+Embeds = Callable[[Iterable[list[str]]], Iterator[Array]]
+"""From lists of texts to the vectors of each list, in their order."""
 PIECE: Final = 256
 """Documents that are embedded and kept at once: at most so many are embedded again after a kill."""
 _ROOM: Final = 3
 """UMAP lays out at least so many documents more than it leaves dimensions."""
 
 
-def embedder(name: str, docs: Sequence[Doc]) -> Embed:
+def embedder(name: str, docs: Sequence[Doc], spread: Spread = HERE) -> Embeds:
     """The model of a name; `words` needs none.
 
     Args:
         name: of a sentence-transformers model, or `words`.
         docs: all that will be embedded; `words` weighs a word by how few of them have it.
+        spread: who makes the vectors.
 
     Raises:
         SetupError: it cannot be loaded.
     """
     if name == WORDS:
-        return weighed_words(docs)
+        return weighed_words(docs, spread)
+    from agent.sources.corpus.elsewhere import encode_with
     from agent.sources.corpus.encoder import Encoder
 
-    return Encoder.load(name, half=False).encode_passages  # the same in every precision that a machine may prefer
+    encoder = Encoder.load(name, half=False)  # the same in every precision that a machine may prefer
+    return in_lists(encoder.encode_passages) if spread.here else encode_with(spread, encoder)
 
 
-def weighed_words(docs: Sequence[Doc]) -> Embed:
+def in_lists(embed: Embed) -> Embeds:
+    """In this process, list after list."""
+    return lambda lists: map(embed, lists)
+
+
+def weighed_words(docs: Sequence[Doc], spread: Spread = HERE) -> Embeds:
     """Hashed words, each weighed by log(documents / those that have it): what only a few share counts most."""
-    having = np.zeros(DIMENSIONS)
-    for at in range(0, len(docs), PIECE):
-        having += (hashed_words([doc.whole for doc in docs[at : at + PIECE]]) > 0).sum(axis=0)
+    pieces = (_texts(docs, at) for at in range(0, len(docs), PIECE))
+    having = sum(spread.mapped(_having, pieces), start=np.zeros(DIMENSIONS))
     weights = np.log(len(docs) / np.maximum(having, 1)).astype(np.float32)
-    return lambda texts: hashed_words(texts) * weights
+    return lambda lists: (counts * weights for counts in spread.mapped(hashed_words, lists))
 
 
-def embedded(docs: Sequence[Doc], load: Callable[[], Embed], folder: Folder, *, show: Show) -> Array:
+def _having(texts: Sequence[str]) -> NDArray[np.int64]:
+    """How many of the texts have a word of each column: [DIMENSIONS]."""
+    return (hashed_words(texts) > 0).sum(axis=0)
+
+
+def embedded(docs: Sequence[Doc], load: Callable[[], Embeds], folder: Folder, *, show: Show) -> Array:
     """Vectors of length 1: [documents, dimensions]. Pieces that are in the folder are read.
 
     Args:
@@ -58,18 +75,19 @@ def embedded(docs: Sequence[Doc], load: Callable[[], Embed], folder: Folder, *, 
     Raises:
         SetupError: the embedder cannot be loaded, or a piece cannot be written.
     """
-    embed: Embed | None = None
-    pieces: list[Array] = []
-    for at in range(0, len(docs), PIECE):
-        name = f"vectors/{at // PIECE:06d}.npy"
-        piece = folder.array(name)
-        if piece is None:
-            embed = embed or load()
-            piece = unit(embed([doc.whole for doc in docs[at : at + PIECE]]))
-            folder.write_array(name, piece)
-        pieces.append(piece)
-        show(min(at + PIECE, len(docs)), len(docs))
-    return np.concatenate(pieces)
+    names = {at: f"vectors/{at // PIECE:06d}.npy" for at in range(0, len(docs), PIECE)}
+    pieces = {at: piece for at, name in names.items() if (piece := folder.array(name)) is not None}
+    if missing := [at for at in names if at not in pieces]:
+        made = load()(_texts(docs, at) for at in missing)
+        for at, vectors in zip(missing, made, strict=True):
+            pieces[at] = unit(vectors)
+            folder.write_array(names[at], pieces[at])
+            show(min(len(pieces) * PIECE, len(docs)), len(docs))
+    return np.concatenate([pieces[at] for at in names])
+
+
+def _texts(docs: Sequence[Doc], at: int) -> list[str]:
+    return [doc.whole for doc in docs[at : at + PIECE]]
 
 
 def reduced(vectors: Array, *, dimensions: int, neighbours: int, seed: int) -> Array:
@@ -86,9 +104,10 @@ def reduced(vectors: Array, *, dimensions: int, neighbours: int, seed: int) -> A
     """
     if len(vectors) < dimensions + _ROOM or vectors.shape[1] <= dimensions:
         return vectors
-    with warnings.catch_warnings():
+    umap = need("umap")
+    with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of umap about parts that are not used, of numba about its future
-        made = need("umap").UMAP(
+        made = umap.UMAP(
             n_components=dimensions,
             n_neighbors=min(neighbours, len(vectors) - 1),
             min_dist=0.0,
@@ -96,7 +115,7 @@ def reduced(vectors: Array, *, dimensions: int, neighbours: int, seed: int) -> A
             random_state=seed,
             n_jobs=1,
         )
-        return np.asarray(made.fit_transform(vectors), np.float32)
+        return np.asarray(made.fit_transform(np.array(vectors)), np.float32)
 
 
 def unit(vectors: Array) -> Array:

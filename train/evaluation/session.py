@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +34,7 @@ from train.evaluation.report_files import write_report
 from train.evaluation.result import Result
 from train.evaluation.run import MOST_FAILED, OnResult, TooManyFailed, evaluate
 from train.evaluation.scoring import Scoring
-from train.evaluation.shards import Part, ask_elsewhere, pickled
+from train.evaluation.shards import ask_elsewhere, pickled
 from train.evaluation.store import opened
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Evaluation:
         Raises:
             SetupError: something that the settings name cannot be used. TooManyFailed: what ended is kept and reported.
         """
-        asker, card, scoring = self._asker()
+        asker, card, scoring = self.asker()
         card |= self._measured.described()
         scoring = self._judged(scoring)
         if self._out is None:
@@ -178,17 +178,6 @@ class Evaluation:
                 again = f"what ended is kept in {self._out}; with --retry-failed the same command goes on"
                 raise TooManyFailed(f"{error}; {again}") from error
             return self._report(run.results, card, scoring)
-
-    def part(self, ids: Collection[str]) -> Part:
-        """Ask these questions of the list, in this process, and give what came of it."""
-        asker, _, scoring = self._asker()
-        ended: list[tuple[Result, Trace | None]] = []
-        asked = [question for question in self.questions if question.id in ids]
-        try:
-            asyncio.run(self._ask(asker, asked, scoring, lambda result, trace: ended.append((result, trace))))
-        except TooManyFailed as error:
-            return Part(tuple(ended), hopeless=str(error))
-        return Part(tuple(ended))
 
     def _ask_waiting(
         self, asker: Asker, results: dict[str, Result], keep: OnResult, scoring: Scoring, show: Show
@@ -216,27 +205,35 @@ class Evaluation:
         tell()
         with spread_of(self._settings) as spread:
             if spread.here:
-                asyncio.run(self._ask(asker, waiting, scoring, on_result))
+                asyncio.run(self._ask_here(asker, waiting, scoring, on_result))
                 return
             asyncio.run(asker.aclose())
             ask_elsewhere(spread, self._arguments(), waiting, concurrency=self._concurrency, on_result=on_result)
 
-    async def _ask(self, asker: Asker, questions: list[Question], scoring: Scoring, on_result: OnResult) -> None:
+    async def _ask_here(self, asker: Asker, questions: list[Question], scoring: Scoring, on_result: OnResult) -> None:
         try:
             if scoring.judge and questions:
                 await scoring.judge.check()
-            await evaluate(
-                asker,
-                questions,
-                scoring=scoring,
-                concurrency=self._concurrency,
-                on_result=on_result,
-                most_failed=self._most_failed,
-            )
+            await self.ask(asker, questions, scoring, on_result)
         finally:
             await asker.aclose()
             if scoring.judge:
                 await scoring.judge.aclose()
+
+    async def ask(self, asker: Asker, questions: Sequence[Question], scoring: Scoring, on_result: OnResult) -> None:
+        """Ask some of the questions; `asker` gives who, and how the answers are scored. Neither is closed.
+
+        Raises:
+            TooManyFailed, SetupError: see `evaluate`.
+        """
+        await evaluate(
+            asker,
+            questions,
+            scoring=scoring,
+            concurrency=self._concurrency,
+            on_result=on_result,
+            most_failed=self._most_failed,
+        )
 
     def _arguments(self) -> bytes:
         """What another process makes this evaluation of."""
@@ -246,7 +243,7 @@ class Evaluation:
         bounds = {"concurrency": self._concurrency, "most_failed": self._most_failed}
         return pickled(self._settings, {"questions": path, **how, **who, **bounds})
 
-    def _asker(self) -> tuple[Asker, dict[str, str], Scoring]:
+    def asker(self) -> tuple[Asker, dict[str, str], Scoring]:
         """Who is asked, what makes two such runs the same, and how the answers are scored."""
         card = {
             "cairn": __version__,

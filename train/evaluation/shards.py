@@ -1,31 +1,31 @@
 """One evaluation, asked in shards by other processes. What they send back is what this process would have got itself.
 
-A worker makes the same evaluation of the same arguments, once, and asks the questions of each shard that it is given.
+A worker makes the same evaluation of the same arguments, once, and asks the questions of each shard that it is given;
+its agent and its event loop stay from shard to shard.
 """
 
+import asyncio
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import ceil
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from agent.settings import CairnSettings
 from agent.trace import Trace
+from agent.workers import at_end
 from train.evaluation.questions import Question
 from train.evaluation.result import Result
 from train.evaluation.run import OnResult, TooManyFailed
-
-if TYPE_CHECKING:
-    from train.evaluation.session import Evaluation
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 ROUNDS: Final = 4
-"""Shards for each worker, so that one that is slow holds nobody up at the end."""
-MOST: Final = 256
-"""Questions of a shard: what a lost worker takes with it."""
+"""Shards for each worker at least, so that one that is slow holds nobody up at the end."""
+TURNS: Final = 4
+"""Questions of a shard for each that is asked at the same time. What ended of a shard is lost with a worker that is
+killed; but where shards are much smaller, workers often wait for the slowest of their questions."""
 
 
 class Spreads(Protocol):
@@ -34,7 +34,7 @@ class Spreads(Protocol):
     @property
     def workers(self) -> int: ...
 
-    def mapped(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]: ...
+    def ended(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]: ...
 
 
 @dataclass(frozen=True)
@@ -62,38 +62,84 @@ def pickled(settings: CairnSettings, arguments: dict[str, Any]) -> bytes:
 def ask_elsewhere(
     spread: Spreads, arguments: bytes, questions: Sequence[Question], *, concurrency: int, on_result: OnResult
 ) -> None:
-    """Have the questions asked, and tell `on_result` of each, shard after shard.
+    """Have the questions asked, and tell `on_result` of each as its shard ends.
 
     Args:
         spread: whose workers ask; each asks `concurrency` questions at the same time.
         arguments: of the evaluation, by `pickled`.
         questions: that wait.
-        concurrency: no shard is smaller, but for the last.
+        concurrency: no shard is smaller, but for the last, and none larger than `TURNS` times that.
         on_result: see `train.evaluation.run.OnResult`.
 
     Raises:
-        TooManyFailed: of one shard over the allowed share failed. What ended was told of.
-        WorkerLost: a worker ended in the middle of a shard.
+        TooManyFailed: of one shard over the allowed share failed. No other one was begun, and what ended was told of,
+            that of the shards on their way, too.
+        WorkerLost: a worker ended in the middle of a shard. Of the other shards the same holds.
         SetupError: the agent cannot be used there.
     """
     ids = [question.id for question in questions]
-    size = max(concurrency, min(MOST, ceil(len(ids) / (ROUNDS * spread.workers))))
-    shards = (Shard(arguments, tuple(ids[at : at + size])) for at in range(0, len(ids), size))
-    for part in spread.mapped(ask_shard, shards):
+    size = max(concurrency, min(TURNS * concurrency, ceil(len(ids) / (ROUNDS * spread.workers))))
+    hopeless = ""
+
+    def shards() -> Iterator[Shard]:
+        for at in range(0, len(ids), size):
+            if hopeless:
+                return
+            yield Shard(arguments, tuple(ids[at : at + size]))
+
+    for part in spread.ended(ask_shard, shards()):
         for result, trace in part.ended:
             on_result(result, trace)
-        if part.hopeless:
-            raise TooManyFailed(part.hopeless)
+        hopeless = hopeless or part.hopeless
+    if hopeless:
+        raise TooManyFailed(hopeless)
 
 
 def ask_shard(shard: Shard) -> Part:
     """Ask here. It is what a worker runs."""
-    return _evaluation(shard.arguments).part(shard.ids)
+    if shard.arguments not in _held:
+        let_go()
+        _held[shard.arguments] = _Sitting(shard.arguments)
+        at_end(let_go)
+    return _held[shard.arguments].ask(shard.ids)
 
 
-@lru_cache(maxsize=1)
-def _evaluation(arguments: bytes) -> "Evaluation":
-    from train.evaluation.session import Evaluation
+def let_go() -> None:
+    """Close what this process keeps for its next shard."""
+    while _held:
+        _held.popitem()[1].close()
 
-    settings, others = pickle.loads(arguments)
-    return Evaluation(CairnSettings(**settings), **others)
+
+class _Sitting:
+    """The evaluation in one process."""
+
+    def __init__(self, arguments: bytes) -> None:
+        from train.evaluation.session import Evaluation
+
+        settings, others = pickle.loads(arguments)
+        self._evaluation = Evaluation(CairnSettings(**settings), **others)
+        self._questions = {question.id: question for question in self._evaluation.questions}
+        self._asker, _, self._scoring = self._evaluation.asker()
+        self._loop = asyncio.Runner()
+
+    def ask(self, ids: Sequence[str]) -> Part:
+        ended: list[tuple[Result, Trace | None]] = []
+
+        def on_result(result: Result, trace: Trace | None) -> None:
+            ended.append((result, trace))
+
+        hopeless = ""
+        asked = [self._questions[id] for id in ids]
+        try:
+            self._loop.run(self._evaluation.ask(self._asker, asked, self._scoring, on_result))
+        except TooManyFailed as error:
+            hopeless = str(error)
+        return Part(tuple(ended), hopeless)
+
+    def close(self) -> None:
+        with self._loop:
+            self._loop.run(self._asker.aclose())
+
+
+_held: Final[dict[bytes, _Sitting]] = {}
+"""The evaluation that this process was asked for last."""

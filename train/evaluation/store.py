@@ -2,7 +2,8 @@
 
 run.json holds what makes two runs the same. results.jsonl and traces.jsonl grow by whole lines: each is handed to the
 system at once, so a killed process loses nothing that ended, and is forced to the disk about once a second, so a power
-cut loses at most the last second. A last line that was cut off is removed when the run goes on.
+cut loses at most the last second. A last line that was cut off is removed when the run goes on. What other processes
+ask ends with its shard: see `shards`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The two long parts of a build, words and vectors, so that other processes can do them. It starts none.
+"""The two long parts of an index, words and vectors, so that other processes can make them. It starts none.
 
 What is sent there is text and the model's name; each process loads the model once, and must find the same one.
 """
@@ -72,7 +72,7 @@ def _encoder(model: Model) -> Encoder:
     )
     if encoder.fingerprint != model.fingerprint:
         raise CorpusError(
-            f"a worker found another model under the name {model.name} than the one that builds this index; "
+            f"a worker found another model under the name {model.name} than the one that wanted the vectors; "
             "give every machine the same one"
         )
     return encoder

@@ -36,11 +36,12 @@ def test_a_command_that_fails_is_told_with_what_it_said(tmp_path: Path):
 
 def test_the_page_tells_rates_and_bytes_of_each_way():
     ways = (
-        Way("local", 1, 4000, 2.0, 40.0, 8_000_000, 6_400_000, 300, 15.0),
-        Way("ray", 2, 4000, 4.0, 25.0, 1, 1, 300, 12.0),
+        Way("local", 1, 4000, 2.0, 40.0, 8_000_000, 6_400_000, 300, 15.0, 2600, 130.0),
+        Way("ray", 2, 4000, 4.0, 25.0, 1, 1, 300, 12.0, 2600, 65.0),
     )
     told = page(Figures("documents.jsonl", "m", ways, (Nearest("hnsw", 50_000, 9.5, 92_000_000, 0.31, 0.97),)))
-    assert "| local | 1 | 2,000 | 100 | 20.0 |" in told
-    assert "| ray | 2 | 1,000 | 160 | 25.0 |" in told
+    assert "| local | 1 | 2,000 | 100 | 20.0 | 20.0 |" in told
+    assert "| ray | 2 | 1,000 | 160 | 25.0 | 40.0 |" in told
+    assert "data of 2,600 documents of a little world in two parts" in told
     assert "a passage takes 2,000 bytes on disk, its text included; its vector and its key 1,600 more" in told
     assert "| hnsw | 50,000 | 9.50 s | 1,840 | 0.31 ms | 0.970 |" in told

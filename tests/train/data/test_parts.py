@@ -51,6 +51,13 @@ def test_of_documents_that_say_nearly_the_same_the_first_stays():
     assert twins_of(docs[::-1]) == {"a": "c"}
 
 
+def test_of_many_documents_each_is_compared_as_itself():
+    docs = [
+        doc(f"d{number}", f"{number} stands here, {number * number} there, and nothing else.") for number in range(600)
+    ]
+    assert twins_of([*docs, doc("again", docs[300].text)]) == {"again": "d300"}
+
+
 def test_documents_with_words_but_no_runs_in_common_are_no_twins():
     assert twins_of([doc("a"), doc("b", " ".join(sorted(TEXT.split())))]) == {}
 
@@ -59,6 +66,7 @@ def test_the_bound_decides_what_is_alike():
     half = doc("b", " ".join([*TEXT.split()[:14], "but", "nobody", "could", "tell", "what", "it", "would", "cost"]))
     assert twins_of([doc("a"), half], 0.9) == {}
     assert twins_of([doc("a"), half], 0.3) == {"b": "a"}
+    assert twins_of([doc("a"), doc("b"), doc("c", f"{TEXT} Indeed.")], 1.0) == {"b": "a"}
 
 
 def test_a_text_shorter_than_a_run_is_one_run():

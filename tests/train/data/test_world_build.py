@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 
 from agent.errors import SetupError
+from agent.spread import HERE, On, Spread
 from agent.world import Question, World, build_world, load_world
 from agent.world.reader import answer_from
 from agent.world.shards import is_sound, searched
 from tests.train.data.made import lines, recipe_for
 from train.data.build import build
 from train.data.built import read_built
+from train.data.checking import Which, check_list
 from train.data.exact import ExactFilters
 from train.data.finish import Finished, finished
 from train.data.folder import Folder
@@ -25,6 +27,9 @@ from train.evaluation.datasets import read_dataset
 pytest.importorskip("sklearn")
 pytest.importorskip("datasketch")
 
+RAY: Any = pytest.param("ray", marks=[pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")])
+ON: list[Any] = ["local", RAY]
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -33,11 +38,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def built(world: Path, out: Path, **said: Any) -> Finished:
+def built(world: Path, out: Path, spread: Spread = HERE, **said: Any) -> Finished:
     """Without UMAP: as many dimensions are left as there are."""
     inputs = WorldInput(str(world))
     said = {"writer": "grammar", "embedder": "words", "thin_words": 0, "dimensions": 4096, "group": 30} | said
-    return build(inputs, recipe_for(inputs, **said), out)
+    return build(inputs, recipe_for(inputs, **said), out, spread=spread)
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +91,25 @@ def test_the_same_seed_gives_the_same_world(folder: Path, diverse: Finished, tmp
     assert lines(again.folder / "questions.jsonl") == lines(diverse.folder / "questions.jsonl")
     other = built(folder, tmp_path / "other", seed=8)
     assert lines(other.folder / "questions.jsonl") != lines(diverse.folder / "questions.jsonl")
+
+
+@pytest.mark.parametrize("on", ON)
+def test_a_build_that_others_share_is_the_same_to_the_byte(on: On, folder: Path, diverse: Finished, tmp_path: Path):
+    with Spread(workers=2, on=on) as others:
+        there = built(folder, tmp_path / "there", others)
+    kept = [path.relative_to(there.folder) for path in there.folder.rglob("*") if path.suffix in (".jsonl", ".npy")]
+    assert {str(path) for path in kept} > {"unique.jsonl", "alone.jsonl", "found.jsonl", "reduced.npy"}
+    for path in kept:
+        assert (there.folder / path).read_bytes() == (diverse.folder / path).read_bytes(), path
+    assert [(one.name, one.dropped, one.told) for one in there.steps] == [
+        (one.name, one.dropped, one.told) for one in diverse.steps
+    ]
+
+
+def test_a_worker_that_finds_another_world_says_so(folder: Path):
+    which = Which(WorldInput(str(folder)).anywhere, "another", diverse=True)
+    with pytest.raises(SetupError, match="give every machine the same one"):
+        check_list(which, "alone", [])
 
 
 def test_a_bundle_of_nothing_that_is_linked_gives_no_question(folder: Path):
@@ -165,6 +189,6 @@ def test_a_world_of_several_parts_is_bundled_and_asked_part_by_part(tmp_path: Pa
 
 def test_words_weigh_what_few_documents_share_more():
     docs = WorldInput("test-v2").documents()[:200]
-    vectors = embedder("words", docs)([doc.whole for doc in docs[:2]])
+    (vectors,) = embedder("words", docs)([[doc.whole for doc in docs[:2]]])
     assert vectors.shape == (2, 4096)
     assert vectors.min() >= 0

@@ -1,6 +1,8 @@
 """Questions that other processes ask are answered, scored and kept as this process would have done it."""
 
 import json
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,14 +12,19 @@ import pytest
 
 from agent.errors import SetupError
 from agent.settings import CairnSettings
+from agent.spread import Spread
 from agent.trace import Trace
+from tests.train.evaluation.far import Asked, Given, chat, far_agent
+from train.evaluation import session
+from train.evaluation.baselines import FirstPassage
 from train.evaluation.chosen import Choice
 from train.evaluation.endpoint import Where
 from train.evaluation.judge import JudgeSettings
 from train.evaluation.result import Result
 from train.evaluation.run import TooManyFailed
-from train.evaluation.session import Evaluation, Measured
-from train.evaluation.shards import ask_elsewhere, pickled
+from train.evaluation.session import Evaluation, Measured, SoFar
+from train.evaluation.shards import ask_elsewhere, let_go, pickled
+from train.evaluation.store import read_results
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -35,10 +42,16 @@ class Here:
     workers: int = 3
     items: int = 0
 
-    def mapped(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    def ended(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         for item in items:
             self.items += 1
             yield function(item)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_kept() -> Iterator[None]:
+    yield
+    let_go()
 
 
 def comparable(result: dict[str, Any]) -> dict[str, Any]:
@@ -46,35 +59,106 @@ def comparable(result: dict[str, Any]) -> dict[str, Any]:
     return result | {"metrics": metrics, "trace": ""}
 
 
+def forgotten(result: Result, trace: Trace | None) -> None:
+    """Nobody looks at results."""
+
+
+def nowhere() -> Where:
+    return Where(url="http://127.0.0.1:9/v1", model="nobody", tries=1, seconds=5)
+
+
 def test_shards_cover_every_question_once_and_give_the_same_results():
     evaluation = Evaluation(WORLD, baseline="first-passage")
     seen: list[Result] = []
+    alone: list[Result] = []
     here = Here()
-
-    def on_result(result: Result, trace: Trace | None) -> None:
-        seen.append(result)
-
-    ask_elsewhere(here, pickled(WORLD, FIRST), evaluation.questions, concurrency=4, on_result=on_result)
-    alone = evaluation.part([question.id for question in evaluation.questions]).ended
-    assert here.items == 12
+    ask_elsewhere(
+        here,
+        pickled(WORLD, FIRST),
+        evaluation.questions,
+        concurrency=4,
+        on_result=lambda result, _: seen.append(result),
+    )
+    ask_elsewhere(
+        Here(), pickled(WORLD, FIRST), evaluation.questions, concurrency=999, on_result=lambda one, _: alone.append(one)
+    )
+    assert here.items == -(-len(evaluation.questions) // 16)
     assert [result.id for result in seen] == [question.id for question in evaluation.questions]
-    by_id = {result.id: comparable(result.model_dump()) for result, _ in alone}
-    assert {result.id: comparable(result.model_dump()) for result in seen} == by_id
+    assert [comparable(one.model_dump()) for one in seen] == [comparable(one.model_dump()) for one in alone]
+
+
+def test_who_is_asked_is_loaded_once_for_all_shards_and_closed_once(monkeypatch: pytest.MonkeyPatch):
+    counts: Counter[str] = Counter()
+
+    class Counted(FirstPassage):
+        def __init__(self, *world: Any) -> None:
+            counts["loaded"] += 1
+            super().__init__(*world)
+
+        async def aclose(self) -> None:
+            counts["closed"] += 1
+
+    monkeypatch.setattr(session, "FirstPassage", Counted)
+    questions, here = Evaluation(WORLD, baseline="first-passage").questions[:12], Here()
+    ask_elsewhere(here, pickled(WORLD, FIRST), questions, concurrency=1, on_result=forgotten)
+    assert (here.items, counts) == (12, {"loaded": 1})
+    ask_elsewhere(here, pickled(WORLD, FIRST | {"seed": 1}), questions, concurrency=12, on_result=forgotten)
+    assert counts == {"loaded": 2, "closed": 1}, "another evaluation takes its place"
+    let_go()
+    assert counts == {"loaded": 2, "closed": 2}
 
 
 def test_what_ended_is_told_before_a_hopeless_shard_ends_the_rest():
-    where = Where(url="http://127.0.0.1:9/v1", model="nobody", tries=1, seconds=5)
-    evaluation = Evaluation(WORLD, endpoint=where)
-    told: list[Result] = []
-
-    def on_result(result: Result, trace: Trace | None) -> None:
-        told.append(result)
-
+    where = nowhere()
+    questions = Evaluation(WORLD, endpoint=where).questions
     arguments = pickled(WORLD, {"questions": None, "endpoint": where, "concurrency": 2})
+    told: list[Result] = []
     with pytest.raises(TooManyFailed, match="questions failed"):
-        ask_elsewhere(Here(), arguments, evaluation.questions, concurrency=2, on_result=on_result)
+        ask_elsewhere(Here(), arguments, questions, concurrency=3, on_result=lambda result, _: told.append(result))
     assert {result.failure for result in told} == {"connection"}
-    assert 8 <= len(told) < 30
+    assert 8 <= len(told) < 12
+
+
+@pytest.mark.slow
+def test_a_hopeless_shard_ends_the_rest_and_what_ended_beside_it_is_told():
+    where = nowhere()
+    questions = Evaluation(WORLD, endpoint=where).questions
+    arguments = pickled(WORLD, {"questions": None, "endpoint": where, "concurrency": 3})
+    told: list[Result] = []
+    with Spread(workers=2) as spread, pytest.raises(TooManyFailed, match="of the first 8 questions failed"):
+        ask_elsewhere(spread, arguments, questions, concurrency=3, on_result=lambda result, _: told.append(result))
+    assert {result.failure for result in told} == {"connection"}
+    assert 4 * 8 <= len(told) < 5 * 12, "four shards were on their way"
+    assert len({result.id for result in told}) == len(told)
+
+
+def test_what_ended_beside_a_slow_shard_is_kept_when_the_run_is_killed(tmp_path: Path):
+    free, settings, choice = threading.Event(), CairnSettings(world="test-v1", workers=2), Choice(limit=16)
+    slow = Evaluation(WORLD, choice=choice, baseline="first-passage").questions[0].question
+
+    def says(asked: Asked) -> Given:
+        if asked.question == slow:
+            free.wait(60)
+        return chat("nobody")
+
+    def interrupt(so_far: SoFar) -> None:
+        if so_far.done == 14:
+            raise KeyboardInterrupt
+
+    with far_agent(says) as agent:
+        where = Where(url=agent.url, model="m", tries=1)
+        how: dict[str, Any] = {"choice": choice, "endpoint": where, "concurrency": 1, "out": tmp_path / "out"}
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                Evaluation(settings, **how).run(interrupt)
+            kept = [result.id for result in read_results(tmp_path / "out")]
+        finally:
+            free.set()
+        figures = Evaluation(settings, **how).run()
+        asked = Counter(one.question for one in agent.asked)
+    assert len(set(kept)) == 14
+    assert figures["n"] == 16
+    assert {question: times for question, times in asked.items() if times > 1} == {slow: 2}
 
 
 def test_a_judge_and_several_workers_are_refused():
