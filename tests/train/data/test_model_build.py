@@ -132,7 +132,7 @@ def test_a_build_that_broke_off_goes_on_and_asks_nothing_twice(once: tuple[Finis
     files = write_docs(docs, tmp_path / "docs")
     with writer_server(docs) as (writer, server):
         for show in (killed_after(number), killed_after(number), None):
-            how = {} if show is None else {"show": show}
+            how: dict[str, Any] = {} if show is None else {"show": show}
             try:
                 done = build(
                     files,

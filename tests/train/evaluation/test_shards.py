@@ -133,16 +133,19 @@ def test_a_hopeless_shard_ends_the_rest_and_what_ended_beside_it_is_told():
 
 
 def test_what_ended_beside_a_slow_shard_is_kept_when_the_run_is_killed(tmp_path: Path):
-    free, settings, choice = threading.Event(), CairnSettings(world="test-v1", workers=2), Choice(limit=16)
+    settings, choice = CairnSettings(world="test-v1", workers=2), Choice(limit=16)
+    begun, free = threading.Event(), threading.Event()
     slow = Evaluation(WORLD, choice=choice, baseline="first-passage").questions[0].question
 
     def says(asked: Asked) -> Given:
         if asked.question == slow:
+            begun.set()
             free.wait(60)
         return chat("nobody")
 
     def interrupt(so_far: SoFar) -> None:
         if so_far.done == 14:
+            begun.wait(60)  # its worker may be the later one to start
             raise KeyboardInterrupt
 
     with far_agent(says) as agent:
