@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,6 +33,8 @@ class Phase:
     rollouts: int
     policy_tokens: int
     searches: int
+    searching: float
+    """Seconds of all searches together; those of ours overlap, and overlap generation."""
     reward: float
 
 
@@ -54,7 +56,7 @@ def phases(recipe: RlRecipe, *, search_ms: Sequence[float], threads: int = 0) ->
             began = time.perf_counter()
             policy = live.refresh(model)  # its cost belongs to our phase
             refreshed = time.perf_counter() - began
-            ours = asyncio.run(_ours(recipe, policy, _slowed(asks, wait / 1000, None)))
+            ours = asyncio.run(_ours(recipe, policy, asks, wait / 1000))
             made.append(_phase("ours", wait, ours, refreshed))
             made.append(_phase("plain", wait, asyncio.run(_plain(recipe, model, asks, wait / 1000)), 0.0))
     finally:
@@ -72,19 +74,20 @@ def shares(recipe: RlRecipe, *, threads: int = 0) -> Mapping[str, float]:
     return {name.removeprefix(prefix): value for name, value in told[-1].items() if name.startswith(prefix)}
 
 
-Timed = tuple[float, list[Played]]
+Timed = tuple[float, list[Played], list[float]]
+"""Seconds of all, the rollouts, and the seconds of each search."""
 
 
-async def _ours(recipe: RlRecipe, policy: Policy, asks: Sequence[Ask]) -> Timed:
+async def _ours(recipe: RlRecipe, policy: Policy, asks: Sequence[Ask], seconds: float) -> Timed:
     table = Table(policy, recipe.rollout.budgets, Sampling(temperature=1.0), recipe.rollout.concurrency)
-    return await _timed(lambda: _all(recipe, table, asks))
+    return await _timed(recipe, table, asks, seconds, None)
 
 
 async def _plain(recipe: RlRecipe, model: Any, asks: Sequence[Ask], seconds: float) -> Timed:
     policy = PlainPolicy(model, open_hub_form(recipe.start))
     policy.players = len(asks) * recipe.rollout.group
     table = _Leaving(policy, recipe.rollout.budgets, Sampling(temperature=1.0), policy.players)
-    return await _timed(lambda: _all(recipe, table, _slowed(asks, seconds, asyncio.Lock())))
+    return await _timed(recipe, table, asks, seconds, asyncio.Lock())
 
 
 class _Leaving(Table):
@@ -98,10 +101,14 @@ class _Leaving(Table):
             self.policy.leave()
 
 
-async def _timed(work: Callable[[], Awaitable[list[Played]]]) -> Timed:
+async def _timed(
+    recipe: RlRecipe, table: Table, asks: Sequence[Ask], seconds: float, lock: asyncio.Lock | None
+) -> Timed:
+    spent: list[float] = []
+    slowed = _slowed(asks, seconds, lock, spent)
     began = time.perf_counter()
-    played = await work()
-    return time.perf_counter() - began, played
+    played = await _all(recipe, table, slowed)
+    return time.perf_counter() - began, played, spent
 
 
 async def _all(recipe: RlRecipe, table: Table, asks: Sequence[Ask]) -> list[Played]:
@@ -110,15 +117,15 @@ async def _all(recipe: RlRecipe, table: Table, asks: Sequence[Ask]) -> list[Play
     return await table.play(asks, group=group, reward=reward_of("outcome"), seeds=seeds)
 
 
-def _slowed(asks: Sequence[Ask], seconds: float, lock: asyncio.Lock | None) -> list[Ask]:
+def _slowed(asks: Sequence[Ask], seconds: float, lock: asyncio.Lock | None, spent: list[float]) -> list[Ask]:
     return [
-        replace(ask, sources={name: Serial(source, lock, seconds) for name, source in ask.sources.items()})
+        replace(ask, sources={name: Serial(source, lock, seconds, spent) for name, source in ask.sources.items()})
         for ask in asks
     ]
 
 
 def _phase(way: str, wait: float, timed: Timed, before: float) -> Phase:
-    seconds, played = timed
+    seconds, played, spent = timed
     scored = [one.rewarded.total for one in played if one.rewarded is not None]
     return Phase(
         way=way,
@@ -127,5 +134,6 @@ def _phase(way: str, wait: float, timed: Timed, before: float) -> Phase:
         rollouts=len(played),
         policy_tokens=sum(one.trace.usage.policy_tokens for one in played),
         searches=sum(one.trace.usage.searches for one in played),
+        searching=sum(spent),
         reward=sum(scored) / max(1, len(scored)),
     )

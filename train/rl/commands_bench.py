@@ -24,6 +24,7 @@ _HEAD: Final = (
     "rollouts",
     "policy tokens",
     "searches",
+    "their seconds",
     "mean reward",
     "times faster",
 )
@@ -32,7 +33,8 @@ _WAYS: Final = (
     "One batch of the recipe, from the same checkpoint, on the same world, in two ways. *Ours*: every rollout at once "
     "in the recipe's engine, weights handed over first, searches beside generation. *Plain*: a usual `rollout_func`: "
     "all contexts wait for each other's turns, `model.generate` reads each of them anew, and one search follows the "
-    "other. Both sample at temperature 1, so the texts differ."
+    "other. *Their seconds* are those of all searches added up: plain generation stands still for them, ours goes on "
+    "beside them, and they beside each other. Both sample at temperature 1, so the texts differ."
 )
 _PARTS: Final = (
     "*Rollouts* holds generation, searches and rewards; *refresh* hands the weights to the engine; *update* is "
@@ -108,6 +110,7 @@ def _rows(found: "list[Phase]") -> list[tuple[str, ...]]:
             str(phase.rollouts),
             f"{phase.policy_tokens:,}",
             str(phase.searches),
+            f"{phase.searching:.1f}",
             f"{phase.reward:.3f}",
             f"{ratios[f'ratio_{phase.search_ms:g}ms']:.1f}" if phase.way == "ours" else "",
         )
