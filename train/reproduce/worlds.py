@@ -20,6 +20,8 @@ _LISTS: Final = 500_000
 """Seeds of the lists' worlds begin here."""
 _MORE: Final = 3.0
 """Questions that are made for each one of a list: not all fit it."""
+_ROOM: Final = 2
+"""Times the people of a world that is asked live in one of the lists, so that it has so many questions."""
 
 
 def asked_world(study: Study, kind: WorldKind, seed: int) -> Path:
@@ -40,7 +42,7 @@ def asked_world(study: Study, kind: WorldKind, seed: int) -> Path:
         except ValueError as error:
             why = f"the world {kind} cannot be made: {error}: ask fewer questions, or name more people"
             raise SetupError(why) from error
-        _write(study, world, number, "dev", folder)
+        _write(study, world, number, "dev", folder, people=said.people)
     return folder
 
 
@@ -58,9 +60,9 @@ def question_lists(study: Study, seed: int) -> Path:
         return folder
     said = study.recipe.worlds
     number, wanted = said.seed + _LISTS + seed, round(said.listed * _MORE)
-    mix = MIXES["plain"]
+    mix, people = MIXES["plain"], _ROOM * said.people
     try:
-        world = make_world(number, split="train", people=said.people, questions=wanted, mix=mix, knobs=said.knobs)
+        world = make_world(number, split="train", people=people, questions=wanted, mix=mix, knobs=said.knobs)
     except ValueError as error:
         raise SetupError(f"the question lists cannot be made: {error}: `listed` fewer, or name more people") from error
     spread = sorted(world.questions, key=lambda question: _spread(world, question))
@@ -71,7 +73,7 @@ def question_lists(study: Study, seed: int) -> Path:
     if (fewest := min(map(len, lists.values()))) < said.listed:
         raise SetupError(f"of {wanted} questions only {fewest} fit one of the lists: `listed` fewer")
     for name, questions in lists.items():
-        _write(study, world, number, "train", folder / name / "world")
+        _write(study, world, number, "train", folder / name / "world", people=people)
         write_questions(world_questions(_thinned(questions, said.listed)), folder / name / QUESTIONS)
     return folder
 
@@ -86,17 +88,16 @@ def _spread(world: World, question: Question) -> tuple[int, int]:
     return len({world.document(key).source for key in question.supporting}), len(question.supporting)
 
 
-def _write(study: Study, world: World, seed: int, split: Split, folder: Path) -> None:
-    said = study.recipe.worlds
+def _write(study: Study, world: World, seed: int, split: Split, folder: Path, *, people: int) -> None:
     card = WorldCard(
         name=world.name,
         generator=2,
         seed=seed,
         split=split,
-        people=said.people,
+        people=people,
         documents=0,
         questions=0,
         files={},
-        knobs=said.knobs,
+        knobs=study.recipe.worlds.knobs,
     )
     write_world([world], card, folder)

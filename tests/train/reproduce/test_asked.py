@@ -18,7 +18,7 @@ from tests.train.reproduce.small import small_study
 from train.evaluation.questions import read_questions
 from train.reproduce.dense import dense_sources
 from train.reproduce.narrow import NarrowPolicy
-from train.reproduce.study import CHECKPOINTS
+from train.reproduce.study import CHECKPOINTS, SHIPPED_RECIPE, read_study
 from train.reproduce.worlds import asked_world, question_lists
 
 pytestmark = [pytest.mark.train, pytest.mark.anyio]
@@ -83,6 +83,14 @@ def test_the_lists_part_questions_over_several_sources_from_those_over_one(tmp_p
     assert sources["pipeline"] == sorted(sources["pipeline"])
     assert min(sources["pipeline"]) > 1
     assert load_world(folder / "single" / "world").documents == world.documents
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_shipped_recipe_has_room_for_its_lists(tmp_path: Path, seed: int):
+    study = read_study(SHIPPED_RECIPE, tmp_path)
+    folder = question_lists(study, seed)
+    for name in ("pipeline", "single"):
+        assert len(read_questions(folder / name / "questions.jsonl")) == study.recipe.worlds.listed
 
 
 def test_the_world_of_a_seed_is_made_once_and_is_another_one_for_another_seed(tmp_path: Path):
