@@ -104,18 +104,19 @@ def reduced(vectors: Array, *, dimensions: int, neighbours: int, seed: int) -> A
     """
     if len(vectors) < dimensions + _ROOM or vectors.shape[1] <= dimensions:
         return vectors
-    umap = need("umap")
-    with one_thread(), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of umap about parts that are not used, of numba about its future
-        made = umap.UMAP(
-            n_components=dimensions,
-            n_neighbors=min(neighbours, len(vectors) - 1),
-            min_dist=0.0,
-            metric="cosine",
-            random_state=seed,
-            n_jobs=1,
-        )
-        return np.asarray(made.fit_transform(np.array(vectors)), np.float32)
+        umap = need("umap")  # before the threads are bounded: those of what it brings are, too
+        with one_thread():
+            made = umap.UMAP(
+                n_components=dimensions,
+                n_neighbors=min(neighbours, len(vectors) - 1),
+                min_dist=0.0,
+                metric="cosine",
+                random_state=seed,
+                n_jobs=1,
+            )
+            return np.asarray(made.fit_transform(np.array(vectors)), np.float32)
 
 
 def unit(vectors: Array) -> Array:
