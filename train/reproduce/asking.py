@@ -53,6 +53,7 @@ def ask(asked: Asked, *, world: Path, policy: Path, out: Path, show: Show) -> An
     Raises:
         SetupError: something cannot be used, or no question could be scored.
     """
+    out.mkdir(parents=True, exist_ok=True)
     settings = _settings(asked, world, policy, out)
     if asked.reader:
         answers = _read(settings, show)
@@ -102,7 +103,6 @@ def _protocol(asked: Asked, out: Path) -> str:
     changes = {**asked.protocol_changes, "name": f"{asked.protocol}-{asked.name}"}
     own = protocol_named(asked.protocol).model_copy(update=changes)
     path = out / "protocol.toml"
-    out.mkdir(parents=True, exist_ok=True)
     path.write_text(as_toml(own), encoding="utf-8")
     return str(path)
 

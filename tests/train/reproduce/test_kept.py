@@ -14,7 +14,7 @@ from safetensors.torch import load, save
 
 from tests.train.reproduce.small import HUB, small_study
 from train.ppo.states import save_state
-from train.reproduce.asking import ANSWERS, ask
+from train.reproduce.asking import ANSWERS, ask, read_answers
 from train.reproduce.jobs import jobs_of
 from train.reproduce.papers import all_asked, directions_of, trainings
 from train.reproduce.training import WEIGHTS, keep_last
@@ -74,6 +74,16 @@ def test_questions_that_failed_are_asked_again(tmp_path: Path) -> None:
     (out / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
     (out / ANSWERS).unlink()
     assert ask(asked, world=world, policy=policy, out=out, show=hear) == first
+
+
+def test_a_readers_answers_are_kept_in_each_condition(tmp_path: Path) -> None:
+    study = small_study(tmp_path)
+    asked = all_asked()["handed-over"]
+    world, out = asked_world(study, asked.world, 1), study.asked_folder(asked.name, 1)
+    found = ask(asked, world=world, policy=study.exported(asked.policy, 1), out=out, show=hear)
+    assert read_answers(out) == found
+    assert len(found) == study.recipe.worlds.questions
+    assert {"em_evidence", "em_top_5", "em_as_many_as_fit"} <= set(next(iter(found.values())))
 
 
 def test_a_plan_tells_what_is_read_and_not_where_it_stands(tmp_path: Path) -> None:
