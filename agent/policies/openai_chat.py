@@ -10,7 +10,7 @@ from agent.parse import TagReader
 from agent.policies.base import Chunk, Sampling
 from agent.policies.chat_turn import ChatTurn
 from agent.policies.openai_abilities import Continuation
-from agent.policies.openai_endpoint import Endpoint
+from agent.policies.openai_endpoint import MOST_STOPS, Endpoint
 from agent.protocols.base import Role, TextProtocol
 from agent.text import whole
 from agent.trace import Author, Segment
@@ -21,8 +21,6 @@ CONTEXT_TOKENS: Final = 32_768
 """Where neither the server nor anybody else tells how long a context may be."""
 SOURCES: Final = ("web", "news", "arxiv", "kg")
 """What the little world has."""
-_STOPS: Final = 4
-"""As many as OpenAI takes; a turn looks for all of them itself."""
 
 
 class ChatPolicy:
@@ -205,7 +203,7 @@ def _parameters(sampling: Sampling, stop: Sequence[str], max_tokens: int) -> dic
         "stream_options": {"include_usage": True},
     }
     if stop:
-        parameters["stop"] = list(stop[:_STOPS])
+        parameters["stop"] = list(stop[:MOST_STOPS])
     if sampling.top_p < 1:
         parameters["top_p"] = sampling.top_p
     if sampling.temperature:

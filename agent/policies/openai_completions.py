@@ -6,7 +6,7 @@ from typing import Any
 
 from agent.errors import PolicyError
 from agent.policies.base import Sampling
-from agent.policies.openai_endpoint import Endpoint
+from agent.policies.openai_endpoint import MOST_STOPS, Endpoint
 from agent.policies.token_context import Sampled, TokenContext
 from agent.policies.tokens import Codec
 from agent.protocols.base import TextProtocol
@@ -90,7 +90,7 @@ def _parameters(sampling: Sampling, *, ends: frozenset[int], stop: Sequence[str]
         "skip_special_tokens": False,
     }
     if stop:
-        parameters |= {"stop": list(stop), "include_stop_str_in_output": True}
+        parameters |= {"stop": list(stop[:MOST_STOPS]), "include_stop_str_in_output": True}
     if sampling.temperature:
         parameters["seed"] = sampling.seed
     return parameters

@@ -19,6 +19,9 @@ logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 LONGEST_WAIT_SECONDS: Final = 30.0
 """A server that asks to be left alone for longer is not asked again."""
+MOST_STOPS: Final = 4
+"""Stop texts of a request: OpenAI's API takes no more, and vLLM's server holds to it. The first ones are sent; a turn
+looks for all of them itself."""
 _NO_KEY: Final = "none"
 """Servers that ask for no key get this one: the client wants some."""
 _WAIT_SECONDS: Final = 0.5
