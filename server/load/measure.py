@@ -89,7 +89,7 @@ def measure(
     """
     roomy = {"max_runs": streams + disconnects, "max_queue": streams}
     with server_of(settings, roomy, tokens) as server:
-        told = partial(_tell, show, "paced streams", seconds)
+        told = partial(tell, show, "paced streams", seconds)
         paced = asyncio.run(load_paced(server, streams=streams, seconds=seconds, tokens=sum(tokens), progress=told))
         show("clients that leave", 0, 1)
         left = asyncio.run(leave(server, disconnects=disconnects))
@@ -98,7 +98,7 @@ def measure(
         flooded = asyncio.run(flood(server, runs=FLOOD_RUNS, requests=FLOOD_REQUESTS, tokens=sum(FLOOD_TOKENS)))
     embedded = None
     if with_embedded:
-        told = partial(_tell, show, "the embedded policy", seconds)
+        told = partial(tell, show, "the embedded policy", seconds)
         with server_of(settings, roomy) as server:
             asked = questions_of(settings)
             embedded = asyncio.run(load_embedded(server, asked, streams=streams, seconds=seconds, progress=told))
@@ -134,5 +134,6 @@ def server_of(
             yield server
 
 
-def _tell(show: Show, what: str, total: float, done: float) -> None:
+def tell(show: Show, what: str, total: float, done: float) -> None:
+    """Show how far something is; its last part goes on for longer than was asked for, and is not shown."""
     show(what, min(done, total), total)

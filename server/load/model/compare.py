@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from agent.settings import CairnSettings
-from server.load.measure import TOKENS, Show, Tokens, questions_of, server_of
+from server.load.measure import TOKENS, Show, Tokens, questions_of, server_of, tell
 from server.load.model.fit import Fitted, fit, fit_paced
 from server.load.model.paced import Pace, predict_paced
 from server.load.model.simulate import Predicted, predict
@@ -16,8 +16,6 @@ from server.load.streams import Load, load_embedded, load_paced
 
 BOUND: Final = 0.2
 """By so much a prediction may be off."""
-PACED_ANSWERS: Final = 2
-"""That one stream is asked for."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,8 @@ def compare(
         SetupError: a server could not be started, or the time was too short to fit anything.
     """
     fitted = fit(settings, streams=fit_streams, seconds=seconds, told=lambda what, at: show(what, at, seconds))
-    pace = fit_paced(settings, tokens=tokens, answers=PACED_ANSWERS, told=lambda at: show("one paced stream", at, 60))
+    told = partial(tell, show, "the paced policy", seconds)
+    pace = fit_paced(settings, tokens=tokens, streams=fit_streams, seconds=seconds, told=told)
     questions, runs = questions_of(settings), fitted.alone.runs
     compared: list[Compared] = []
     for count in streams:
@@ -119,9 +118,7 @@ def _measured(
     show: Show,
 ) -> Load:
     what = f"{streams} streams of the {'paced' if tokens else 'embedded'} policy"
-
-    def told(at: float) -> None:
-        show(what, min(at, seconds), seconds)
+    told = partial(tell, show, what, seconds)
 
     async def run(server: Running) -> Load:
         return await load(server, progress=told)

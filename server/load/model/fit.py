@@ -16,15 +16,19 @@ from server.load.client import Heard, ask, question, request
 from server.load.measure import Tokens, questions_of, server_of
 from server.load.model.calls import Call, read_calls
 from server.load.model.cost import Cost, fit_alone, fit_together
+from server.load.model.loop import Work, loop_seconds, share_and_token
 from server.load.model.paced import Pace
 from server.load.model.runs import Asked, Run, runs_of
 from server.load.model.simulate import Machine
 from server.load.paced import SEARCH_SECONDS, TOKENS_PER_S, script, text_of
 from server.load.process import Running
-from server.load.streams import CHAT, Load, load_embedded
+from server.load.streams import CHAT, Load, load_embedded, load_paced
 
 STRIDE: Final = 187
 """Questions are asked alone in steps of so many, so that a part of them is like all of them."""
+
+PACED_ANSWERS: Final = 2
+"""That one stream is asked for, of the paced policy."""
 
 Told = Callable[[float], object]
 """Is told how many seconds have passed."""
@@ -131,24 +135,27 @@ def _token_seconds(runs: Sequence[Run], answer_seconds: float) -> float:
     return max(0.0, answer_seconds - gaps) / tokens
 
 
-def fit_paced(settings: CairnSettings, *, tokens: Tokens, answers: int, told: Told) -> Pace:
-    """The same of the paced policy, by so many answers one after the other.
+def fit_paced(settings: CairnSettings, *, tokens: Tokens, streams: int, seconds: float, told: Told) -> Pace:
+    """The same of the paced policy: a few answers one after the other, and one load of so many streams, for so long.
 
     Raises:
         SetupError: the server could not be started, or did not answer.
     """
-    with server_of(settings, {"max_runs": answers, "max_queue": 0}, tokens) as server:
-        return asyncio.run(_pace(server, tokens, answers, told))
+    with server_of(settings, {"max_runs": streams, "max_queue": 0}, tokens) as server:
+        return asyncio.run(_pace(server, tokens, streams, seconds, told))
 
 
-async def _pace(server: Running, tokens: Tokens, answers: int, told: Told) -> Pace:
+async def _pace(server: Running, tokens: Tokens, streams: int, seconds: float, told: Told) -> Pace:
     turns = tuple(sum(1 for _ in script("whole", "m0x0", turn, tokens)) for turn in (1, 2))
     await _whole(server, text_of("whole", "m0x0"))
-    took: list[float] = []
-    before, began = server.loop_seconds or 0.0, perf_counter()
-    for turn in range(answers):
+    before, began, took = loop_seconds(server), perf_counter(), list[float]()
+    for turn in range(PACED_ANSWERS):
         took.append((await _whole(server, text_of("whole", f"m1x{turn}"))).seconds)
         told(perf_counter() - began)
-    cpu = (server.loop_seconds or 0.0) - before
+    one = Work(sum(took), PACED_ANSWERS * sum(turns), loop_seconds(server) - before)
+    before = loop_seconds(server)
+    load = await load_paced(server, streams=streams, seconds=seconds, tokens=sum(tokens), progress=told)
+    many = Work(load.seconds, load.answers * sum(turns), loop_seconds(server) - before)
+    share, token_seconds = share_and_token(one, many)
     due = sum(count - 1 for count in turns) / TOKENS_PER_S + SEARCH_SECONDS
-    return Pace(turns, TOKENS_PER_S, SEARCH_SECONDS, cpu / answers / sum(turns), max(0.0, median(took) - due))
+    return Pace(turns, TOKENS_PER_S, SEARCH_SECONDS, token_seconds, share, max(0.0, median(took) - due))

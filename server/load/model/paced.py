@@ -22,6 +22,8 @@ class Pace:
     search_seconds: float
     token_seconds: float
     """Of the loop, for a token."""
+    loop_share: float
+    """Of its time, that the loop needs for itself."""
     rest_seconds: float
     """Of an answer beside its tokens and its search."""
 
@@ -29,7 +31,7 @@ class Pace:
 def predict_paced(pace: Pace, *, streams: int, seconds: float) -> Predicted:
     """What `cairn bench load` would measure; see `simulate.predict`."""
     env = simpy.Environment()
-    loop = Loop(env)
+    loop = Loop(env, pace.loop_share)
     took: list[float] = []
 
     def turn(tokens: int) -> Steps:

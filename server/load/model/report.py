@@ -85,12 +85,11 @@ Bound: {BOUND:.0%} for answers/s and p95; {_verdict(figures)}.
 | calls at the same time, each slower by | {cost.both:.2f} |
 | the event loop, for a token that is passed on | {1e6 * machine.token_seconds:.0f} µs |
 
-| fitted on one stream of the paced policy | |
+| fitted on one stream of the paced policy, and on one load of {load.streams} | |
 |---|---|
+| the event loop, for itself | {pace.loop_share:.1%} of its time |
 | the event loop, for a token | {1e6 * pace.token_seconds:.0f} µs |
 | an answer beside its tokens and its search | {1000 * pace.rest_seconds:.1f} ms |
 
-What it leaves out: the client's share of the cores, admission (every stream has a slot), the store, and how much \
-less a token costs the event loop when many come at once. Near the loop's own limit it is therefore too dark for the \
-paced policy.
+What it leaves out: the client's share of the cores, admission (every stream has a slot), and the store.
 """

@@ -29,7 +29,7 @@ def figures(*compared: Compared) -> Figures:
     return Figures(
         60.0,
         Fitted(alone, MEASURED, 3000, Machine(cost, 4e-5, workers=3)),
-        Pace((203, 104), 20, 0.1, 8e-5, 0.01),
+        Pace((203, 104), 20, 0.1, 8e-5, 0.03, 0.01),
         compared,
     )
 

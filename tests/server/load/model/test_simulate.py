@@ -110,8 +110,8 @@ def test_calls_that_mostly_overlap_were_asked_for_together_and_those_that_touch_
     assert run.stages[1].gap_seconds == 0
 
 
-def pace(token_seconds: float) -> Pace:
-    return Pace((41, 21), tokens_per_s=20, search_seconds=0.1, token_seconds=token_seconds, rest_seconds=0.02)
+def pace(token_seconds: float, loop_share: float = 0.0) -> Pace:
+    return Pace((41, 21), 20, 0.1, token_seconds=token_seconds, loop_share=loop_share, rest_seconds=0.02)
 
 
 def test_a_paced_answer_takes_its_tokens_its_search_and_the_rest():
@@ -124,3 +124,8 @@ def test_paced_streams_are_late_where_the_loop_has_no_time():
     found = predict_paced(pace(0.001), streams=100, seconds=30)
     assert found.answers_per_s == pytest.approx(1 / 0.062, rel=0.1)
     assert found.answer_s_p50 > 4.0
+
+
+def test_what_the_loop_needs_for_itself_makes_all_else_longer():
+    found = predict_paced(pace(0.001, loop_share=0.2), streams=100, seconds=30)
+    assert found.answers_per_s == pytest.approx(0.8 / 0.062, rel=0.1)
