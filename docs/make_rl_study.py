@@ -88,6 +88,7 @@ def tell(
         rows.append(row(f"{algorithm}, all seeds", compare(answers["start"], mean_of([answers[n] for n in names]))))
     curves = {path.name: curve(path) for path in sorted(runs.glob("*-*")) if (path / "monitors.jsonl").is_file()}
     figures = {"world": WORLD, "protocol": PROTOCOL, "steps": steps, "runs": rows, "curves": curves}
+    out.mkdir(parents=True, exist_ok=True)
     (out / "rl.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     (out / "rl.svg").write_text(plot(curves), encoding="utf-8")
     (out / "rl.md").write_text(page(rows, steps=steps), encoding="utf-8")
