@@ -3,7 +3,6 @@
 import asyncio
 import json
 import multiprocessing
-import os
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.table import Table
 
+from agent.cores import cores
 from agent.errors import SetupError
 from agent.settings import CairnSettings
 from server.percentiles import percentiles
@@ -277,7 +277,7 @@ def report(figures: Figures) -> str:
     return f"""# The server under load
 
 `cairn bench serve --streams {figures.streams} --questions {figures.questions} --write`; \
-Python {platform.python_version()}, {os.cpu_count()} cores, which server and client share.
+Python {platform.python_version()}, {cores()} cores, which server and client share.
 
 {figures.questions} questions of the little world, {figures.streams} streams open at the same time, the embedded \
 policy, a server in a process of its own, asked over HTTP. Every answer comes from a whole rollout.

@@ -1,6 +1,5 @@
 """`cairn bench retrieval`: what is found, and how fast it is served; as tables and as a page. It measures nothing."""
 
-import os
 import platform
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from rich.table import Table
 
 from agent.cli.console import messages, output, print_json
 from agent.cli.options import ConfigOption, JsonOption
+from agent.cores import cores
 
 if TYPE_CHECKING:
     from agent.bench.retrieval import Progress as Show
@@ -194,7 +194,7 @@ def report(quality: "Quality", speed: "Speed | None") -> str:
     whole = [(name, *(str(modes[metric]) for metric in METRICS)) for name, modes in every]
     page = f"""# Retrieval
 
-`cairn bench retrieval --write`; Python {platform.python_version()}, {os.cpu_count()} cores. Passages and questions \
+`cairn bench retrieval --write`; Python {platform.python_version()}, {cores()} cores. Passages and questions \
 are encoded by {quality.model}{f"; the cross-encoder is {quality.rerank}" if quality.rerank else ""}.
 
 Each question is one query. *all-gold@k* is the share of questions whose gold passages are all among the first k; the \

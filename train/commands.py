@@ -119,7 +119,8 @@ def card(
     """
     from train.card import with_results, write_card
     from train.export import describe
-    from train.recipe import kind_of, read_recipe
+    from train.reading import kind_of
+    from train.recipe import read_recipe
 
     results: dict[str, dict[str, float]] = {}
     for named in result or []:

@@ -1,15 +1,14 @@
 """Recipes: everything that decides how a run ends, read once from a TOML file."""
 
-import tomllib
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agent.errors import SetupError
 from agent.world.names import Split
 from agent.world.records import QuestionType
 from train.knobs import Ranges
+from train.reading import read_model
 
 
 def _is_none(value: object) -> bool:
@@ -175,19 +174,4 @@ def read_recipe(path: Path) -> SftRecipe:
     Raises:
         SetupError: the file is missing, no TOML, or has a wrong or unknown key.
     """
-    try:
-        return SftRecipe.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
-        raise SetupError(f"recipe {path} cannot be used: {error}") from error
-
-
-def kind_of(path: Path) -> str:
-    """Which kind of run a recipe is for, as its `kind` says.
-
-    Raises:
-        SetupError: the file is missing, or no TOML.
-    """
-    try:
-        return str(tomllib.loads(path.read_text(encoding="utf-8")).get("kind", ""))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SetupError(f"recipe {path} cannot be used: {error}") from error
+    return read_model(path, SftRecipe)

@@ -20,9 +20,11 @@ def replacing(path: Path) -> Iterator[Path]:
         Where to write; nothing is there.
     """
     made = path.with_name(f"{path.name}.new")
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
         _remove(made)
         yield made
+        _sync(made)
         if path.is_dir():
             shutil.rmtree(path)
         os.replace(made, path)
@@ -46,6 +48,14 @@ def as_a_whole(path: Path) -> Iterator[Path]:
             f"{path} could not be saved: {error}; what was saved before is whole: make room there, then go on with "
             "--resume"
         ) from error
+
+
+def _sync(made: Path) -> None:
+    """A name must not reach the disk before what it stands for."""
+    for path in (made, *made.rglob("*")):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
 
 
 def _remove(path: Path) -> None:

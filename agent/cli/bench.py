@@ -1,7 +1,6 @@
 """`cairn bench`: how fast Cairn's own parts are. Other packages add theirs to `bench_app`."""
 
 import asyncio
-import os
 import platform
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from agent.cli.console import messages, output, print_json
+from agent.cores import cores
 
 if TYPE_CHECKING:
     from agent.bench.executor import Figures
@@ -89,7 +89,7 @@ def _report(figures: "Figures") -> str:
     return f"""# The executor
 
 `cairn bench executor --plans {figures.plans} --at-once {figures.at_once} --write`; \
-Python {platform.python_version()}, {os.cpu_count()} cores.
+Python {platform.python_version()}, {cores()} cores.
 
 Random plans of 2 to 12 searches that take 20 to 200 ms each; the median plan's longest path is \
 {figures.longest_path_ms_p50:.0f} ms. The figures are wall time divided by the longest path: 1.000 is what no executor \

@@ -1,6 +1,5 @@
 """`cairn bench building`: its command, its table and its page."""
 
-import os
 import platform
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +11,7 @@ from rich.table import Table
 from agent.cli.bench import bench_app
 from agent.cli.console import messages, output, print_json
 from agent.cli.options import JsonOption
+from agent.cores import cores
 
 if TYPE_CHECKING:
     from agent.bench.building import Figures, Nearest, Way
@@ -97,7 +97,7 @@ def page(figures: "Figures") -> str:
     first = figures.ways[0]
     return f"""# Building and evaluating, by one worker and by two
 
-`cairn bench building {figures.corpus} --write`; Python {platform.python_version()}, {os.cpu_count()} cores.
+`cairn bench building {figures.corpus} --write`; Python {platform.python_version()}, {cores()} cores.
 
 {first.passages:,} passages, encoded by {figures.model}; {first.questions} questions of the little world, answered by \
 the embedded policy; data of {first.documents:,} documents of a little world in two parts, which are laid out and \

@@ -1,7 +1,6 @@
 """`cairn bench checks`: how well claims are checked against the passages that they cite."""
 
 import asyncio
-import os
 import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -11,6 +10,7 @@ from rich.table import Table
 
 from agent.cli.bench import bench_app
 from agent.cli.console import messages, note, output, print_json
+from agent.cores import cores
 from agent.errors import SetupError
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ weighed against as many true ones.
 """ if pages is not None else ""  # fmt: skip
     return f"""# Checking claims
 
-`cairn bench checks --traces {figures.traces} --write`; Python {platform.python_version()}, {os.cpu_count()} cores. \
+`cairn bench checks --traces {figures.traces} --write`; Python {platform.python_version()}, {cores()} cores. \
 What the checks mean, and what they cannot see, is in [evidence.md](../evidence.md).
 
 Positive means "not found". Precision is the share of the claims told as not found that are false; as many true claims \

@@ -1,7 +1,6 @@
 """`cairn bench engine`: what our loop costs over vLLM."""
 
 import asyncio
-import os
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,6 +13,7 @@ from rich.table import Table
 
 from agent.cli.bench import bench_app
 from agent.cli.console import messages, output, print_json
+from agent.cores import cores
 
 if TYPE_CHECKING:
     from agent.bench.engine import Row
@@ -133,7 +133,7 @@ def _report(rows: "Sequence[Row]") -> str:
     tokens = ", ".join(f"{row.tokens:,}" for row in rows)
     return f"""# The loop over vLLM
 
-`cairn bench engine --repeats {rows[0].repeats} --write`; Python {platform.python_version()}, {os.cpu_count()} cores, \
+`cairn bench engine --repeats {rows[0].repeats} --write`; Python {platform.python_version()}, {cores()} cores, \
 vLLM on a CPU.
 
 Whole rollouts of the shipped checkpoint ({tokens} tokens sampled in one repeat), and AsyncLLM alone, which replays \

@@ -1,7 +1,6 @@
 """`cairn bench engines`: one checkpoint on several engines, side by side."""
 
 import asyncio
-import os
 import platform
 from collections.abc import Callable
 from dataclasses import asdict
@@ -16,6 +15,7 @@ from rich.table import Table
 
 from agent.cli.bench import bench_app
 from agent.cli.console import messages, note, output, print_json
+from agent.cores import cores
 
 if TYPE_CHECKING:
     from agent.bench.engines import EngineFigures
@@ -133,7 +133,7 @@ def _report(figures: "list[EngineFigures]", *, world: str, protocol: str, at_onc
     return f"""# The engines
 
 `cairn bench engines --questions {figures[0].n} --world {world} --protocol {protocol} --at-once {at_once} --write`; \
-Python {platform.python_version()}, {os.cpu_count()} cores.
+Python {platform.python_version()}, {cores()} cores.
 
 One checkpoint, the same {figures[0].n} questions, greedy, {at_once} rollouts at the same time. *Equal rollouts*: \
 share whose every id, sampled or not, is that of {figures[0].engine}. *Log-probabilities within*: their largest \

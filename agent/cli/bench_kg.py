@@ -1,6 +1,5 @@
 """`cairn bench kg`: how well and how fast the offline knowledge graph answers."""
 
-import os
 import platform
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +10,7 @@ from rich.table import Table
 
 from agent.cli.bench import bench_app
 from agent.cli.console import messages, note, output, print_json
+from agent.cores import cores
 
 if TYPE_CHECKING:
     from agent.bench.kg import Answers, Size, Speed
@@ -157,7 +157,7 @@ those.
 """ if answers is not None else ""  # fmt: skip
     return f"""# The knowledge graph
 
-`cairn bench kg --write`; Python {platform.python_version()}, {os.cpu_count()} cores.
+`cairn bench kg --write`; Python {platform.python_version()}, {cores()} cores.
 
 ## How fast are look-ups?
 

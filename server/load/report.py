@@ -1,11 +1,11 @@
 """`cairn bench load`: its table and its page. It measures nothing."""
 
-import os
 import platform
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from agent.cores import cores
 from server.load.bounds import ADDED_MS, CANCEL_MS, GROWTH, REFUSED_MS, growth
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def page(figures: "Figures") -> str:
     body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"""# The server under load
 
-`cairn bench load --streams {paced.streams} --write`; Python {platform.python_version()}, {os.cpu_count()} cores, \
+`cairn bench load --streams {paced.streams} --write`; Python {platform.python_version()}, {cores()} cores, \
 which server and client share.
 
 The server that `cairn serve` makes, with its store, in a process of its own, asked over HTTP with {paced.streams} \

@@ -1,7 +1,6 @@
 import contextlib
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from agent.errors import SetupError  # noqa: E402 - only where torch is
+from tests.train.disk import full_disk  # noqa: E402
 from train.crew import Crew, with_crew  # noqa: E402
 from train.recipe import SftRecipe, read_recipe  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
@@ -219,21 +219,15 @@ def test_a_damaged_state_is_a_sentence(recipe: SftRecipe, tmp_path: Path) -> Non
 
 
 def test_a_full_disk_loses_neither_the_state_nor_the_model_that_were_there(recipe: SftRecipe, tmp_path: Path) -> None:
-    """No file may become longer than 1 kB: writing more fails as on a disk that is full."""
     run = SftRun(recipe, tmp_path)
     run.save()
     card = run.save_hub() / "README.md"
     card.write_text("# Mine", encoding="utf-8")
     files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
     before = [path.read_bytes() for path in files]
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
-    try:
-        for save in (run.save, run.save_hub):
-            with pytest.raises(SetupError, match="what was saved before is whole: make room there"):
-                save()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    for save in (run.save, run.save_hub):
+        with pytest.raises(SetupError, match="what was saved before is whole: make room there"), full_disk(1000):
+            save()
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == files
     assert [path.read_bytes() for path in files] == before
     run.save_hub()

@@ -1,7 +1,6 @@
 """The plan of a recipe: what it needs at full scale, from its own figures and its scale. Nothing runs here."""
 
 import shlex
-import tomllib
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -21,6 +20,7 @@ from train.plan.scale import Scale, Trainer
 from train.plan.shapes import Shape, shape_of
 from train.plan.times import Span, Work, step_spans
 from train.ppo.recipe import PpoRecipe, read_ppo_recipe
+from train.reading import kind_of
 from train.rl.recipe import RlRecipe, read_rl_recipe
 
 _TRANSFER = '--weight-transfer-config \'{"backend": "nccl"}\' --logprobs-mode processed_logprobs --max-logprobs -1'
@@ -71,10 +71,7 @@ def read_any(path: Path, *, start: str | None = None) -> RlRecipe:
     Raises:
         SetupError: it cannot be used, or is of another kind.
     """
-    try:
-        kind = tomllib.loads(path.read_text(encoding="utf-8")).get("kind")
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise SetupError(f"the recipe {path} cannot be read: {error}") from error
+    kind = kind_of(path)
     if kind == "ppo":
         return read_ppo_recipe(path, start=start)
     if kind == "rl":

@@ -3,13 +3,13 @@
 Only the plan reads it. How many GPUs train, and whether they offload, stands in the accelerate config that it names.
 """
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from agent.errors import SetupError, wrong_fields
+from agent.errors import SetupError
+from train.reading import read_model
 
 
 class _Part(BaseModel):
@@ -104,12 +104,9 @@ def read_scale(path: Path) -> tuple[Scale, Trainer]:
     Raises:
         SetupError: one of them is missing or has a wrong key.
     """
-    try:
-        scale = Scale.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise SetupError(f"the scale {path} cannot be read: {error}; name another one with --scale FILE") from error
-    except ValidationError as error:
-        raise SetupError(f"the scale {path} cannot be used: {wrong_fields(error)}") from error
+    if not path.is_file():
+        raise SetupError(f"there is no scale {path}; name another one with --scale FILE")
+    scale = read_model(path, Scale, what="scale")
     return scale, _trainer(path.parent / scale.accelerate) if scale.accelerate else Trainer()
 
 

@@ -1,12 +1,11 @@
 """The recipe of a PPO run (`kind = "ppo"`): that of `train.rl.recipe` with other learning, and nothing else new."""
 
-import tomllib
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from agent.errors import SetupError, wrong_fields
+from train.reading import read_model
 from train.rl.recipe import Learning, RlRecipe, Rollout
 
 _OTHERS = ("divide_by_std", "resample", "old")
@@ -69,10 +68,4 @@ def read_ppo_recipe(path: Path, *, start: str | None = None) -> PpoRecipe:
     Raises:
         SetupError: the file is missing, no TOML, or has a wrong or unknown key; the sentence names each.
     """
-    try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
-        return PpoRecipe.model_validate({**said, **({"start": start} if start else {})})
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise SetupError(f"the recipe {path} cannot be read: {error}") from error
-    except ValidationError as error:
-        raise SetupError(f"the recipe {path} cannot be used: {wrong_fields(error)}") from error
+    return read_model(path, PpoRecipe, start=start)

@@ -1,12 +1,12 @@
 """States of a run that it can go on from: one file each, whole or not there. What was saved before is never touched."""
 
-import os
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 
 from agent.errors import SetupError
+from train.saving import as_a_whole
 
 STATES: Final = "states"
 _PREFIX: Final = "step-"
@@ -36,21 +36,9 @@ def save_state(out: Path, step: int, state: dict[str, Any], *, keep: int) -> Pat
         SetupError: it cannot be written, because the disk is full or otherwise.
     """
     folder = out / STATES
-    written = folder / "saving"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with written.open("wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        made = folder / f"{_PREFIX}{step:06d}.pt"
-        os.replace(written, made)
-    except (OSError, RuntimeError) as error:  # torch wraps what the system says
-        written.unlink(missing_ok=True)
-        raise SetupError(
-            f"the state of step {step} could not be saved in {folder}: {error}; what was saved before is whole: "
-            "make room there, then go on with --resume"
-        ) from error
+    made = folder / f"{_PREFIX}{step:06d}.pt"
+    with as_a_whole(made) as written:
+        torch.save(state, written)
     for old in sorted(folder.glob(f"{_PREFIX}*.pt"), key=_number)[:-keep]:
         old.unlink()
     return made

@@ -1,13 +1,12 @@
 """The reader's recipe: everything that decides how its training ends, read once from a TOML file."""
 
-import tomllib
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from agent.errors import SetupError
 from agent.world.records import QuestionType
+from train.reading import read_model
 
 
 class _Part(BaseModel):
@@ -101,7 +100,4 @@ def read_recipe(path: Path) -> ReaderRecipe:
     Raises:
         SetupError: the file is missing, no TOML, or has a wrong or unknown key.
     """
-    try:
-        return ReaderRecipe.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
-        raise SetupError(f"recipe {path} cannot be used: {error}") from error
+    return read_model(path, ReaderRecipe)

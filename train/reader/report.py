@@ -1,10 +1,10 @@
 """The transfer's figures as a page of the documentation, and as rows of a table."""
 
-import os
 import platform
 from collections.abc import Sequence
 from typing import Final
 
+from agent.cores import cores
 from train.evaluation.statistics import Interval
 from train.reader.reading import TrainedReader
 from train.reader.transfer import BOUND, CONDITIONS, ROOM, TOP, Condition, Transfer
@@ -42,7 +42,7 @@ def report(measured: Sequence[Transfer], reader: TrainedReader) -> str:
     worlds = "\n".join(_world(figures) for figures in measured)
     return f"""# Transfer: evidence in the hands of another model
 
-`cairn bench transfer --write`; Python {platform.python_version()}, {os.cpu_count()} cores.
+`cairn bench transfer --write`; Python {platform.python_version()}, {cores()} cores.
 
 The reader (`{reader.name}`, {reader.parameters:,} parameters) is another architecture than the policy: an encoder \
 that reads question and passages both ways and points at the answer's first and last word, with words of its own and \

@@ -1,6 +1,5 @@
 """The recipe of the whole miniature, and a study: the recipe with its folder, its seeds and what the user changed."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agent.errors import SetupError, wrong_fields
 from agent.world.knobs import Knobs
 from train.ppo.recipe import PpoRecipe
+from train.reading import read_model, read_table
 from train.recipe import SftRecipe, read_recipe
 from train.reproduce.design import MIXES, SHIPPED, START, QuestionList, Training
 from train.rl.recipe import RlRecipe
@@ -156,13 +156,8 @@ def read_study(
     Raises:
         SetupError: a file or folder is missing, no TOML, or has a wrong or unknown key.
     """
-    try:
-        recipe = StudyRecipe.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-        base = tomllib.loads((path.parent / recipe.rl).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SetupError(f"the recipe {path} cannot be read: {error}") from error
-    except ValidationError as error:
-        raise SetupError(f"the recipe {path} cannot be used: {wrong_fields(error)}") from error
+    recipe = read_model(path, StudyRecipe)
+    base = read_table(path.parent / recipe.rl)
     if hub is not None and not (hub / "tokenizer.json").is_file():
         raise SetupError(f"{hub} holds no checkpoint in the hub's form; name the folder `hub` of a trained one")
     lacks = [f"{name}/{file}" for name in get_args(QuestionList) for file in (QUESTIONS, "world/world.json")]

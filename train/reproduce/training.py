@@ -1,6 +1,5 @@
 """What the arms of a study are trained by: the shared start, and reinforcement learning. Torch and TRL are needed."""
 
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from train.rl.recipe import RlRecipe
 from train.rl.run import RlRun
 from train.rl.tasks import Ask, Tasks, tasks_of
 from train.safety.rules import Collapsed
+from train.saving import as_a_whole
 from train.sft import Progress
 from train.tiny.learning import Hearing, learn
 
@@ -89,16 +89,14 @@ def train(study: Study, training: Training, seed: int) -> Figures | None:
 
 def keep_last(study: Study, recipe: RlRecipe, folder: Path) -> None:
     """A training that stopped itself leaves the policy of its last state, or of the start where there is none."""
-    made = folder / "hub.new"
-    shutil.rmtree(made, ignore_errors=True)
-    shutil.copytree(study.start, made)
-    if isinstance(recipe, PpoRecipe):
-        if state := states.newest_state(folder):
-            weights = states.load_state(state, device=torch.device("cpu"))["policy"]
-            save_file({name: tensor.contiguous() for name, tensor in weights.items()}, made / WEIGHTS)
-    elif state := newest_state(folder):
-        shutil.copyfile(state / WEIGHTS, made / WEIGHTS)
-    os.replace(made, folder / "hub")
+    with as_a_whole(folder / "hub") as made:
+        shutil.copytree(study.start, made)
+        if isinstance(recipe, PpoRecipe):
+            if state := states.newest_state(folder):
+                weights = states.load_state(state, device=torch.device("cpu"))["policy"]
+                save_file({name: tensor.contiguous() for name, tensor in weights.items()}, made / WEIGHTS)
+        elif state := newest_state(folder):
+            shutil.copyfile(state / WEIGHTS, made / WEIGHTS)
 
 
 def _learn(recipe: RlRecipe, folder: Path, sources: tuple[str, ...]) -> bool:

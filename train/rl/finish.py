@@ -1,7 +1,6 @@
 """What a run leaves: the model in the hub's form, as a whole or not at all, with a card."""
 
 import json
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,13 +9,13 @@ from typing import Any, Final
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from agent.errors import SetupError
 from agent.policies.hub_form import open_hub_form
 from agent.policies.model_folder import trained_with
 from train.card import licence_of
 from train.export import describe
 from train.rl.recipe import RlRecipe
 from train.safety.monitors import LINES
+from train.saving import as_a_whole
 
 _COPIED: Final = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json")
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -37,9 +36,8 @@ def save_hub(
     Raises:
         SetupError: it cannot be written, because the disk is full or otherwise.
     """
-    made, there = out / "hub.new", out / "hub"
-    try:
-        shutil.rmtree(made, ignore_errors=True)
+    there = out / "hub"
+    with as_a_whole(there) as made:
         model.save_pretrained(made, state_dict=dict(weights) if weights is not None else None)
         for path in made.glob("*.safetensors"):  # they are written for their owner alone
             path.chmod((made / "config.json").stat().st_mode & 0o777)
@@ -50,14 +48,6 @@ def save_hub(
         said = card(recipe, figures_in(out), licence=licence_of(start))
         (made / "README.md").write_text(said, encoding="utf-8")
         describe(made, name=recipe.name, protocols=recipe.protocols, passages=trained_with(start))
-        shutil.rmtree(there, ignore_errors=True)
-        os.replace(made, there)
-    except Exception as error:  # safetensors and the system have errors of their own for a full disk
-        shutil.rmtree(made, ignore_errors=True)
-        raise SetupError(
-            f"the model could not be written to {there}: {error}; the last state is whole: make room there, then go "
-            "on with --resume"
-        ) from error
     return there
 
 

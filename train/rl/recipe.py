@@ -1,17 +1,16 @@
 """The recipe of an RL run: everything that decides how it ends, read once from a TOML file. Nothing runs here."""
 
-import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agent.errors import SetupError, wrong_fields
+from agent.errors import SetupError
 from agent.rollout import Budgets
 from agent.world.names import Split
 from agent.world.records import QuestionType
 from train.knobs import Ranges
+from train.reading import read_model
 from train.rewards.base import RewardSettings
 from train.rewards.registry import settings_of
 from train.safety.settings import Safety
@@ -354,10 +353,4 @@ def read_rl_recipe(path: Path, *, start: str | None = None) -> RlRecipe:
     Raises:
         SetupError: the file is missing, no TOML, or has a wrong or unknown key; the sentence names each.
     """
-    try:
-        said: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-        return RlRecipe.model_validate({**said, **({"start": start} if start else {})})
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise SetupError(f"the recipe {path} cannot be read: {error}") from error
-    except ValidationError as error:
-        raise SetupError(f"the recipe {path} cannot be used: {wrong_fields(error)}") from error
+    return read_model(path, RlRecipe, start=start)

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agent import __version__
 from agent.cores import cores
 from agent.errors import AgentError, SetupError
+from train.saving import replacing
 
 MANIFEST: Final = "manifest.json"
 PACKAGES: Final = (
@@ -197,14 +198,9 @@ def _write(folder: Path, manifest: Manifest) -> None:
     Raises:
         SetupError: the disk is full, or the folder cannot be written.
     """
-    written = folder / f"{MANIFEST}.new"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with written.open("w", encoding="utf-8") as file:
-            file.write(manifest.model_dump_json(indent=1) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(written, folder / MANIFEST)
+        with replacing(folder / MANIFEST) as written:
+            written.write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         why = error.strerror or error
         raise SetupError(f"{folder / MANIFEST} cannot be written: {why}; what was saved before is whole") from error

@@ -6,7 +6,6 @@ own figures. Each of them raises `Collapsed` where a rule is broken. One process
 
 import json
 import math
-import os
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agent.errors import SetupError
 from train.safety.figures import Figures, Watched, figures_of, reasons_of
 from train.safety.rules import DEFAULT_RULES, Rule, check
+from train.saving import replacing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -177,9 +177,8 @@ def _kept(path: Path, after: int) -> list[tuple[int, Figures]]:
         if step <= after:
             kept.append(line + "\n")
             history.append((step, {name: value for name, value in told.items() if isinstance(value, float)}))
-    written = path.with_name(f"{path.name}.new")
-    written.write_text("".join(kept), encoding="utf-8")
-    os.replace(written, path)
+    with replacing(path) as written:
+        written.write_text("".join(kept), encoding="utf-8")
     return history
 
 

@@ -1,13 +1,13 @@
 """The recipe of the whole way from nothing to a served agent: which recipes its parts follow, and what is asked."""
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from agent.errors import SetupError, wrong_fields
+from agent.errors import SetupError
+from train.reading import read_model
 from train.recipe import SftRecipe, read_recipe
 from train.rl.recipe import RlRecipe, read_rl_recipe
 
@@ -69,12 +69,7 @@ def read_recipes(path: Path, *, start: Path) -> Recipes:
     Raises:
         SetupError: a file is missing, no TOML, or has a wrong or unknown key; or the two parts do not fit.
     """
-    try:
-        tiny = TinyRecipe.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SetupError(f"the recipe {path} cannot be read: {error}") from error
-    except ValidationError as error:
-        raise SetupError(f"the recipe {path} cannot be used: {wrong_fields(error)}") from error
+    tiny = read_model(path, TinyRecipe)
     sft = read_recipe(path.parent / tiny.sft)
     rl = read_rl_recipe(path.parent / tiny.rl, start=str(start))
     if unknown := set(rl.protocols) - set(sft.protocols):

@@ -3,7 +3,6 @@
 It knows passages by row number only; whoever keeps the passages gives their texts in that order.
 """
 
-import os
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,6 +15,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from pydantic import ValidationError
 
+from agent.cores import cores
 from agent.errors import CorpusError
 from agent.evidence import Frozen
 from agent.sources.corpus.ann import Ann, Kind, Shape, kind_for, recall, shape_for, tuned
@@ -339,7 +339,7 @@ class DenseIndex:
 
         Else each of them would wait for threads on all cores: batches of a small index then take three times as long.
         """
-        self._ann.use_threads(max(1, (os.cpu_count() or 1) // workers))
+        self._ann.use_threads(max(1, cores() // workers))
 
     def search(self, queries: Vectors, limit: int) -> list[list[tuple[int, float]]]:
         """Rows and cosines of each query, best first, ties by row; at most `limit` of them."""

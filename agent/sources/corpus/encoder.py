@@ -4,7 +4,6 @@ torch is imported when a model is loaded; it comes with the extra `dense`.
 """
 
 import hashlib
-import os
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from agent.cores import cores
 from agent.errors import SetupError
 from agent.sources.corpus.libraries import need
 from agent.sources.corpus.traced import traced
@@ -122,12 +122,12 @@ class Encoder:
 
         A batch of short queries keeps one core busy, but not two.
         """
-        return min(WORKERS, os.cpu_count() or 1) if self.model.device.type == "cpu" else 1
+        return min(WORKERS, cores()) if self.model.device.type == "cpu" else 1
 
     def share_cores(self) -> None:
         """Let the thread that calls this use its share of the cores, as one of `workers`."""
         if self.workers > 1:
-            self._torch.set_num_threads(max(1, (os.cpu_count() or 1) // self.workers))
+            self._torch.set_num_threads(max(1, cores() // self.workers))
 
     def _encode(self, texts: Sequence[str], prefix: str, batch: int) -> Vectors:
         vectors = np.zeros((len(texts), self.dim), np.float32)

@@ -1,6 +1,5 @@
 """Reads files ahead in a few worker processes at once, and gives them in the order in which they are wanted."""
 
-import os
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,6 +8,7 @@ from queue import LifoQueue
 from types import TracebackType
 from typing import Final, Self
 
+from agent.cores import cores
 from agent.sources.corpus.extract import Extracted
 from agent.sources.corpus.reader import FileReader
 
@@ -26,7 +26,7 @@ class ReadAhead:
             files: path and kind of each file, in the order in which they will be asked for.
             workers: processes; None: one for each processor.
         """
-        count = workers or min(os.cpu_count() or 1, MOST_WORKERS)
+        count = workers or min(cores(), MOST_WORKERS)
         self._planned = iter(files)
         self._readers = [FileReader() for _ in range(count)]
         self._idle: LifoQueue[FileReader] = LifoQueue()  # the one that was used last is warm

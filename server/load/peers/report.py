@@ -1,12 +1,12 @@
 """`cairn bench peers`: its tables and its page. It measures nothing."""
 
-import os
 import platform
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from agent.cores import cores
 from server.load.peers import tasks
 from server.load.peers.contenders import NAMES
 
@@ -68,7 +68,7 @@ def page(race: "Race") -> str:
     """What `--write` keeps."""
     return f"""# Beside other agents
 
-`cairn bench peers --write`; Python {platform.python_version()}, {os.cpu_count()} cores, which all processes share. \
+`cairn bench peers --write`; Python {platform.python_version()}, {cores()} cores, which all processes share. \
 The others' libraries live in an environment of their own: `python -m venv .venv-peers && .venv-peers/bin/pip install \
 --group peers` (pip 25.1 or newer).
 

@@ -168,7 +168,7 @@ def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(
 
 def test_a_full_disk_loses_nothing_that_was_saved_before(hub: Path, tmp_path: Path) -> None:
     run = PpoRun(recipe(hub), tmp_path)
-    with pytest.raises(SetupError, match="step 2 could not be saved") as raised, full_disk_from(2) as tell:
+    with pytest.raises(SetupError, match=r"step-000002\.pt could not be saved") as raised, full_disk_from(2) as tell:
         run.go(tell)
     assert "--resume" in str(raised.value)
     assert [path.name for path in (tmp_path / "states").iterdir()] == ["step-000001.pt"]

@@ -1,7 +1,6 @@
 """What can go wrong around a run: sources that die or fail for some rollouts, and a disk that is full."""
 
 import asyncio
-import resource
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -14,6 +13,7 @@ from agent.evidence import Passage
 from agent.plan import Filter
 from agent.policies.base import Sampling
 from agent.sources.base import Source
+from tests.train.disk import full_disk
 from train.rewards.base import Reward
 from train.rewards.registry import reward_of
 from train.rl.live import EmbeddedLive
@@ -102,17 +102,6 @@ def fallen(well: Sequence[Played], ill: Sequence[Played]) -> set[int]:
     assert masked == searched & set(range(0, len(well), 5))
     assert masked
     return masked
-
-
-@contextmanager
-def full_disk(most: int = 100_000) -> Generator[None]:
-    """No file may become longer than so many bytes: writing more fails as on a disk that is full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ safetensors: Any = pytest.importorskip("safetensors.torch")
 
 from agent.errors import SetupError  # noqa: E402 - only where torch is
 from tests.fixtures.make_engine import make_hub  # noqa: E402
-from tests.train.rl.failing import full_disk  # noqa: E402
+from tests.train.disk import full_disk  # noqa: E402
 from tests.train.rl.small import recipe  # noqa: E402
 from train.rl.finish import save_hub  # noqa: E402
 

@@ -159,7 +159,7 @@ def test_a_model_that_could_not_be_written_is_written_when_the_run_goes_on(hot: 
     small, out = recipe(1, start=hot), tmp_path / "run"
     out.mkdir()
     (out / "hub").write_text("in the way", encoding="utf-8")
-    with pytest.raises(SetupError, match="the model could not be written"):
+    with pytest.raises(SetupError, match="hub could not be saved"):
         _run(small, out)
     (out / "hub").unlink()
     assert _run(small, out, resume=True) == []

@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from agent.errors import SetupError
+from tests.train.disk import full_disk
 from train.safety.manifest import hash_of, hashes_of, kept_manifest, machine, read_manifest
 from train.safety.rules import Collapsed
 
@@ -119,11 +120,13 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
 def test_a_full_disk_leaves_the_manifest_that_was_there(tmp_path: Path) -> None:
     with kept_manifest(tmp_path, recipe=Recipe(), seeds={}) as manifest:
         manifest.figures["steps"] = 3.0
-    (tmp_path / "manifest.json.new").symlink_to("/dev/full")
-    with pytest.raises(SetupError, match="No space left"), kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
+    with (
+        pytest.raises(SetupError, match="File too large"),
+        full_disk(100),
+        kept_manifest(tmp_path, recipe=Recipe(), seeds={}),
+    ):
         pass
     assert read_manifest(tmp_path).figures == {"steps": 3.0}

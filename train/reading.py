@@ -1,0 +1,52 @@
+"""Recipes and other tables are read here: TOML into a model of pydantic, with one sentence for whatever is wrong."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from agent.errors import SetupError, wrong_fields
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_table(path: Path, *, what: str = "recipe") -> Mapping[str, Any]:
+    """What stands in a TOML file.
+
+    Raises:
+        SetupError: it is missing, or no TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SetupError(f"the {what} {path} cannot be read: {error}") from error
+
+
+def read_model(path: Path, model: type[Model], *, what: str = "recipe", start: str | None = None) -> Model:
+    """The same, as its model has it.
+
+    Args:
+        path: of the TOML file.
+        model: that it must fit.
+        what: a word for it, in the error.
+        start: a checkpoint in the place of the file's own.
+
+    Raises:
+        SetupError: it is missing, no TOML, or has a wrong or unknown key; the sentence names each.
+    """
+    table = {**read_table(path, what=what), **({"start": start} if start else {})}
+    try:
+        return model.model_validate(table)
+    except ValidationError as error:
+        raise SetupError(f"the {what} {path} cannot be used: {wrong_fields(error)}") from error
+
+
+def kind_of(path: Path) -> str:
+    """Which kind of run a recipe is for, as its `kind` says.
+
+    Raises:
+        SetupError: the file is missing, or no TOML.
+    """
+    return str(read_table(path).get("kind", ""))
