@@ -5,7 +5,7 @@ from typing import ClassVar
 from train.rewards.base import Parts, Reward, RewardSettings, Rollout
 from train.rewards.blocks import has_shape
 from train.rewards.scores import Metric, score
-from train.rewards.searches import rejected
+from train.rewards.searches import rejected, retrievals
 from train.rewards.task import Task
 
 
@@ -14,6 +14,8 @@ class OutcomeSettings(RewardSettings):
 
     answer: Metric = "f1"
     format_bonus: float = 0.0
+    needs_search: bool = False
+    """Whether an answer counts only where something was searched: it makes the policy that always searches."""
 
     def bounds(self, *, rounds: int) -> tuple[float, float]:
         return 0.0, 1.0 + self.format_bonus
@@ -30,7 +32,8 @@ class OutcomeReward(Reward[OutcomeSettings]):
     parts: ClassVar = ("answer", "format")
 
     async def _score(self, rollout: Rollout, task: Task, progress: float) -> Parts:
+        counts = not self.settings.needs_search or retrievals(rollout.trace) > 0
         return {
-            "answer": score(rollout.answer, task, self.settings.answer),
+            "answer": counts * score(rollout.answer, task, self.settings.answer),
             "format": self.settings.format_bonus * well_formed(rollout),
         }

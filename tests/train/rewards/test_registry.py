@@ -10,7 +10,7 @@ from agent.errors import SetupError
 from agent.protocols import load_protocol
 from agent.sources.questions import Question
 from agent.trace import Trace
-from tests.train.rewards.rollouts import MERGED, TASK, THREE, rollout, said
+from tests.train.rewards.rollouts import MERGED, TASK, THREE, parts, rollout, said
 from train.rewards import Task, Tools, reward_names, reward_of, settings_of
 from train.rewards.reflect import ReflectSettings
 
@@ -88,6 +88,15 @@ def test_a_protocol_of_ones_own_is_a_tool(tmp_path: Path):
     found = asyncio.run(reward.score(trace, TASK))
     assert found is not None
     assert found.parts == {"answer": 1.0, "format": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("turns", "needs", "value"),
+    [((THREE, MERGED + said("Trieste")), True, 1.0), ((said("Trieste"),), True, 0.0), ((said("Trieste"),), False, 1.0)],
+    ids=["searched", "not searched", "not needed"],
+)
+def test_the_outcome_may_need_a_search(turns: tuple[str, ...], needs: bool, value: float):
+    assert parts("outcome", rollout("multisearch", *turns), needs_search=needs)["answer"] == value
 
 
 def test_many_rollouts_can_be_scored_at_once():
