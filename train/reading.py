@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -34,9 +34,14 @@ def read_model(path: Path, model: type[Model], *, what: str = "recipe", start: s
         start: a checkpoint in the place of the file's own.
 
     Raises:
-        SetupError: it is missing, no TOML, or has a wrong or unknown key; the sentence names each.
+        SetupError: it is missing, no TOML, of another kind, or has a wrong or unknown key; the sentence names each.
     """
     table = {**read_table(path, what=what), **({"start": start} if start else {})}
+    kinds = get_args(model.model_fields["kind"].annotation) if "kind" in model.model_fields else ()
+    if kinds and table.get("kind") not in kinds:
+        raise SetupError(
+            f"the {what} {path} is of kind {table.get('kind', '')!r}; here one of kind {kinds[0]!r} is needed"
+        )
     try:
         return model.model_validate(table)
     except ValidationError as error:

@@ -53,3 +53,11 @@ def test_recipes_name_the_key_that_they_do_not_know(tmp_path: Path, name: str, r
     with pytest.raises(SetupError, match=r"the recipe .*\.toml cannot be used: speed: Extra inputs") as raised:
         read(path)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("text", "kind"), [('kind = "reader"', "'reader'"), ("", "''")])
+def test_a_recipe_of_another_kind_is_told_by_its_kind_alone(tmp_path: Path, text: str, kind: str):
+    path = tmp_path / "other.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SetupError, match=rf"other\.toml is of kind {kind}; here one of kind 'sft' is needed"):
+        read_recipe(path)
