@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.table import Table
 
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages, output, print_json, write_report
 from agent.cli.options import ConfigOption, JsonOption
 from agent.cores import cores
 
@@ -73,8 +73,7 @@ def bench_retrieval(
         quality = measure(folder, model=model or MODEL, rerank=rerank, cache=kept, progress=show)
         served = _measure_speed(folder, kept, quality, requests, show) if speed else None
     if write:
-        REPORT.parent.mkdir(parents=True, exist_ok=True)
-        REPORT.write_text(report(quality, served), encoding="utf-8")
+        write_report(REPORT, report(quality, served))
     if as_json:
         print_json(quality.as_dict() | (served.as_dict() if served else {}))
         return

@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 
 from agent.cli.bench import bench_app
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages, output, print_json, write_report
 from agent.cli.options import (
     CheckpointOption,
     ConfigOption,
@@ -160,8 +160,7 @@ def bench_serve(
         task = bar.add_task("answers", total=questions)
         figures = measure(settings, streams=streams, questions=questions, progress=lambda: bar.advance(task))
     if write:
-        REPORT.parent.mkdir(parents=True, exist_ok=True)
-        REPORT.write_text(report(figures), encoding="utf-8")
+        write_report(REPORT, report(figures))
     if as_json:
         print_json(figures.as_dict())
     else:

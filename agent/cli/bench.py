@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages, output, print_json, write_report
 from agent.cores import cores
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ def executor(
 
         figures = asyncio.run(measure(plans=plans, at_once=at_once, seed=seed, progress=told))
     if write:
-        REPORT.parent.mkdir(parents=True, exist_ok=True)
-        REPORT.write_text(_report(figures), encoding="utf-8")
+        write_report(REPORT, _report(figures))
     if json:
         print_json(asdict(figures) | {"holds": figures.holds})
     else:

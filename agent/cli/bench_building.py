@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from agent.cli.bench import bench_app
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages, output, print_json, write_report
 from agent.cli.options import JsonOption
 from agent.cores import cores
 
@@ -53,8 +53,7 @@ def building(
     with messages().status("starting") as status:
         figures = measure(corpus, model=model, questions=questions, vectors=vectors, ways=ways, show=status.update)
     if write:
-        REPORT.parent.mkdir(parents=True, exist_ok=True)
-        REPORT.write_text(page(figures), encoding="utf-8")
+        write_report(REPORT, page(figures))
     if as_json:
         print_json(asdict(figures))
         return

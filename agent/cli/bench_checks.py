@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from agent.cli.bench import bench_app
-from agent.cli.console import messages, note, output, print_json
+from agent.cli.console import messages, note, output, print_json, write_report
 from agent.cores import cores
 from agent.errors import SetupError
 
@@ -48,8 +48,7 @@ def checks(
             pages = None
             note(str(error))
     if write:
-        REPORT.parent.mkdir(parents=True, exist_ok=True)
-        REPORT.write_text(_report(figures, pages, share), encoding="utf-8")
+        write_report(REPORT, _report(figures, pages, share))
     if json:
         told = {"pages": pages.as_dict()} if pages else {}
         print_json(figures.as_dict() | {"rollout_share": round(share, 4)} | told)

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from agent.cli.bench import bench_app
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages, output, print_json, write_report
 from agent.cores import cores
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def engine(
     """
     rows = _measure(model, _numbers(rollouts), repeats=repeats, world=world, protocol=protocol, dtype=dtype)
     if write:
-        REPORT.parent.mkdir(parents=True, exist_ok=True)
-        REPORT.write_text(_report(rows), encoding="utf-8")
+        write_report(REPORT, _report(rows))
     if json:
         figures = {f"ratio_{row.rollouts}": row.ratio for row in rows}
         holds = all(row.holds for row in rows)

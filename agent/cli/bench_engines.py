@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from agent.cli.bench import bench_app
-from agent.cli.console import messages, note, output, print_json
+from agent.cli.console import messages, note, output, print_json, write_report
 from agent.cores import cores
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ def engines(
             )
         )
     if write:
-        REPORT.parent.mkdir(parents=True, exist_ok=True)
-        REPORT.write_text(_report(figures, world=world, protocol=protocol, at_once=at_once), encoding="utf-8")
+        write_report(REPORT, _report(figures, world=world, protocol=protocol, at_once=at_once))
     if json:
         print_json({"engines": [asdict(one) for one in figures]})
     else:

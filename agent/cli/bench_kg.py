@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from agent.cli.bench import bench_app
-from agent.cli.console import messages, note, output, print_json
+from agent.cli.console import messages, note, output, print_json, write_report
 from agent.cores import cores
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ def kg(
         note(f"MetaQA is not in {data}/kg_metaqa: its questions are left out")
     size, speed = _measure(triples, seed, scratch)
     if write:
-        REPORT.parent.mkdir(parents=True, exist_ok=True)
-        REPORT.write_text(_report(size, speed, answers), encoding="utf-8")
+        write_report(REPORT, _report(size, speed, answers))
     if json:
         found = {} if answers is None else asdict(answers)
         print_json(asdict(size) | asdict(speed) | found | {"holds": holds(speed, answers)})

@@ -4,6 +4,7 @@ import json
 import sys
 import unicodedata
 from functools import cache
+from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
@@ -34,6 +35,17 @@ def complain(sentence: str) -> None:
 def print_json(value: object) -> None:
     """Print one JSON object on standard output, and nothing else."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def write_report(path: Path, text: str) -> None:
+    """Keep the page of what was measured; where that cannot be, it is said, and nothing that was measured is lost."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        complain(f"{path} cannot be written: {error.strerror or error}; the figures stand below")
+    else:
+        note(f"written: {path}")
 
 
 def printable(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages, output, print_json, write_report
 from agent.cli.options import CheckpointOption, ConfigOption, JsonOption, WorldOption
 
 REPORT: Final = Path("docs/bench/load.md")
@@ -59,8 +59,7 @@ def bench_load(
             show=lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
         )
     if write:
-        REPORT.parent.mkdir(parents=True, exist_ok=True)
-        REPORT.write_text(page(figures), encoding="utf-8")
+        write_report(REPORT, page(figures))
     if as_json:
         print_json(figures.as_dict())
     else:
@@ -116,8 +115,7 @@ def bench_model(
             show=lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
         )
     if write:
-        MODEL_REPORT.parent.mkdir(parents=True, exist_ok=True)
-        MODEL_REPORT.write_text(page(figures), encoding="utf-8")
+        write_report(MODEL_REPORT, page(figures))
     if as_json:
         print_json(figures.as_dict())
     else:
@@ -165,10 +163,8 @@ def bench_peers(
             python=peers, names=names, times=times, clients=clients, seconds=seconds, rounds=rounds, show=status.update
         )
     if write:
-        PEERS_REPORT.parent.mkdir(parents=True, exist_ok=True)
-        PEERS_REPORT.write_text(page(found), encoding="utf-8")
-        figures = json.dumps(found.as_dict(), indent=1)
-        PEERS_REPORT.with_suffix(".json").write_text(f"{figures}\n", encoding="utf-8")
+        write_report(PEERS_REPORT, page(found))
+        write_report(PEERS_REPORT.with_suffix(".json"), json.dumps(found.as_dict(), indent=1) + "\n")
     if as_json:
         print_json(found.as_dict())
         return

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from agent.cli.bench import bench_app
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages, output, print_json, write_report
 
 if TYPE_CHECKING:
     from train.fills.measure import Way
@@ -53,8 +53,7 @@ def fills(
     ways = asyncio.run(_measure(policy, checkpoint, world, limit, token_ms / 1000, search_ms / 1000, at_once))
     if write:
         call = f"cairn bench fills --policy {policy} --world {world} --token-ms {token_ms:g} --search-ms {search_ms:g}"
-        REPORT.parent.mkdir(parents=True, exist_ok=True)
-        REPORT.write_text(_report(ways, f"{call} --at-once {at_once} --write", policy), encoding="utf-8")
+        write_report(REPORT, _report(ways, f"{call} --at-once {at_once} --write", policy))
     if json:
         print_json({"ways": [asdict(way) for way in ways]} | _summary(ways))
         return

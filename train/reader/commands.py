@@ -16,7 +16,7 @@ from rich.progress import (
 from rich.table import Table
 
 from agent.cli.bench import bench_app
-from agent.cli.console import messages, note, output, print_json
+from agent.cli.console import messages, output, print_json, write_report
 from agent.errors import SetupError
 
 if TYPE_CHECKING:
@@ -107,9 +107,7 @@ def bench_transfer(
 
             measured.append(measure(settings, answering, limit=limit, show=show))
     if write:
-        REPORT.parent.mkdir(parents=True, exist_ok=True)
-        REPORT.write_text(report(measured, answering), encoding="utf-8")
-        note(f"written: {REPORT}")
+        write_report(REPORT, report(measured, answering))
     if json:
         print_json({"reader": answering.name, "worlds": {figures.world: figures.as_dict() for figures in measured}})
         return

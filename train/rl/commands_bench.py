@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from agent.cli.bench import bench_app
-from agent.cli.console import note, output, print_json
+from agent.cli.console import note, output, print_json, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,8 +78,7 @@ def rollouts(
     found = phases(settings, search_ms=search_ms or [0.0, 100.0], threads=threads)
     step = shares(settings, threads=threads)
     if write:
-        REPORT.parent.mkdir(parents=True, exist_ok=True)
-        REPORT.write_text(_report(found, step, recipe), encoding="utf-8")
+        write_report(REPORT, _report(found, step, recipe))
     if json:
         print_json({"phases": [asdict(phase) for phase in found], "step_seconds": dict(step)} | _ratios(found))
         return
