@@ -41,6 +41,10 @@ class EngineUse:
     """Of work, added up over the threads."""
 
 
+Listener = Callable[[Sequence[Request], int], object]
+"""Hears of a call in the thread that made it: the requests that shared it, and when it began (`perf_counter_ns`)."""
+
+
 class Engine:
     """Shares one model between the requests of a process. Threads end in `close`."""
 
@@ -68,6 +72,7 @@ class Engine:
         self._running = 0
         self._closed = threading.Event()
         self._use = EngineUse()
+        self.listener: Listener | None = None
         self._seeding = threading.Lock()
         self._threads = [
             threading.Thread(target=self._work, name=f"cairn-engine-{n}", daemon=True) for n in range(workers)
@@ -128,14 +133,16 @@ class Engine:
     def _work(self) -> None:
         while group := self._next_group():
             why = "the embedded policy was closed"
-            started = time.perf_counter()
+            began = time.perf_counter_ns()
             try:
                 self._run(group)
+                if self.listener:
+                    self.listener(group, began)
             except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to who waits, and the thread goes on
                 why = f"the embedded engine failed: {error}"
             for request in group:
                 request.finish(why)
-            self._count(group, time.perf_counter() - started)
+            self._count(group, (time.perf_counter_ns() - began) / 1e9)
         for request in self._drain():
             request.finish("the embedded policy was closed")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent.cores import cores
 from agent.policies.base import Sampling
-from agent.policies.batching import Engine, EngineUse
+from agent.policies.batching import Engine, EngineUse, Listener
 from agent.policies.checkpoint import Checkpoint, open_checkpoint
 from agent.policies.requests import sample_through
 from agent.policies.token_context import Sampled, TokenContext
@@ -64,6 +64,10 @@ class EmbeddedPolicy:
     def busy(self) -> int:
         """Turns that wait or are worked on."""
         return self._engine.busy
+
+    def listen(self, listener: Listener) -> None:
+        """Let somebody hear of every call of the engine from now on."""
+        self._engine.listener = listener
 
     def open(
         self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = (), date: str = ""

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.cores import cores
 from agent.settings import CairnSettings
 from server.load.paced import PacedPolicy, PacedSource
 from server.load.process import Tell
@@ -11,7 +10,6 @@ from server.load.process import Tell
 if TYPE_CHECKING:
     import socket
 
-    from agent.policies.embedded import EmbeddedPolicy
     from server.launch import Server
 
 
@@ -39,17 +37,13 @@ def embedded(dumped: dict[str, Any], calls: Path | None, tell: Tell) -> "tuple[S
         calls: where the engine's calls are written down, for who wants to know them.
         tell: hears nothing.
     """
+    from agent.policies.embedded import EmbeddedPolicy
     from server import launch
+    from server.load.model.calls import CallLog
 
     settings = CairnSettings(**dumped)
     listener = launch.bind(settings.host, settings.port)
-    service = launch.make_service(settings, policy=_watched(settings, calls) if calls else None)
+    service = launch.make_service(settings)
+    if calls and isinstance(service.agent.policy, EmbeddedPolicy):
+        service.agent.policy.listen(CallLog(calls))
     return launch.make_server(service, launch.rules_of(settings)), listener
-
-
-def _watched(settings: CairnSettings, calls: Path) -> "EmbeddedPolicy":
-    from agent.build import shipped_checkpoint
-    from server.load.model.calls import watched_policy
-
-    folder = settings.checkpoint or shipped_checkpoint(settings)
-    return watched_policy(folder, calls, workers=cores())

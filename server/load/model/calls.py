@@ -8,9 +8,6 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-from agent.policies.batching import Engine
-from agent.policies.checkpoint import open_checkpoint
-from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.requests import Request
 
 
@@ -30,41 +27,18 @@ class Call:
         return (self.ended - self.began) / 1e9
 
 
-class WatchedEngine(Engine):
-    """The engine itself, which writes down its calls: a line of JSON each."""
+class CallLog:
+    """Writes down every call that it hears of: a line of JSON each."""
 
-    def __init__(self, folder: Path, *, log: Path, tokens: Sequence[str], eos: int, workers: int) -> None:
+    def __init__(self, log: Path) -> None:
         self._log = log.open("a", encoding="utf-8")
         self._writing = threading.Lock()
-        super().__init__(folder, tokens=tokens, eos=eos, workers=workers)
 
-    def _run(self, group: list[Request]) -> None:
-        began = perf_counter_ns()
-        try:
-            super()._run(group)
-        finally:
-            prompts, tokens = (tuple(column) for column in zip(*((len(r.prompt), r.count) for r in group), strict=True))
-            call = Call(began, perf_counter_ns(), prompts, tokens)
-            with self._writing:
-                self._log.write(json.dumps(asdict(call)) + "\n")
-                self._log.flush()
-
-    def close(self) -> None:
-        super().close()
-        self._log.close()
-
-
-def watched_policy(folder: Path, log: Path, *, workers: int) -> EmbeddedPolicy:
-    """The embedded policy, whose engine writes its calls to `log`.
-
-    Raises:
-        CheckpointError: the folder is missing, incomplete or damaged.
-    """
-    checkpoint = open_checkpoint(folder)
-    codec = checkpoint.codec
-    return EmbeddedPolicy(
-        checkpoint, WatchedEngine(checkpoint.folder, log=log, tokens=codec.tokens, eos=codec.eos, workers=workers)
-    )
+    def __call__(self, group: Sequence[Request], began: int) -> None:
+        call = Call(began, perf_counter_ns(), tuple(len(r.prompt) for r in group), tuple(r.count for r in group))
+        with self._writing:
+            self._log.write(json.dumps(asdict(call)) + "\n")
+            self._log.flush()
 
 
 def read_calls(log: Path) -> list[Call]:

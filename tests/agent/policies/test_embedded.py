@@ -1,6 +1,7 @@
 """The embedded engine: what it samples, where it stops, and that many rollouts share it without meeting."""
 
 import asyncio
+from collections.abc import Sequence
 from itertools import takewhile
 
 import pytest
@@ -11,6 +12,7 @@ from agent.build import newest_checkpoint
 from agent.errors import ContextFull
 from agent.policies.base import Sampling
 from agent.policies.embedded import EmbeddedPolicy
+from agent.policies.requests import Request
 from agent.policies.tokens import whole
 from tests.agent.policies.engine import CAIRN, ENGINE, WARM, engine, ids_of, opened, run, sampled, turn
 
@@ -46,6 +48,33 @@ def test_max_tokens_cut_the_turn_and_the_last_chunk_says_so():
             assert len(ids_of(context.segments[-1])) == 9
             assert chunks[-1].cut
             assert not any(chunk.cut for chunk in chunks[:-1])
+
+    run(scene())
+
+
+def test_whoever_listens_hears_of_each_call_of_the_engine():
+    async def scene():
+        heard: list[tuple[int, int]] = []
+        async with engine() as policy:
+            policy.listen(lambda group, began: heard.extend((len(one.prompt), one.count) for one in group))
+            context = opened(policy)
+            before = context.tokens
+            await turn(context, max_tokens=9)
+        assert heard == [(before, 9)]
+
+    run(scene())
+
+
+def test_a_listener_that_fails_harms_no_turn_and_not_the_thread():
+    async def scene():
+        def fail(group: Sequence[Request], began: int) -> None:
+            raise OSError("no space left")
+
+        async with engine(workers=1) as policy:
+            policy.listen(fail)
+            first, second = await turn(opened(policy), max_tokens=9), await turn(opened(policy), max_tokens=9)
+            assert first == second
+            assert first[-1].cut
 
     run(scene())
 
