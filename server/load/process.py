@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -111,6 +112,7 @@ def _serve(make: Make, pipe: Connection) -> None:
     from server.launch import address_of, run
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that measures; it ends this one
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # uvicorn sends it on when it has ended; a plain death leaks
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         server, listener = make(pipe.send)
