@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from agent.errors import SetupError
+from agent.errors import SetupError, nearest
 from agent.plan import DOCUMENTS, UNNAMED
 from agent.settings import CairnSettings
 from agent.sources.choice import distinct, fused
@@ -55,7 +55,8 @@ def chosen(settings: CairnSettings, there: "Mapping[str, Source]") -> "dict[str,
     names = settings.sources or named
     if unknown := [name for name in names if name not in named]:
         lacks = f"it needs {_NEEDS[unknown[0]]}" if unknown[0] in _NEEDS and settings.is_live else ""
-        raise SetupError(f"there is no source {unknown[0]!r}; {lacks or 'there are: ' + ', '.join(named)}")
+        near = "" if lacks else nearest(unknown[0], named)
+        raise SetupError(f"there is no source {unknown[0]!r}{near}; {lacks or 'there are: ' + ', '.join(named)}")
     if strange := [name for name in settings.filtered if name not in (*names, "all")]:
         raise SetupError(f"'filtered' names {strange[0]!r}, which is no source here; there are: {', '.join(names)}")
     picked = _filtered(settings, {name: there[name] for name in names})

@@ -13,6 +13,8 @@
 Wrong arguments raise `ValueError`. A broken invariant is an `assert`.
 """
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -88,6 +90,18 @@ class CorpusError(SetupError):
 
 class CheckpointError(SetupError):
     """A checkpoint that is missing, incomplete or corrupt."""
+
+
+def nearest(name: str, known: Iterable[str], *, alike: float = 0.6) -> str:
+    """What to say behind an unknown name: "; did you mean 'cairn'?" where a known one is alike enough, else nothing.
+
+    Args:
+        name: that nobody knows.
+        known: names.
+        alike: how much one must be, from 0 to 1.
+    """
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=alike)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def wrong_fields(error: "ValidationError", *, whole: str = "", most: int | None = None) -> str:

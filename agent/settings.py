@@ -1,9 +1,8 @@
 """Every knob, read once: flag > environment (`CAIRN_…`) > `cairn.toml` > default. Nobody else reads `os.environ`."""
 
-import difflib
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -17,7 +16,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from agent.errors import SetupError
+from agent.errors import SetupError, nearest
 from agent.settings_live import LiveSettings, split
 from agent.settings_model import of_checkpoint, of_model
 from agent.settings_server import ServerSettings
@@ -226,19 +225,14 @@ def _refuse_unknown_environment(environment: Mapping[str, str]) -> None:
     for name in environment:
         free = name.upper().startswith(tuple(f"{PREFIX}{table}__" for table in _BY_NAME))
         if name.upper().startswith(PREFIX) and name.upper() not in known and not free:
-            raise SetupError(f"the environment variable {name} is no setting{_nearest(name.upper(), known)}")
+            raise SetupError(f"the environment variable {name} is no setting{nearest(name.upper(), known, alike=0.75)}")
 
 
 def _sentence(detail: Mapping[str, Any]) -> str:
     name = ".".join(str(part) for part in detail["loc"])
     if detail["type"] == "extra_forbidden":
-        return f"there is no setting {name!r}{_nearest(name, _names())}"
+        return f"there is no setting {name!r}{nearest(name, _names(), alike=0.75)}"
     return f"the setting {name!r} cannot be used: {detail['msg']}"
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.75)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def default_environment(values: Mapping[str, str]) -> None:

@@ -1,16 +1,15 @@
 """Protocol files: finding and reading them, and the texts of other people that a profile needs."""
 
-import difflib
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, get_args
 
 from pydantic import ValidationError
 
-from agent.errors import SetupError
+from agent.errors import SetupError, nearest
 from agent.protocols.base import Role, TextProtocol
 
 _HERE = Path(__file__).parent
@@ -101,11 +100,6 @@ def whole(protocol: TextProtocol) -> TextProtocol:
         f" name that with --prompt-file FILE: TOML or JSON with the keys {', '.join(protocol.foreign)},"
         f" or plain text, which is the {protocol.foreign[0]} alone"
     )
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _read(path: Path) -> str:

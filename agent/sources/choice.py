@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from agent.errors import QuestionError
+from agent.errors import QuestionError, nearest
 from agent.plan import DOCUMENTS, EVERY_SOURCE, UNNAMED
 from agent.sources.base import Source
 from agent.sources.fuse import FusedSource
@@ -38,7 +38,8 @@ def choose(sources: Mapping[str, Source], names: Collection[str]) -> dict[str, S
         return dict(sources)
     there = names_of(sources)
     if unknown := [name for name in wanted if name not in there]:
-        raise QuestionError(f"there is no source {unknown[0]!r}; there are: {', '.join(there)}", about="sources")
+        near = nearest(unknown[0], there)
+        raise QuestionError(f"there is no source {unknown[0]!r}{near}; there are: {', '.join(there)}", about="sources")
     picked = {name: sources[name] for name in wanted}
     picked[EVERY_SOURCE] = fused(picked, distinct(picked))
     others = [name for name in distinct(picked) if name != "kg"]

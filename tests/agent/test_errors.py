@@ -1,9 +1,9 @@
-"""What pydantic refuses, as a sentence."""
+"""What a user got wrong, as a sentence."""
 
 import pytest
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from agent.errors import wrong_fields
+from agent.errors import nearest, wrong_fields
 
 
 class Part(BaseModel):
@@ -42,3 +42,10 @@ def test_what_is_wrong_with_everything_together_has_the_place_that_it_is_given()
 
 def test_what_was_given_is_not_told():
     assert "secret" not in wrong_fields(refused(Part, {"least": "secret"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("nws", "; did you mean 'news'?"), ("wbe", "; did you mean 'web'?"), ("mars", "")]
+)
+def test_an_unknown_name_is_told_with_the_nearest_known_one(name: str, told: str):
+    assert nearest(name, ["web", "news", "arxiv"]) == told
