@@ -5,7 +5,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Session } from "../app/session";
 import { itemOf, shapeOf, type Edge, type Shape, type Vertex } from "../run/shape";
 import { seconds, stateOf } from "../run/told";
-import { NodeDetail } from "./list";
+import { Beside } from "./beside";
 
 const WIDTH = innerWidth < 600 ? 136 : 208;
 const SIZES: Record<Vertex["kind"], { width: number; height: number }> = {
@@ -42,7 +42,6 @@ export default function Graph({ session }: { session: Session }) {
   // Laid out anew when there are other vertices or edges, not when one of them is done.
   const form = JSON.stringify([shape.vertices.map(({ key }) => key), shape.edges.map(({ from, to, fill }) => [from, to, fill !== ""])]);
   const placed = useMemo(() => layOut(shape), [form]);
-  const view = outline.rounds.flatMap(({ nodes }) => nodes).find(({ key }) => key === session.selected.value);
   const frame = useRef<HTMLDivElement>(null);
   useEffect(() => {
     frame.current?.querySelector('[aria-pressed="true"]')?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -73,14 +72,7 @@ export default function Graph({ session }: { session: Session }) {
           ))}
         </div>
       </div>
-      {view && (
-        <section class="beside" aria-label={`Search ${view.node.id}`}>
-          <h3>
-            {view.node.id} · {view.fill?.query ?? view.node.query}
-          </h3>
-          <NodeDetail session={session} view={view} key={view.key} />
-        </section>
-      )}
+      <Beside session={session} />
     </>
   );
 }

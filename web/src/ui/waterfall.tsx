@@ -3,7 +3,7 @@
 import type { Session } from "../app/session";
 import { barsOf, type Bar } from "../run/bars";
 import { seconds } from "../run/told";
-import { NodeDetail } from "./list";
+import { Beside } from "./beside";
 
 const KINDS: Record<Bar["kind"], string> = {
   policy: "the policy writes",
@@ -18,7 +18,6 @@ export function Waterfall({ session }: { session: Session }) {
   const { rounds, seconds: told } = session.outline.value;
   const total = Math.max(told, session.running.value ? session.clock.value : 0, 0.001);
   const bars = barsOf(session.steps.value, rounds, total);
-  const view = rounds.flatMap(({ nodes }) => nodes).find(({ key }) => key === session.selected.value);
   const { policy, search } = sums(bars);
   return (
     <>
@@ -43,14 +42,7 @@ export function Waterfall({ session }: { session: Session }) {
           <BarRow key={`${bar.key}${bar.kind}${at}`} session={session} bar={bar} total={total} />
         ))}
       </ol>
-      {view && (
-        <section class="beside" aria-label={`Search ${view.node.id}`}>
-          <h3>
-            {view.node.id} · {view.fill?.query ?? view.node.query}
-          </h3>
-          <NodeDetail session={session} view={view} key={view.key} />
-        </section>
-      )}
+      <Beside session={session} />
     </>
   );
 }
