@@ -39,10 +39,14 @@ def build_agent(
     Raises:
         SetupError: a setting, folder, protocol or checkpoint that cannot be used.
     """
-    from agent.policies.base import Sampling
+    from agent.policies.base import Sampling, Trained
     from agent.rollout import Agent, Budgets
 
-    protocol = build_protocol(settings) if policy else as_trained(build_protocol(settings), settings)
+    protocol = build_protocol(settings)
+    if policy is None:
+        protocol = as_trained(protocol, settings)
+    elif isinstance(policy, Trained):
+        protocol = with_passages(protocol, policy.passages)
     scope = None
     if sources is None and uses_world(settings):
         from agent.world import load_world

@@ -1,6 +1,6 @@
 """The seam between the loop, which sees text, and an engine, which may also keep tokens."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -93,6 +93,16 @@ class Probed(Protocol):
         Raises:
             PolicyError: it gives none.
         """
+        ...
+
+
+@runtime_checkable
+class Trained(Protocol):
+    """A policy whose checkpoint says how it was trained."""
+
+    @property
+    def passages(self) -> Mapping[str, int]:
+        """How many a search showed it, by protocol, where it was another number than the protocol's."""
         ...
 
 

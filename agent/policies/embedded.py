@@ -2,7 +2,7 @@
 
 import asyncio
 import weakref
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
 from agent.cores import cores
@@ -54,6 +54,11 @@ class EmbeddedPolicy:
     @property
     def context_tokens(self) -> int:
         return self.checkpoint.manifest.context_tokens
+
+    @property
+    def passages(self) -> Mapping[str, int]:
+        """That a search showed in training, by protocol."""
+        return self.checkpoint.manifest.passages
 
     @property
     def use(self) -> EngineUse:

@@ -6,12 +6,13 @@ For training on a CPU and for tests. To serve a large model to many, `vllm` is f
 import asyncio
 import importlib
 import weakref
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, cast
 
 from agent.errors import CheckpointError, SetupError
 from agent.policies.hub_form import HubForm, open_hub_form
+from agent.policies.model_folder import trained_with
 from agent.policies.token_context import TokenContext
 from agent.policies.tokens import Codec
 from agent.protocols.base import TextProtocol
@@ -75,6 +76,11 @@ class TransformersPolicy:
     @property
     def context_tokens(self) -> int:
         return self.form.context_tokens
+
+    @property
+    def passages(self) -> Mapping[str, int]:
+        """That a search showed in training, by protocol."""
+        return trained_with(self.form.folder)
 
     @property
     def use(self) -> "TorchUse":

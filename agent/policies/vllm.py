@@ -4,12 +4,13 @@ vLLM keeps what it has read (prefix caching), so that the next round of a rollou
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from agent.errors import SetupError
 from agent.policies.base import Sampling
 from agent.policies.hub_form import HubForm, open_hub_form
+from agent.policies.model_folder import trained_with
 from agent.policies.token_context import Sampled, TokenContext
 from agent.policies.vllm_engine import VllmEngine, VllmRequest, VllmUse
 from agent.protocols.base import TextProtocol
@@ -54,6 +55,11 @@ class VllmPolicy:
     @property
     def context_tokens(self) -> int:
         return self.engine.context_tokens
+
+    @property
+    def passages(self) -> Mapping[str, int]:
+        """That a search showed in training, by protocol."""
+        return trained_with(self.form.folder)
 
     @property
     def use(self) -> VllmUse:

@@ -23,7 +23,7 @@ from agent.build import (
 from agent.build_sources import distinct
 from agent.errors import AgentError, CheckpointError, SetupError
 from agent.policies.scripted import ScriptedPolicy
-from agent.settings import BudgetSettings, CairnSettings
+from agent.settings import BudgetSettings, CairnSettings, load_settings
 from agent.sources.base import Source
 from agent.sources.corpus.source import build_index
 
@@ -122,6 +122,18 @@ def test_a_search_shows_as_many_passages_as_the_checkpoint_was_trained_with(worl
     settings = CairnSettings(world=world)
     assert build_protocol(settings).passages == 3
     assert as_trained(build_protocol(settings), settings).passages == passages
+
+
+def test_a_policy_that_is_given_is_shown_as_many_passages_as_it_was_trained_with():
+    settings = load_settings(world="test-v1")
+    policy = build_policy(settings)
+    try:
+        assert build_agent(settings, policy=policy).protocol.passages == 2
+        assert (
+            build_agent(settings.model_copy(update={"protocol": "multisearch"}), policy=policy).protocol.passages == 3
+        )
+    finally:
+        asyncio.run(policy.aclose())
 
 
 def test_another_engine_on_the_same_checkpoint_shows_as_many_passages():
