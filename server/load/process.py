@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import AgentError, SetupError
@@ -112,7 +113,7 @@ def _serve(make: Make, pipe: Connection) -> None:
     from server.launch import address_of, run
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that measures; it ends this one
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # uvicorn sends it on when it has ended; a plain death leaks
+    signal.signal(signal.SIGTERM, _leave)  # uvicorn sends it on when it has ended; a plain death leaks semaphores
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         server, listener = make(pipe.send)
@@ -121,6 +122,10 @@ def _serve(make: Make, pipe: Connection) -> None:
         return
     pipe.send(address_of(listener))
     run(server, listener)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    sys.exit()
 
 
 def _end_with_parent() -> None:
