@@ -153,8 +153,9 @@ def _design(study: Study) -> str:
             "## The rule",
             "",
             "It was fixed before any of these figures was there. The design was tried at small sizes before, and "
-            "moved then: harder worlds, a lower rate, twice the steps for `reflect`; and what `multisearch.signal` "
-            "cannot say was put down after its figures. Each claim is one or more inequalities between two figures, "
+            "moved then: harder worlds, a lower rate, twice the steps for `reflect`. Afterwards came "
+            "`reflect.as-good-as-always`, with the bounds of `reflect.known`, and the sentence on what "
+            "`multisearch.signal` cannot say. Each claim is one or more inequalities between two figures, "
             "paired question by question and seed by seed. The interval (95 %) is a bootstrap in two steps: seeds are "
             f"drawn, then questions inside of each. With {_seeds(study)} it says what other questions would give, and "
             "only roughly what other seeds would.",
