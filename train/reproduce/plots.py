@@ -1,6 +1,6 @@
 """A paper's differences with their intervals as SVG; readable on light and dark pages."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from html import escape
 from typing import Final
 
@@ -23,7 +23,7 @@ def forest(rulings: Sequence[Ruling], title: str) -> str:
     Differences of counts (searches, rounds, tokens) have other units and stand in the tables alone.
     """
     lines = [(ruling, one) for ruling in rulings for one in ruling.judged if is_share(one)]
-    height = _TOP + _ROW * max(1, len(lines)) + 30
+    height = _TOP + _ROW * max(1, len(lines)) + 30 + _ROW
     reach = max((abs(b) for _, one in lines for b in (one.difference.low, one.difference.high)), default=0.1)
     reach = max(0.1, min(1.0, reach * 1.1))
     drawn = [
@@ -34,11 +34,11 @@ def forest(rulings: Sequence[Ruling], title: str) -> str:
     ]
     for share in (-1.0, -0.5, 0.0, 0.5, 1.0):
         x, weight = _x(share * reach, reach), ".6" if share == 0 else ".25"
-        drawn.append(f'<path d="M{x:.1f} {_TOP - 8}V{height - 26}" stroke="#777" stroke-opacity="{weight}"/>')
-        drawn.append(f'<text x="{x:.1f}" y="{height - 10}" text-anchor="middle">{share * reach:+.2f}</text>')
+        drawn.append(f'<path d="M{x:.1f} {_TOP - 8}V{height - 26 - _ROW}" stroke="#777" stroke-opacity="{weight}"/>')
+        drawn.append(f'<text x="{x:.1f}" y="{height - 10 - _ROW}" text-anchor="middle">{share * reach:+.2f}</text>')
     for place, (ruling, one) in enumerate(lines):
         drawn += _line(ruling, one, _TOP + _ROW * place + _ROW / 2, reach)
-    return "\n".join([*drawn, "</svg>"]) + "\n"
+    return "\n".join([*drawn, *_legend({one.verdict for _, one in lines}, height - 8), "</svg>"]) + "\n"
 
 
 def is_share(one: Judged) -> bool:
@@ -58,6 +58,16 @@ def _line(ruling: Ruling, one: Judged, y: float, reach: float) -> list[str]:
         f'<circle cx="{at:.1f}" cy="{y:.1f}" r="4" fill="{colour}"><title>{one.verdict}</title></circle>',
         f'<text x="{_LEFT + _WIDTH + 8}" y="{y + 4:.1f}" fill="{colour}">{said}</text>',
     ]
+
+
+def _legend(verdicts: Collection[Verdict], y: float) -> list[str]:
+    """What the colours of those that occur mean."""
+    drawn: list[str] = []
+    for place, (verdict, colour) in enumerate(one for one in COLOURS.items() if one[0] in verdicts):
+        x = _LEFT + 105 * place
+        drawn.append(f'<circle cx="{x}" cy="{y - 4}" r="4" fill="{colour}"/>')
+        drawn.append(f'<text x="{x + 9}" y="{y}">{verdict}</text>')
+    return drawn
 
 
 def _against(one: Judged) -> str:

@@ -54,7 +54,10 @@ def test_what_was_asked_is_told_with_its_interval_its_verdict_and_a_plot(tmp_pat
     assert "| 1.000 | 0.500 | +0.500" in row
     assert "| 60, 2 | **holds** |" in row
     plot = (tmp_path / "reproduction" / "kg.svg").read_text(encoding="utf-8")
-    assert "kg.graph / documents-alone" in "".join(ET.fromstring(plot).itertext())
+    texts = list(ET.fromstring(plot).itertext())
+    assert "kg.graph / documents-alone" in texts
+    assert "undecided" not in texts
+    assert texts[-2] == "holds", "the colours that occur are explained below the rows"
     told = json.loads((tmp_path / "reproduction" / "figures.json").read_text(encoding="utf-8"))
     verdicts = {one["name"]: one["verdict"] for one in told["directions"]}
     assert verdicts["kg.graph"] == "holds"
