@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from train.reproduce.design import Direction
+    from train.reproduce.findings import Findings
     from train.reproduce.ledger import Ledger
     from train.reproduce.study import Study
 
@@ -43,6 +44,13 @@ def reproduce(
         bool, typer.Option("--untrained", help="Only what needs no training: claims about inference.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell the plan, its minutes and what is done.")] = False,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Claims that the page here has judged by the same plan are not tested again: docs.",
+        ),
+    ] = None,
     write: Annotated[
         Path | None, typer.Option("--write", metavar="DIR", help="Write the page and its plots here, too: docs.")
     ] = None,
@@ -54,6 +62,7 @@ def reproduce(
 
     Example: cairn reproduce all --out runs/papers --dry-run
     """
+    from train.reproduce.findings import read_findings
     from train.reproduce.papers import all_asked, directions_of
     from train.reproduce.study import SHIPPED_RECIPE, read_study
 
@@ -69,41 +78,44 @@ def reproduce(
         hub=start.resolve() if start else None,
         questions=questions.resolve() if questions else None,
     )
+    earlier = read_findings(study, keep) if keep else None
+    if earlier:
+        chosen = [one for one in chosen if one.name not in earlier.rulings]
     if dry_run:
         output().print(_plan(study, chosen, processes))
         return
-    _go(study, chosen, processes, write)
+    _go(study, chosen, processes, earlier, write)
 
 
-def _go(study: "Study", chosen: "Sequence[Direction]", processes: int, write: Path | None) -> None:
+def _go(
+    study: "Study", chosen: "Sequence[Direction]", processes: int, earlier: "Findings | None", write: Path | None
+) -> None:
     from train.reproduce.run import Unfinished
     from train.reproduce.run import reproduce as go
 
     try:
         go(study, chosen, processes=processes, say=lambda sentence: messages().print(Text(sentence)))
     except Unfinished:  # what is done is told; of another plan's results nothing is
-        _report(study, write)
+        _report(study, earlier, write)
         raise
-    _report(study, write)
+    _report(study, earlier, write)
 
 
-def _report(study: "Study", write: Path | None) -> None:
+def _report(study: "Study", earlier: "Findings | None", write: Path | None) -> None:
     """Write the page into the study's folder, and where the user wants it."""
-    from train.reproduce.ledger import Ledger
+    from train.reproduce.findings import findings_of
     from train.reproduce.report import write_report
 
-    ledger = Ledger(study.out)
+    findings = findings_of(study, _ledger(study), earlier)
     for folder in (study.out, *([write] if write else [])):
-        write_report(study, ledger, folder)
-    output().print(_verdicts(study, ledger))
+        write_report(study, findings, folder)
+    output().print(_verdicts(findings))
     note(f"written: {study.out / PAGE}" + (f", {write / PAGE}" if write else ""))
 
 
-def _verdicts(study: "Study", ledger: "Ledger") -> Table:
-    from train.reproduce.report import rulings
-
+def _verdicts(findings: "Findings") -> Table:
     table = Table("claim", "verdict", "differences")
-    for one in rulings(study, ledger):
+    for one in findings.rulings.values():
         told = ", ".join(
             f"{judged.difference.value:+.3f} ({judged.difference.low:+.3f} to {judged.difference.high:+.3f})"
             for judged in one.judged

@@ -1,19 +1,18 @@
 """The page of a study: the rule, the design, and of each claim what came out. It is written anew from what is kept."""
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from agent.errors import SetupError
-from train.reproduce.asking import read_answers
 from train.reproduce.design import MIXES, WORLDS, Asked, Expected, Paper, Side
+from train.reproduce.findings import KEPT, MEANS, Arm, Findings, as_figures
 from train.reproduce.jobs import jobs_of
-from train.reproduce.ledger import Figures, Ledger
+from train.reproduce.ledger import Entry
 from train.reproduce.papers import PAPERS, all_asked, directions_of, trainings
 from train.reproduce.plots import forest
 from train.reproduce.study import Study
-from train.reproduce.verdict import Found, Judged, Ruling, Verdict, figures, rule
+from train.reproduce.verdict import Judged, Ruling, Verdict
 
 PAGE: Final = "reproduction.md"
 PLOTS: Final = "reproduction"
@@ -39,88 +38,42 @@ _LABELS: Final = {
 }
 
 
-def found(study: Study, ledger: Ledger) -> Found:
-    """All answers that are there, of every seed of the study, and of this very plan."""
-    kept: dict[str, dict[int, Any]] = {}
-    for job in jobs_of(study, directions_of("all")):
-        if job.asked is not None and ledger.has(job.name, job.plan):
-            answers = read_answers(study.asked_folder(job.asked.name, job.seed))
-            if answers is not None:
-                kept.setdefault(job.asked.name, {})[job.seed] = answers
-    return kept
-
-
-def rulings(study: Study, ledger: Ledger) -> list[Ruling]:
-    """Every direction, judged by what is there."""
-    there = found(study, ledger)
-    return [rule(direction, there, seeds=len(study.seeds)) for direction in directions_of("all")]
-
-
-def write_report(study: Study, ledger: Ledger, folder: Path) -> None:
+def write_report(study: Study, findings: Findings, folder: Path) -> None:
     """Write the page, and plots and figures beside it.
 
     Raises:
-        SetupError: the folder cannot be written, or what is kept is damaged.
+        SetupError: the folder cannot be written.
     """
-    ruled = rulings(study, ledger)
     try:
         (folder / PLOTS).mkdir(parents=True, exist_ok=True)
         for paper in PAPERS.values():
-            own = [one for one in ruled if one.direction.paper == paper.name]
+            own = _own(findings, paper)
             if any(one.judged for one in own):
                 drawn = forest(own, f"{paper.title}: differences with their intervals")
                 (folder / PLOTS / f"{paper.name}.svg").write_text(drawn, encoding="utf-8")
-        told = json.dumps(as_figures(study, ledger, ruled), indent=1) + "\n"
-        (folder / PLOTS / "figures.json").write_text(told, encoding="utf-8")
-        (folder / PAGE).write_text(page(study, ledger, ruled), encoding="utf-8")
+        (folder / KEPT).write_text(as_figures(study, findings), encoding="utf-8")
+        (folder / PAGE).write_text(page(study, findings), encoding="utf-8")
     except OSError as error:
         raise SetupError(f"the page cannot be written to {folder}: {error.strerror or error}") from error
 
 
-def page(study: Study, ledger: Ledger, ruled: Sequence[Ruling]) -> str:
+def page(study: Study, findings: Findings) -> str:
     """The whole page as Markdown."""
-    papers = [_paper(study, ledger, paper, ruled) for paper in PAPERS.values()]
-    return "\n".join([_opening(study, ledger, ruled), _design(study), *papers])
+    papers = [_paper(study, findings, paper) for paper in PAPERS.values()]
+    return "\n".join([_opening(findings), _design(study), *papers])
 
 
-def as_figures(study: Study, ledger: Ledger, ruled: Sequence[Ruling]) -> dict[str, Any]:
-    """The same for programs."""
-    return {
-        "name": study.recipe.name,
-        "machine": ledger.kept.machine.model_dump(),
-        "seeds": list(study.seeds),
-        "steps": study.steps,
-        "jobs": {name: entry.model_dump() for name, entry in sorted(ledger.kept.jobs.items())},
-        "directions": [
-            {
-                "name": one.direction.name,
-                "verdict": one.verdict,
-                "judged": [_plain(judged) for judged in one.judged],
-            }
-            for one in ruled
-        ],
-    }
+def _own(findings: Findings, paper: Paper) -> list[Ruling]:
+    return [one for one in findings.rulings.values() if one.direction.paper == paper.name]
 
 
-def _plain(one: Judged) -> dict[str, Any]:
-    first, second = one.expected.first, one.expected.second
-    return {
-        "kind": one.expected.kind,
-        "first": first.model_dump(),
-        "second": second.model_dump() if isinstance(second, Side) else second,
-        "means": [round(one.first, 5), round(one.second, 5)],
-        "difference": [round(value, 5) for value in (one.difference.value, one.difference.low, one.difference.high)],
-        "margin": one.expected.margin,
-        "n": one.n,
-        "seeds": one.seeds,
-        "verdict": one.verdict,
-    }
-
-
-def _opening(study: Study, ledger: Ledger, ruled: Sequence[Ruling]) -> str:
+def _opening(findings: Findings) -> str:
+    ruled = findings.rulings.values()
     counts = {name: sum(one.verdict == name for one in ruled) for name in _MARKS}
     said = ", ".join(f"{count} {name}" for name, count in counts.items())
-    machine, took = ledger.kept.machine, sum(entry.seconds for entry in ledger.kept.jobs.values())
+    machine, took = findings.machine, sum(entry.seconds for entry in findings.jobs.values())
+    earlier = len(findings.earlier)
+    kept = f" {earlier} of them were judged by an earlier run of the same plan, and are told as it left them."
     rows = [f"| [{one.direction.name}](#{_anchor(one)}) | {one.direction.claim} | {_told(one)} |" for one in ruled]
     return "\n".join(
         [
@@ -130,7 +83,8 @@ def _opening(study: Study, ledger: Ledger, ruled: Sequence[Ruling]) -> str:
             "policies of four million parameters in little worlds. A verdict here says whether a claim shows at this "
             "size; it says nothing against a paper.",
             "",
-            f"{len(ruled)} claims: {said}. {machine.cores} cores, {took / 60:.0f} core minutes so far.",
+            f"{len(ruled)} claims: {said}. {machine.cores} cores, {took / 60:.0f} core minutes so far."
+            + (kept if earlier else ""),
             "",
             "| claim | in a sentence | verdict |",
             "|---|---|---|",
@@ -193,21 +147,22 @@ def _design(study: Study) -> str:
             *kinds,
             "",
             f"{len(jobs)} jobs, planned at {minutes:.0f} minutes of one core in all (`--dry-run` tells each arm, and "
-            "what is done). `--seeds`, `--steps` and `--only` make it smaller.",
+            "what is done). `--seeds`, `--steps` and `--only` make it smaller; with `--keep docs`, what this page has "
+            "judged by the same plan is not tested again, whatever folder or machine it was tested in.",
             "",
         ]
     )
 
 
-def _paper(study: Study, ledger: Ledger, paper: Paper, ruled: Sequence[Ruling]) -> str:
-    own = [one for one in ruled if one.direction.paper == paper.name]
+def _paper(study: Study, findings: Findings, paper: Paper) -> str:
+    own = _own(findings, paper)
     lines = [f"## {paper.title}", ""]
     if any(one.judged for one in own):
         title = f"Differences of shares, {paper.title}"
         lines += [f"![{title}]({PLOTS}/{paper.name}.svg)", ""]
     for one in own:
         lines += _direction(one)
-    return "\n".join([*lines, *_arms(study, ledger, paper)])
+    return "\n".join([*lines, *_arms(study, findings, paper)])
 
 
 def _direction(ruling: Ruling) -> list[str]:
@@ -250,10 +205,10 @@ def _label(side: Side) -> str:
     return f"{name}{only}" + (f", but {', '.join(side.but)}" if side.but else "")
 
 
-def _arms(study: Study, ledger: Ledger, paper: Paper) -> list[str]:
+def _arms(study: Study, findings: Findings, paper: Paper) -> list[str]:
     """Every arm of the paper with its means over the seeds."""
     names = [*(one.name for one in paper.trainings), *(one.name for one in paper.asked)]
-    there, listed = found(study, ledger), all_asked()
+    listed, none = all_asked(), Arm(seeds=0, means={})
     lines = [
         "### Arms",
         "",
@@ -262,12 +217,11 @@ def _arms(study: Study, ledger: Ledger, paper: Paper) -> list[str]:
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in names:
-        asked, answers = listed[name], there.get(name, {}).values()
-        means = [_mean(name, metric, answers) for metric in ("em", "f1", "searches", "rounds", "policy_tokens")]
-        course = _course(ledger, asked.policy, study.seeds) if asked.trained and asked.policy == name else "–"
-        count = f"{len(answers)}" if answers else "–"
+        asked, arm = listed[name], findings.arms.get(name, none)
+        means = [f"{arm.means[metric]:.3f}" if metric in arm.means else "–" for metric in MEANS]
+        course = _course(findings.jobs, asked.policy, study.seeds) if asked.trained and asked.policy == name else "–"
         kind = f"{asked.protocol}, {asked.world}"
-        row = " | ".join([f"`{name}`", asked.says, kind, _trained(study, asked), count, *means, course])
+        row = " | ".join([f"`{name}`", asked.says, kind, _trained(study, asked), f"{arm.seeds or '–'}", *means, course])
         lines.append(f"| {row} |")
     return [*lines, ""]
 
@@ -280,14 +234,8 @@ def _trained(study: Study, asked: Asked) -> str:
     return f"{recipe.steps}, {recipe.optimizer.lr:g}"
 
 
-def _mean(name: str, metric: str, answers: Iterable[Any]) -> str:
-    side = Side(asked=name, metric=metric)
-    values = [sum(own.values()) / len(own) for one in answers if (own := figures(side, one))]
-    return f"{sum(values) / len(values):.3f}" if values else "–"
-
-
-def _course(ledger: Ledger, name: str, seeds: Sequence[int]) -> str:
-    told: list[Figures] = [figures for seed in seeds if (figures := ledger.figures(f"trained/{name}/{seed}"))]
+def _course(jobs: Mapping[str, Entry], name: str, seeds: Sequence[int]) -> str:
+    told = [entry.figures for seed in seeds if (entry := jobs.get(f"trained/{name}/{seed}")) is not None]
     moved = [f"{one['reward_first']:.2f} → {one['reward_last']:.2f}" for one in told if "reward_first" in one]
     stopped = sum("stopped" in one for one in told)
     return "; ".join([*moved, *([f"{stopped} stopped themselves"] if stopped else [])]) or "–"

@@ -41,8 +41,8 @@ class Judged:
 
     @property
     def is_small(self) -> bool:
-        """Whether a difference that holds is smaller than the margin, whatever it is."""
-        return self.verdict == "holds" and self.expected.kind == "more" and self.difference.high < self.expected.margin
+        """Whether a difference that holds is no larger than the margin, whatever it is."""
+        return self.verdict == "holds" and self.expected.kind == "more" and self.difference.high <= self.expected.margin
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ pytest.importorskip("trl")
 
 from agent.errors import SetupError  # noqa: E402 - only where torch is
 from tests.train.reproduce.small import HUB, small_study, write_recipes  # noqa: E402
+from train.reproduce.findings import findings_of  # noqa: E402
 from train.reproduce.jobs import jobs_of  # noqa: E402
 from train.reproduce.ledger import Ledger  # noqa: E402
 from train.reproduce.papers import directions_of  # noqa: E402
-from train.reproduce.report import rulings  # noqa: E402
 from train.reproduce.run import is_done, reproduce  # noqa: E402
 from train.reproduce.study import Study, read_study  # noqa: E402
 
@@ -33,7 +33,7 @@ def told(out: Path) -> dict[str, Any]:
 
 
 def verdicts(study: Study) -> dict[str, str]:
-    return {one.direction.name: one.verdict for one in rulings(study, Ledger(study.out))}
+    return {name: one.verdict for name, one in findings_of(study, Ledger(study.out)).rulings.items()}
 
 
 @pytest.mark.slow
