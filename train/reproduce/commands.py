@@ -34,10 +34,7 @@ def reproduce(
     ] = None,
     questions: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Two builds of `cairn data build` to train on: DIR/pipeline and DIR/single.",
-        ),
+        typer.Option(metavar="DIR", help="Two builds of `cairn data build` to train on: DIR/pipeline, DIR/single."),
     ] = None,
     processes: Annotated[int, typer.Option(min=1, help="Jobs at the same time, each on one core.")] = 2,
     untrained: Annotated[
@@ -45,11 +42,7 @@ def reproduce(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell the plan, its minutes and what is done.")] = False,
     keep: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Claims that the page here has judged by the same plan are not tested again: docs.",
-        ),
+        Path | None, typer.Option(metavar="DIR", help="Of a page whose verdicts stand, if by this plan: docs.")
     ] = None,
     write: Annotated[
         Path | None, typer.Option("--write", metavar="DIR", help="Write the page and its plots here, too: docs.")
