@@ -71,8 +71,9 @@ class _KeptRuling(_Part):
     judged: tuple[_KeptJudged, ...]
 
     def of(self, direction: Direction, seeds: int) -> Ruling | None:
-        """The same as it is ruled here, if it was finished and claims the same."""
-        judged = [one.of(expected) for one, expected in zip(self.judged, direction.expected, strict=False)]
+        """The same as it is ruled here, if it was finished, by as many seeds, and claims the same."""
+        pairs = zip(self.judged, direction.expected, strict=False)
+        judged = [one.of(expected) for one, expected in pairs if one.seeds == seeds]
         ruling = Ruling(direction, tuple(one for one in judged if one is not None), seeds)
         return ruling if ruling.verdict == self.verdict != "not run" else None
 
