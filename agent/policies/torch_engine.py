@@ -19,7 +19,7 @@ from agent.errors import PolicyError
 from agent.policies.base import Sampling
 from agent.policies.requests import Request, sample_through
 from agent.policies.token_context import Sampled
-from agent.policies.torch_rows import EMPTY, Cache, Rows, choose
+from agent.policies.torch_rows import EMPTY, Cache, Rows, choose, closed_up
 
 PIECE_TOKENS: Final = 512
 """Of a prompt that are read between two tokens of the others."""
@@ -215,7 +215,7 @@ class TorchEngine:
         self._count(sampled=len(works))
 
     def _let_go(self) -> None:
-        left = [row for row, work in enumerate(self._growing) if not work.request.over]
+        left = closed_up([not work.request.over for work in self._growing])
         if len(left) == len(self._growing):
             return
         for row, work in enumerate(self._growing):

@@ -1,6 +1,7 @@
 """The arithmetic of the `transformers` engine: rows of a batch with their keys and values, and how a token is drawn.
 
-Rows are padded on the left. They join and leave between two tokens. No threads, no requests, no text.
+Rows are padded on the left. They join and leave between two tokens, and nobody else's keys and values are copied for
+it (`torch_room`). No threads, no requests, no text.
 """
 
 from collections.abc import Sequence
@@ -13,11 +14,10 @@ from torch import Tensor
 
 from agent.policies.base import Sampling
 from agent.policies.token_context import Sampled
+from agent.policies.torch_room import Layers, Room
 
 _DynamicCache: Final[Any] = transformers.DynamicCache
 """The package is typed in parts only."""
-Layers = list[tuple[Tensor, Tensor]]
-"""Keys and values of each layer, [rows, heads, tokens, width] both."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,7 @@ class Rows:
         self._model = model
         self._device = device
         self._lengths: list[int] = []
-        self._layers: Any = None
-        """A DynamicCache; nothing while there is no row."""
+        self._room = Room()
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -75,15 +74,7 @@ class Rows:
 
     def join(self, cache: Cache) -> None:
         """Make a context the last row."""
-        length = max([len(cache.ids), *self._lengths])
-        batch = _padded(_pairs(self._layers), length) if self._layers is not None else None
-        new = _padded(cache.layers, length)
-        if batch is not None:
-            new = [
-                (torch.cat([keys, more]), torch.cat([values, also]))
-                for (keys, values), (more, also) in zip(batch, new, strict=True)
-            ]
-        self._layers = _dynamic(new)
+        self._room.join(cache.layers, rows=len(self), longest=max(self._lengths, default=0))
         self._lengths.append(len(cache.ids))
 
     def step(self, ids: Sequence[int]) -> Tensor:
@@ -97,7 +88,7 @@ class Rows:
             input_ids=torch.tensor(ids, device=self._device)[:, None],
             position_ids=lengths[:, None],
             attention_mask=mask,
-            past_key_values=self._layers,
+            past_key_values=self._room.opened(rows=len(self), longest=longest),
             use_cache=True,
             logits_to_keep=1,
         )
@@ -106,26 +97,27 @@ class Rows:
 
     def take(self, row: int) -> Layers:
         """What was computed for a row, as a copy of its own."""
-        length = self._lengths[row]
-        return [
-            (keys[row : row + 1, :, -length:].clone(), values[row : row + 1, :, -length:].clone())
-            for keys, values in _pairs(self._layers)
-        ]
+        return self._room.take(row, self._lengths[row])
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Let all other rows go."""
+        """Let all other rows go. Who is kept stands in this order; only a row that changes places is copied.
+
+        Args:
+            rows: where one stands behind its place in this list, its place is free by then.
+        """
+        for place, row in enumerate(rows):
+            if place != row:
+                self._room.replace(place, row, self._lengths[row])
         self._lengths = [self._lengths[row] for row in rows]
         if not rows:
-            self._layers = None
-            return
-        longest = max(self._lengths)
-        index = torch.tensor(rows, device=self._device)
-        self._layers = _dynamic(
-            [
-                (keys.index_select(0, index)[:, :, -longest:], values.index_select(0, index)[:, :, -longest:])
-                for keys, values in _pairs(self._layers)
-            ]
-        )
+            self._room.clear()
+
+
+def closed_up(stays: Sequence[bool]) -> list[int]:
+    """The rows that stay, in the order that moves the fewest: the last ones take the places that are free."""
+    count = sum(stays)
+    behind = (row for row in range(count, len(stays)) if stays[row])
+    return [row if stays[row] else next(behind) for row in range(count)]
 
 
 def choose(logits: Tensor, sampling: Sequence[Sampling], draws: Sequence[torch.Generator]) -> list[Sampled]:
@@ -175,9 +167,3 @@ def _dynamic(layers: Layers) -> Any:
 
 def _pairs(cache: Any) -> Layers:
     return [(layer.keys, layer.values) for layer in cache.layers]
-
-
-def _padded(layers: Layers, length: int) -> Layers:
-    missing = (0, 0, length - layers[0][0].shape[2], 0)
-    pad = torch.nn.functional.pad
-    return [(pad(keys, missing), pad(values, missing)) for keys, values in layers]

@@ -1,0 +1,81 @@
+"""Rows that come, grow and go in any order: each says what it says alone, and nobody is copied for nothing."""
+
+import random
+
+import pytest
+
+pytest.importorskip("torch", reason="the train extra is not installed")
+
+import torch
+
+from agent.policies import torch_room
+from agent.policies.torch_rows import EMPTY, Rows, closed_up
+from tests.agent.policies.test_torch_engine import random_model
+
+pytestmark = pytest.mark.train
+
+
+@pytest.mark.parametrize(
+    ("stays", "rows"),
+    [
+        ([True, True, True], [0, 1, 2]),
+        ([False, True, True, True], [3, 1, 2]),
+        ([False, True, False, True, False], [3, 1]),
+        ([True, False, False], [0]),
+        ([False, False], []),
+        ([], []),
+    ],
+)
+def test_the_last_rows_take_the_places_that_are_free(stays: list[bool], rows: list[int]):
+    assert closed_up(stays) == rows
+
+
+@pytest.mark.parametrize("ahead", [1, 3, 200])
+@pytest.mark.parametrize("kind", ["Qwen3Config", "MistralConfig"])
+def test_rows_that_come_and_go_say_what_each_says_alone(kind: str, ahead: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch_room, "AHEAD", ahead)
+    model, draws = random_model(kind), random.Random(ahead)
+    rows, contexts = Rows(model, torch.device("cpu")), list[list[int]]()
+    met: set[str] = set()
+    with torch.inference_mode():
+        for _ in range(60):
+            if len(contexts) < 6 and draws.random() < 0.4:
+                ids = [draws.randrange(5, 100) for _ in range(draws.randint(1, 40))]
+                met.add("longer than all" if len(ids) > max(map(len, contexts), default=0) else "shorter")
+                rows.join(rows.extend(EMPTY, ids)[0])
+                contexts.append(ids)
+            elif contexts and draws.random() < 0.3:
+                left = closed_up([draws.random() < 0.6 for _ in contexts])
+                met.add("moved" if left != sorted(left) else "emptied" if not left else "closed up")
+                rows.keep(left)
+                contexts = [contexts[row] for row in left]
+            elif contexts:
+                said = [draws.randrange(5, 100) for _ in contexts]
+                contexts = [[*ids, number] for ids, number in zip(contexts, said, strict=True)]
+                for ids, logits in zip(contexts, rows.step(said), strict=True):
+                    alone = model(input_ids=torch.tensor([ids]), use_cache=False).logits[0, -1]
+                    torch.testing.assert_close(logits, alone, atol=2e-4, rtol=1e-4)
+        for row, ids in enumerate(contexts):
+            for (keys, _), (wanted, _) in zip(rows.take(row), rows.extend(EMPTY, ids)[0].layers, strict=True):
+                torch.testing.assert_close(keys, wanted, atol=2e-4, rtol=1e-4)
+    assert met >= {"longer than all", "shorter", "moved"}
+
+
+def test_a_token_is_written_in_place(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch_room, "AHEAD", 8)
+    rows = Rows(random_model("Qwen3Config"), torch.device("cpu"))
+    copied: list[int] = []
+    move = torch_room.Room._move  # pyright: ignore[reportPrivateUsage]
+
+    def counted(room: torch_room.Room, rows: int, longest: int, *, slots: int, end: int) -> None:
+        copied.append(rows)
+        move(room, rows, longest, slots=slots, end=end)
+
+    monkeypatch.setattr(torch_room.Room, "_move", counted)
+    with torch.inference_mode():
+        for length in (20, 18, 9):
+            rows.join(rows.extend(EMPTY, range(5, 5 + length))[0])
+        assert copied == [0, 1, 2], "room for one, for two, for four"
+        for _ in range(17):
+            rows.step([7, 7, 7])
+    assert copied == [0, 1, 2, 3, 3], "three rows once for each eight tokens"
