@@ -120,10 +120,12 @@ def _trained(study: Study, training: Training, seed: int) -> Job:
 
 
 def _training_plan(study: Study, training: Training, seed: int) -> dict[str, Any]:
-    recipe = study.rl_recipe(training, seed).model_dump(mode="json")
-    plan: dict[str, Any] = {"recipe": recipe | {"start": _start_plan(study)}, "sources": training.sources}
+    read = study.rl_recipe(training, seed)
+    recipe = read.model_dump(mode="json") | {"start": _start_plan(study)}
+    if read.local_reader:
+        recipe["local_reader"] = _content(read.local_reader)
+    plan: dict[str, Any] = {"recipe": recipe, "sources": training.sources}
     if training.questions:
-        recipe = plan["recipe"]
         own = study.questions and study.questions / training.questions
         plan |= {"questions": _content(own) if own else study.recipe.worlds.model_dump(mode="json")}
         plan["recipe"] = recipe | {"data": {**recipe["data"], "questions": training.questions, "search": None}}

@@ -12,6 +12,7 @@ pytest.importorskip("torch", reason="the train extra is not installed")
 import torch
 from safetensors.torch import load, save
 
+import agent
 from tests.train.reproduce.small import HUB, small_study
 from train.ppo.states import save_state
 from train.reproduce.asking import ANSWERS, ask, read_answers
@@ -95,6 +96,8 @@ def test_a_plan_tells_what_is_read_and_not_where_it_stands(tmp_path: Path) -> No
     directions = directions_of("all")
     plans = {job.name: job.plan for job in jobs_of(first, directions)}
     assert {job.name: job.plan for job in jobs_of(second, directions)} == plans
+    source = str(Path(agent.__file__).parent.parent)
+    assert not [name for name, plan in plans.items() if source in json.dumps(plan)], "the source may be moved, too"
     other = shutil.copytree(HUB, there / "other")
     (other / WEIGHTS).write_bytes(save(moved()))
     changed = {job.name: job.plan for job in jobs_of(replace(second, hub=other), directions)}
