@@ -4,6 +4,7 @@ What is asked of it is written elsewhere. Whatever it raises leaves as `StoreErr
 """
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.util import find_spec
@@ -29,6 +30,8 @@ MEMORY: Final = "memory"
 _LOCK: Final = 7223160410
 """Of PostgreSQL's advisory locks: one process at a time migrates."""
 _WRITES: Final = "cairn_writes"
+_AGAIN_SECONDS: Final = 0.05
+"""Between two tries to open a file that is locked."""
 _PRAGMAS: Final = (
     "PRAGMA auto_vacuum=INCREMENTAL",
     "PRAGMA journal_mode=WAL",
@@ -94,7 +97,8 @@ class Database:
         self.dialect = self.url.get_backend_name()
         self.file = Path(self.url.database or "") if self.dialect == "sqlite" and store != MEMORY else None
         self._engine: AsyncEngine = _engine(self.url, connections=1 if store == MEMORY else connections)
-        self._prepare(busy_seconds)
+        self._busy_seconds = busy_seconds
+        self._prepare()
         postgres = self.dialect == "postgresql"
         self._reader = self._engine.execution_options(isolation_level="REPEATABLE READ") if postgres else self._engine
         self._opening = asyncio.Lock()
@@ -116,18 +120,29 @@ class Database:
             StoreError: it cannot be used, or a newer Cairn wrote it.
         """
         async with self._opening:
-            if self._open:
-                return
-            async with typed_errors():
-                if self.file:
-                    self.file.parent.mkdir(parents=True, exist_ok=True)
-                if self.dialect == "sqlite" and not self.file:
-                    self._anchor = await create_async_engine(self.url, poolclass=NullPool).connect()
-                async with self._engine.execution_options(**{_WRITES: True}).begin() as connection:
-                    if self.dialect == "postgresql":
-                        await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-                    await connection.run_sync(_migrate)
-            self._open = True
+            late = time.monotonic() + self._busy_seconds
+            while not self._open:
+                try:
+                    await self._bring_up()
+                except StoreError as error:
+                    # SQLite does not wait for a file whose last connection is being closed elsewhere, or whose journal
+                    # changes: a server that follows another one may meet that.
+                    if error.kind != "locked" or time.monotonic() >= late:
+                        raise
+                    await asyncio.sleep(_AGAIN_SECONDS)
+                else:
+                    self._open = True
+
+    async def _bring_up(self) -> None:
+        async with typed_errors():
+            if self.file:
+                self.file.parent.mkdir(parents=True, exist_ok=True)
+            if self.dialect == "sqlite" and not self.file:
+                self._anchor = await create_async_engine(self.url, poolclass=NullPool).connect()
+            async with self._engine.execution_options(**{_WRITES: True}).begin() as connection:
+                if self.dialect == "postgresql":
+                    await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+                await connection.run_sync(_migrate)
 
     @asynccontextmanager
     async def reading(self) -> AsyncGenerator[AsyncConnection]:
@@ -167,7 +182,7 @@ class Database:
                 stack.push_async_callback(anchor.close)
             self._open = False
 
-    def _prepare(self, busy_seconds: float) -> None:
+    def _prepare(self) -> None:
         """Have SQLite begin its transactions when we say so: one that will write takes the lock before it reads."""
         if self.dialect != "sqlite":
             return
@@ -177,7 +192,7 @@ class Database:
         def _on_connect(connection: Any, _record: object) -> None:  # pyright: ignore[reportUnusedFunction]
             connection.isolation_level = None
             cursor = connection.cursor()
-            cursor.execute(f"PRAGMA busy_timeout={round(busy_seconds * 1000)}")
+            cursor.execute(f"PRAGMA busy_timeout={round(self._busy_seconds * 1000)}")
             for pragma in _PRAGMAS:
                 cursor.execute(pragma)
             cursor.close()

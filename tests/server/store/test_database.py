@@ -129,6 +129,31 @@ def test_a_locked_database_is_a_typed_error(tmp_path: Path):
     assert asyncio.run(main()).kind == "locked"
 
 
+def test_a_file_that_is_locked_for_a_moment_is_waited_for_at_the_start(tmp_path: Path):
+    path = tmp_path / "runs.sqlite"
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("CREATE TABLE other (value)")
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("INSERT INTO other VALUES (1)")  # SQLite refuses to change the journal now, without waiting
+
+    async def main() -> None:
+        hasty, patient = Database(str(path), busy_seconds=0.05), Database(str(path), busy_seconds=30)
+        with pytest.raises(StoreError, match="another program holds it"):
+            await hasty.ready()
+        opening = asyncio.create_task(patient.ready())
+        await asyncio.sleep(0.3)
+        assert not opening.done()
+        other.execute("ROLLBACK")
+        await asyncio.wait_for(opening, 20)
+        for database in (hasty, patient):
+            await database.aclose()
+
+    try:
+        asyncio.run(main())
+    finally:
+        other.close()
+
+
 async def fill(database: Database) -> None:
     async with database.writing() as connection:
         await connection.exec_driver_sql(
