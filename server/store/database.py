@@ -192,9 +192,13 @@ class Database:
         def _on_connect(connection: Any, _record: object) -> None:  # pyright: ignore[reportUnusedFunction]
             connection.isolation_level = None
             cursor = connection.cursor()
-            cursor.execute(f"PRAGMA busy_timeout={round(self._busy_seconds * 1000)}")
-            for pragma in _PRAGMAS:
-                cursor.execute(pragma)
+            try:
+                cursor.execute(f"PRAGMA busy_timeout={round(self._busy_seconds * 1000)}")
+                for pragma in _PRAGMAS:
+                    cursor.execute(pragma)
+            except BaseException:  # the pool has not taken it yet, and would leave it open
+                connection.close()
+                raise
             cursor.close()
 
         @event.listens_for(engine, "begin")
