@@ -5,7 +5,8 @@ it (`torch_room`). No threads, no requests, no text.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final, cast
 
 import torch
@@ -27,14 +28,17 @@ class Cache:
     ids: tuple[int, ...]
     layers: Layers
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         return sum(keys.nbytes + values.nbytes for keys, values in self.layers)
 
     def common(self, ids: Sequence[int]) -> "Cache":
         """As much of it as serves for `ids`; the last of them is never part of it: its logits are still wanted."""
         most = min(len(self.ids), len(ids) - 1)
-        same = next((at for at in range(most) if self.ids[at] != ids[at]), most)
+        if self.ids[:most] == tuple(ids[:most]):  # nearly always, and much faster than to look for the place
+            same = most
+        else:
+            same = next(at for at in range(most) if self.ids[at] != ids[at])
         if same == len(self.ids):
             return self
         return Cache(self.ids[:same], [(keys[:, :, :same], values[:, :, :same]) for keys, values in self.layers])
@@ -130,32 +134,43 @@ def choose(logits: Tensor, sampling: Sequence[Sampling], draws: Sequence[torch.G
     """
     logprobs = logits.log_softmax(-1)
     chosen = cast(list[int], logits.argmax(-1).tolist())  # pyright: ignore[reportUnknownMemberType]
-    for row, (how, generator) in enumerate(zip(sampling, draws, strict=True)):
-        if how.temperature > 0:
-            chosen[row] = draw(logits[row], how, generator)
+    for how, rows in _alike(sampling):
+        for row, number in zip(rows, draw(logits[rows], how, [draws[row] for row in rows]), strict=True):
+            chosen[row] = number
     index = torch.tensor(chosen, device=logits.device)[:, None]
     told = cast(list[float], logprobs.gather(-1, index)[:, 0].tolist())  # pyright: ignore[reportUnknownMemberType]
     return list(zip(chosen, told, strict=True))
 
 
-def draw(logits: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
-    """One token by one random number: where it falls in the cumulated probabilities of what top-k and top-p leave.
+def draw(logits: Tensor, sampling: Sampling, draws: Sequence[torch.Generator]) -> list[int]:
+    """A token for each row by one random number: where it falls in the cumulated probabilities of what may be drawn.
 
     Args:
-        logits: [vocabulary] in float32.
-        sampling: with a temperature above 0.
-        generator: on the CPU, so that a seed means the same on every device.
+        logits: [rows, vocabulary] in float32.
+        sampling: of all rows, with a temperature above 0; top-k and top-p leave a part of the vocabulary.
+        draws: of each row, on the CPU, so that a seed means the same on every device.
     """
     scaled, order = logits / sampling.temperature, None
     if sampling.top_k or sampling.top_p < 1:
-        scaled, order = scaled.topk(min(sampling.top_k or len(logits), len(logits)))
+        scaled, order = scaled.topk(min(sampling.top_k or logits.shape[-1], logits.shape[-1]))
     reached = scaled.softmax(-1).cumsum(-1)
-    last = len(reached) - 1
+    last = torch.full((len(reached), 1), reached.shape[-1] - 1, device=logits.device)
     if sampling.top_p < 1:
-        last = min(last, int((reached < sampling.top_p).sum()))
-    number = torch.rand((), generator=generator).item() * reached[last].item()
-    place = min(last, int((reached <= number).sum()))
-    return place if order is None else int(order[place])
+        last = last.minimum((reached < sampling.top_p).sum(-1, keepdim=True))
+    numbers = torch.tensor([[torch.rand((), generator=generator).item()] for generator in draws], device=logits.device)
+    place = last.minimum((reached <= numbers * reached.gather(-1, last)).sum(-1, keepdim=True))
+    if order is not None:
+        place = order.gather(-1, place)
+    return cast(list[int], place[:, 0].tolist())  # pyright: ignore[reportUnknownMemberType]
+
+
+def _alike(sampling: Sequence[Sampling]) -> list[tuple[Sampling, list[int]]]:
+    """The rows that are drawn, by how: nothing but the seed may differ within a part."""
+    parts: dict[Sampling, list[int]] = {}
+    for row, how in enumerate(sampling):
+        if how.temperature > 0:
+            parts.setdefault(replace(how, seed=0), []).append(row)
+    return list(parts.items())
 
 
 def _dynamic(layers: Layers) -> Any:

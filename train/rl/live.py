@@ -100,7 +100,7 @@ class TransformersLive:
 
         Args:
             hub: a checkpoint in the hub's form.
-            threads: of arithmetic on a CPU; 0: one for a small model, else what torch takes.
+            threads: of arithmetic on a CPU; 0: what torch takes. A small model has as many workers with one each.
 
         Raises:
             CheckpointError: it cannot be used.
@@ -115,8 +115,9 @@ class TransformersLive:
         self.exact = parameter.dtype == torch.float32
         if self._policy is None:
             small = parameter.device.type == "cpu" and model.num_parameters() < SMALL
-            threads = self._threads or (1 if small else 0)
-            engine = TorchEngine(model, device=str(parameter.device), threads=threads, rows=ROWS)
+            workers, threads = (self._threads or torch.get_num_threads(), 1) if small else (1, self._threads)
+            device = str(parameter.device)
+            engine = TorchEngine(model, device=device, workers=workers, threads=threads, rows=ROWS)
             self._policy = TransformersPolicy(self._form, engine)
         return self._policy
 
@@ -133,7 +134,7 @@ def live_of(recipe: RlRecipe, *, threads: int = 0) -> Live:
     """
     engine = recipe.rollout.engine
     if engine == "transformers":
-        return TransformersLive(recipe.start)
+        return TransformersLive(recipe.start, threads=threads)
     if engine == "embedded":
         return EmbeddedLive(open_hub_form(recipe.start).folder, workers=threads or torch.get_num_threads())
     from train.rl import live_vllm

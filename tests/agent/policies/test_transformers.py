@@ -141,7 +141,7 @@ def test_a_context_that_was_forgotten_is_read_again_and_says_the_same(case: Engi
         return said, policy.use.read - before, context.tokens
 
     small = load()
-    small.engine.kept_bytes = 0
+    small.engine.kept.limit = 0
     forgetful, read, tokens = case.run(scene(small))
     case.runner.run(small.aclose())
     assert isinstance(case.policy, TransformersPolicy)
@@ -181,11 +181,37 @@ def test_draws_follow_the_probabilities_that_temperature_top_k_and_top_p_leave()
     ):
         generator = torch.Generator().manual_seed(1)
         seen = [0] * 5
-        for _ in range(4000):
-            seen[draw(logits, sampling, generator)] += 1
+        for number in draw(logits.expand(4000, -1), sampling, [generator] * 4000):
+            seen[number] += 1
         for count, expected in zip(seen, _left(logits.tolist(), sampling), strict=True):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
             assert (count == 0) == (expected == 0)
             assert count / 4000 == pytest.approx(expected, abs=0.03)
+
+
+def test_rows_that_are_drawn_in_different_ways_say_what_each_says_alone():
+    import torch
+
+    from agent.policies.torch_rows import choose
+
+    logits = torch.randn(60, 11, generator=torch.Generator().manual_seed(7))
+    ways = (
+        Sampling(),
+        Sampling(temperature=1.0),
+        Sampling(temperature=0.5, top_k=3),
+        Sampling(temperature=1.0, top_p=0.6),
+        Sampling(temperature=1.0, seed=9),
+    )
+    sampling = [ways[row % 5] for row in range(60)]
+
+    def fresh(row: int) -> torch.Generator:
+        return torch.Generator().manual_seed(row)
+
+    together = choose(logits, sampling, [fresh(row) for row in range(60)])
+    alone = [choose(logits[row : row + 1], sampling[row : row + 1], [fresh(row)])[0] for row in range(60)]
+    assert [number for number, _ in together] == [number for number, _ in alone]
+    for (_, one), (_, other) in zip(together, alone, strict=True):
+        assert one == pytest.approx(other, abs=1e-6)
+    assert len({number for number, _ in together}) > 3
 
 
 def _left(logits: list[float], sampling: Sampling) -> list[float]:
@@ -243,7 +269,7 @@ def test_closing_the_policy_ends_its_thread_and_whoever_waits(monkeypatch: pytes
 
 def test_a_policy_that_nobody_holds_ends_its_thread():
     policy = load()
-    thread = policy.engine._thread  # pyright: ignore[reportPrivateUsage]
+    thread = policy.engine._workers[0]  # pyright: ignore[reportPrivateUsage]
     context = policy.open(CAIRN, ONE_HOP)
     del policy
     gc.collect()
