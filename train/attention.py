@@ -4,12 +4,16 @@ In bfloat16 and at a few hundred tokens it takes about half of what the fused ke
 for wider heads. It is no kernel: matrix products and a softmax, and autograd does the rest.
 """
 
+from typing import Any, Final
+
 import torch
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.modeling_utils import PreTrainedModel
 
-NAME = "blocked_causal"
-_BLOCK = 128
+NAME: Final = "blocked_causal"
+_BLOCK: Final = 128
+_FAMILIES: Final = {"llama", "qwen2", "qwen3"}
+"""Whose attention is this and nothing more: no cap on scores, no sinks."""
 
 
 def blocked(
@@ -39,12 +43,29 @@ def blocked(
     return torch.cat(parts, 2).transpose(1, 2), None
 
 
-def use_blocked(model: PreTrainedModel) -> None:
-    """Let a model attend this way from now on. Padding masks are not looked at: padding is on the right."""
-    AttentionInterface.register(NAME, blocked)
-    AttentionMaskInterface.register(NAME, _no_mask)
+def use_blocked(model: PreTrainedModel) -> bool:
+    """Let a model be trained this way from now on. Padding masks are not looked at: padding is on the right.
+
+    In inference mode it attends as transformers does by default, with masks and with keys and values that are kept, so
+    an engine may sample from the same model in another thread.
+
+    Returns:
+        Whether it can be: a model that attends in another way, to so many tokens back for one, is left as it is.
+    """
+    layers = set(getattr(model.config, "layer_types", None) or ["full_attention"])
+    if model.config.model_type not in _FAMILIES or layers != {"full_attention"}:
+        return False
+    AttentionInterface.register(NAME, _attend)
+    AttentionMaskInterface.register(NAME, _mask)
     model.config._attn_implementation = NAME
+    return True
 
 
-def _no_mask(*_: object, **__: object) -> None:
-    return None
+def _attend(*states: Any, **how: Any) -> tuple[torch.Tensor, None]:
+    usual: Any = AttentionInterface()["sdpa"]
+    return (usual if torch.is_inference_mode_enabled() else blocked)(*states, **how)
+
+
+def _mask(*said: Any, **how: Any) -> torch.Tensor | None:
+    usual: Any = AttentionMaskInterface()["sdpa"]
+    return usual(*said, **how) if torch.is_inference_mode_enabled() else None

@@ -79,11 +79,8 @@ class Line:
         by_said: dict[int, list[Work]] = {}
         for work in self.works:
             by_said.setdefault(work.said, []).append(work)
-        first, *others = (Line((), works, said) for said, works in by_said.items())
-        self.works, self.said = first.works, first.said
-        for other in others:
-            other.ids = list(self.ids)
-        return others
+        (self.said, self.works), *others = by_said.items()
+        return [Line(tuple(self.ids), works, said) for said, works in others]
 
     def finish(self, why: str) -> None:
         for work in self.works:

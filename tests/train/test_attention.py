@@ -1,8 +1,12 @@
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from train.attention import blocked  # noqa: E402 - only where torch is
+import transformers  # noqa: E402 - only where torch is
+
+from train.attention import NAME, blocked, use_blocked  # noqa: E402
 
 pytestmark = pytest.mark.train
 
@@ -28,3 +32,40 @@ def test_what_comes_later_changes_nothing_that_came_before() -> None:
     value[:, :, 280:] = 7
     after, _ = blocked(torch.nn.Identity(), query, key, value, None)
     assert torch.equal(before[:, :280], after[:, :280])
+
+
+def small(kind: str, **more: Any) -> Any:
+    torch.manual_seed(1)
+    config = getattr(transformers, kind)(
+        vocab_size=60, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=8, initializer_range=0.5, pad_token_id=0, **more,
+    )  # fmt: skip
+    model: Any = transformers.AutoModelForCausalLM
+    return model.from_config(config).eval()
+
+
+@pytest.mark.parametrize("kind", ["LlamaConfig", "Qwen2Config", "Qwen3Config"])
+def test_a_model_is_trained_in_blocks_and_sampled_from_as_usual(kind: str) -> None:
+    model, usual = small(kind), small(kind)
+    assert use_blocked(model)
+    ids = torch.tensor([[7, 8, 9, 10, 11, 12, 0, 0], [3, 4, 5, 6, 7, 8, 9, 10]])
+    right = (ids != 0).long()
+    trained, expected = model(ids, attention_mask=right).logits, usual(ids, attention_mask=right).logits
+    assert torch.allclose(trained[right.bool()], expected[right.bool()], atol=1e-4)
+    left = right.flip(-1)  # as an engine pads; training does not look at masks
+    with torch.inference_mode():
+        sampled, expected = model(ids, attention_mask=left).logits, usual(ids, attention_mask=left).logits
+        assert torch.allclose(sampled[left.bool()], expected[left.bool()], atol=1e-4)
+        kept = model(ids[:, :5], use_cache=True).past_key_values
+        continued = model(ids[:, 5:], past_key_values=kept).logits
+        assert torch.allclose(continued, usual(ids).logits[:, 5:], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"), [("MistralConfig", {"sliding_window": 4}), ("Gemma2Config", {"sliding_window": 4})]
+)
+def test_a_model_that_attends_in_another_way_is_left_as_it_is(kind: str, more: dict[str, Any]) -> None:
+    model = small(kind, **more)
+    before = model.config._attn_implementation
+    assert not use_blocked(model)
+    assert model.config._attn_implementation == before != NAME

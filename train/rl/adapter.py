@@ -93,8 +93,8 @@ class RlTrainer(GRPOTrainer):
         self._pieces = recipe.optimizer.pieces * recipe.optimizer.minibatches
         transformers_logging.disable_progress_bar()  # the terminal belongs to the command
         model, tokenizer = _start(recipe)
-        if not torch.cuda.is_available() and recipe.rollout.engine != "transformers":
-            use_blocked(model)  # rows are padded on the right; that engine keeps keys and values, and this does not
+        if not torch.cuda.is_available():
+            use_blocked(model)  # rows are padded on the right
         super().__init__(
             model=model,
             processing_class=tokenizer,
