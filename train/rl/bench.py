@@ -38,13 +38,14 @@ class Phase:
     reward: float
 
 
-def phases(recipe: RlRecipe, *, search_ms: Sequence[float], threads: int = 0) -> list[Phase]:
-    """Play the first batch of a recipe in both ways, with searches that take so long.
+def phases(recipe: RlRecipe, *, search_ms: Sequence[float], threads: int = 0, times: int = 1) -> list[Phase]:
+    """Play the first batch of a recipe in both ways by turns, with searches that take so long.
 
     Args:
         recipe: its start, questions and limits.
         search_ms: what a search takes beside its own time.
         threads: of our engine; 0: what torch takes.
+        times: each way is played so often, and the batch that took the middle of the times is told.
     """
     hub = open_hub_form(recipe.start)
     model: Any = transformers.AutoModelForCausalLM.from_pretrained(hub.folder, dtype=torch.float32).eval()
@@ -53,12 +54,15 @@ def phases(recipe: RlRecipe, *, search_ms: Sequence[float], threads: int = 0) ->
     made: list[Phase] = []
     try:
         for wait in search_ms:
-            began = time.perf_counter()
-            policy = live.refresh(model)  # its cost belongs to our phase
-            refreshed = time.perf_counter() - began
-            ours = asyncio.run(_ours(recipe, policy, asks, wait / 1000))
-            made.append(_phase("ours", wait, ours, refreshed))
-            made.append(_phase("plain", wait, asyncio.run(_plain(recipe, model, asks, wait / 1000)), 0.0))
+            ours: list[Phase] = []
+            plain: list[Phase] = []
+            for _ in range(times):
+                began = time.perf_counter()
+                policy = live.refresh(model)  # its cost belongs to our phase
+                refreshed = time.perf_counter() - began
+                ours.append(_phase("ours", wait, asyncio.run(_ours(recipe, policy, asks, wait / 1000)), refreshed))
+                plain.append(_phase("plain", wait, asyncio.run(_plain(recipe, model, asks, wait / 1000)), 0.0))
+            made += [_middle(ours), _middle(plain)]
     finally:
         live.close()
     return made
@@ -122,6 +126,10 @@ def _slowed(asks: Sequence[Ask], seconds: float, lock: asyncio.Lock | None, spen
         replace(ask, sources={name: Serial(source, lock, seconds, spent) for name, source in ask.sources.items()})
         for ask in asks
     ]
+
+
+def _middle(phases: Sequence[Phase]) -> Phase:
+    return sorted(phases, key=lambda phase: phase.seconds)[len(phases) // 2]
 
 
 def _phase(way: str, wait: float, timed: Timed, before: float) -> Phase:

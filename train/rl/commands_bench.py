@@ -34,7 +34,8 @@ _WAYS: Final = (
     "in the recipe's engine, weights handed over first, searches beside generation. *Plain*: a usual `rollout_func`: "
     "all contexts wait for each other's turns, `model.generate` reads each of them anew, and one search follows the "
     "other. *Their seconds* are those of all searches added up: plain generation stands still for them, ours goes on "
-    "beside them, and they beside each other. Both sample at temperature 1, so the texts differ."
+    "beside them, and they beside each other. Both sample at temperature 1, so the texts differ. Each way is played "
+    "several times (`--times`), by turns; told is the batch that took the middle of its times."
 )
 _PARTS: Final = (
     "*Rollouts* holds generation, searches and rewards; *refresh* hands the weights to the engine; *update* is "
@@ -55,6 +56,7 @@ def rollouts(
     start: Annotated[str | None, typer.Option(help="A checkpoint instead of the recipe's.")] = None,
     search_ms: Annotated[list[float] | None, typer.Option(help="What a search takes; may be repeated.")] = None,
     threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 leaves the choice to torch.")] = 0,
+    times: Annotated[int, typer.Option(min=1, help="Each way so often; the middle one is told.")] = 3,
     write: Annotated[bool, typer.Option("--write", help=f"Write the table to {REPORT}, too.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the figures as one object.")] = False,
 ) -> None:
@@ -74,8 +76,8 @@ def rollouts(
     if threads:
         torch.set_num_threads(threads)
     settings = read_rl_recipe(recipe, start=start)
-    note("two batches of rollouts for each time of a search, then three steps: minutes on a CPU")
-    found = phases(settings, search_ms=search_ms or [0.0, 100.0], threads=threads)
+    note(f"{2 * times} batches of rollouts for each time of a search, then three steps: minutes on a CPU")
+    found = phases(settings, search_ms=search_ms or [0.0, 100.0], threads=threads, times=times)
     step = shares(settings, threads=threads)
     if write:
         write_report(REPORT, _report(found, step, recipe))
