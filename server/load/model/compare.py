@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from agent.settings import CairnSettings
 from server.load.measure import TOKENS, Show, Tokens, questions_of, server_of, tell
-from server.load.model.fit import Fitted, fit, fit_paced
+from server.load.model.fit import Fitted, fit, fit_paced, refit
 from server.load.model.paced import Pace, predict_paced
 from server.load.model.simulate import Predicted, predict
 from server.load.process import Running
@@ -25,6 +25,8 @@ class Compared:
     policy: Literal["embedded", "paced"]
     predicted: Predicted
     measured: Load
+    both: float = 1.0
+    """By how much calls at the same time slowed each other down when this load was predicted."""
 
     @property
     def answers_off(self) -> float:
@@ -81,6 +83,9 @@ def compare(
 ) -> Figures:
     """Fit the model, predict each load, and then measure it.
 
+    Before each load of the embedded policy the one that the model is fitted with is repeated, for half of the time, so
+    that the model knows how fast the machine is by then.
+
     Args:
         settings: of the embedded policy and of the server; its port should be 0.
         fit_streams: of the one load that the model is fitted with.
@@ -99,11 +104,14 @@ def compare(
     questions, runs = questions_of(settings), fitted.alone.runs
     compared: list[Compared] = []
     for count in streams:
-        predicted = predict(runs, fitted.machine, streams=count, seconds=seconds)
+        now = partial(tell, show, "the machine as fast as it is now", seconds / 2)
+        machine = refit(settings, fitted, seconds=seconds / 2, told=now)
+        predicted = predict(runs, machine, streams=count, seconds=seconds)
         load = partial(load_embedded, questions=questions, streams=count, seconds=seconds)
-        compared.append(Compared("embedded", predicted, _measured(settings, None, load, count, seconds, show)))
+        measured = _measured(settings, None, load, count, seconds, show)
+        compared.append(Compared("embedded", predicted, measured, machine.cost.both))
     for count in paced_streams:
-        predicted = predict_paced(pace, streams=count, seconds=seconds)
+        predicted = predict_paced(pace, streams=count, seconds=seconds).load
         load = partial(load_paced, streams=count, seconds=seconds, tokens=sum(tokens))
         compared.append(Compared("paced", predicted, _measured(settings, tokens, load, count, seconds, show)))
     return Figures(seconds, fitted, pace, tuple(compared))

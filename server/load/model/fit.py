@@ -1,8 +1,8 @@
-"""The model's parameters, from questions that are asked one after the other, and from one load."""
+"""The model's parameters, from questions that are asked one after the other, and from a load of few streams."""
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -16,10 +16,10 @@ from server.load.client import Heard, ask, question, request
 from server.load.measure import Tokens, questions_of, server_of
 from server.load.model.calls import Call, read_calls
 from server.load.model.cost import Cost, fit_alone, fit_together
-from server.load.model.loop import Work, loop_seconds, share_and_token
-from server.load.model.paced import Pace
+from server.load.model.loop import loop_seconds
+from server.load.model.paced import Pace, Seen, fit_wakes
 from server.load.model.runs import Asked, Run, runs_of
-from server.load.model.simulate import Machine
+from server.load.model.simulate import Machine, predict
 from server.load.paced import SEARCH_SECONDS, TOKENS_PER_S, script, text_of
 from server.load.process import Running
 from server.load.streams import CHAT, Load, load_embedded, load_paced
@@ -29,6 +29,12 @@ STRIDE: Final = 187
 
 PACED_ANSWERS: Final = 2
 """That one stream is asked for, of the paced policy."""
+
+MANY: Final = 8
+"""Times as many streams has the second of the two loads that the event loop's wakes and tokens are told apart by."""
+
+_HALVINGS: Final = 12
+_MOST_SLOWED: Final = 8.0
 
 Told = Callable[[float], object]
 """Is told how many seconds have passed."""
@@ -62,23 +68,60 @@ def fit(settings: CairnSettings, *, streams: int, seconds: float, told: Callable
     Raises:
         SetupError: a server could not be started, or the time was too short.
     """
-    bounds = {"max_runs": streams, "max_queue": streams}
     questions = questions_of(settings)
-    alone = _alone(settings, bounds, questions, seconds, lambda at: told("one stream", at))
+    alone = _alone(settings, _room(streams), questions, seconds, lambda at: told("one stream", at))
     with TemporaryDirectory(prefix="cairn-calls-") as folder:
         log = Path(folder) / "calls.jsonl"
-        with server_of(settings, bounds, calls=log) as server:
-            before = server.loop_seconds or 0.0
-            load = asyncio.run(
-                load_embedded(
-                    server, questions, streams=streams, seconds=seconds, progress=lambda at: told("one load", at)
-                )
-            )
-            loop = (server.loop_seconds or 0.0) - before
+        with server_of(settings, _room(streams), calls=log) as server:
+            before = loop_seconds(server)
+            load = _loaded(server, questions, streams, seconds, lambda at: told("one load", at))
+            loop = loop_seconds(server) - before
         calls = read_calls(log)
     token_seconds = _token_seconds(alone.runs, loop / max(1, load.answers))
     machine = Machine(fit_together(alone.cost, calls), token_seconds, workers=cores())
-    return Fitted(alone, load, len(calls), machine)
+    return Fitted(alone, load, len(calls), slowed(alone.runs, machine, load, seconds=seconds))
+
+
+def refit(settings: CairnSettings, fitted: Fitted, *, seconds: float, told: Told) -> Machine:
+    """The machine as fast as it is now: the load that it was fitted with, once more.
+
+    A machine that is shared with others changes its speed from minute to minute, by more than the model is off.
+    """
+    streams = fitted.load.streams
+    with server_of(settings, _room(streams)) as server:
+        load = _loaded(server, questions_of(settings), streams, seconds, told)
+    return slowed(fitted.alone.runs, fitted.machine, load, seconds=seconds)
+
+
+def slowed(runs: Sequence[Run], machine: Machine, load: Load, *, seconds: float) -> Machine:
+    """How much calls at the same time slow each other down, so that the model sees what that load saw in answers/s.
+
+    What the calls themselves told of it leaves out the loop and the client, which have their share of the same cores.
+
+    Args:
+        runs: see `simulate.predict`.
+        machine: all else of it stays.
+        load: that was measured.
+        seconds: after which no new answer began in it.
+    """
+
+    def so_much(both: float) -> Machine:
+        return replace(machine, cost=replace(machine.cost, both=both))
+
+    least, most = 1.0, _MOST_SLOWED
+    for _ in range(_HALVINGS):
+        both = (least + most) / 2
+        found = predict(runs, so_much(both), streams=load.streams, seconds=seconds)
+        least, most = (both, most) if found.answers_per_s > load.answers_per_s else (least, both)
+    return so_much((least + most) / 2)
+
+
+def _room(streams: int) -> dict[str, Any]:
+    return {"max_runs": streams, "max_queue": streams}
+
+
+def _loaded(server: Running, questions: Sequence[str], streams: int, seconds: float, told: Told) -> Load:
+    return asyncio.run(load_embedded(server, questions, streams=streams, seconds=seconds, progress=told))
 
 
 def _alone(
@@ -136,26 +179,31 @@ def _token_seconds(runs: Sequence[Run], answer_seconds: float) -> float:
 
 
 def fit_paced(settings: CairnSettings, *, tokens: Tokens, streams: int, seconds: float, told: Told) -> Pace:
-    """The same of the paced policy: a few answers one after the other, and one load of so many streams, for so long.
+    """The same of the paced policy: a few answers one after the other, and two loads, of few streams and of many.
 
     Raises:
         SetupError: the server could not be started, or did not answer.
     """
-    with server_of(settings, {"max_runs": streams, "max_queue": 0}, tokens) as server:
-        return asyncio.run(_pace(server, tokens, streams, seconds, told))
+    with server_of(settings, _room(streams), tokens) as server:
+        pace, few = asyncio.run(_pace(server, tokens, streams, seconds, told))
+    with server_of(settings, _room(MANY * streams), tokens) as server:
+        many = asyncio.run(_seen(server, tokens, MANY * streams, seconds, told))
+    return fit_wakes(pace, [few, many])
 
 
-async def _pace(server: Running, tokens: Tokens, streams: int, seconds: float, told: Told) -> Pace:
+async def _pace(server: Running, tokens: Tokens, streams: int, seconds: float, told: Told) -> tuple[Pace, Seen]:
     turns = tuple(sum(1 for _ in script("whole", "m0x0", turn, tokens)) for turn in (1, 2))
     await _whole(server, text_of("whole", "m0x0"))
-    before, began, took = loop_seconds(server), perf_counter(), list[float]()
+    began, took = perf_counter(), list[float]()
     for turn in range(PACED_ANSWERS):
         took.append((await _whole(server, text_of("whole", f"m1x{turn}"))).seconds)
         told(perf_counter() - began)
-    one = Work(sum(took), PACED_ANSWERS * sum(turns), loop_seconds(server) - before)
-    before = loop_seconds(server)
-    load = await load_paced(server, streams=streams, seconds=seconds, tokens=sum(tokens), progress=told)
-    many = Work(load.seconds, load.answers * sum(turns), loop_seconds(server) - before)
-    share, token_seconds = share_and_token(one, many)
     due = sum(count - 1 for count in turns) / TOKENS_PER_S + SEARCH_SECONDS
-    return Pace(turns, TOKENS_PER_S, SEARCH_SECONDS, token_seconds, share, max(0.0, median(took) - due))
+    pace = Pace(turns, TOKENS_PER_S, SEARCH_SECONDS, rest_seconds=max(0.0, median(took) - due))
+    return pace, await _seen(server, tokens, streams, seconds, told)
+
+
+async def _seen(server: Running, tokens: Tokens, streams: int, seconds: float, told: Told) -> Seen:
+    before = loop_seconds(server)
+    await load_paced(server, streams=streams, seconds=seconds, tokens=sum(tokens), progress=told)
+    return Seen(streams, seconds, loop_seconds(server) - before)

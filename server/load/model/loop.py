@@ -1,4 +1,4 @@
-"""What the server's event loop costs: a share of its time for itself, and seconds for each token that it passes on."""
+"""What the server's event loop costs: each time that it wakes up, and each token that it passes on."""
 
 from dataclasses import dataclass
 
@@ -9,23 +9,27 @@ from server.load.process import Running
 class Work:
     """What the event loop did for a while."""
 
-    seconds: float
+    wakes: int
+    """Times that it had slept and went on."""
     tokens: int
     """That it passed on."""
     cpu_seconds: float
 
 
-def share_and_token(one: Work, many: Work) -> tuple[float, float]:
-    """The share of its time that the loop needs for itself, and seconds of a token: two equations, of few and of many.
+def wake_and_token(few: Work, many: Work) -> tuple[float, float]:
+    """Seconds of a wake and of a token: two equations, of a load of few streams and of one of many.
 
-    One stream alone cannot tell them apart: while it waits for its tokens, the loop's own timers are most of what it
-    does. Neither is negative.
+    The loop wakes up for nearly each token of few streams, and for several tokens of many; where a wake is dear, as in
+    a virtual machine, a token of many costs a fraction of one of few. Neither is negative.
     """
-    tokens = many.tokens * one.seconds - one.tokens * many.seconds
-    token = (many.cpu_seconds * one.seconds - one.cpu_seconds * many.seconds) / tokens if tokens else 0.0
-    share = (one.cpu_seconds - token * one.tokens) / one.seconds
-    if token > 0 and share > 0:
-        return share, token
+    between = few.wakes * many.tokens - many.wakes * few.tokens
+    if between:
+        wake = (few.cpu_seconds * many.tokens - many.cpu_seconds * few.tokens) / between
+        token = (many.cpu_seconds * few.wakes - few.cpu_seconds * many.wakes) / between
+        if wake >= 0 and token >= 0:
+            return wake, token
+        if token < 0:
+            return many.cpu_seconds / max(1, many.wakes), 0.0
     return 0.0, many.cpu_seconds / max(1, many.tokens)
 
 

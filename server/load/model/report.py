@@ -7,6 +7,7 @@ from rich.table import Table
 
 from agent.cores import cores
 from server.load.model.compare import BOUND
+from server.load.model.fit import MANY
 
 if TYPE_CHECKING:
     from server.load.model.compare import Compared, Figures
@@ -52,6 +53,7 @@ def page(figures: "Figures") -> str:
     body = "\n".join(f"| {' | '.join(_row(one))} |" for one in figures.compared)
     turns = sum(run.turns for run in alone.runs) / len(alone.runs)
     tokens = sum(run.tokens for run in alone.runs) / len(alone.runs)
+    slower = sorted({f"{one.both:.2f}" for one in figures.compared if one.policy == "embedded"}) or ["1"]
     gaps = sum(run.gap_seconds for run in alone.runs) / len(alone.runs)
     return f"""# The model of the server under load
 
@@ -61,7 +63,9 @@ def page(figures: "Figures") -> str:
 A discrete-event model replays what one stream showed: for each question of the little world its turns (tokens of the \
 context, tokens sampled) and the event loop's time between them, where plans, searches and HTTP are. Turns wait for \
 the engine's {machine.workers} workers and share calls by the engine's own rule; what the loop does waits for the \
-loop. Each load was predicted first and measured then, with a server of its own; none of them was used to fit.
+loop. Each load was predicted first and measured then, with a server of its own; none of them was used to fit. Before \
+each load of the embedded policy the one load that the model is fitted with was repeated for half of the time: by its \
+answers/s the model knows how fast the machine is by then.
 
 | {" | ".join(_HEADS)} |
 |{"---|" * len(_HEADS)}
@@ -82,12 +86,12 @@ Bound: {BOUND:.0%} for answers/s and p95; {_verdict(figures)}.
 | fitted on one load of {load.streams} streams ({fitted.calls} calls of the engine, {load.answers} answers) | |
 |---|---|
 | a context more in a call, share of a step | {cost.member:.2f} |
-| calls at the same time, each slower by | {cost.both:.2f} |
+| calls at the same time, each slower by | {cost.both:.2f}; before each load {", ".join(slower)} |
 | the event loop, for a token that is passed on | {1e6 * machine.token_seconds:.0f} µs |
 
-| fitted on one stream of the paced policy, and on one load of {load.streams} | |
+| fitted on one stream of the paced policy, and on loads of {load.streams} and {MANY * load.streams} | |
 |---|---|
-| the event loop, for itself | {pace.loop_share:.1%} of its time |
+| the event loop, each time that it wakes up | {1e6 * pace.wake_seconds:.0f} µs |
 | the event loop, for a token | {1e6 * pace.token_seconds:.0f} µs |
 | an answer beside its tokens and its search | {1000 * pace.rest_seconds:.1f} ms |
 

@@ -145,21 +145,16 @@ class Engine:
 
 
 class Loop:
-    """The server's one thread beside the engine: first come, first served.
+    """The server's one thread beside the engine: first come, first served."""
 
-    Args:
-        env: whose time it is.
-        share: of its time that it needs for itself; all else takes longer by that.
-    """
-
-    def __init__(self, env: simpy.Environment, share: float = 0.0) -> None:
-        self._env, self._thread, self._share = env, simpy.Resource(env), share
+    def __init__(self, env: simpy.Environment) -> None:
+        self._env, self._thread = env, simpy.Resource(env)
         self.busy = 0.0
 
     def work(self, seconds: float) -> Steps:
         with self._thread.request() as turn:  # pyright: ignore[reportUnknownVariableType]
             yield turn
-            yield self._env.timeout(seconds / (1 - self._share))
+            yield self._env.timeout(seconds)
             self.busy += seconds
 
 

@@ -29,7 +29,7 @@ def figures(*compared: Compared) -> Figures:
     return Figures(
         60.0,
         Fitted(alone, MEASURED, 3000, Machine(cost, 4e-5, workers=3)),
-        Pace((203, 104), 20, 0.1, 8e-5, 0.03, 0.01),
+        Pace((203, 104), 20, 0.1, 0.01, 3e-5, 8e-5),
         compared,
     )
 
@@ -73,12 +73,22 @@ def test_the_page_says_how_many_workers_the_engine_has():
     assert "the engine's 3 workers" in page(figures(COMPARED))
 
 
+def test_the_page_says_how_fast_the_machine_was_before_each_load():
+    again = [replace(COMPARED, both=both) for both in (1.52, 1.61)]
+    assert "each slower by | 1.40; before each load 1.52, 1.61 |" in page(figures(*again))
+
+
 def test_nothing_measured_is_infinitely_off():
     assert off(1.0, 0.0) == float("inf")
 
 
 @pytest.mark.parametrize(
-    ("given", "why"), [(["--streams", "4,x"], "no list of numbers"), (["--fit", "64"], "predict others")]
+    ("given", "why"),
+    [
+        (["--streams", "4,x"], "no list of numbers"),
+        (["--fit", "64"], "predict other loads"),
+        (["--paced", "50,128"], "fitted with 128"),
+    ],
 )
 def test_loads_that_cannot_be_predicted_are_refused(given: list[str], why: str, capsys: pytest.CaptureFixture[str]):
     assert run(["bench", "model", *given]) == 2

@@ -1,6 +1,7 @@
 """The simulation against what can be said of it with a pencil."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import simpy
@@ -9,10 +10,11 @@ from hypothesis import strategies as st
 
 from server.load.model.calls import Call
 from server.load.model.cost import Cost
-from server.load.model.paced import Pace, predict_paced
+from server.load.model.fit import slowed
+from server.load.model.paced import Pace, Seen, fit_wakes, predict_paced
 from server.load.model.runs import Asked, Run, Stage, Turn, runs_of
 from server.load.model.simulate import Machine, Shared, predict
-from server.load.streams import ramp_seconds
+from server.load.streams import Load, ramp_seconds
 
 LONG = 600
 """Tokens of a context that shares its call with no other."""
@@ -110,22 +112,57 @@ def test_calls_that_mostly_overlap_were_asked_for_together_and_those_that_touch_
     assert run.stages[1].gap_seconds == 0
 
 
-def pace(token_seconds: float, loop_share: float = 0.0) -> Pace:
-    return Pace((41, 21), 20, 0.1, token_seconds=token_seconds, loop_share=loop_share, rest_seconds=0.02)
+def pace(token_seconds: float = 0.0, wake_seconds: float = 0.0) -> Pace:
+    return Pace((41, 21), 20, 0.1, rest_seconds=0.02, wake_seconds=wake_seconds, token_seconds=token_seconds)
 
 
 def test_a_paced_answer_takes_its_tokens_its_search_and_the_rest():
-    found = predict_paced(pace(0.0), streams=10, seconds=20)
+    found = predict_paced(pace(), streams=10, seconds=20).load
     assert found.answer_s_p95 == pytest.approx(2.0 + 1.0 + 0.1 + 0.02)
     assert found.answers == sum(math.ceil((20 - ramp_seconds(20) * n / 10) / 3.12) for n in range(10))
 
 
 def test_paced_streams_are_late_where_the_loop_has_no_time():
     found = predict_paced(pace(0.001), streams=100, seconds=30)
-    assert found.answers_per_s == pytest.approx(1 / 0.062, rel=0.1)
-    assert found.answer_s_p50 > 4.0
+    assert found.load.answers_per_s == pytest.approx(1 / 0.062, rel=0.1)
+    assert found.load.answer_s_p50 > 4.0
+    assert found.tokens == found.load.answers * 62
 
 
-def test_what_the_loop_needs_for_itself_makes_all_else_longer():
-    found = predict_paced(pace(0.001, loop_share=0.2), streams=100, seconds=30)
-    assert found.answers_per_s == pytest.approx(0.8 / 0.062, rel=0.1)
+def test_a_loop_wakes_for_each_token_of_one_stream_and_for_several_of_many():
+    one = predict_paced(pace(), streams=1, seconds=20)
+    many = predict_paced(pace(), streams=300, seconds=20)
+    assert one.wakes == one.tokens
+    assert many.wakes < many.tokens / 3
+
+
+def test_what_a_wake_costs_is_nothing_to_a_loop_that_never_sleeps():
+    busy = predict_paced(pace(0.001), streams=100, seconds=30)
+    dear = predict_paced(pace(0.001, wake_seconds=0.001), streams=100, seconds=30)
+    assert dear.load.answers_per_s == pytest.approx(busy.load.answers_per_s, rel=0.05)
+
+
+@pytest.mark.parametrize(("wake", "token"), [(6e-4, 5e-5), (2e-5, 6e-5), (0.0, 1e-4)])
+def test_what_two_loads_cost_the_loop_tells_what_another_one_does(wake: float, token: float):
+    real = pace(token, wake)
+
+    def busy(pace: Pace, streams: int) -> float:
+        return predict_paced(pace, streams=streams, seconds=20.0).load.loop_busy
+
+    seen = [
+        Seen(streams, 20.0, found.loop_busy * found.seconds)
+        for streams in (16, 128)
+        for found in [predict_paced(real, streams=streams, seconds=20.0).load]
+    ]
+    assert busy(fit_wakes(pace(), seen), 60) == pytest.approx(busy(real, 60), rel=0.15)
+
+
+@pytest.mark.parametrize("both", [1.1, 1.6])
+def test_a_load_says_how_much_calls_at_the_same_time_slow_each_other_down(both: float):
+    runs = [run_of(10, 20, gap=0.002), run_of(15)]
+    real = Machine(replace(STEP, both=both), 1e-5, workers=2)
+    seen = predict(runs, real, streams=8, seconds=30)
+    load = Load(8, seen.seconds, seen.answers, 0, 0, seen.answers_per_s, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    found = slowed(runs, replace(real, cost=STEP), load, seconds=30)
+    assert found.cost.both == pytest.approx(both, rel=0.03)
+    assert replace(found, cost=STEP) == replace(real, cost=STEP)
