@@ -35,6 +35,7 @@ MANY: Final = 8
 
 _HALVINGS: Final = 12
 _MOST_SLOWED: Final = 8.0
+"""By which calls may slow each other down: it is looked for between 1 and this."""
 
 Told = Callable[[float], object]
 """Is told how many seconds have passed."""
@@ -188,7 +189,7 @@ def fit_paced(settings: CairnSettings, *, tokens: Tokens, streams: int, seconds:
         pace, few = asyncio.run(_pace(server, tokens, streams, seconds, told))
     with server_of(settings, _room(MANY * streams), tokens) as server:
         many = asyncio.run(_seen(server, tokens, MANY * streams, seconds, told))
-    return fit_wakes(pace, [few, many])
+    return fit_wakes(pace, few, many)
 
 
 async def _pace(server: Running, tokens: Tokens, streams: int, seconds: float, told: Told) -> tuple[Pace, Seen]:

@@ -1,10 +1,8 @@
 """The same loop under streams that are paced: tokens are due at a rate, and late where the loop has no time."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from itertools import pairwise
 from typing import Final
 
 from server.load.model.loop import Work, wake_and_token
@@ -15,7 +13,7 @@ TICK: Final = 0.001
 """The loop sleeps for whole milliseconds, as the system's poll counts them; what is due by then is done together."""
 
 _ROUNDS: Final = 3
-"""Of counting wakes and fitting what they cost, each with the other: neither changes any more after so many."""
+"""Of counting wakes and fitting what they cost, each with the other. More do not settle it: the two trade off."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ def predict_paced(pace: Pace, *, streams: int, seconds: float) -> Paced:
     """
     answers = [_Answer(number, ramp_seconds(seconds) * number / streams) for number in range(streams)]
     due = [(answer.began + pace.rest_seconds, answer.stream) for answer in answers]
-    now = busy = 0.0
+    now = 0.0
     wakes = tokens = 0
     took: list[float] = []
     while due:
@@ -72,7 +70,6 @@ def predict_paced(pace: Pace, *, streams: int, seconds: float) -> Paced:
         while due and due[0][0] <= now:
             taken.append(heappop(due)[1])
         wakes, tokens = wakes + slept, tokens + len(taken)
-        busy += slept * pace.wake_seconds + len(taken) * pace.token_seconds
         now += slept * pace.wake_seconds
         for stream in taken:
             now += pace.token_seconds
@@ -84,6 +81,7 @@ def predict_paced(pace: Pace, *, streams: int, seconds: float) -> Paced:
                 answer.again(now)
                 then = now + pace.rest_seconds
             heappush(due, (then, stream))
+    busy = wakes * pace.wake_seconds + tokens * pace.token_seconds
     return Paced(predicted(took, streams=streams, seconds=now, engine=0.0, loop=busy), wakes, tokens)
 
 
@@ -117,17 +115,15 @@ class _Answer:
         self.began, self.turn, self.token, self.turn_began = now, 0, 0, None
 
 
-def fit_wakes(pace: Pace, seen: Sequence[Seen]) -> Pace:
+def fit_wakes(pace: Pace, few: Seen, many: Seen) -> Pace:
     """What a wake and a token cost, from the loop's CPU time in two loads; how often it woke is the model's own count.
 
     The dearer a wake, the more tokens are due when it is over, and the fewer wakes there are: the count is made again
     with what was found.
     """
     for _ in range(_ROUNDS):
-        works = [_work(pace, one) for one in sorted(seen, key=lambda one: one.streams)]
-        for few, many in pairwise(works):
-            wake, token = wake_and_token(few, many)
-            pace = replace(pace, wake_seconds=wake, token_seconds=token)
+        wake, token = wake_and_token(_work(pace, few), _work(pace, many))
+        pace = replace(pace, wake_seconds=wake, token_seconds=token)
     return pace
 
 

@@ -149,12 +149,12 @@ def test_what_two_loads_cost_the_loop_tells_what_another_one_does(wake: float, t
     def busy(pace: Pace, streams: int) -> float:
         return predict_paced(pace, streams=streams, seconds=20.0).load.loop_busy
 
-    seen = [
+    few, many = (
         Seen(streams, 20.0, found.loop_busy * found.seconds)
         for streams in (16, 128)
         for found in [predict_paced(real, streams=streams, seconds=20.0).load]
-    ]
-    assert busy(fit_wakes(pace(), seen), 60) == pytest.approx(busy(real, 60), rel=0.15)
+    )
+    assert busy(fit_wakes(pace(), few, many), 60) == pytest.approx(busy(real, 60), rel=0.15)
 
 
 @pytest.mark.parametrize("both", [1.1, 1.6])
