@@ -1,6 +1,7 @@
 """`cairn bench building`: its command, its table and its page."""
 
 import platform
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -9,11 +10,13 @@ import typer
 from rich.table import Table
 
 from agent.cli.bench import bench_app
-from agent.cli.console import messages, output, print_json, write_report
+from agent.cli.console import messages, note, output, print_json, write_report
 from agent.cli.options import JsonOption
 from agent.cores import cores
 
 if TYPE_CHECKING:
+    from rich.status import Status
+
     from agent.bench.building import Figures, Nearest, Way
 
 REPORT: Final = Path("docs/bench/building.md")
@@ -51,7 +54,9 @@ def building(
 
     ways = [way for way in WAYS if ray or way[0] == "local"]
     with messages().status("starting") as status:
-        figures = measure(corpus, model=model, questions=questions, vectors=vectors, ways=ways, show=status.update)
+        parts = Parts(status)
+        figures = measure(corpus, model=model, questions=questions, vectors=vectors, ways=ways, show=parts.begin)
+        parts.end()
     if write:
         write_report(REPORT, page(figures))
     if as_json:
@@ -62,6 +67,26 @@ def building(
         for row in rows:
             table.add_row(*row)
         output().print(table)
+
+
+class Parts:
+    """Shows what goes on, and tells of each part how long it took once it has ended: all of them take minutes."""
+
+    def __init__(self, status: "Status") -> None:
+        self._status = status
+        self._part = ""
+        self._began = 0.0
+
+    def begin(self, part: str) -> None:
+        """One part ends, where there was one, and the next begins."""
+        self.end()
+        self._part, self._began = part, time.perf_counter()
+        self._status.update(part)
+
+    def end(self) -> None:
+        if self._part:
+            note(f"{self._part}: {time.perf_counter() - self._began:.1f} s")
+        self._part = ""
 
 
 def _way(way: "Way") -> tuple[str, ...]:

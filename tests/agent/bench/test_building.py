@@ -1,12 +1,14 @@
 """What `cairn bench building` says; the commands that it runs have tests of their own."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from agent.bench.building import KINDS, Figures, Nearest, Way, clustered, measure, nearest
-from agent.cli.bench_building import page
+from agent.cli.bench_building import Parts, page
+from agent.cli.console import messages
 from agent.errors import SetupError
 from tests.agent.sources.corpus.encoding import needs_faiss
 
@@ -32,6 +34,18 @@ def test_vectors_have_length_one_and_are_the_same_every_time():
 def test_a_command_that_fails_is_told_with_what_it_said(tmp_path: Path):
     with pytest.raises(SetupError, match=r"cairn index build .*nothing.* failed: .*nothing"):
         measure(tmp_path / "nothing", model="m", questions=1, vectors=1, ways=[("local", 1)], show=lambda what: None)
+
+
+def test_each_part_is_told_with_its_time_as_it_ends(capsys: pytest.CaptureFixture[str]):
+    with messages().status("starting") as status:
+        parts = Parts(status)
+        parts.begin("index by words, local, 1")
+        assert capsys.readouterr().err == ""
+        parts.begin("data, local, 1")
+        assert re.search(r"index by words, local, 1: 0\.\d s\n", capsys.readouterr().err)
+        parts.end()
+        parts.end()
+    assert capsys.readouterr().err.count("data, local, 1: 0.") == 1
 
 
 def test_the_page_tells_rates_and_bytes_of_each_way():
