@@ -155,8 +155,10 @@ def plot(curves: Mapping[str, Sequence[tuple[int, float]]]) -> str:
         y = top + (1 - share) * height
         lines.append(f'<path d="M{left} {y:.1f}h{width}" stroke="#777" stroke-opacity=".25"/>')
         lines.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{share:g}</text>')
-        lines.append(f'<text x="{left + share * width:.1f}" y="{top + height + 18}" text-anchor="middle">')
-        lines[-1] += f"{share * last:.0f}</text>"
+    asked = sorted({step for points in curves.values() for step, _ in points})
+    for step in asked[:: 1 + len(asked) // 9]:
+        x = left + step / last * width
+        lines.append(f'<text x="{x:.1f}" y="{top + height + 18}" text-anchor="middle">{step}</text>')
     for name, points in curves.items():
         path = "L".join(f"{left + step / last * width:.1f} {top + (1 - em) * height:.1f}" for step, em in points)
         colour = COLOURS[name.partition("-")[0]]
