@@ -20,6 +20,8 @@ class Request:
     """It ends after one of these."""
     max_tokens: int
     loop: asyncio.AbstractEventLoop
+    every: int = 1
+    """Tokens after which the reader is woken; the last ones wake it always."""
     _sampled: deque[Sampled] = field(default_factory=deque[Sampled])
     count: int = 0
     """Tokens sampled so far."""
@@ -60,7 +62,8 @@ class Request:
         self._sampled.append((token, logprob))
         self.count += 1
         self._finished = token in self.ends or self.count >= self.max_tokens
-        self._tell()
+        if self._finished or self.count % self.every == 0:
+            self._tell()
         return self._finished
 
     def finish(self, error: str = "") -> None:
@@ -87,8 +90,11 @@ async def sample_through(
     *,
     ends: frozenset[int],
     max_tokens: int,
+    every: int = 1,
 ) -> AsyncGenerator[list[Sampled]]:
-    """A `Sampler` over worker threads: `submit` hands them a request. Closing it cancels the request.
+    """A `Sampler` over worker threads: `submit` hands them a request, whose tokens come `every` so many at once.
+
+    Closing it cancels the request.
 
     Raises:
         PolicyError: the engine failed, or was closed.
@@ -99,6 +105,7 @@ async def sample_through(
         ends=ends,
         max_tokens=max_tokens,
         loop=asyncio.get_running_loop(),
+        every=every,
     )
     submit(request)
     try:

@@ -42,7 +42,8 @@ class Session:
         self, ids: Sequence[int], sampling: Sampling, *, ends: frozenset[int], max_tokens: int
     ) -> AsyncGenerator[list[Sampled]]:
         submit = partial(self._engine.submit, memory=self._memory)
-        return sample_through(submit, ids, sampling, ends=ends, max_tokens=max_tokens)
+        every = self._engine.every
+        return sample_through(submit, ids, sampling, ends=ends, max_tokens=max_tokens, every=every)
 
     def fork(self) -> "Session":
         return Session(self._engine, Memory(self._memory))
@@ -64,6 +65,7 @@ class TorchEngine:
         threads: int = 0,
         rows: int = ROWS,
         kept_bytes: int = KEPT_BYTES,
+        every: int = 1,
     ) -> None:
         """Take a model that lies on a device, and start the threads.
 
@@ -74,7 +76,10 @@ class TorchEngine:
             threads: of each worker's arithmetic on a CPU; 0: what torch takes.
             rows: contexts that grow at the same time, in all batches together.
             kept_bytes: of keys and values that wait for their context's next turn.
+            every: tokens that are told at once; more where nobody watches them come, because each time wakes a loop.
+                So many are sampled in vain where a turn ends with a text that is no single token.
         """
+        self.every = every
         self._threads = threads
         self._limit = -(-rows // workers)
         self.kept = Kept(kept_bytes)

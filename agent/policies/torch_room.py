@@ -2,6 +2,8 @@
 
 Columns are tokens. All rows end at the same column, so a new token is one column for all of them, and a row that joins
 is written before it. A cache that grows by concatenation is copied whole for every token.
+
+A room is used again where its rows have gone or have to be moved: to touch new memory costs more than to copy.
 """
 
 from typing import Any, Final
@@ -14,6 +16,8 @@ Layers = list[tuple[Tensor, Tensor]]
 
 AHEAD: Final = 128
 """Columns that are made before they are needed: tokens, until the rows are copied to a new room."""
+KEPT_BYTES: Final = 256 << 20
+"""Of a room that is kept when its last row has gone, at most."""
 _Cache: Final[Any] = transformers.Cache
 _DynamicLayer: Final[Any] = transformers.cache_utils.DynamicLayer
 """The package is typed in parts only."""
@@ -66,11 +70,13 @@ class Room:
                 room[place, :, span] = room[row, :, span]
 
     def clear(self) -> None:
-        """Let go of the memory."""
-        self._layers, self._cache, self._end = [], None, 0
+        """Forget the rows, and let go of the memory where it is much."""
+        self._end = 0
+        if sum(layer.bytes for layer in self._layers) > KEPT_BYTES:
+            self._layers, self._cache = [], None
 
     def _move(self, rows: int, longest: int, *, slots: int, end: int) -> None:
-        """Copy what is there to a new room, in which the rows end at another column."""
+        """Make the rows end at another column, in a new room where this one is too small."""
         for layer in self._layers:
             layer.move(rows, slice(self._end - longest, self._end), slots=slots, end=end)
         self._end = end
@@ -94,16 +100,27 @@ class _Layer(_DynamicLayer):
     def columns(self) -> int:
         return self.room[0].shape[2]
 
+    @property
+    def bytes(self) -> int:
+        return sum(room.nbytes for room in self.room)
+
     def move(self, rows: int, span: slice, *, slots: int, end: int) -> None:
         """Copy these columns of the first rows to where they end at `end`, in a room with more behind it.
 
-        What is before a row's beginning is never looked at, and must be a number all the same: hence zeros.
+        What is before a row's beginning is never looked at, and must be a number all the same: hence zeros in a new
+        room. In one that was used it is one.
         """
         start = end - (span.stop - span.start)
+        wide = end + AHEAD <= self.columns
         moved: list[Tensor] = []
         for room in self.room:
-            new = room.new_zeros((slots, room.shape[1], end + AHEAD, room.shape[3]))
-            new[:rows, :, start:end] = room[:rows, :, span]
+            kept = room[:rows, :, span]
+            if wide and slots <= self.slots:
+                new, kept = room, kept.clone()  # both places may share columns
+            else:
+                columns = self.columns if wide else end + AHEAD
+                new = room.new_zeros((slots, room.shape[1], columns, room.shape[3]))
+            new[:rows, :, start:end] = kept
             moved.append(new)
         self.room = (moved[0], moved[1])
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from agent.policies.base import Sampling
 from agent.policies.token_context import Sampled
+from agent.policies.torch_decoder import forward_of
 from agent.policies.torch_room import Layers, Room
 
 _DynamicCache: Final[Any] = transformers.DynamicCache
@@ -51,7 +52,7 @@ class Rows:
     """A batch of contexts that all grow by one token at a time."""
 
     def __init__(self, model: Any, device: torch.device) -> None:
-        self._model = model
+        self._forward = forward_of(model)
         self._device = device
         self._lengths: list[int] = []
         self._room = Room()
@@ -67,14 +68,13 @@ class Rows:
         """
         layers = _dynamic(cache.layers)
         past = len(cache.ids)
-        out = self._model(
-            input_ids=torch.tensor([ids], device=self._device),
-            position_ids=torch.arange(past, past + len(ids), device=self._device)[None],
-            past_key_values=layers,
-            use_cache=True,
-            logits_to_keep=1,
+        logits = self._forward(
+            torch.tensor([ids], device=self._device),
+            torch.arange(past, past + len(ids), device=self._device)[None],
+            None,
+            layers,
         )
-        return Cache((*cache.ids, *ids), _pairs(layers)), out.logits[0, -1].float()
+        return Cache((*cache.ids, *ids), _pairs(layers)), logits[0]
 
     def join(self, cache: Cache) -> None:
         """Make a context the last row."""
@@ -88,16 +88,10 @@ class Rows:
         mask = None
         if min(self._lengths) < longest:
             mask = (torch.arange(longest + 1, device=self._device)[None] >= longest - lengths[:, None]).long()
-        out = self._model(
-            input_ids=torch.tensor(ids, device=self._device)[:, None],
-            position_ids=lengths[:, None],
-            attention_mask=mask,
-            past_key_values=self._room.opened(rows=len(self), longest=longest),
-            use_cache=True,
-            logits_to_keep=1,
-        )
+        room = self._room.opened(rows=len(self), longest=longest)
+        logits = self._forward(torch.tensor(ids, device=self._device)[:, None], lengths[:, None], mask, room)
         self._lengths = [length + 1 for length in self._lengths]
-        return out.logits[:, -1].float()
+        return logits
 
     def take(self, row: int) -> Layers:
         """What was computed for a row, as a copy of its own."""

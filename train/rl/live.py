@@ -23,6 +23,8 @@ from train.rl.recipe import RlRecipe
 
 ROWS: Final = 64
 """Rollouts that the `transformers` engine grows at the same time at most."""
+EVERY: Final = 16
+"""Tokens that it tells at once: nobody reads along, and to be woken for each one takes a loop's time."""
 
 
 class Live(Protocol):
@@ -117,7 +119,7 @@ class TransformersLive:
             small = parameter.device.type == "cpu" and model.num_parameters() < SMALL
             workers, threads = (self._threads or torch.get_num_threads(), 1) if small else (1, self._threads)
             device = str(parameter.device)
-            engine = TorchEngine(model, device=device, workers=workers, threads=threads, rows=ROWS)
+            engine = TorchEngine(model, device=device, workers=workers, threads=threads, rows=ROWS, every=EVERY)
             self._policy = TransformersPolicy(self._form, engine)
         return self._policy
 

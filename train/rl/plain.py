@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import transformers
 
 from agent.evidence import Passage
 from agent.plan import Filter
@@ -117,10 +118,27 @@ class PlainPolicy:
             temperature=sampling.temperature,
             top_k=0,
             top_p=1.0,
-            eos_token_id=turns[0].ends,
+            stopping_criteria=transformers.StoppingCriteriaList([_Over(turns, longest)]),
             pad_token_id=pad,
         )[:, longest:].tolist()
         return [_until(row, turn) for row, turn in zip(made, turns, strict=True)]
+
+
+class _Over(transformers.StoppingCriteria):
+    """Ends each row where its own turn ends: one that has to answer now ends elsewhere than one that may search."""
+
+    def __init__(self, turns: Sequence[_Turn], start: int) -> None:
+        self._turns = turns
+        self._start = start
+        """Columns of the prompts."""
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
+        sampled = input_ids.shape[1] - self._start
+        last: list[int] = input_ids[:, -1].tolist()
+        over = [
+            number in turn.ends or sampled >= turn.max_tokens for number, turn in zip(last, self._turns, strict=True)
+        ]
+        return torch.tensor(over, device=input_ids.device)
 
 
 def _until(row: list[int], turn: _Turn) -> list[int]:

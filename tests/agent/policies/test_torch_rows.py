@@ -1,14 +1,17 @@
 """Rows that come, grow and go in any order: each says what it says alone, and nobody is copied for nothing."""
 
 import random
+from typing import Any
 
 import pytest
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
 import torch
+import transformers
 
 from agent.policies import torch_room
+from agent.policies.torch_decoder import Decoder, Whole, forward_of
 from agent.policies.torch_rows import EMPTY, Rows, closed_up
 from tests.agent.policies.test_torch_engine import random_model
 
@@ -79,3 +82,62 @@ def test_a_token_is_written_in_place(monkeypatch: pytest.MonkeyPatch):
         for _ in range(17):
             rows.step([7, 7, 7])
     assert copied == [0, 1, 2, 3, 3], "three rows once for each eight tokens"
+
+
+def test_an_emptied_room_is_used_again_where_it_is_small(monkeypatch: pytest.MonkeyPatch):
+    model, room = random_model("Qwen3Config"), torch_room.Room()
+    with torch.inference_mode():
+        layers = Rows(model, torch.device("cpu")).extend(EMPTY, range(5, 25))[0].layers
+
+        def place() -> int:
+            room.join(layers, rows=0, longest=0)
+            return room.opened(rows=1, longest=20).layers[0].room[0].data_ptr()
+
+        first = place()
+        room.clear()
+        assert place() == first
+        monkeypatch.setattr(torch_room, "KEPT_BYTES", 1000)
+        room.clear()
+        assert room._layers == []  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [
+        ("LlamaConfig", Decoder),
+        ("Qwen2Config", Decoder),
+        ("Qwen3Config", Decoder),
+        ("MistralConfig", Whole),
+        ("Gemma2Config", Whole),
+    ],
+)
+def test_layers_are_gone_through_where_their_shape_is_known(kind: str, way: type):
+    model = random_model(kind)
+    assert type(forward_of(model)) is way
+    assert type(forward_of(model.bfloat16())) is Whole
+
+
+def test_layers_that_see_a_window_are_left_to_the_model():
+    config: Any = transformers.Qwen2Config(
+        vocab_size=50, hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, use_sliding_window=True, sliding_window=4, max_window_layers=1,
+    )  # fmt: skip
+    models: Any = transformers.AutoModelForCausalLM
+    assert type(forward_of(models.from_config(config))) is Whole
+
+
+@pytest.mark.parametrize("kind", ["LlamaConfig", "Qwen2Config", "Qwen3Config"])
+def test_weights_are_those_of_the_moment(kind: str):
+    model = random_model(kind)
+    decoder, ids = forward_of(model), torch.arange(5, 17)[None]
+    positions = torch.arange(12)[None]
+    with torch.inference_mode():
+        before = decoder(ids, positions, None, transformers.DynamicCache())
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(1.05)
+    with torch.inference_mode():
+        after = decoder(ids, positions, None, transformers.DynamicCache())
+        wanted = model(input_ids=ids).logits[:, -1]
+    torch.testing.assert_close(after, wanted, atol=2e-4, rtol=1e-4)
+    assert not torch.allclose(after, before, atol=1e-2)
