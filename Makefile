@@ -74,7 +74,7 @@ bench: $(DEV)/.installed  ## Run the benchmarks, print their tables and keep the
 	$(BIN)/cairn bench retrieval --write
 	$(BIN)/cairn bench kg --write
 
-tiny: $(TRAIN)/.installed  ## Go from nothing to a served agent in runs/tiny, in less than an hour; ARGS=--resume goes on.
+tiny: $(TRAIN)/.installed  ## Go from nothing to a served agent in runs/tiny, in about an hour or less; ARGS=--resume goes on.
 	$(TRAIN)/bin/cairn train tiny --out runs/tiny $(ARGS)
 
 picture: $(DEV)/.installed  ## Draw docs/trace.svg anew from a real rollout.
