@@ -132,7 +132,8 @@ class _Over(transformers.StoppingCriteria):
         self._start = start
         """Columns of the prompts."""
 
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **kwargs: Any) -> torch.Tensor:
+    def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
+        """Which rows are over, [rows], of ids [rows, columns]."""
         sampled = input_ids.shape[1] - self._start
         last: list[int] = input_ids[:, -1].tolist()
         over = [

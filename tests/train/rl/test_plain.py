@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,8 @@ async def said(policy: PlainPolicy, prompt: Sequence[int], ends: frozenset[int],
 @pytest.mark.parametrize("first", [0, 1, 2])
 def test_each_row_ends_where_its_own_turn_does(first: int):
     form = open_hub_form(str(HUB))
-    model = transformers.AutoModelForCausalLM.from_pretrained(form.folder, dtype=torch.float32).eval()
+    models: Any = transformers.AutoModelForCausalLM
+    model = models.from_pretrained(form.folder, dtype=torch.float32).eval()
     turns = [((5, 6, 7), EVEN, 30), ((8, 9), NEVER, 30), ((20, 21, 22, 23), NEVER, 9)]
     turns = turns[first:] + turns[:first]
     policy = PlainPolicy(model, form)
