@@ -70,9 +70,10 @@ class Room:
                 room[place, :, span] = room[row, :, span]
 
     def clear(self) -> None:
-        """Forget the rows, and let go of the memory where it is much."""
+        """Forget the rows, and let go of the memory where it is much, or a GPU's, whose allocator keeps it anyway."""
         self._end = 0
-        if sum(layer.bytes for layer in self._layers) > KEPT_BYTES:
+        on_cpu = all(layer.room[0].device.type == "cpu" for layer in self._layers)
+        if not on_cpu or sum(layer.bytes for layer in self._layers) > KEPT_BYTES:
             self._layers, self._cache = [], None
 
     def _move(self, rows: int, longest: int, *, slots: int, end: int) -> None:
