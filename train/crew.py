@@ -57,6 +57,17 @@ class Crew:
         for tensor, added in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(added.view_as(tensor))
 
+    def hand_on(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Replace every tensor by what it is in the process that has it in its `share`.
+
+        Raises:
+            SetupError: another process is gone.
+        """
+        for place, tensor in enumerate(tensors):
+            if place % self.size != self.rank:
+                tensor.zero_()
+        self.add_up(tensors)
+
     def wait(self) -> None:
         """Until every process has come here."""
         self.any(False)

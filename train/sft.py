@@ -6,7 +6,6 @@ A run that is stopped and resumed ends in the same weights as one that never sto
 """
 
 import json
-import math
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from train.held_out import Tally, held_out
 from train.initial import begin_from
 from train.interrupt import check_folder, interruptible
 from train.memory import give_back, keep_few_kernels
+from train.optimizers import Optimizers
 from train.recipe import SftRecipe
 from train.safety.manifest import hash_of, kept_manifest
 from train.saving import as_a_whole
@@ -114,7 +114,7 @@ class SftRun:
         if self.device.type == "cpu" and recipe.optimizer.bf16:
             use_blocked(self.model)
         cast(torch.nn.Module, self.model).to(self.device)
-        self._optimizers = _optimizers(self.model, recipe)
+        self._optimizers = Optimizers(cast(torch.nn.Module, self.model), recipe.optimizer, self.crew)
         self._last: dict[str, float] = {}
         """What was told last, for the manifest."""
 
@@ -141,8 +141,7 @@ class SftRun:
         if state["recipe"] != self.recipe.model_dump_json():
             raise SetupError(f"{path} was made by another recipe: use that one, or another --out")
         self.model.load_state_dict(state["model"])
-        for optimizer, kept in zip(self._optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(kept)
+        self._optimizers.load(state["optimizers"])
         self.place = Place(**state["place"])
 
     def save(self) -> None:
@@ -154,7 +153,7 @@ class SftRun:
         state = {
             "recipe": self.recipe.model_dump_json(),
             "model": self.model.state_dict(),
-            "optimizers": [optimizer.state_dict() for optimizer in self._optimizers],
+            "optimizers": self._optimizers.state(),
             "place": asdict(self.place),
         }
         with as_a_whole(self.out / STATE) as made:
@@ -203,6 +202,9 @@ class SftRun:
                 self.place.seconds += time.perf_counter() - began
                 step = self.place.step
                 last = self.crew.any(interrupted()) or self.done
+                saves = step % report.save_every_steps == 0 or last
+                if saves:
+                    self._optimizers.bring_together()
                 if not self.crew.leads:
                     if last:
                         break
@@ -212,7 +214,7 @@ class SftRun:
                 if step % report.every_steps == 0 or progress.dev_tokens_right is not None:
                     self._log(progress)
                 tell(progress)
-                if step % report.save_every_steps == 0 or last:
+                if saves:
                     self.save()
                     self.save_hub()
                 if last:
@@ -232,23 +234,15 @@ class SftRun:
             self.place.pool, self.place.batch = self.place.pool + 1, 0
 
     def _step(self, batches: list[list[Example]]) -> Progress:
-        rate = _rate(self.recipe, self.place)
-        for optimizer in self._optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = group["peak_lr"] * rate
         whole = sum(sum(example.weights[1:]) for examples in batches for example in examples)
         sums = torch.zeros(4)
         for examples in self.crew.share(batches):
             sums += self._backward(collate(examples, self.device), whole)
-        parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        for parameter in parameters:
-            parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        self.crew.add_up([parameter.grad for parameter in parameters if parameter.grad is not None])
+        for weight in self._optimizers.weights:
+            weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
+        self.crew.add_up([weight.grad for weight in self._optimizers.weights if weight.grad is not None])
         self.crew.add_up([sums])
-        torch.nn.utils.clip_grad_norm_(parameters, self.recipe.optimizer.clip)
-        for optimizer in self._optimizers:
-            optimizer.step()
-            optimizer.zero_grad()
+        self._optimizers.step(step=self.place.step, tokens=self.place.tokens)
         self.place.step += 1
         if self.place.step % _GIVE_BACK_EVERY_STEPS == 0:
             give_back()
@@ -343,28 +337,3 @@ def _config(recipe: SftRecipe, tokenizer: Tokenizer) -> Qwen3Config:
         eos_token_id=token_id(tokenizer, EOS),
         pad_token_id=token_id(tokenizer, PAD),
     )
-
-
-def _optimizers(model: Qwen3ForCausalLM, recipe: SftRecipe) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices inside the layers, AdamW for embeddings and norms."""
-    settings = recipe.optimizer
-    named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-    matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name]
-    others = [p for name, p in named if not (p.ndim == 2 and "embed" not in name)]
-    muon = torch.optim.Muon(
-        matrices, lr=settings.muon_lr, weight_decay=settings.weight_decay, adjust_lr_fn="match_rms_adamw"
-    )
-    adamw = torch.optim.AdamW(others, lr=settings.adamw_lr, betas=(0.9, 0.98), weight_decay=0.0)
-    for optimizer in (muon, adamw):
-        for group in optimizer.param_groups:
-            group["peak_lr"] = group["lr"]
-    return [muon, adamw]
-
-
-def _rate(recipe: SftRecipe, place: Place) -> float:
-    """Warm-up, then the peak, then a cosine down to `final_lr`, as a share of the peak."""
-    settings = recipe.optimizer
-    warm = min(1.0, (place.step + 1) / settings.warmup_steps)
-    fallen = max(0.0, min(1.0, place.tokens / settings.tokens) - (1 - settings.decay)) / settings.decay
-    left = 0.5 * (1 + math.cos(math.pi * fallen))
-    return warm * (settings.final_lr + (1 - settings.final_lr) * left)

@@ -128,6 +128,32 @@ def test_processes_that_share_a_step_learn_what_one_process_learns(recipe: SftRe
     assert told[0] == pytest.approx(told[1], abs=1e-3)
 
 
+def stopped_in_the_middle(crew: Crew, recipe: SftRecipe, out: Path) -> None:
+    run = SftRun(recipe, out, crew)
+
+    def stop(progress: Progress) -> None:
+        if progress.step == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    assert not run.run(stop)
+
+
+def gone_on_with(crew: Crew, recipe: SftRecipe, out: Path) -> dict[str, Any]:
+    run = SftRun(recipe, out, crew)
+    run.resume()
+    assert run.run(lambda _: None)
+    return dict(run.model.state_dict())
+
+
+def test_what_two_processes_saved_one_goes_on_with(recipe: SftRecipe, tmp_path: Path) -> None:
+    optimizer = recipe.optimizer.model_copy(update={"batches_per_step": 2, "tokens": 36_000})
+    shared = recipe.model_copy(update={"optimizer": optimizer})
+    unbroken = with_crew(1, weights_of, shared, tmp_path / "unbroken")
+    with_crew(2, stopped_in_the_middle, shared, tmp_path / "two")
+    resumed = with_crew(1, gone_on_with, shared, tmp_path / "two")
+    assert all(torch.allclose(unbroken[name], resumed[name], atol=1e-4) for name in unbroken)
+
+
 def end_early(crew: Crew) -> None:
     if crew.leads:
         crew.wait()
