@@ -25,6 +25,20 @@ def test_attention_in_blocks_is_causal_attention(length: int) -> None:
     assert all(torch.allclose(one, two, atol=1e-4) for one, two in zip(*grads, strict=True))
 
 
+def test_gradients_in_half_precision_are_those_of_float32_up_to_its_rounding() -> None:
+    torch.manual_seed(2)
+    query, key, value = (torch.randn(2, heads, 300, 32, requires_grad=True) for heads in (4, 2, 2))
+    weigh = torch.randn(2, 300, 4, 32)
+    whole, _ = blocked(torch.nn.Identity(), query, key, value, None)
+    exact = torch.autograd.grad((whole * weigh).sum(), (query, key, value))
+    with torch.autocast("cpu", torch.bfloat16):
+        halved, _ = blocked(torch.nn.Identity(), query, key, value, None)
+    assert halved.dtype == torch.bfloat16
+    rough = torch.autograd.grad((halved * weigh).sum(), (query, key, value))
+    assert all(near.dtype == torch.float32 for near in rough)
+    assert all((near - grad).norm() < 0.02 * grad.norm() for near, grad in zip(rough, exact, strict=True))
+
+
 def test_what_comes_later_changes_nothing_that_came_before() -> None:
     query, key, value = (torch.randn(1, 2, 300, 32) for _ in range(3))
     before, _ = blocked(torch.nn.Identity(), query, key, value, None)
