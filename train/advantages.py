@@ -78,7 +78,8 @@ def gdpo(
     if len(present) < 2 or present.std() <= _ROUNDING * weighed.abs().max():
         return torch.zeros_like(sums, dtype=parts.dtype)
     advantages = (sums - present.mean()) / (present.std() + epsilon)
-    return torch.where(informative(whole, groups), advantages, 0.0).to(parts.dtype)
+    counted = whole[:, (weighed != 0).to(parts.device)]
+    return torch.where(informative(counted, groups), advantages, 0.0).to(parts.dtype)
 
 
 def informative(rewards: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
@@ -97,7 +98,7 @@ def informative(rewards: torch.Tensor, groups: torch.Tensor) -> torch.Tensor:
         masked = rewards.isnan().any(dim=1)
         whole = torch.where(masked[:, None], torch.nan, rewards)
         columns = [informative(column, groups) for column in whole.unbind(dim=1)]
-        return torch.stack(columns).any(dim=0) if columns else ~masked
+        return torch.stack(columns).any(dim=0) if columns else torch.zeros_like(masked)
     masked = rewards.isnan()
     number, place = _places(groups)
     edge = torch.full((number,), torch.inf, dtype=torch.float64, device=rewards.device)

@@ -4,7 +4,6 @@ Every function looks at policy tokens only: elsewhere its values are 0, and so a
 stands there. Advantages come from `train.advantages`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -128,13 +127,3 @@ def entropy(logits: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """
     logs = torch.where(mask[..., None], logits, 0.0).log_softmax(dim=-1)
     return torch.where(mask, -(logs.exp() * logs).sum(dim=-1), 0.0)
-
-
-def constant(value: float) -> Callable[[float], float]:
-    """A schedule that stays."""
-    return lambda _: value
-
-
-def linear(first: float, last: float) -> Callable[[float], float]:
-    """A schedule from `first` at progress 0 to `last` at progress 1, and no further."""
-    return lambda progress: first + (last - first) * min(1.0, max(0.0, progress))

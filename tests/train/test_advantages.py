@@ -93,6 +93,15 @@ def test_rewards_that_differ_by_rounding_are_no_variance() -> None:
     assert not advantages.informative(rewards, group).any()
 
 
+def test_a_group_that_differs_in_a_part_without_weight_alone_teaches_nothing() -> None:
+    parts = advantages.parts_of([(1, 0), (0, 0), (1, 0.3), (1, 0.1), (1, 0.2), (0, 0), (0, 0)], number=2)
+    found = advantages.gdpo(parts, torch.tensor([0, 0, 1, 1, 1, 2, 2]), weights=[1, 0])
+    assert found[2:].tolist() == [0] * 5
+    uneven = advantages.gdpo(parts[[0, 1, 1, 2, 3]], torch.tensor([0, 0, 0, 1, 1]), weights=[1, 0])
+    assert uneven[3:].tolist() == [0, 0]
+    assert found[0] > 0 > found[1]
+
+
 def test_a_weight_too_few_is_refused() -> None:
     with pytest.raises(ValueError, match="2 parts and 1 weights"):
         advantages.gdpo(PARTS, PAIRS, weights=[1])

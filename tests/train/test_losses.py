@@ -97,12 +97,6 @@ def test_entropy_is_that_of_the_distribution() -> None:
     assert torch.allclose(found, torch.tensor([[math.log(4), 0, 0]]), atol=1e-6)
 
 
-def test_schedules_are_constant_or_linear() -> None:
-    assert [losses.constant(0.1)(progress) for progress in (0, 0.5, 1)] == [0.1, 0.1, 0.1]
-    falling = losses.linear(0.1, 0.01)
-    assert [round(falling(progress), 9) for progress in (-1, 0, 0.5, 1, 2)] == [0.1, 0.1, 0.055, 0.01, 0.01]
-
-
 def test_a_policy_that_is_very_far_away_still_has_a_gradient_that_is_a_number() -> None:
     new = torch.tensor([[150.0, -150.0]], requires_grad=True)
     mask = torch.ones((1, 2), dtype=torch.bool)

@@ -113,10 +113,11 @@ class PpoRun:
         clock.lap("refresh")
         dev = self._here.dev(table, step)
         clock.lap("dev")
-        played = self._here.runner.run(self._played(table, step, progress))
-        clock.lap("rollouts")
-        worth = [scored(one, self.recipe.learning) for one in played]
         weights = self.recipe.reward[self.recipe.reward_stage(progress)].weights
+        played = self._here.runner.run(self._played(table, step, progress))
+        worth = [scored(one, self.recipe.learning) for one in played]
+        self._here.watch(step, played, worth, weights)  # before anything is learned from them
+        clock.lap("rollouts")
         device = next(self._learner.policy.parameters()).device
         rows = rows_of([one.samples for one in played], totals(worth, weights), device=device)
         told = self._learner.learn(rows, progress=progress, seed=self.recipe.seed * 1_000_003 + step)
@@ -124,15 +125,13 @@ class PpoRun:
         return {**told, **dev, **clock.figures(), "rows": len(rows)}
 
     async def _played(self, table: Table, step: int, progress: float) -> list[Played]:
-        """A step's rollouts, watched before anything is learned from them."""
+        """A step's rollouts."""
         recipe, group = self.recipe, self.recipe.rollout.group
         asks = self._here.tasks.draw(step, 0, recipe.rollout.prompts)
         await self._here.ask_canary(asks, step)
         seeds = seeds_of(recipe.seed, step=step, attempt=0, asks=len(asks), group=group)
         reward = self._here.rewards[recipe.reward_stage(progress)]
-        played = await table.play(asks, group=group, reward=reward, progress=progress, seeds=seeds)
-        self._here.watch(step, played)
-        return played
+        return await table.play(asks, group=group, reward=reward, progress=progress, seeds=seeds)
 
     def _save(self, done: int) -> None:
         kept = {"policy": self._learner.policy.state_dict(), "learner": self._learner.state()}

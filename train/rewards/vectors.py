@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from train.evaluation.words import words
+from train.rewards.masking import Masked
 
 Vectors = Callable[[Sequence[str]], NDArray[np.float32]]
 """From n texts to [n, dimensions]; may raise `Masked`."""
@@ -32,12 +33,22 @@ def hashed_words(texts: Sequence[str]) -> NDArray[np.float32]:
 def encoder_vectors(model: str | Path, *, device: str | None = None) -> Vectors:
     """Vectors of a sentence-transformers model; the paper's is Qwen3-Embedding.
 
+    What fails later, a GPU that has no memory left for one, masks the rollout.
+
     Raises:
         SetupError: the extra `dense` is not installed, or the model cannot be loaded.
     """
     from agent.sources.corpus.encoder import Encoder  # torch comes with it
 
-    return Encoder.load(model, device=device).encode_queries
+    encode = Encoder.load(model, device=device).encode_queries
+
+    def vectors(texts: Sequence[str]) -> NDArray[np.float32]:
+        try:
+            return encode(texts)
+        except Exception as error:  # torch has errors of its own, with no base in common
+            raise Masked(f"the embedder failed: {error}") from error
+
+    return vectors
 
 
 def cosines(vectors: NDArray[np.float32], others: NDArray[np.float32] | None = None) -> NDArray[np.float64]:

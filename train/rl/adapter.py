@@ -90,6 +90,8 @@ class RlTrainer(GRPOTrainer):
         self._saving: Path | None = None
         self._ratio = Ratio()
         self._told: list[Figures] = []
+        self._teaching: list[int] = []
+        """Rows of each piece of the lesson, the most in any process."""
         self._pieces = recipe.optimizer.pieces * recipe.optimizer.minibatches
         transformers_logging.disable_progress_bar()  # the terminal belongs to the command
         model, tokenizer = _start(recipe)
@@ -157,7 +159,18 @@ class RlTrainer(GRPOTrainer):
             most = [max(number) for number in zip(*counts, strict=True)]  # TRL gathers figures row by row
             pieces = [filled(rows, number, pad=self._pad) for rows, number in zip(lesson.pieces, most, strict=True)]
             self._buffered_inputs = [self._piece(rows, lesson) for rows in pieces]
+            self._teaching = most
         return self._buffered_inputs[self._step % self._pieces]
+
+    def skip_an_empty_update(self) -> None:
+        """Where no row of any process teaches, the optimiser must not move by what it remembers of former updates.
+
+        DeepSpeed updates before it can be asked not to.
+        """
+        size = self._recipe.optimizer.pieces
+        first = (self._step - size) % self._pieces  # TRL has counted the pieces of this update
+        if not any(self._teaching[first : first + size]):
+            cast(torch.nn.Module, self.model).zero_grad(set_to_none=True)
 
     def _piece(self, rows: Sequence[Row], lesson: Lesson) -> dict[str, torch.Tensor]:
         device = self.accelerator.device
@@ -245,10 +258,13 @@ class RlTrainer(GRPOTrainer):
 
 
 class _Steps(TrainerCallback):
-    """Decides when a state is saved, and when the run ends."""
+    """Decides when a state is saved, when the run ends, and which updates are none."""
 
     def __init__(self, trainer: RlTrainer) -> None:
         self._trainer = trainer
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._trainer.skip_an_empty_update()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         trainer, recipe = self._trainer, self._trainer._recipe

@@ -84,7 +84,8 @@ def worth_learning(all_scored: Sequence[Scored], learning: Learning, weights: Ma
     """Which rollouts stand in a group whose rewards are not all equal, and are not masked."""
     groups = torch.tensor([one.group for one in all_scored])
     if learning.name == "gdpo":
-        return informative(_parts(all_scored, _names(all_scored)), groups).tolist()
+        counted = [name for name in _names(all_scored) if weights.get(name, 1.0)]
+        return informative(_parts(all_scored, counted), groups).tolist()
     return informative(rewards_of(totals(all_scored, weights)), groups).tolist()
 
 

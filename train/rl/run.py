@@ -137,8 +137,8 @@ class RlRun:
             asks = self._drawn(step, attempt, missing)
             await self._here.ask_canary(asks, step)
             new = await self._batch(table, reward, asks, step, attempt)
-            self._here.watch(step, new)
             there = [scored(one, learning) for one in new]
+            self._here.watch(step, new, there, weights)
             keep = worth_learning(there, learning, weights) if learning.attempts else [True] * len(new)
             groups = {one.group for one, good in zip(new, keep, strict=True) if good}
             kept += [one for one in new if one.group in groups]

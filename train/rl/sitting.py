@@ -17,7 +17,7 @@ from agent.world import WORLD_SOURCES
 from train.interrupt import interruptible
 from train.rewards.base import Reward, Tools
 from train.rewards.registry import reward_of
-from train.rl.batch import LENGTH
+from train.rl.batch import LENGTH, Scored, totals
 from train.rl.recipe import RlRecipe
 from train.rl.rollouts import Played, Table, seeds_of
 from train.rl.tasks import Ask, Tasks, tasks_of
@@ -26,6 +26,7 @@ from train.safety.canary import Canary, world_probes
 from train.safety.figures import Figures, Watched
 from train.safety.manifest import Manifest, hash_of, kept_manifest
 from train.safety.monitors import Monitors
+from train.saving import as_a_whole
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -69,18 +70,39 @@ class Sitting:
             if canary.is_due(step + 1):
                 await canary.check(ask.sources, when=f"before step {step + 1}")
 
-    def watch(self, step: int, played: Sequence[Played]) -> None:
+    def watch(self, step: int, played: Sequence[Played], worth: Sequence[Scored], weights: Mapping[str, float]) -> None:
         """Tell the monitors of all processes' rollouts, and keep some of the traces.
+
+        Args:
+            step: from 0.
+            played: rollouts.
+            worth: what each is worth.
+            weights: of the parts of the reward.
 
         Raises:
             Collapsed: a rule about rollouts is broken.
+            SetupError: the traces cannot be written, because the disk is full or otherwise.
         """
-        watched: list[Watched] = self.gather([Watched.of(one.trace, one.rewarded) for one in played])
+        told = zip(played, worth, totals(worth, weights), strict=True)
+        watched: list[Watched] = self.gather(
+            [
+                Watched(one.trace, value.parts, total or 0.0, too_long=value.parts is None and one.rewarded is not None)
+                for one, value, total in told
+            ]
+        )
         if self.written:
             self.written.monitors.saw(step + 1, watched)
-            with (self.out / TRACES).open("a", encoding="utf-8") as lines:
-                for one in played[: self.recipe.report.traces]:
-                    lines.write(_line(step + 1, one.trace))
+            self._keep(step + 1, [one.trace for one in played[: self.recipe.report.traces]])
+
+    def _keep(self, step: int, traces: Sequence[Trace]) -> None:
+        path = self.out / TRACES
+        try:
+            with path.open("a", encoding="utf-8") as lines:
+                lines.writelines(_line(step, trace) for trace in traces)
+        except OSError as error:
+            raise SetupError(
+                f"{path} cannot be written ({error}): make room there, then go on with --resume"
+            ) from error
 
     def dev(self, table: Table, step: int) -> Figures:
         """EM on the held-out questions, greedily, with the weights before this step; nothing where it is not due."""
@@ -194,14 +216,15 @@ def _rewards(recipe: RlRecipe, tools: Tools) -> list[Reward[Any]]:
 def _cut(path: Path, *, after: int) -> None:
     """Take back the traces of steps that are done again."""
     if path.exists():
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if line.endswith("\n") and _step_of(line) <= after]
-        path.write_text("".join(kept), encoding="utf-8")
+        lines = path.read_bytes().split(b"\n")[:-1]  # a text may hold other ends of lines; the last may be cut off
+        kept = [line + b"\n" for line in lines if _step_of(line) <= after]
+        with as_a_whole(path) as made:
+            made.write_bytes(b"".join(kept))
 
 
 def _line(step: int, trace: Trace) -> str:
     return f'{{"step": {step}, "trace": {trace.model_dump_json()}}}\n'
 
 
-def _step_of(line: str) -> int:
-    return int(line.removeprefix('{"step": ').partition(",")[0])
+def _step_of(line: bytes) -> int:
+    return int(line.removeprefix(b'{"step": ').partition(b",")[0])

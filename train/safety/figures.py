@@ -7,7 +7,6 @@ from statistics import fmean, pstdev
 
 from agent.trace import Searched, SearchFailed, Trace
 from train.evaluation.words import content_words
-from train.rewards.base import Rewarded
 from train.rewards.masking import why_masked
 
 Figures = dict[str, float]
@@ -23,19 +22,19 @@ class Watched:
 
     trace: Trace
     parts: Mapping[str, float] | None
-    """Of its reward; None where it is masked."""
-
-    @classmethod
-    def of(cls, trace: Trace, rewarded: Rewarded | None) -> "Watched":
-        """A rollout with what its reward said."""
-        return cls(trace, None if rewarded is None else rewarded.parts)
+    """Of its reward, the penalty for its length among them; None where it is masked."""
+    total: float = 0.0
+    """Of the parts, each by its weight in the recipe: what is learned from."""
+    too_long: bool = False
+    """Whether it is masked for its length, as a recipe may ask."""
 
     @property
     def why_masked(self) -> str:
         """The reason; empty where it is not masked."""
         if self.parts is not None:
             return ""
-        return why_masked(self.trace) or "a judge, a reader or an embedder failed"
+        outside = "it is longer than may be" if self.too_long else "a judge, a reader or an embedder failed"
+        return why_masked(self.trace) or outside
 
 
 def figures_of(rollouts: Sequence[Watched]) -> Figures:
@@ -51,7 +50,7 @@ def figures_of(rollouts: Sequence[Watched]) -> Figures:
         **_masked(rollouts),
         **_lengths(own),
         **_searches(traces, own),
-        **_rewards([one.parts for one in rollouts if one.parts is not None]),
+        **_rewards(rollouts),
     }
 
 
@@ -82,11 +81,12 @@ def _lengths(traces: Sequence[Trace]) -> Figures:
 
 def _searches(traces: Sequence[Trace], own: Sequence[Trace]) -> Figures:
     """What was asked and found. A rollout that fails at its first search would make searching look rare."""
-    found = [step for trace in traces for step in trace.steps if isinstance(step, Searched)]
-    failed = sum(isinstance(step, SearchFailed) for trace in traces for step in trace.steps)
+    asked = [step for trace in traces for step in trace.steps if isinstance(step, Searched | SearchFailed)]
+    found = [step for step in asked if isinstance(step, Searched)]
     figures = {"search/mean": fmean(_asked(trace) for trace in own)} if own else {}
-    if found or failed:
-        figures["search/failed_share"] = failed / (len(found) + failed)
+    if asked:
+        figures["search/seconds"] = sum(step.took for step in asked)
+        figures["search/failed_share"] = 1 - len(found) / len(asked)
     if found:
         figures["search/empty_share"] = _share(not step.passages for step in found)
         figures["search/stale_share"] = _share(step.cached == "stale" for step in found)
@@ -106,12 +106,13 @@ def _repeats(trace: Trace) -> int:
     return len(asked) - len(set(asked))
 
 
-def _rewards(parts: Sequence[Mapping[str, float]]) -> Figures:
-    """Every part and their sum: mean, extremes, and how far they lie apart."""
+def _rewards(rollouts: Sequence[Watched]) -> Figures:
+    """Every part and their weighted sum: mean, extremes, and how far they lie apart."""
+    parts = [one.parts for one in rollouts if one.parts is not None]
     if not parts:
         return {}
     columns = {name: [one[name] for one in parts] for name in parts[0]}
-    columns["total"] = [sum(one.values()) for one in parts]
+    columns["total"] = [one.total for one in rollouts if one.parts is not None]
     figures: Figures = {}
     for name, values in columns.items():
         figures[f"reward/{name}"] = fmean(values)

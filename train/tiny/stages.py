@@ -111,9 +111,11 @@ def rl(place: Place, entry: Entry) -> None:
     def hear(step: int, figures: Mapping[str, float]) -> None:
         if "trainer/dev_em" in figures:
             entry.figures[f"dev_em_step_{step}"] = round(figures["trainer/dev_em"], 4)
-        entry.figures.setdefault("reward_first", round(figures["reward/total"], 4))
-        entry.figures["reward_last"] = round(figures["reward/total"], 4)
-        place.watch.show(step, recipe.steps, "steps", f"reward {figures['reward/total']:.3f}")
+        reward = figures.get("reward/total")  # of a step whose every rollout is masked there is none
+        if reward is not None:
+            entry.figures.setdefault("reward_first", round(reward, 4))
+            entry.figures["reward_last"] = round(reward, 4)
+        place.watch.show(step, recipe.steps, "steps", "all masked" if reward is None else f"reward {reward:.3f}")
 
     try:
         done = RlRun(recipe, folder, threads=place.threads).go(hear, resume=state is not None)
@@ -123,8 +125,9 @@ def rl(place: Place, entry: Entry) -> None:
         return
     if not done:
         raise SetupError("interrupted, and saved: the same command with --resume goes on")
-    first, last = entry.figures["reward_first"], entry.figures["reward_last"]
-    entry.said = f"{recipe.learning.name}, {recipe.steps} steps; reward of a batch {first:.3f} → {last:.3f}"
+    first, last = (entry.figures.get(name) for name in ("reward_first", "reward_last"))
+    reward = "every rollout was masked" if first is None else f"reward of a batch {first:.3f} → {last:.3f}"
+    entry.said = f"{recipe.learning.name}, {recipe.steps} steps; {reward}"
 
 
 def choose(place: Place, entry: Entry) -> None:

@@ -34,7 +34,7 @@ from tests.train.rewards.rollouts import (
 from tests.train.rewards.test_cheats import PRINTED, opposite
 from tests.train.rewards.test_dag import Grades
 from tests.train.rewards.test_evidence import Finds
-from train.evaluation.metrics import f1
+from train.evaluation.metrics import exact_match, f1
 from train.rewards import Task, Tools, hashed_words, reward_names, reward_of, settings_of
 from train.rewards.kg import KgSettings, accuracy_part
 from train.rewards.scores import score
@@ -151,10 +151,33 @@ answers = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
 @given(one=answers, other=answers, golds=st.lists(answers, min_size=1, max_size=2))
 def test_more_f1_never_pays_less(one: str, other: str, golds: list[str]):
     task = Task(question="Where?", answers=tuple(golds))
-    if f1(one, golds) > f1(other, golds):
-        one, other = other, one
+    one, other = sorted((one, other), key=lambda text: (f1(text, golds), exact_match(text, golds)))
     for metric in ("f1", "mean"):
         assert score(one, task, metric) <= score(other, task, metric)
+
+
+ANSWERING = {
+    "multisearch": ("multisearch", (THREE, MERGED)),
+    "outcome": ("multisearch", (THREE, MERGED)),
+    "evidence": ("evidence", (QUERY, NEXT, EVIDENCE)),
+}
+
+
+@settings(max_examples=15)
+@given(one=answers, other=answers, gold=answers)
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", ANSWERING)
+def test_a_rollout_whose_answer_has_more_f1_is_never_worth_less(
+    name: str, variant: str, one: str, other: str, gold: str
+):
+    one, other = sorted((one, other), key=lambda text: (f1(text, [gold]), exact_match(text, [gold])))
+    protocol, (*turns, last) = ANSWERING[name]
+    task = Task(question=TASK.question, answers=(gold,), gold=TASK.gold, hops=2)
+    less, more = (
+        sum(parts(name, rollout(protocol, *turns, last + said(text)), task, tools=TOOLS, variant=variant).values())
+        for text in (one, other)
+    )
+    assert less <= more + 1e-9
 
 
 def test_by_length_more_f1_can_pay_less():

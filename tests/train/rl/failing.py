@@ -1,10 +1,10 @@
 """What can go wrong around a run: sources that die or fail for some rollouts, and a disk that is full."""
 
 import asyncio
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,24 @@ class Dying:
         if step < self._dead_from:
             return asks
         return [Ask(a.question, a.task, a.protocol, dict.fromkeys(a.sources, Dead()), a.world) for a in asks]
+
+    def held_out(self) -> list[Ask]:
+        return []
+
+
+class Hopeless:
+    """The questions of a recipe, some of which nobody can answer: rollouts that try are worth the same."""
+
+    def __init__(self, small: RlRecipe, *, hopeless: Callable[[int, int], bool]) -> None:
+        """Take note of whether those of an attempt of a step (both from 0) are hopeless."""
+        self._tasks = tasks_of(small)
+        self._hopeless = hopeless
+
+    def draw(self, step: int, attempt: int, number: int) -> list[Ask]:
+        asks = self._tasks.draw(step, attempt, number)
+        if not self._hopeless(step, attempt):
+            return asks
+        return [replace(ask, task=replace(ask.task, answers=("Zzyzx",), options=())) for ask in asks]
 
     def held_out(self) -> list[Ask]:
         return []

@@ -120,6 +120,14 @@ def test_groups_that_teach_nothing_are_found() -> None:
     assert worth_learning(ones, dapo, {}) == [False, False, True, True, False]
 
 
+def test_a_part_without_weight_makes_no_group_worth_learning_from() -> None:
+    gdpo = recipe(learning={"name": "gdpo"}).learning
+    ones = [Scored(0, {"a": 1.0, "b": 0.0}), Scored(0, {"a": 1.0, "b": 1.0}), Scored(0, None)]
+    assert worth_learning(ones, gdpo, {}) == [True, True, False]
+    assert worth_learning(ones, gdpo, {"b": 0.0}) == [False, False, False]
+    assert worth_learning(ones[2:], gdpo, {}) == [False]
+
+
 def test_pieces_hold_every_row_once_and_minibatches_whole_groups() -> None:
     rows = [Row((1,) * size, (1.0,) * size, (0.0,) * size, 1.0, size % 3) for size in range(1, 20)]
     pieces = split(rows, minibatches=2, pieces=3)

@@ -19,13 +19,15 @@ transformers: Any = pytest.importorskip("transformers")
 safetensors: Any = pytest.importorskip("safetensors.torch")
 
 from agent.errors import SetupError  # noqa: E402 - only where torch is
-from tests.train.rl.failing import Dying, fallen, full_disk_from, played_twice  # noqa: E402
-from tests.train.rl.small import HUB, hot_checkpoint, recipe  # noqa: E402
+from tests.train.rl.failing import Dying, Hopeless, fallen, full_disk_from, played_twice  # noqa: E402
+from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402
+from train.rewards.registry import reward_of  # noqa: E402
 from train.rl.adapter import newest_state, updates_of  # noqa: E402
 from train.rl.batch import advantages, rows_of, scored  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.rollouts import Played  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
+from train.rl.sitting import TRACES, sitting  # noqa: E402
 from train.rl.tasks import Tasks  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
 
@@ -224,9 +226,42 @@ def _learned(small: RlRecipe, played: Sequence[Played]) -> Any:
     return rows_of(played, worth, gains.tolist(), level="sequence", all_rows=True)
 
 
-def test_dynamic_sampling_asks_anew_until_there_are_enough_groups_that_differ(tmp_path: Path) -> None:
-    """The checkpoint as it is answers most questions alike."""
-    learning = {"name": "dapo", "resample": 2, "overlong": None}
-    told = _run(recipe(1, start=str(HUB), learning=learning), tmp_path / "run")
-    assert told[0][1]["rollouts"] in (6.0, 9.0, 12.0, 15.0, 18.0)
-    assert 0 <= told[0][1].get("trainer/entropy", 0.0) < 1  # pieces without rows have no figures
+def test_dynamic_sampling_asks_anew_until_there_are_enough_groups_that_differ(hot: str, tmp_path: Path) -> None:
+    learning = {"name": "dapo", "resample": 3}  # with a penalty for length no two rollouts are worth the same
+    small = recipe(1, start=hot, learning=learning)
+    ((_, once),) = _run(small, tmp_path / "once")
+    assert once["rollouts"] == 6
+    flat = small.model_copy(update={"learning": small.learning.model_copy(update={"overlong": None})})
+    ((_, asked),) = _run(flat, tmp_path / "run", tasks=Hopeless(flat, hopeless=lambda _, attempt: attempt == 0))
+    assert asked["rollouts"] >= 12  # both groups of the first attempt are worth nothing, and are asked anew
+    ((_, never),) = _run(flat, tmp_path / "never", tasks=Hopeless(flat, hopeless=lambda _step, _attempt: True))
+    assert (never["rollouts"], never["trainer/rows"]) == (24, 0)
+
+
+def test_a_step_in_which_nothing_is_learned_moves_no_weight(hot: str, tmp_path: Path) -> None:
+    small = recipe(2, start=hot, optimizer={"weight_decay": 0.1}, rollout={"group": 6})
+    small = small.model_copy(update={"learning": small.learning.model_copy(update={"overlong": None})})
+    told = _run(small, tmp_path / "run", tasks=Hopeless(small, hopeless=lambda step, _: step == 1))
+    assert [figures["trainer/rows"] > 0 for _, figures in told] == [True, False]
+    first, second = (_weights(tmp_path / "run" / "states" / f"checkpoint-{step}") for step in (1, 2))
+    assert not _same(first, _weights(Path(hot)))
+    assert _same(first, second)
+
+
+def test_the_reward_of_a_stage_is_the_one_that_is_learned_from(hot: str, tmp_path: Path) -> None:
+    staged = ({"name": "outcome", "until": 0.5}, {"name": "multisearch"})
+    (_, first), (_, second) = _run(recipe(2, start=hot, reward=staged), tmp_path / "run")
+    own = set(reward_of("multisearch").parts) - set(reward_of("outcome").parts)
+    assert own
+    assert not {f"reward/{part}" for part in own} & first.keys()
+    assert {f"reward/{part}" for part in own} <= second.keys()
+
+
+def test_traces_are_taken_back_line_by_line_whatever_ends_of_lines_they_hold(tmp_path: Path) -> None:
+    path = tmp_path / TRACES
+    rows = [f'{{"step": {step}, "trace": {{"text": "one\u2028two\u0085three"}}}}' for step in (1, 2, 3)]
+    path.write_bytes(("\n".join(rows) + '\n{"step": 3, "tr').encode())
+    small = recipe(3)
+    with sitting(small, tmp_path, after=2):
+        pass
+    assert path.read_bytes() == ("\n".join(rows[:2]) + "\n").encode()

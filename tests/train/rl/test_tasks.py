@@ -29,6 +29,13 @@ def test_further_questions_are_others_than_those_of_any_step() -> None:
     assert not first & set(more)
 
 
+def test_a_stage_of_the_curriculum_asks_by_its_mix() -> None:
+    stages = ({"until": 0.5, "mix": {"chain1": 1.0}}, {"until": 1.0, "mix": {"comparison": 1.0}})
+    tasks = tasks_of(recipe(steps=4, curriculum=stages))
+    kinds = [{ask.question.type for ask in tasks.draw(step, 0, 2)} for step in range(4)]
+    assert kinds == [{"chain1"}, {"chain1"}, {"comparison"}, {"comparison"}]
+
+
 def test_held_out_questions_are_of_dev_worlds() -> None:
     tasks = tasks_of(recipe(report={"dev_questions": 20}))
     held = tasks.held_out()

@@ -3,7 +3,6 @@ import pytest
 from agent.budgets import Budgets
 from tests.train.rewards import rollouts
 from tests.train.rewards.rollouts import EVIDENCE, NEXT, QUERY, broken, rollout, said
-from train.rewards import Rewarded
 from train.safety.figures import Watched, figures_of, reasons_of
 
 RIGHT = rollout("evidence", QUERY, NEXT, EVIDENCE + said("Trieste"))
@@ -15,7 +14,7 @@ LONG = rollout("evidence", "and so on " * 40, budgets=Budgets(policy_tokens=10))
 
 def watched(trace: object, **parts: float) -> Watched:
     assert isinstance(trace, rollouts.Trace)
-    return Watched.of(trace, Rewarded(parts) if parts else None)
+    return Watched(trace, parts or None, sum(parts.values()))
 
 
 def test_searches_are_counted_and_so_are_those_that_find_nothing() -> None:
@@ -59,6 +58,15 @@ def test_each_part_of_the_reward_is_told_with_its_extremes_and_masked_ones_have_
     assert (figures["reward/answer_lowest"], figures["reward/answer_highest"]) == (0, 1)
     assert figures["reward/total"] == pytest.approx(0.9)
     assert figures["reward/total_std"] == pytest.approx(0.5)
+
+
+def test_the_total_is_what_is_learned_from_and_a_rollout_may_be_masked_for_its_length() -> None:
+    weighed = Watched(RIGHT, {"answer": 1.0, "format": 0.5}, total=1.1)
+    cut = Watched(LONG, None, too_long=True)
+    figures = figures_of([weighed, cut])
+    assert figures["reward/total"] == pytest.approx(1.1)
+    assert figures["masked/share"] == pytest.approx(1 / 2)
+    assert reasons_of([weighed, cut]) == {"it is longer than may be": 1}
 
 
 def test_a_figure_of_nothing_is_left_out() -> None:
