@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agent.errors import CheckpointError
+from pydantic import ValidationError
+
+from agent.errors import CheckpointError, SetupError
 from train.recipe import SftRecipe
+from train.safety.manifest import MANIFEST, read_manifest
 
 _BARS = "▁▂▃▄▅▆▇█"
 _RESULTS = "## Results"
@@ -42,7 +45,7 @@ def write_card(
 
     Args:
         run: the folder of the training run; its log.jsonl gives the curves.
-        recipe: what it was trained by.
+        recipe: what it was trained by; where the run has a manifest, that one's is told: `--rows` stands in no file.
         results: name of an evaluation (for example "test-v1, cairn") → the object that `cairn eval --json` printed.
         out: the checkpoint's folder.
         note: where the run departed from its recipe, for example.
@@ -52,6 +55,7 @@ def write_card(
         CheckpointError: the run has no log, or one of the results is none; or there is no such folder to write to.
     """
     log = _log(run / "log.jsonl")
+    recipe = _trained_by(run) or recipe
     text = "\n\n".join(
         [
             _what(recipe),
@@ -84,6 +88,15 @@ def with_results(run: Path, results: Mapping[str, Mapping[str, Any]], out: Path,
         raise CheckpointError(f"{path} cannot be read ({error}): has the run in {run} come to its end?") from error
     said = [own.partition(_RESULTS)[0].strip(), *([note] if note else []), _scores(results)]
     return _written("\n\n".join(said), out)
+
+
+def _trained_by(run: Path) -> SftRecipe | None:
+    if not (run / MANIFEST).is_file():
+        return None
+    try:
+        return SftRecipe.model_validate(read_manifest(run).recipe)
+    except (SetupError, ValidationError):  # of another kind of run, or of another version: its file says the rest
+        return None
 
 
 def _log(path: Path) -> list[dict[str, Any]]:
@@ -121,7 +134,7 @@ def _what(recipe: SftRecipe) -> str:
         f"A search policy for the little world. {knows} Questions about anything else are outside what it can "
         f"do.\n\nQwen3 shape: width {shape.width}, {shape.layers} layers, {shape.heads} heads of {shape.head_dim} "
         f"({shape.kv_heads} for keys and values), inner width {shape.inner}, context {shape.context} tokens. "
-        f"Protocols: {', '.join(recipe.protocols)}. {OURS}."
+        f"Protocols: {', '.join(recipe.protocols)}. {licence_of(recipe.start) if recipe.start else OURS}."
     )
 
 
@@ -129,10 +142,22 @@ def _how(recipe: SftRecipe, last: Mapping[str, Any], file: str) -> str:
     begun = f"the weights of `{recipe.start}`" if recipe.start else "nothing"
     return (
         "## Recipe\n\n"
-        f"`cairn train sft --recipe {file}`, seed {recipe.seed}, begun from {begun}; worlds of generator "
-        f"{recipe.data.generator}, split `{recipe.data.split}`, from seed {recipe.seed * 1_000_000} on; "
-        f"{last['tokens']:,} tokens of oracle trajectories in {last['step']:,} steps, "
-        f"{last['seconds'] / 60:.0f} minutes."
+        f"`cairn train sft --recipe {file}`, seed {recipe.seed}, begun from {begun}; {_data(recipe)}; "
+        f"{last['tokens']:,} tokens of them in {last['step']:,} steps, {last['seconds'] / 60:.0f} minutes."
+    )
+
+
+def _data(recipe: SftRecipe) -> str:
+    """What it learned from."""
+    data = recipe.data
+    if data.rows:
+        return f"the rows of `{data.rows}`"
+    poor = f", {data.poor_share:.0%} of them poor on purpose" if data.poor_share else ""
+    if data.built:
+        return f"oracle trajectories of the questions of `{data.built}`{poor}"
+    return (
+        f"oracle trajectories of worlds of generator {data.generator}, split `{data.split}`, from seed "
+        f"{recipe.seed * 1_000_000} on{poor}"
     )
 
 

@@ -11,6 +11,7 @@ from agent.errors import CheckpointError
 from agent.settings import load_settings
 from train.card import licence_of, write_card
 from train.recipe import read_recipe
+from train.safety.manifest import kept_manifest
 
 RECIPE = Path(__file__).parents[2] / "train" / "recipes" / "tiny_sft.toml"
 
@@ -50,6 +51,20 @@ def test_a_card_tells_how_the_answers_stand_by_protocol_and_type(tmp_path: Path)
     assert "| time | 1.000 |" in text
     assert "--recipe my.toml" in text
     assert "begun from the weights of" in text
+
+
+def test_a_card_tells_of_other_data_and_of_the_start_s_licence(tmp_path: Path) -> None:
+    start = tmp_path / "start"
+    start.mkdir()
+    (start / "README.md").write_text("---\nlicense: mit\n---\n", encoding="utf-8")
+    recipe = read_recipe(RECIPE).model_copy(update={"start": str(start)})
+    told = recipe.model_copy(update={"data": recipe.data.model_copy(update={"rows": "runs/rows/rows.jsonl"})})
+    with kept_manifest(tmp_path, recipe=told, seeds={}):
+        pass
+    text = write_card(a_run(tmp_path), recipe, {}, tmp_path).read_text(encoding="utf-8")
+    assert "Licence: mit" in text
+    assert "the rows of `runs/rows/rows.jsonl`; 26,000,000 tokens of them" in text
+    assert "oracle" not in text
 
 
 def test_the_command_writes_beside_the_card_what_serves_the_model(tmp_path: Path) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from train.distill.keep import Check
     from train.evaluation.chosen import Choice
 
+_ASKED = ("policy", "model", "checkpoint", "base_url", "protocol", "prompt_file", "temperature")
+"""Settings that decide what rollouts say."""
 _MADE = "Which rollouts"
 _KEPT = "Which of them are kept"
 
@@ -122,14 +124,20 @@ def distill_command(
         supported=check.supported,
         reward=reward or "",
         least=dict(check.least),
+        reward_settings=_settings_of(reward_setting),
         each=each,
         seeds=seeds,
+        asked={} if traces else {name: getattr(settings, name) for name in _ASKED},
     )
     found = _read(traces) if traces else _asked(settings, questions, dataset, out, seeds, choice, concurrency)
     done = asyncio.run(distill(found, listed, check, out, recipe=recipe, files=traces or ()))
     output().print(done.table())
     next_one = f"cairn train sft --recipe RECIPE --rows {out / ROWS} --out DIR"
     output().print(f"written: {out / ROWS} ({done.rows} rows)\nnext: {next_one}")
+
+
+def _settings_of(said: list[str] | None) -> dict[str, Any]:
+    return {name: _value(text) for name, text in map(_pair, said or [])}
 
 
 def _check(
@@ -151,8 +159,7 @@ def _check(
         raise SetupError("--least and --reward-setting are about a reward; name it with --reward")
     asks = None
     if reward:
-        given = {name: _value(text) for name, text in map(_pair, reward_settings or [])}
-        asks = reward_of(reward, given, tools=Tools(protocol=protocol))
+        asks = reward_of(reward, _settings_of(reward_settings), tools=Tools(protocol=protocol))
     bounds = {name: _number(name, text) for name, text in map(_pair, least or [])}
     if asks and (unknown := sorted(set(bounds) - {*asks.parts, "total"})):
         raise SetupError(f"the reward {reward!r} has no part {unknown[0]!r}; it has {', '.join(asks.parts)}, total")

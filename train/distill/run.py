@@ -1,12 +1,12 @@
 """One distillation: rollouts in, rows and a table out. It asks nobody; `asking` does, where there are no traces yet."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from agent.errors import SetupError
 from agent.protocols import protocol_named
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 ROWS: Final = "rows.jsonl"
 
 
+def _is_empty(said: Mapping[str, Any]) -> bool:
+    """Whether a folder of before these fields has the same recipe."""
+    return not said
+
+
 class DistillRecipe(BaseModel):
     """What decides which rows come out, for the manifest."""
 
@@ -33,10 +38,13 @@ class DistillRecipe(BaseModel):
     right: bool
     supported: bool
     reward: str
+    reward_settings: dict[str, Any] = Field(default={}, exclude_if=_is_empty)
     least: dict[str, float]
     each: int
     seeds: tuple[int, ...] = ()
     """Of the rollouts that were made for it."""
+    asked: dict[str, Any] = Field(default={}, exclude_if=_is_empty)
+    """Settings of the agent that made them."""
 
 
 @dataclass(frozen=True)

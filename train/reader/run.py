@@ -30,6 +30,7 @@ from train.reader.examples import (
 from train.reader.model import Reader
 from train.reader.reading import TrainedReader, make_reader, to_rows
 from train.reader.recipe import ReaderRecipe
+from train.safety.manifest import kept_manifest
 
 _AT_ONCE: Final = 16
 
@@ -63,13 +64,21 @@ class ReaderRun:
         self.model = make_reader(recipe.shape, self.vocabulary, self.classes)
         self._optimizers = _optimizers(self.model, recipe)
         self._dev = _dev_examples(recipe, self.classes)
+        self._last: dict[str, float] = {}
+        """What was told last, for the manifest."""
 
     @property
     def reader(self) -> TrainedReader:
         return TrainedReader(self.model, self.vocabulary, self.classes, self.recipe.shape, name=self.recipe.name)
 
     def run(self, tell: Tell) -> TrainedReader:
-        """Train through all pools, and save after each."""
+        """Train through all pools, and save after each; a manifest says what it was made from."""
+        with kept_manifest(self.out, recipe=self.recipe, seeds={"recipe": self.recipe.seed}) as manifest:
+            reader = self._run(tell)
+            manifest.figures = self._last
+        return reader
+
+    def _run(self, tell: Tell) -> TrainedReader:
         began, step, seen = time.perf_counter(), 0, 0
         losses: list[tuple[float, float]] = []
         for done, examples in self._batches():
@@ -127,8 +136,10 @@ class ReaderRun:
         return loss.mean().item(), (-loss).exp().mean().item()
 
     def _log(self, progress: Progress) -> Progress:
+        said = asdict(progress)
+        self._last = {name: float(value) for name, value in said.items() if value is not None}
         with (self.out / "log.jsonl").open("a", encoding="utf-8") as log:
-            log.write(json.dumps(asdict(progress)) + "\n")
+            log.write(json.dumps(said) + "\n")
         return progress
 
 
