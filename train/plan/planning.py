@@ -213,13 +213,21 @@ def _notes(plan: Plan, gpu: Gpu) -> list[str]:
     longest = recipe.rollout.context_tokens
     if longest is not None and longest > server.max_model_len:
         notes.append(f"max_model_len {server.max_model_len} of the server is less than context_tokens {longest}")
+    return [*notes, *_missing(recipe), *_apart(plan)]
+
+
+def _missing(recipe: RlRecipe) -> list[str]:
+    """Questions and indexes that are not there, and a canary that knows nothing to ask."""
+    notes: list[str] = []
     questions = recipe.data.questions
     if questions is not None and not questions.exists():
         notes.append(f"the questions {questions} are not there yet (see the head of the recipe)")
+    if questions is not None and not recipe.safety.canary:
+        notes.append("nothing asks the sources before a step: name a query with a known answer under [[safety.canary]]")
     for kind, where in ((kind, recipe.data.search.get(kind)) for kind in ("corpus", "kg")):
         if where is not None and not Path(where).exists():
             notes.append(f"the {_WHAT[kind]} {where} is not there yet (see the head of the recipe)")
-    return [*notes, *_apart(plan)]
+    return notes
 
 
 def _apart(plan: Plan) -> list[str]:

@@ -9,7 +9,7 @@ from train.safety.rules import DEFAULT_RULES, Rule
 
 
 class Safety(BaseModel):
-    """What watches a run. Without a word in the recipe: the default rules, and a canary before every step."""
+    """What watches a run. Without a word in the recipe: the default rules, and a canary in little worlds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -18,7 +18,7 @@ class Safety(BaseModel):
     without: tuple[str, ...] = ()
     """Names of default rules that do not hold here."""
     canary: tuple[Probe, ...] = ()
-    """Queries whose answer is known; where the run searches a little world, it finds its own."""
+    """Queries whose answer is known; where the run searches a little world, it finds its own. Elsewhere name them."""
     canary_every_steps: int = Field(default=1, ge=1)
     canary_seconds: float = Field(default=20.0, gt=0)
 

@@ -1,3 +1,4 @@
+import asyncio
 import json
 import shlex
 from pathlib import Path
@@ -14,11 +15,13 @@ from agent.build_sources import build_sources
 from agent.errors import SetupError
 from agent.protocols import load_protocol, protocol_named
 from agent.settings import CairnSettings
+from agent.sources.kg.build import build_graph
 from train.plan.commands import register
 from train.plan.planning import Plan, commands_of, plan_of, read_any
 from train.plan.rehearsal import rehearse
 from train.plan.scale import read_scale, scale_of
 from train.ppo.recipe import PpoRecipe
+from train.safety.canary import Canary
 
 pytestmark = pytest.mark.train
 
@@ -178,6 +181,24 @@ def test_the_sources_of_a_recipe_are_settings_of_the_agent_and_those_that_lack_a
     assert set(search) <= set(CairnSettings.model_fields)
     for kind in {"corpus", "kg"} & set(search):
         assert any(str(search[kind]) in note for note in plan.notes)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_canary_of_a_recipe_asks_the_sources_that_it_has(name: str, tmp_path: Path) -> None:
+    recipe = read_any(PAPERS / f"{name}.toml")
+    search = dict(recipe.data.search)
+    assert recipe.safety.canary
+    if search.get("live"):
+        assert {probe.source for probe in recipe.safety.canary} <= set(search["sources"])
+        return
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "france.md").write_text("Paris is the capital of France.", encoding="utf-8")
+    search["corpus"] = tmp_path / "documents"
+    if "kg" in search:
+        (tmp_path / "triples.tsv").write_text("France\tcapital\tParis\n", encoding="utf-8")
+        search["kg"] = tmp_path / "graph.db"
+        build_graph([tmp_path / "triples.tsv"], search["kg"])
+    asyncio.run(Canary(recipe.safety.canary).check(build_sources(CairnSettings(**search)), when="before step 1"))
 
 
 def test_without_keys_the_live_sources_of_a_recipe_are_refused_and_no_little_world_stands_in(
