@@ -37,10 +37,13 @@ class Request:
         Raises:
             PolicyError: the engine failed.
         """
-        while not self._sampled:
+        while True:
+            finished = self._finished  # looked at first: what the worker put last, it put before it said so
+            if self._sampled:
+                break
             if self._error:
                 raise PolicyError(self._error)
-            if self._finished:
+            if finished:
                 return []
             await self._news.wait()
             self._news.clear()

@@ -135,7 +135,7 @@ class Batch:
         self._reading.clear()
         self._ready.clear()
         self._growing = []
-        self._rows.keep([])
+        self._rows.drop()
 
     def _read(self, line: Line, most: int) -> int:
         """Read so many tokens of the first prompt; tells how many they were."""

@@ -13,6 +13,8 @@ from torch.nn import functional
 
 SHAPES: Final = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 """Models whose layers are gone through here."""
+SMALL: Final = 100_000_000
+"""Parameters below which, on a CPU, calls take much of a token's time, and a second thread brings nothing."""
 
 
 class Forward(Protocol):
@@ -39,7 +41,7 @@ def forward_of(model: Any) -> Forward:
     weight = next(model.parameters())
     layers = getattr(model.config, "layer_types", None) or ()
     known = type(model).__name__ in SHAPES and all(kind == "full_attention" for kind in layers)
-    if known and (weight.device.type, weight.dtype) == ("cpu", torch.float32):
+    if known and model.num_parameters() < SMALL and (weight.device.type, weight.dtype) == ("cpu", torch.float32):
         return Decoder(model)
     return Whole(model)
 

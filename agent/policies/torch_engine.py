@@ -25,7 +25,7 @@ from agent.policies.torch_rows import Rows
 PIECE_TOKENS: Final = 512
 """Of prompts that are read between two tokens of the others: a piece of a long one, or some short ones."""
 ROWS: Final = 32
-"""Contexts that grow at the same time at most."""
+"""Contexts that grow at the same time before another one is begun. Requests of one context may part beyond that."""
 KEPT_BYTES: Final = 1 << 30
 """Of keys and values of contexts that wait for their next turn."""
 _CLOSED: Final = "the transformers policy was closed"
@@ -74,7 +74,7 @@ class TorchEngine:
             device: where it lies.
             workers: batches beside each other.
             threads: of each worker's arithmetic on a CPU; 0: what torch takes.
-            rows: contexts that grow at the same time, in all batches together.
+            rows: contexts that grow at the same time before another one is begun, in all batches together.
             kept_bytes: of keys and values that wait for their context's next turn.
             every: tokens that are told at once; more where nobody watches them come, because each time wakes a loop.
                 So many are sampled in vain where a turn ends with a text that is no single token.

@@ -110,6 +110,11 @@ class Rows:
         if not rows:
             self._room.clear()
 
+    def drop(self) -> None:
+        """Let all rows go, and the room with what a failure may have left in it."""
+        self._lengths = []
+        self._room = Room()
+
 
 def closed_up(stays: Sequence[bool]) -> list[int]:
     """The rows that stay, in the order that moves the fewest: the last ones take the places that are free."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 Dtype = Literal["auto", "float32", "bfloat16"]
 KNOWN_LAYERS: Final = {"full_attention", "sliding_attention"}
-SMALL: Final = 100_000_000
-"""Parameters below which more than one thread of arithmetic costs more than it brings on a CPU that others use, too."""
 MISSING: Final = (
     "the policy 'transformers' needs torch and transformers: pip install 'cairn-search[train]', "
     "or use --policy embedded, which needs neither"
@@ -57,6 +55,7 @@ class TransformersPolicy:
         """
         try:
             torch = importlib.import_module("torch")
+            from agent.policies.torch_decoder import SMALL
             from agent.policies.torch_engine import TorchEngine
         except ImportError as error:
             raise SetupError(MISSING) from error

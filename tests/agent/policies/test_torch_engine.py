@@ -11,9 +11,9 @@ from agent.policies.base import Sampling
 pytestmark = pytest.mark.train
 
 KINDS: dict[str, dict[str, Any]] = {
-    "LlamaConfig": {},
+    "LlamaConfig": {"rope_parameters": {"rope_type": "linear", "factor": 3.0, "rope_theta": 10_000.0}},
     "Qwen2Config": {},
-    "Qwen3Config": {},
+    "Qwen3Config": {"head_dim": 16},
     "MistralConfig": {"sliding_window": 16},
     "Gemma2Config": {"sliding_window": 16},
 }
@@ -22,18 +22,23 @@ PROMPTS = [tuple((7 * n + k) % 90 + 5 for k in range(3 + 11 * n)) for n in range
 
 
 def random_model(kind: str) -> Any:
-    """Of two layers, with weights large enough that tokens differ by much."""
+    """Of two layers, with weights large enough that tokens differ by much, and norms and biases that all differ."""
     import torch
     import transformers
 
     torch.manual_seed(3)  # pyright: ignore[reportUnknownMemberType]
     config: Any = getattr(transformers, kind)(
         vocab_size=100, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, head_dim=8, max_position_embeddings=256, initializer_range=0.6,
-        pad_token_id=0, bos_token_id=1, eos_token_id=2, **KINDS[kind],
+        num_key_value_heads=2, max_position_embeddings=256, initializer_range=0.6,
+        pad_token_id=0, bos_token_id=1, eos_token_id=2, **{"head_dim": 8, **KINDS[kind]},
     )  # fmt: skip
-    model: Any = transformers.AutoModelForCausalLM
-    return model.from_config(config, dtype=torch.float32).eval()
+    made: Any = transformers.AutoModelForCausalLM
+    model = made.from_config(config, dtype=torch.float32).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.ndim == 1:
+                weight += 0.3 * torch.randn_like(weight)
+    return model
 
 
 async def continued(engine: Any, prompt: Sequence[int], tokens: int) -> list[tuple[int, float]]:

@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="the train extra is not installed")
 import torch
 import transformers
 
-from agent.policies import torch_room
+from agent.policies import torch_decoder, torch_room
 from agent.policies.torch_decoder import Decoder, Whole, forward_of
 from agent.policies.torch_rows import EMPTY, Rows, closed_up
 from tests.agent.policies.test_torch_engine import random_model
@@ -115,6 +115,11 @@ def test_layers_are_gone_through_where_their_shape_is_known(kind: str, way: type
     model = random_model(kind)
     assert type(forward_of(model)) is way
     assert type(forward_of(model.bfloat16())) is Whole
+
+
+def test_a_large_model_is_called_as_it_is(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch_decoder, "SMALL", 1_000)
+    assert type(forward_of(random_model("Qwen3Config"))) is Whole
 
 
 def test_layers_that_see_a_window_are_left_to_the_model():
