@@ -11,6 +11,8 @@ from typing import Any
 import torch
 import transformers
 
+from agent.bench.engines import PATIENT
+from agent.budgets import Budgets
 from agent.policies.base import Policy, Sampling
 from agent.policies.hub_form import open_hub_form
 from train.rewards.base import Reward
@@ -68,14 +70,24 @@ def phases(recipe: RlRecipe, *, search_ms: Sequence[float], threads: int = 0, ti
     return made
 
 
-def shares(recipe: RlRecipe, *, threads: int = 0) -> Mapping[str, float]:
-    """Seconds of the last of a few whole steps, by what they went into."""
+@dataclass(frozen=True)
+class Step:
+    """Where the seconds of a whole step went."""
+
+    parts: Mapping[str, float]
+    searching: float
+    """Seconds of all its searches together, which overlap each other and generation; they lie within the rollouts'."""
+
+
+def whole_step(recipe: RlRecipe, *, threads: int = 0) -> Step:
+    """The last of a few whole steps."""
     told: list[Mapping[str, float]] = []
     few = recipe.model_copy(update={"steps": 3, "report": recipe.report.model_copy(update={"evaluate_every_steps": 0})})
     with TemporaryDirectory() as folder:
         RlRun(few, Path(folder) / "run", threads=threads).go(lambda _, figures: told.append(figures))
     prefix = "trainer/seconds_"
-    return {name.removeprefix(prefix): value for name, value in told[-1].items() if name.startswith(prefix)}
+    parts = {name.removeprefix(prefix): value for name, value in told[-1].items() if name.startswith(prefix)}
+    return Step(parts, told[-1].get("search/seconds", 0.0))
 
 
 Timed = tuple[float, list[Played], list[float]]
@@ -83,15 +95,25 @@ Timed = tuple[float, list[Played], list[float]]
 
 
 async def _ours(recipe: RlRecipe, policy: Policy, asks: Sequence[Ask], seconds: float) -> Timed:
-    table = Table(policy, recipe.rollout.budgets, Sampling(temperature=1.0), recipe.rollout.concurrency)
+    table = Table(policy, _patient(recipe), Sampling(temperature=1.0), recipe.rollout.concurrency)
     return await _timed(recipe, table, asks, seconds, None)
 
 
 async def _plain(recipe: RlRecipe, model: Any, asks: Sequence[Ask], seconds: float) -> Timed:
     policy = PlainPolicy(model, open_hub_form(recipe.start))
     policy.players = len(asks) * recipe.rollout.group
-    table = _Leaving(policy, recipe.rollout.budgets, Sampling(temperature=1.0), policy.players)
+    table = _Leaving(policy, _patient(recipe), Sampling(temperature=1.0), policy.players)
     return await _timed(recipe, table, asks, seconds, asyncio.Lock())
+
+
+def _patient(recipe: RlRecipe) -> Budgets:
+    """Neither way may end a rollout sooner because it makes it wait."""
+    return replace(
+        recipe.rollout.budgets,
+        seconds=PATIENT.seconds,
+        search_seconds=PATIENT.search_seconds,
+        answer_seconds=PATIENT.answer_seconds,
+    )
 
 
 class _Leaving(Table):

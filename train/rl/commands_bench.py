@@ -12,9 +12,7 @@ from agent.cli.bench import bench_app
 from agent.cli.console import note, output, print_json, write_report
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from train.rl.bench import Phase
+    from train.rl.bench import Phase, Step
 
 REPORT: Final = Path("docs/bench/rollouts.md")
 _HEAD: Final = (
@@ -38,8 +36,8 @@ _WAYS: Final = (
     "several times (`--times`), by turns; told is the batch that took the middle of its times."
 )
 _PARTS: Final = (
-    "*Rollouts* holds generation, searches and rewards; *refresh* hands the weights to the engine; *update* is "
-    "forward, backward and the optimiser."
+    "*Rollouts* holds generation, searches (which overlap it and each other) and rewards; *refresh* hands the weights "
+    "to the engine; *update* is forward, backward and the optimiser."
 )
 
 
@@ -70,7 +68,7 @@ def rollouts(
     """
     import torch
 
-    from train.rl.bench import phases, shares
+    from train.rl.bench import phases, whole_step
     from train.rl.recipe import read_rl_recipe
 
     if threads:
@@ -78,11 +76,18 @@ def rollouts(
     settings = read_rl_recipe(recipe, start=start)
     note(f"{2 * times} batches of rollouts for each time of a search, then three steps: minutes on a CPU")
     found = phases(settings, search_ms=search_ms or [0.0, 100.0], threads=threads, times=times)
-    step = shares(settings, threads=threads)
+    step = whole_step(settings, threads=threads)
     if write:
         write_report(REPORT, _report(found, step, recipe))
     if json:
-        print_json({"phases": [asdict(phase) for phase in found], "step_seconds": dict(step)} | _ratios(found))
+        print_json(
+            {
+                "phases": [asdict(phase) for phase in found],
+                "step_seconds": dict(step.parts),
+                "step_searching": step.searching,
+            }
+            | _ratios(found)
+        )
         return
     table = Table(*_HEAD, title="the rollout phase")
     for row in _rows(found):
@@ -119,12 +124,13 @@ def _rows(found: "list[Phase]") -> list[tuple[str, ...]]:
     ]
 
 
-def _told(step: "Mapping[str, float]") -> str:
-    whole = sum(step.values()) or 1.0
-    return ", ".join(f"{name} {spent:.1f} s ({spent / whole:.0%})" for name, spent in step.items() if spent > 0.005)
+def _told(step: "Step") -> str:
+    whole = sum(step.parts.values()) or 1.0
+    parts = (f"{name} {spent:.1f} s ({spent / whole:.0%})" for name, spent in step.parts.items() if spent > 0.005)
+    return f"{', '.join(parts)}; all its searches together took {step.searching:.2f} s"
 
 
-def _report(found: "list[Phase]", step: "Mapping[str, float]", recipe: Path) -> str:
+def _report(found: "list[Phase]", step: "Step", recipe: Path) -> str:
     rows = "\n".join(f"| {' | '.join(row)} |" for row in _rows(found))
     return f"""# Rollouts
 

@@ -43,7 +43,7 @@ class Serial:
             return found
 
 
-@dataclass
+@dataclass(eq=False)
 class _Turn:
     ids: Sequence[int]
     ends: list[int]
@@ -88,7 +88,12 @@ class PlainPolicy:
         turn = _Turn(ids, [*ends, *marks], max_tokens, asyncio.get_running_loop().create_future())
         self._waiting.append(turn)
         self._go_when_all_wait(sampling)
-        yield [(number, 0.0) for number in await turn.done]
+        try:
+            said = await turn.done
+        finally:
+            if turn in self._waiting:  # whoever waited was cut
+                self._waiting.remove(turn)
+        yield [(number, 0.0) for number in said]
 
     def leave(self) -> None:
         """A rollout has ended."""
@@ -102,7 +107,8 @@ class PlainPolicy:
         if self._waiting and len(self._waiting) >= self.players:
             turns, self._waiting = self._waiting, []
             for turn, said in zip(turns, self._generate(turns, sampling), strict=True):
-                turn.done.set_result(said)
+                if not turn.done.done():
+                    turn.done.set_result(said)
 
     @torch.inference_mode()
     def _generate(self, turns: Sequence[_Turn], sampling: Sampling) -> list[list[int]]:
