@@ -97,6 +97,7 @@ def with_crew(size: int, work: Callable[..., Any], *arguments: object) -> Any:
             others.Process(target=_join, args=(rank, size, meeting, threads, work, arguments), daemon=True)
             for rank in range(1, size)
         ]
+        before = torch.get_num_threads()
         for process in started:
             process.start()
         try:
@@ -105,6 +106,7 @@ def with_crew(size: int, work: Callable[..., Any], *arguments: object) -> Any:
             for process in started:
                 process.join(timeout=10)
                 process.terminate()
+            torch.set_num_threads(before)
 
 
 def leave() -> None:

@@ -55,7 +55,7 @@ class Optimizers:
         self._crew.hand_on([state.setdefault(_MOMENTUM, torch.zeros_like(weight)) for state, weight in held])
 
     def state(self) -> list[dict[str, Any]]:
-        """What `load` takes, as it was brought together last."""
+        """What `load` takes; whole if it was brought together after the last step."""
         return [self._muon.state_dict(), self._adamw.state_dict()]
 
     def load(self, state: list[dict[str, Any]]) -> None:

@@ -132,10 +132,11 @@ def stopped_in_the_middle(crew: Crew, recipe: SftRecipe, out: Path) -> None:
     run = SftRun(recipe, out, crew)
 
     def stop(progress: Progress) -> None:
-        if progress.step == 3:
+        if progress.step == 2:  # it ends at the third step, at which no state is due
             signal.raise_signal(signal.SIGINT)
 
     assert not run.run(stop)
+    assert run.place.step == 3
 
 
 def gone_on_with(crew: Crew, recipe: SftRecipe, out: Path) -> dict[str, Any]:
@@ -152,6 +153,21 @@ def test_what_two_processes_saved_one_goes_on_with(recipe: SftRecipe, tmp_path: 
     with_crew(2, stopped_in_the_middle, shared, tmp_path / "two")
     resumed = with_crew(1, gone_on_with, shared, tmp_path / "two")
     assert all(torch.allclose(unbroken[name], resumed[name], atol=1e-4) for name in unbroken)
+
+
+def moved_without_being_brought_together(crew: Crew, recipe: SftRecipe, out: Path) -> list[bool]:
+    run: Any = SftRun(recipe, out, crew)
+    run._step(next(run._steps()))
+    return [bool(kept) for kept in run._optimizers._muon.state.values()]
+
+
+def test_each_process_updates_its_share_of_the_matrices_alone(recipe: SftRecipe, tmp_path: Path) -> None:
+    optimizer = recipe.optimizer.model_copy(update={"batches_per_step": 2})
+    shared = recipe.model_copy(update={"optimizer": optimizer})
+    alone = with_crew(1, moved_without_being_brought_together, shared, tmp_path / "one")
+    assert alone == [True] * 7
+    first = with_crew(2, moved_without_being_brought_together, shared, tmp_path / "two")
+    assert sum(first) == 4
 
 
 def end_early(crew: Crew) -> None:
