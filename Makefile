@@ -32,8 +32,14 @@ dev: $(DEV)/.installed  ## Install everything that development needs into .venv-
 test: $(DEV)/.installed  ## Run the tests.
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not gpu and not net and not slow and not vllm and not clients and not web" $(ARGS)
 
+# Those that measure a load have the cores to themselves; the longest of the others begin first.
+SLOW = slow and not gpu and not net and not vllm and not clients and not web
+TIMED = tests/server/load
+FIRST = tests/train/tiny tests/train/reproduce tests/train/rl tests/train/evaluation
+
 slow: $(DEV)/.installed  ## Run the tests that take longer.
-	$(BIN)/python -m pytest -m "slow and not gpu and not net and not vllm and not clients and not web" $(ARGS) || test $$? -eq 5  # 5: there is none
+	$(BIN)/python -m pytest -m "$(SLOW)" $(ARGS) $(TIMED) || test $$? -eq 5  # 5: there is none
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "$(SLOW)" $(ARGS) --ignore $(TIMED) $(FIRST) tests || test $$? -eq 5
 
 vllm: $(VLLM)/.installed  ## Run the tests of vLLM, on a CPU; it has an environment of its own.
 	$(VLLM)/bin/python -m pytest -m vllm -W default $(ARGS) tests/agent/policies tests/train/rl
@@ -74,7 +80,7 @@ bench: $(DEV)/.installed  ## Run the benchmarks, print their tables and keep the
 	$(BIN)/cairn bench retrieval --write
 	$(BIN)/cairn bench kg --write
 
-tiny: $(TRAIN)/.installed  ## Go from nothing to a served agent in runs/tiny, in about an hour or less; ARGS=--resume goes on.
+tiny: $(TRAIN)/.installed  ## Go from nothing to a served agent in runs/tiny, in less than an hour; ARGS=--resume goes on.
 	$(TRAIN)/bin/cairn train tiny --out runs/tiny $(ARGS)
 
 picture: $(DEV)/.installed  ## Draw docs/trace.svg anew from a real rollout.
