@@ -29,7 +29,8 @@ TINY = CHECKPOINTS / "tiny-v1"
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Generator[Hub]:
     """The only hub that the library knows; large files go there by LFS, not by Xet, whose server is not in this house."""
     monkeypatch.setenv("HF_TOKEN", "hf_ada")
-    for name, value in {"HF_HUB_DISABLE_XET": True, "HF_TOKEN_PATH": str(tmp_path / "no token")}.items():
+    known = {"HF_HUB_OFFLINE": False, "HF_HUB_DISABLE_XET": True, "HF_TOKEN_PATH": str(tmp_path / "no token")}
+    for name, value in known.items():
         monkeypatch.setattr(constants, name, value)
     with running() as there:
         try:
