@@ -70,7 +70,7 @@ def here(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 @pytest.mark.slow
 @needs_faiss
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("on", ON)
 def test_bundles_are_the_same_whoever_encoded_reduced_and_clustered(on: On, here: Made, model: Path, tmp_path: Path):
     with Spread(workers=2, on=on) as others:
