@@ -21,6 +21,7 @@ from train.reader.reading import TrainedReader, make_reader, to_rows
 from train.reader.recipe import Shape
 from train.reader.run import ReaderRun, answer_loss
 from train.reader.words import Vocabulary
+from train.safety.manifest import read_manifest
 
 pytestmark = pytest.mark.train
 
@@ -123,3 +124,5 @@ def test_a_short_training_lowers_the_loss_and_leaves_a_reader(tmp_path: Path):
     assert sum(losses[-3:]) < sum(losses[:3])
     assert 0 <= lines[-1]["dev_em"] <= 1
     assert TrainedReader.load(tmp_path).answer("Who?", []) is not None
+    manifest = read_manifest(tmp_path)
+    assert (manifest.kind, manifest.state, manifest.figures["dev_em"]) == ("reader", "done", lines[-1]["dev_em"])

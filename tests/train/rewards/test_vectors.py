@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from train.rewards import hashed_words
+from train.rewards import Masked, hashed_words
 from train.rewards.vectors import cosines, encoder_vectors
 
 
@@ -22,6 +22,21 @@ def test_hashed_words_share_what_words_they_share(one: str, other: str, cosine: 
 
 def test_a_word_has_the_same_column_on_every_machine():
     assert int(np.argmax(hashed_words(["harbour"])[0])) == 1250
+
+
+def test_an_embedder_that_fails_masks_the_rollout(monkeypatch: pytest.MonkeyPatch):
+    encoder = pytest.importorskip("agent.sources.corpus.encoder")
+
+    class Full:
+        def encode_queries(self, texts: list[str]) -> None:
+            raise RuntimeError("out of memory")
+
+    def load(model: str, *, device: str | None) -> Full:
+        return Full()
+
+    monkeypatch.setattr(encoder.Encoder, "load", load)
+    with pytest.raises(Masked, match="the embedder failed: out of memory"):
+        encoder_vectors("any")(["one"])
 
 
 @pytest.mark.slow
