@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from agent.errors import CheckpointError, SetupError
 from train.recipe import SftRecipe
-from train.safety.manifest import MANIFEST, read_manifest
+from train.safety.manifest import read_manifest
 
 _BARS = "▁▂▃▄▅▆▇█"
 _RESULTS = "## Results"
@@ -91,11 +91,9 @@ def with_results(run: Path, results: Mapping[str, Mapping[str, Any]], out: Path,
 
 
 def _trained_by(run: Path) -> SftRecipe | None:
-    if not (run / MANIFEST).is_file():
-        return None
     try:
         return SftRecipe.model_validate(read_manifest(run).recipe)
-    except (SetupError, ValidationError):  # of another kind of run, or of another version: its file says the rest
+    except (SetupError, ValidationError):  # none, or of another kind or version: the recipe's file is told
         return None
 
 
