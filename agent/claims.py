@@ -6,9 +6,12 @@ from typing import Final
 
 from agent.checks import check_claims
 from agent.evidence import Passage
+from agent.imitation import numbers_of
 from agent.trace import Claim, Gathered, Step
 
-_CITES: Final = re.compile(r"\s*[\[［【]\s*(\d+(?:\s*[,，;–-]\s*\d+)*)\s*[\]］】]")
+_CITES: Final = re.compile(
+    r"(?:(?<!\s)\s+)?[\[［【]\s{0,9}(\d{1,6}(?:\s{0,9}[,，;–-]\s{0,9}\d{1,6}){0,99})\s{0,9}[\]］】]"
+)
 _MARK: Final = re.compile(r"(?:[-*•‣]|\d{1,2}[.)](?=\s))\s*")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;])\s+(?!\[)|\n+")
 _MISSING: Final = re.compile(
@@ -41,17 +44,26 @@ def checked(claims: Iterable[Claim], steps: Sequence[Step], *, numbered: bool = 
     """The claims, checked against what was shown until now.
 
     A claim that cites nothing is looked for in all of it, and cites where it was found, if it is derived or if the
-    protocol shows its passages without numbers.
+    protocol shows its passages without numbers: a number that it was never shown means nothing. A number that a
+    passage imitates is cited only where its own passage says so.
     """
     shown = shown_under(steps)
     everything = tuple(shown)
+    doubtful = imitated_in(steps)
     found: list[Claim] = []
     for claim in claims:
-        anywhere = (claim.derived or not numbered) and not claim.cites
+        anywhere = not numbered or (claim.derived and not claim.cites)
         (told,) = check_claims([claim.model_copy(update={"cites": everything}) if anywhere else claim], shown)
-        cites = tuple(dict.fromkeys(quote.number for quote in told.quotes)) if anywhere else claim.cites
-        found.append(told.model_copy(update={"cites": cites}))
+        quoted = tuple(dict.fromkeys(quote.number for quote in told.quotes))
+        ambiguous = () if anywhere else tuple(n for n in claim.cites if n in doubtful and n not in quoted)
+        cites = quoted if anywhere else tuple(n for n in claim.cites if n not in ambiguous)
+        found.append(told.model_copy(update={"cites": cites, "ambiguous": ambiguous}))
     return tuple(found)
+
+
+def imitated_in(steps: Iterable[Step]) -> frozenset[int]:
+    """The numbers that passages imitated until now: what was shown stays in the context."""
+    return frozenset(number for step in steps if isinstance(step, Gathered) for number in step.imitated)
 
 
 def shown_under(steps: Iterable[Step]) -> Mapping[int, tuple[Passage, ...]]:
@@ -68,14 +80,5 @@ def shown_under(steps: Iterable[Step]) -> Mapping[int, tuple[Passage, ...]]:
 
 
 def _claim(line: str) -> Claim:
-    numbers = (number for group in _CITES.findall(line) for number in _numbers(group))
+    numbers = (number for group in _CITES.findall(line) for number in numbers_of(group))
     return Claim(text=_CITES.sub("", line).strip(), cites=tuple(dict.fromkeys(numbers)))
-
-
-def _numbers(group: str) -> list[int]:
-    """The numbers of "1, 3" and of "1-3"."""
-    numbers: list[int] = []
-    for part in re.split(r"[,，;]", group):
-        first, *last = (int(number) for number in re.findall(r"\d+", part))
-        numbers += range(first, last[0] + 1) if last and first < last[0] < first + 20 else [first, *last]
-    return numbers

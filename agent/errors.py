@@ -6,8 +6,11 @@
   - SourceError        a source failed (`kind` says how); recorded as a `SearchFailed` step
   - PolicyError        the engine behind the policy failed, or gave up
     + ContextFull      the context has no room left for what must come next
+    + TurnBroken       the engine's connection ended in the middle of a turn
+    + RequestRefused   the engine is there, and does not take such a request
   - SetupError         a setting, file or folder that cannot be used; the sentence names the mend
     + CorpusError      documents or an index folder that cannot be read
+    + NotTrusted       a settings file that needs the user's consent
     + CheckpointError  a checkpoint that is missing, incomplete or corrupt
 
 Wrong arguments raise `ValueError`. A broken invariant is an `assert`.
@@ -17,6 +20,8 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from agent.text import shortened
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -80,8 +85,20 @@ class ContextFull(PolicyError):
     """The context has no room for the tokens that must come next."""
 
 
+class TurnBroken(PolicyError):
+    """The engine's connection ended in the middle of a turn."""
+
+
+class RequestRefused(PolicyError):
+    """The engine is there, and does not take such a request."""
+
+
 class SetupError(AgentError):
     """Something the user named cannot be used; the message says what, and the mend."""
+
+
+class NotTrusted(SetupError):
+    """A settings file of the current folder sets what needs the user's consent."""
 
 
 class CorpusError(SetupError):
@@ -104,14 +121,18 @@ def nearest(name: str, known: Iterable[str], *, alike: float = 0.6) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def wrong_fields(error: "ValidationError", *, whole: str = "", most: int | None = None) -> str:
-    """What pydantic refuses, each with its place: "budgets.rounds: Input should be …; …".
+def wrong_fields(error: "ValidationError", *, whole: str = "", most: int = 5) -> str:
+    """What pydantic refuses, each with its place: "budgets.rounds: Input should be …; …; and 7 more".
 
     Args:
         error: of pydantic.
         whole: the place of what is wrong with everything together; "" leaves it out.
-        most: that are told; None tells all.
+        most: that are reported; of the others only their number.
     """
-    wrong = error.errors(include_url=False, include_input=False)[:most]
-    told = ((".".join(map(str, one["loc"])) or whole, one["msg"].removeprefix("Value error, ")) for one in wrong)
-    return "; ".join(f"{place}: {why}" if place else why for place, why in told)
+    found = error.errors(include_url=False, include_input=False)
+    # Unknown keys first: a misspelt one is often why another is missing.
+    wrong = sorted(found, key=lambda one: one["type"] != "extra_forbidden")[:most]
+    said = [(".".join(map(str, one["loc"])) or whole, one["msg"].removeprefix("Value error, ")) for one in wrong]
+    lines = [f"{shortened(place, 200)}: {shortened(why, 500)}" if place else shortened(why, 500) for place, why in said]
+    more = error.error_count() - len(wrong)
+    return "; ".join([*lines, *([f"and {more:,} more"] if more else [])])

@@ -1,12 +1,31 @@
 """Passages: what sources find, and how what was found is gathered for the policy to read."""
 
+import re
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from agent.urls import host_of
 
 _WORTH_SHOWING: Final = 40
 """Characters of a passage that was cut."""
+_ADDRESS: Final = re.compile(r"https?://[^\s\x00-\x1f\x7f/?#\\][^\s\x00-\x1f\x7f]{0,4000}", re.IGNORECASE)
+
+
+def web_address(url: str) -> str:
+    """The URL where a browser opens it as a page: http or https with a host, on one line. Otherwise empty.
+
+    Readers make links of addresses, and strangers write them: `javascript:` and `data:` run code, `file:` reads.
+    """
+    url = url.strip().replace(" ", "%20")
+    if not _ADDRESS.fullmatch(url):
+        return ""
+    return url if host_of(url) else ""
+
+
+WebAddress = Annotated[str, AfterValidator(web_address)]
+"""An address that a client may open, or empty: whatever else a source gives is left out."""
 
 
 class Frozen(BaseModel):
@@ -22,7 +41,7 @@ class Passage(Frozen):
     source: str
     title: str
     text: str
-    url: str = ""
+    url: WebAddress = ""
     date: str = ""
     """ISO date, or empty where the source gives none."""
     score: float = 0.0

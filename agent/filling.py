@@ -39,6 +39,7 @@ class Fills:
         continues: bool,
         allowance: Allowance,
         recorder: Recorder,
+        marks: Sequence[str] = (),
     ) -> None:
         """Take the plan as the policy wrote it.
 
@@ -50,6 +51,7 @@ class Fills:
             continues: whether the policy can go on inside its own turn.
             allowance: the fills share what is left of the policy's tokens equally, so that none races another one.
             recorder: of the trace.
+            marks: tokens of the policy's tokenizer, which passages must not spell.
         """
         children = {child for child, _ in plan.references} if protocol.fills else set[str]()
         self._parents = {node.id: node.parents for node in plan.nodes if node.id in children}
@@ -62,6 +64,7 @@ class Fills:
         self._share = min(FILL_TOKENS, allowance.policy_tokens // len(children)) if children else 0
         self._tokens = min(self._share, protocol.turn_tokens or self._share)
         self._recorder = recorder
+        self._marks = marks
         self._branches: dict[str, Tape] = {}
         self.queries: dict[str, str] = {}
         """Node → the query that the policy wrote."""
@@ -118,6 +121,7 @@ class Fills:
             parents,
             protocol=self._protocol,
             fits=lambda text: tape.fits(text, room),
+            tokens=self._marks,
         )
         if not said:
             raise ContextFull("not one passage of a parent fits")

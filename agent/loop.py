@@ -10,7 +10,7 @@ from agent.budgets import Budgets, Control
 from agent.errors import ContextFull
 from agent.forcing import ForcedAnswer
 from agent.parse import Block
-from agent.policies.base import Context, Policy, Sampling
+from agent.policies.base import Context, Policy, Sampling, special_tokens_of
 from agent.protocols.base import Role, TextProtocol
 from agent.recorder import Recorder
 from agent.searching import Search
@@ -49,6 +49,7 @@ class Loop:
         self._sources = sources
         self._recorder = recorder
         self._continues = policy.continues
+        self._tokens = special_tokens_of(policy)
         self._allowance = Allowance(
             budgets,
             protocol=protocol,
@@ -117,6 +118,7 @@ class Loop:
             allowance=self._allowance,
             recorder=self._recorder,
             continues=self._continues,
+            tokens=self._tokens,
         )
         return await search.run()
 

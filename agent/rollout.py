@@ -12,7 +12,7 @@ from agent.budgets import Budgets, Control
 from agent.errors import ContextFull, PolicyError, QuestionError
 from agent.loop import Loop
 from agent.plan import Filter
-from agent.policies.base import Policy, Sampling, open_context
+from agent.policies.base import OnRungs, Policy, Sampling, prepared
 from agent.protocols.base import TextProtocol
 from agent.recorder import Emit, Recorder
 from agent.sources.base import Source, close_sources
@@ -58,8 +58,9 @@ class Agent:
     """Of every search, beside what a plan says; the policy reads nothing of them."""
     only: tuple[str, ...] = ()
     """Names of the sources that may be asked; empty: each. A plan may name the others, and these answer."""
-    scope: Callable[[str], str | None] | None = None
-    """Gives a sentence where a question is outside of what the policy knows: then that is the answer."""
+    scope: Callable[[str, Sequence[tuple[str, str]]], str | None] | None = None
+    """Gives a sentence where a question, with the turns before it, is outside of what the policy knows: then that is
+    the answer."""
     today: Callable[[], date] = date.today
     """Today, for protocols whose prompt says it."""
 
@@ -130,16 +131,17 @@ class Agent:
 
     async def _drive(self, recorder: Recorder, control: Control) -> Stopped:
         trace = recorder.trace
-        if sentence := self.scope(trace.question) if self.scope else None:
+        if sentence := self.scope(trace.question, trace.history) if self.scope else None:
             recorder.delta("answer", sentence)
             recorder.answer(sentence, by_loop=True)
             return Stopped(reason="answered", detail="outside the policy's world")
         today = self.today().isoformat()
-        context = await open_context(self.policy, self.protocol, trace.question, history=trace.history, date=today)
+        policy = await prepared(self.policy, self.protocol)
+        context = policy.open(self.protocol, trace.question, history=trace.history, date=today)
         loop = Loop(
             context,
-            policy=self.policy,
-            protocol=self.protocol,
+            policy=policy,
+            protocol=context.protocol if isinstance(context, OnRungs) else self.protocol,
             sources=wished(self.sources, only=trace.only, filters=trace.filters),
             budgets=self.budgets,
             sampling=self.sampling,

@@ -32,6 +32,7 @@ class Search:
         allowance: Allowance,
         recorder: Recorder,
         continues: bool,
+        tokens: Sequence[str] = (),
     ) -> None:
         """Take the text of a plan, which was just sampled.
 
@@ -43,6 +44,7 @@ class Search:
             allowance: what may still be used.
             recorder: of the trace.
             continues: whether the policy can go on inside its own turn.
+            tokens: of its tokenizer, which passages must not spell (see `agent.defuse.unusual_tokens`).
         """
         self._text = text
         self._tape = tape
@@ -51,6 +53,7 @@ class Search:
         self._allowance = allowance
         self._recorder = recorder
         self._continues = continues
+        self._tokens = tokens
         self._trace = recorder.trace
         self._round = self._trace.usage.rounds + 1
         self._written = tape.block_segments
@@ -86,6 +89,7 @@ class Search:
             continues=self._continues,
             allowance=self._allowance,
             recorder=self._recorder,
+            marks=self._tokens,
         )
         ended = await self._execute(self._affordable(plan), fills)
         self._show(plan, fills.queries)
@@ -178,13 +182,17 @@ class Search:
             fits=lambda text: self._tape.fits(text, room),
             queries=queries,
             nodes=plan.nodes,
+            question=self._trace.question,
+            tokens=self._tokens,
         )
         at = self._try_to_tell(shown.text)
         passages = () if at is None else shown.passages
         dropped = sum(map(len, self._found.values())) - len(passages)
         self._trace.passages.extend(passages)
         self._recorder.count(passages=len(passages))
-        gathered = Gathered(round=self._round, passages=passages, dropped=dropped)
+        gathered = Gathered(
+            round=self._round, passages=passages, dropped=dropped, imitated=() if at is None else shown.imitated
+        )
         self._recorder.step(gathered, segments=() if at is None else (at,))
         if at is None:
             raise BudgetEnded("context")

@@ -1,10 +1,12 @@
 """Every knob, read once: flag > environment (`CAIRN_…`) > `cairn.toml` > default. Nobody else reads `os.environ`."""
 
 import os
+import threading
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import (
@@ -16,13 +18,18 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from agent.errors import SetupError, nearest
+from agent.errors import NotTrusted, SetupError, nearest
+from agent.files import read_bounded
 from agent.settings_live import LiveSettings, split
 from agent.settings_model import of_checkpoint, of_model
 from agent.settings_server import ServerSettings
+from agent.settings_trust import beyond_harmless, refuse_plain_keys
+from agent.trust import consent_to
 
 PREFIX: Final = "CAIRN_"
 CONFIG_FILE: Final = Path("cairn.toml")
+_NAMED: Final = 8
+"""Settings that one error names."""
 
 
 class BudgetSettings(BaseModel):
@@ -93,6 +100,10 @@ class CairnSettings(LiveSettings, ServerSettings):
     that gives ids, as vLLM's), or by messages (a model that is told the rules). auto asks the server."""
     continues: Literal["auto", "yes", "no"] = "auto"
     """Whether a chat server goes on inside the model's own turn; auto asks those that may."""
+    rung: Literal["auto", "protocol", "tools", "json", "words", "plain"] = "auto"
+    """How a general model at an endpoint is spoken to: by functions that it calls, constrained JSON, the protocol in
+    words, or plain words about passages that Cairn searched for it; auto takes the best one that the model passes.
+    protocol: by the protocol's own instructions, for a model that was trained on it."""
     tokenizer: str = ""
     """Of the endpoint's model, for `completions`: its folder, or its name on the hub."""
     device: str = "auto"
@@ -102,6 +113,9 @@ class CairnSettings(LiveSettings, ServerSettings):
     vllm: VllmSettings = VllmSettings()
     api_key: SecretStr = SecretStr("")
     """Of the endpoint."""
+    plain_http: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)] = ()
+    """Hosts, as vllm.lan, to which a key may be sent over http, where everybody on the way can read it; this machine is
+    always one."""
     protocol: str = "cairn"
     """Name of a built-in protocol or of a profile, or the path of a protocol file."""
     protocols: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)] = ()
@@ -115,9 +129,9 @@ class CairnSettings(LiveSettings, ServerSettings):
     """Names of the sources that a plan may ask; empty: all that there are."""
     corpus: Path | None = None
     """Your documents, or an index of them; without live sources it answers under every source's name."""
-    world: str = "test-v1"
-    """The little world that answers where there is no corpus: test-v1 (which the embedded policy is made for), test-v2,
-    test (the newest), dev-v1, dev-v2, or a folder."""
+    world: str = "test-v2"
+    """The little world that answers where there is no corpus: test-v2, test-v1 (of generator 1: no follow-ups), test
+    (the newest), dev-v1, dev-v2, or a folder."""
     budgets: BudgetSettings = BudgetSettings()
 
     work: Literal["local", "ray"] = "local"
@@ -139,17 +153,22 @@ class CairnSettings(LiveSettings, ServerSettings):
         return {"policy": "openai"} | given if given.get("base_url") else given
 
 
+_TABLES: Final[Mapping[str, type[BaseModel]]] = {"budgets": BudgetSettings, "vllm": VllmSettings}
+
+
 def load_settings(config: Path | None = None, **flags: Any) -> CairnSettings:
     """Read the settings once, at a door of the product.
 
     Args:
-        config: the settings file; without it `cairn.toml` in the current folder, if there is one.
+        config: the settings file; without it `cairn.toml` in the current folder, if there is one. Who names a file
+            consents to it; one that is merely found may set only what is harmless, until the user trusts it.
         flags: what the command line said; None means that it said nothing.
 
     Raises:
         SetupError: an unknown key, a wrong value, an unreadable file, or a model's folder that lacks something.
+        NotTrusted: the folder's file sets what needs consent.
     """
-    file = _read(config or CONFIG_FILE) if config or CONFIG_FILE.exists() else {}
+    file = _named_file(config) if config else _found_file(CONFIG_FILE)
     _refuse_unknown_environment(os.environ)
     return _made(_layered(file), flags)
 
@@ -170,6 +189,7 @@ def _made(kind: type[CairnSettings], flags: Mapping[str, Any]) -> CairnSettings:
         raise SetupError("; ".join(_sentence(detail) for detail in error.errors(include_input=False))) from error
     except SettingsError as error:
         raise SetupError(f"the environment holds a setting that cannot be read: {error}") from error
+    refuse_plain_keys(settings)
     return settings.model_copy(update=_decided(settings))
 
 
@@ -202,18 +222,78 @@ def _layered(file: dict[str, Any], *, environment: bool = True) -> type[CairnSet
     return Layered
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _named_file(path: Path) -> dict[str, Any]:
+    return _parsed(path, _content(path, regular=False))
+
+
+def _found_file(path: Path) -> dict[str, Any]:
+    if not os.path.lexists(path):
+        return {}
+    content = _content(path, regular=True)
+    values = _parsed(path, content)
+    wanted = needing_consent(values)
+    if wanted and (consent := consent_to(path, content)) != "given":
+        names = ", ".join(wanted[:_NAMED]) + (f" and {len(wanted) - _NAMED} more" if len(wanted) > _NAMED else "")
+        changed = " It has changed since you trusted it." if consent == "changed" else ""
+        raise NotTrusted(
+            f"./{path} sets {names}, which a file that is merely found in the current folder may not.{changed} "
+            f"Read it; if it is yours, run: cairn trust ./{path} (or name it for once: --config ./{path})"
+        )
+    return values
+
+
+def settings_file(path: Path) -> tuple[bytes, dict[str, Any]]:
+    """A settings file as it stands, and what it sets.
+
+    Raises:
+        SetupError: it cannot be read.
+    """
+    content = _content(path, regular=True)
+    return content, _parsed(path, content)
+
+
+def needing_consent(values: Mapping[str, Any]) -> list[str]:
+    """The settings among these that a file of the current folder may not make without consent."""
+    return beyond_harmless(values, tables=_TABLES)
+
+
+def _content(path: Path, *, regular: bool) -> bytes:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return read_bounded(path, regular=regular)
+    except OSError as error:
         raise SetupError(f"the settings file {path} cannot be read: {error}") from error
+
+
+def _parsed(path: Path, content: bytes) -> dict[str, Any]:
+    """What a file sets.
+
+    Raises:
+        SetupError: it isn't TOML, or sets a name that isn't a setting. pydantic-settings takes `BASE_URL` for
+            `base_url`, so names are checked here, before anyone decides which of them need consent.
+    """
+    try:
+        values = tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise SetupError(f"the settings file {path} cannot be read: {error}") from error
+    if unknown := _unknown(values):
+        raise SetupError("; ".join(_no_setting(name) for name in unknown[:_NAMED]))
+    return values
+
+
+def _unknown(values: Mapping[str, Any]) -> list[str]:
+    """The names in a file that aren't settings, letter for letter."""
+    unknown = [name for name in values if name not in CairnSettings.model_fields]
+    for table, model in _TABLES.items():
+        if isinstance(inner := values.get(table), dict):
+            names = cast(dict[str, Any], inner)
+            unknown += [f"{table}.{name}" for name in names if name not in model.model_fields]
+    return unknown
 
 
 def _names() -> list[str]:
     """Every setting as it is written in a file: nested ones with a dot."""
-    tables: dict[str, type[BaseModel]] = {"budgets": BudgetSettings, "vllm": VllmSettings}
-    nested = [f"{table}.{name}" for table, model in tables.items() for name in model.model_fields]
-    return [name for name in CairnSettings.model_fields if name not in tables] + nested
+    nested = [f"{table}.{name}" for table, model in _TABLES.items() for name in model.model_fields]
+    return [name for name in CairnSettings.model_fields if name not in _TABLES] + nested
 
 
 _BY_NAME: Final = ("LIMITS", "PRICES", "PLUGINS", "VLLM__MORE")
@@ -231,14 +311,38 @@ def _refuse_unknown_environment(environment: Mapping[str, str]) -> None:
 def _sentence(detail: Mapping[str, Any]) -> str:
     name = ".".join(str(part) for part in detail["loc"])
     if detail["type"] == "extra_forbidden":
-        return f"there is no setting {name!r}{nearest(name, _names(), alike=0.75)}"
+        return _no_setting(name)
     return f"the setting {name!r} cannot be used: {detail['msg']}"
+
+
+def _no_setting(name: str) -> str:
+    return f"there is no setting {name!r}{nearest(name, _names(), alike=0.75)}"
 
 
 def default_environment(values: Mapping[str, str]) -> None:
     """Say what a library finds that reads the environment by itself, where the user said nothing."""
     for name, value in values.items():
         os.environ.setdefault(name, value)
+
+
+_LENDING: Final = threading.RLock()
+"""One thread at a time: otherwise one would take away what another has just set."""
+
+
+@contextmanager
+def environment_of_children(values: Mapping[str, str]) -> Generator[None]:
+    """Give the processes that are started meanwhile something in their environment, and leave our own as it was."""
+    with _LENDING:
+        before = {name: os.environ.get(name) for name in values}
+        os.environ.update(values)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
 
 
 def secret_named(name: str) -> SecretStr:

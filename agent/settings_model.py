@@ -81,5 +81,7 @@ def _spoken(found: ModelFolder, *, said: Collection[str]) -> dict[str, Any]:
 
 def _named(found: ModelFolder, name: str) -> str:
     """A protocol's name; or its file, where the checkpoint brings one of its own."""
+    if Path(name).name != name:
+        return name  # which is no protocol's; a checkpoint brings files of its own folder alone
     places = [path / f"{name}.toml" for path in (found.folder, found.hub, found.exported) if path is not None]
     return next((str(path) for path in places if path.is_file()), name)

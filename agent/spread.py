@@ -4,15 +4,19 @@ Results come in the items' order, or as they end; few items are ahead of the one
 of what is done. Functions are of a module; what is dear to load they keep themselves, once a process.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager, suppress
 from itertools import islice
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Protocol, Self, TypeVar
 
 from agent.errors import SetupError
-from agent.settings import CairnSettings, default_environment
+from agent.processes import SAFE_PATH
+from agent.settings import CairnSettings, default_environment, environment_of_children
 from agent.workers import Workers, lost
 
 T = TypeVar("T")
@@ -160,9 +164,10 @@ class _Ray:
         if self._started:
             self._start(address)
         self._task = self._ray.remote(_done).options(num_cpus=1, max_retries=0)
+        self._folder = os.getcwd()
 
     def submit(self, function: Callable[[Any], Any], item: Any) -> Future[Any]:
-        promised = self._task.remote(function, item)
+        promised = self._task.remote(function, item, self._folder)
         told: Future[Any] = Future()
         self._promised[told] = promised
         future: Future[Any] = promised.future()
@@ -191,9 +196,10 @@ class _Ray:
         """Reach the cluster that is named, or start one of this machine: as many cores as workers, no dashboard."""
         own = {"num_cpus": self._workers, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
         try:
-            self._ray.init(
-                address=address or "local", log_to_driver=False, logging_level="error", **({} if address else own)
-            )
+            with environment_of_children(SAFE_PATH), _elsewhere():
+                self._ray.init(
+                    address=address or "local", log_to_driver=False, logging_level="error", **({} if address else own)
+                )
         except (self._errors.RayError, ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             where = address or "of this machine"
             raise SetupError(
@@ -201,7 +207,21 @@ class _Ray:
             ) from error
 
 
-def _done(function: Callable[[Any], Any], item: Any) -> Any:
+@contextmanager
+def _elsewhere() -> Generator[None]:
+    """Leave the current folder for a while: Ray puts the one in which it is started on every worker's import path."""
+    here = os.getcwd()
+    os.chdir(Path(__file__).parent.parent)  # where this package is found anyway
+    try:
+        yield
+    finally:
+        os.chdir(here)
+
+
+def _done(function: Callable[[Any], Any], item: Any, folder: str) -> Any:
+    """Do the work in the folder of who wants it, where that is there: names of files may be relative to it."""
+    with suppress(OSError):
+        os.chdir(folder)
     return function(item)
 
 

@@ -7,7 +7,7 @@ from typing import Self
 
 from agent.errors import ContextFull
 from agent.parse import Block, Piece, TagReader
-from agent.policies.base import Chunk, Context, Sampling
+from agent.policies.base import Chunk, Context, OnRungs, Sampling
 from agent.protocols.base import Role, TextProtocol
 from agent.protocols.chat import ChatTemplate
 from agent.recorder import Recorder
@@ -111,6 +111,8 @@ class Tape:
         finally:
             sampled = self.tokens - before
             self._ended_turn = self._context.ended_turn
+            if isinstance(self._context, OnRungs):
+                self._recorder.trace.rungs = tuple(self._context.rungs)
             self._recorder.count(policy_tokens=sampled)
             self._recorder.spent(policy=self._recorder.seconds - started)
             self._keep()

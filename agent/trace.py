@@ -22,6 +22,10 @@ Check = Literal["unchecked", "verbatim", "close", "not_found"]
 BudgetName = Literal["rounds", "searches", "passages", "policy_tokens", "context", "seconds", "credits", "user"]
 
 
+def _nothing(value: object) -> bool:
+    return not value
+
+
 class Segment(Frozen):
     """A piece of the context. The loss mask is `by == "policy"`; nothing else marks it."""
 
@@ -133,7 +137,10 @@ class Gathered(_Step):
     round: int
     passages: tuple[Passage, ...]
     dropped: int = 0
-    """Passages that were found but not shown: repeats, and what the budget cut."""
+    """Passages that were found but not shown: repeats, what is irrelevant, and what the budget cut."""
+    imitated: tuple[int, ...] = Field(default=(), exclude_if=_nothing)
+    """Numbers that the text of another passage imitates, by `[2]` or by what heads passage 2. What cites one of them is
+    linked only where the passage of that number says it."""
 
 
 class Quote(Frozen):
@@ -156,6 +163,9 @@ class Claim(Frozen):
     """Taken from a merge or a reflection, where the protocol has no evidence block."""
     quotes: tuple[Quote, ...] = ()
     """Where the claim's support stands; none where it was not found."""
+    ambiguous: tuple[int, ...] = Field(default=(), exclude_if=_nothing)
+    """Numbers that it cites and that `cites` leaves out: another passage's text imitates them (see `Gathered`), and the
+    passage that has them does not say it."""
 
 
 class Merged(_Step):
@@ -234,6 +244,15 @@ class Branch(Frozen):
     """The node whose query was filled in."""
 
 
+class RungUsed(Frozen):
+    """How a general model was spoken to from here on, and why so."""
+
+    rung: Literal["tools", "json", "words", "plain"]
+    """As functions that it calls, as constrained JSON, by the protocol in words, or as plain words about passages that
+    were searched for it."""
+    why: str = ""
+
+
 class Usage(Frozen):
     """What the rollout used. Tokens are the engine's own count, or an estimate by characters where it gives none."""
 
@@ -258,10 +277,6 @@ class Timings(Frozen):
     search: float = 0.0
     first_token: float | None = None
     answer: float | None = None
-
-
-def _nothing(value: object) -> bool:
-    return not value
 
 
 class Trace(BaseModel):
@@ -292,6 +307,8 @@ class Trace(BaseModel):
     """An error that no fallback healed: such a rollout gives no reward and no gradient."""
     usage: Usage = Usage()
     timings: Timings = Timings()
+    rungs: tuple[RungUsed, ...] = Field(default=(), exclude_if=_nothing)
+    """For a general model: the way in which it was spoken to, and the ones that it stepped down to."""
     versions: dict[str, str] = Field(default_factory=dict[str, str])
 
     @property

@@ -1,11 +1,13 @@
 """Traces on disk: JSONL, one trace a line; and the same trace without its times, to hold two rollouts side by side."""
 
+import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from agent.errors import SetupError, wrong_fields
+from agent.foreign_files import open_file
 from agent.trace import Timings, Trace
 
 
@@ -30,7 +32,7 @@ def read_traces(path: Path) -> Iterator[Trace]:
         SetupError: the file cannot be read, or a line of it is no trace; the sentence names the line.
     """
     try:
-        with path.open(encoding="utf-8") as file:
+        with io.TextIOWrapper(open_file(path), encoding="utf-8") as file:
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     yield _trace(line, where=f"{path}, line {number}")

@@ -14,6 +14,7 @@ from agent.errors import PlanError
 from agent.parse import Block, TagReader
 from agent.plan import DOCUMENTS, Plan, parse_plan
 from agent.protocols.base import Role, TextProtocol
+from agent.protocols.shapes import fits
 from agent.trace import Author, Trace
 
 Verdict = Literal["well-formed", "repaired", "rejected"]
@@ -281,7 +282,7 @@ def _why_not(transcript: Transcript, protocol: TextProtocol) -> str:
         (not transcript.answer, lambda: "its answer is empty, or stands in no box that is closed"),
         ("invalid" in transcript.roles, lambda: "it has an invalid turn"),
         (
-            not re.search(protocol.well_formed, "".join(f"{role} " for role in roles)),
+            not fits(protocol.well_formed, roles),
             lambda: f"its blocks {', '.join(roles)} do not come as the protocol wants them: {protocol.well_formed}",
         ),
     ]

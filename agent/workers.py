@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Final
 
 from agent.errors import AgentError
+from agent.processes import spawning
 from agent.settings import default_environment
 
 _ENDING_SECONDS: Final = 10.0
@@ -97,7 +98,7 @@ class _Worker:
     """A fresh Python: a fork would copy threads in the middle of their work."""
 
     def __init__(self) -> None:
-        fresh = multiprocessing.get_context("spawn")
+        fresh = spawning()
         self.line, theirs = fresh.Pipe()
         self.process = fresh.Process(target=_work, args=(theirs,))
         self.process.start()

@@ -14,6 +14,7 @@ from agent.budgets import Budgets
 from agent.settings import BudgetSettings, CairnSettings, VllmSettings
 from agent.settings_live import LimitSettings, LiveSettings
 from agent.settings_server import ServerSettings
+from agent.settings_trust import HARMLESS
 from agent.sources.limits import Limits
 
 OUT: Final = Path(__file__).parent / "settings.md"
@@ -24,6 +25,8 @@ HEAD: Final = """# Settings
 - In the environment a setting is `CAIRN_` and its name in capitals; in a table two underscores stand between:
   `CAIRN_BUDGETS__ROUNDS=2`. Lists are written with commas there: `CAIRN_SOURCES=web,news`.
 - An unknown name is refused, with the nearest one that there is. Secrets belong into the environment.
+- A `cairn.toml` that is merely found in the current folder may set only what is marked ✓. Anything else needs your
+  consent: `cairn trust ./cairn.toml`, or name it with `--config ./cairn.toml` ([Quickstart](quickstart.md)).
 
 This page is made from the code by `python docs/make_settings.py`; a test holds that they agree.
 """
@@ -37,6 +40,8 @@ PARTS: Final[Mapping[str, tuple[str, type[BaseModel], type]]] = {
 }
 """The table that it stands in, the settings, and the class that says what they are by default."""
 ADDRESSES: Final = "Its address, where yours is another."
+FREE: Final = frozenset({"budgets"})
+"""Tables of which every setting is harmless."""
 ELSEWHERE: Final = {"budgets": "A table, see below.", "vllm": "A table, see below."}
 HIDDEN: Final = frozenset({"data"})
 """What only tests read."""
@@ -50,7 +55,7 @@ def page() -> str:
 def _part(table: str, model: type[BaseModel], told: type) -> Iterator[str]:
     if table:
         yield f"In the table `[{table}]`. {_cell(inspect.getdoc(told) or '')}\n\n"
-    yield "| setting | default | what it means |\n|---|---|---|\n"
+    yield "| setting | default | found file | what it means |\n|---|---|---|---|\n"
     said = _docstrings(told) if told is not model else {}
     for name, own in _docstrings(model).items():
         field = model.model_fields[name]
@@ -58,7 +63,8 @@ def _part(table: str, model: type[BaseModel], told: type) -> Iterator[str]:
         means = own or said.get(name) or ELSEWHERE.get(name) or (ADDRESSES if name.endswith("_url") else "")
         choices = f" One of {_listed(field.annotation)}." if get_origin(field.annotation) is Literal else ""
         if name not in HIDDEN:
-            yield f"| `{name}` | {_default(default)} | {_cell(means + choices)} |\n"
+            mark = "✓" if name in FREE or (f"{table}.{name}" if table else name) in HARMLESS else ""
+            yield f"| `{name}` | {_default(default)} | {mark} | {_cell(means + choices)} |\n"
 
 
 def _listed(annotation: Any) -> str:

@@ -23,7 +23,7 @@ from server.guarded import Guarded
 from server.mcp.http import add_mcp
 from server.openapi import name_models
 from server.responses.routes import add_responses
-from server.retrieve import Retriever, RetrieveRequest
+from server.retrieve import Retriever, RetrieveRequest, Unread
 from server.runs.routes import add_runs
 from server.schema import ERRORS, Completion, Model, ModelList, Retrieved, Version, streamed
 from server.telemetry.health import Readiness, add_health
@@ -133,7 +133,7 @@ def _add_retrieval(app: FastAPI, retriever: Retriever) -> None:
     async def retrieve(body: RetrieveRequest, request: Request) -> Response:
         """Documents for many queries at once, in Search-R1's shape."""
         found = await retriever.runs.unless_gone(request.receive, retriever.answer(body))
-        return Response(found, media_type="application/json")
+        return Unread(found, retriever)
 
 
 def _add_version(app: FastAPI, **facts: Any) -> None:

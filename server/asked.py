@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Annotated, Final, Literal, get_args
 
-from pydantic import FailFast, Field
+from pydantic import Field
 
 from agent.text import whole
 from server.errors import bad_request
-from server.wishes import Effort, Incoming, Wishes
+from server.wishes import Effort, Incoming, Name, Text, Wishes
 
 _REASONING: Final = re.compile(
     r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)"
@@ -22,6 +22,8 @@ _LISTED: Final = re.compile(r"- \[\d+\] .* \(\w+\)")
 _DEFINITION: Final = re.compile(r"\[\d+\]: <[^>]*>(?: \".*\")?")
 _LAST_MARK: Final = re.compile(r" \[\d{1,9}\]\Z")
 _MARK_CHARS: Final = 12
+_RAW: Final = 16
+"""Times as many characters as earlier turns may have are looked at: reasoning and sources go away from them."""
 
 
 TextType = Literal["text", "input_text", "output_text"]
@@ -30,18 +32,18 @@ TEXT_TYPES: Final = get_args(TextType)
 
 class TextPart(Incoming):
     type: TextType
-    text: str
+    text: Text
 
 
 class OtherPart(Incoming):
     """A picture, a sound, a file, a refusal: nothing that a question can be read from."""
 
-    type: str
+    type: Name
 
 
 class Message(Incoming):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | Annotated[list[TextPart | OtherPart], Field(fail_fast=True)] | None = None
+    content: Text | Annotated[list[TextPart | OtherPart], Field(fail_fast=True, max_length=1_000)] | None = None
 
     @property
     def text(self) -> str:
@@ -64,7 +66,7 @@ class StreamOptions(Incoming):
 class ChatRequest(Wishes):
     """The parameters that this server reads; all others of OpenAI's are taken and ignored."""
 
-    messages: Annotated[list[Message], FailFast()]
+    messages: Annotated[list[Message], Field(fail_fast=True, max_length=5_000)]
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     n: int | None = Field(default=None, description="One, if it is said: a question gets one answer.")
@@ -117,7 +119,7 @@ def read_question(messages: Sequence[Message], *, most_chars: int, param: str) -
     Raises:
         ApiError: there is no question, or one that cannot be taken.
     """
-    turns = list(_turns(messages))
+    turns = list(_turns(_recent(messages, most_chars=_RAW * most_chars)))
     if not turns or turns[-1][0] != "user":
         raise bad_request("The last message must have the role 'user' and hold the question.", param=param)
     if kind := next((m.other_kind for m in messages if m.role == "user" and m.other_kind), None):
@@ -172,9 +174,21 @@ def _without_blank(lines: Sequence[str], end: int) -> int:
     return end
 
 
-def _turns(messages: Iterable[Message]) -> Iterable[tuple[str, str]]:
-    """What was said in turn: instructions and tools left out, neighbours of one role joined, reasoning stripped."""
+def _recent(messages: Sequence[Message], *, most_chars: int) -> list[Message]:
+    """What users and assistants said: the question, and before it whole turns as far as they may be looked at."""
+    recent: list[Message] = []
     said = [message for message in messages if message.role in ("user", "assistant")]
+    for role, group in groupby(reversed(said), key=lambda message: message.role):
+        turn = list(group)
+        most_chars -= 0 if not recent and role == "user" else sum(len(message.text) for message in turn)
+        if most_chars < 0:
+            break
+        recent += turn
+    return recent[::-1]
+
+
+def _turns(said: Iterable[Message]) -> Iterable[tuple[str, str]]:
+    """What was said in turn: neighbours of one role joined, reasoning stripped."""
     for role, group in groupby(said, key=lambda message: message.role):
         texts = [without_reasoning(m.text) if role == "assistant" else m.text.strip() for m in group]
         yield role, "\n\n".join(text for text in texts if text)

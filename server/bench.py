@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import multiprocessing
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from rich.table import Table
 
 from agent.cores import cores
 from agent.errors import SetupError
+from agent.processes import spawning
 from agent.settings import CairnSettings
 from server.percentiles import percentiles
 
@@ -126,7 +126,7 @@ def measure(settings: CairnSettings, *, streams: int, questions: int, progress: 
 
     asked = [question.question for question in load_world(settings.world).questions]
     asked = [asked[i % len(asked)] for i in range(questions)]
-    context = multiprocessing.get_context("spawn")
+    context = spawning()
     ours, theirs = context.Pipe()
     began = time.perf_counter()
     child = context.Process(target=_serve, args=(settings.model_dump(), theirs), daemon=True)

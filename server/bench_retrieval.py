@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from server.retrieve_load import Load, Mode, Speed
 
 REPORT: Final = Path("docs/bench/retrieval.md")
+CODE: Final = (
+    "agent/sources/bm25.py",
+    "agent/sources/corpus",
+    "server/retrieve.py",
+    "agent/bench/retrieval.py",
+)
+"""What the figures depend on."""
 LOADED: Final = "qa_2wiki_hippo101"
 """The set whose index is served: the largest one."""
 _NAMES: Final = {
@@ -73,7 +80,7 @@ def bench_retrieval(
         quality = measure(folder, model=model or MODEL, rerank=rerank, cache=kept, progress=show)
         served = _measure_speed(folder, kept, quality, requests, show) if speed else None
     if write:
-        write_report(REPORT, report(quality, served))
+        write_report(REPORT, report(quality, served), code=CODE)
     if as_json:
         print_json(quality.as_dict() | (served.as_dict() if served else {}))
         return

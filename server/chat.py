@@ -24,6 +24,7 @@ from server.store.database import Database
 from server.stream import EventStream, LastWords, Put, Runs
 from server.telemetry.watch import Watch
 from server.turn import CHAT_MODEL, MODEL, Turn, failure_of, make_turn
+from server.ui.local_models import FindServers, no_local_servers
 from server.wishes import AnswerStyle
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,8 @@ class Service:
     """What a person should know before believing an answer."""
     examples: tuple[str, ...] = ()
     """Questions that the page offers to begin with."""
+    local_models: FindServers = no_local_servers
+    """Finds the model servers of this machine that the page offers."""
     far: bool = False
     """The sources are asked over the network."""
     keep: Callable[[Trace], None] = _keep_nothing

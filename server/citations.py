@@ -8,16 +8,24 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
+from agent.checks import check_claim
 from agent.evidence import Passage
 from agent.trace import Claim, Quote
-from server.profiles import is_web
 
 _MARK: Final = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]")
-_PENDING: Final = re.compile(r"(\[[\d,\s]*|\s+)$")
+_PENDING: Final = re.compile(r"(\[[\d,\s]*|(?<!\s)\s+)\Z")
 _TOUCHING: Final = re.compile(r"\[\d+\](?=\[\d+\])")
 _FIRST: Final = re.compile(r"\[\d+\]")
 _LAST: Final = re.compile(r"\[\d+\]\Z")
 _MARKUP: Final = re.compile(r"[\\`*_\[\]<>!#|~&]")
+_SENTENCE_CHARS: Final = 2000
+_CHECKS: Final = 200
+"""Sentences that are compared with passages whose numbers are imitated; the marks of later ones are in doubt."""
+_MARKS: Final = 2000
+"""Marks of imitated numbers whose sentence is looked at."""
+_ENDS: Final = (". ", "! ", "? ", "\n")
+AMBIGUOUS: Final = "[?]"
+"""Stands for a number that a passage imitates, where the passage that has it does not say what the answer says."""
 NOT_FOUND: Final = "(not found in what it cites)"
 UNCITED: Final = "(cites nothing)"
 
@@ -25,17 +33,32 @@ UNCITED: Final = "(cites nothing)"
 class Citations:
     """Which passages the answer cites. `cited` is in order of first mention."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, numbered: bool = True) -> None:
+        """Know nothing yet; `numbered` says whether the policy is shown its passages with numbers."""
         self.cited: list[Passage] = []
+        self._numbered = numbered
+        self._imitated: set[int] = set()
         self._shown: dict[int, tuple[Passage, ...]] = {}
         """Number → the passages that it means now; several where each query numbers its own from 1."""
         self._all: list[Passage] = []
+        self._checked: dict[tuple[int, str], bool] = {}
+        """Number and sentence → whether the passages of the number say it."""
+        self._marks = 0
+        """Marks of imitated numbers that were looked at."""
 
-    def show(self, passages: Iterable[Passage], *, anew: bool) -> None:
-        """Passages that the policy was shown; `anew` where their numbers start again each round."""
+    def show(self, passages: Iterable[Passage], *, anew: bool, imitated: Iterable[int] = ()) -> None:
+        """Take note of passages that the policy was shown.
+
+        Args:
+            passages: with their numbers.
+            anew: whether numbers start again each round.
+            imitated: numbers that a passage's text imitates (see `agent.imitation`).
+        """
         passages = tuple(passages)
+        self._imitated.update(imitated)
         if not passages:
             return  # who is shown nothing still cites what was shown before
+        self._checked.clear()
         self._all += [passage for passage in passages if passage not in self._all]
         shown: dict[int, tuple[Passage, ...]] = {}
         for passage in passages:
@@ -59,14 +82,35 @@ class Citations:
         quoted = [passage for passage in shown if any(_holds(passage, quote) for quote in quotes)]
         return quoted or [passage for passage in shown if passage in self.cited] or shown
 
-    def rewrite(self, text: str) -> str:
-        """Text with the reader's marks instead of the policy's. What cites nothing that was shown stays as it is."""
+    def rewrite(self, text: str, *, before: str = "") -> str:
+        """Text with the reader's marks instead of the policy's. What cites nothing that was shown stays as it is.
+
+        Args:
+            text: of an answer.
+            before: what stands before it in the answer.
+        """
+        if not self._numbered:
+            return text
 
         def mark(match: re.Match[str]) -> str:
-            places = self.places(int(number) for number in match[1].split(",") if len(number) < 9)
-            return marks(places) if places else match[0]
+            numbers = [int(number) for number in match[1].split(",") if len(number) < 9]
+            imitated = not self._imitated.isdisjoint(numbers)
+            self._marks += imitated
+            said = _said(before, text, match.start()) if imitated and self._marks <= _MARKS else ""
+            sure = [number for number in numbers if number not in self._imitated or self._says(number, said)]
+            places = self.places(sure)
+            written = [marks(places)] if places else []
+            return " ".join([*written, *[AMBIGUOUS] * (len(sure) < len(numbers))]) or match[0]
 
         return _MARK.sub(mark, text)
+
+    def _says(self, number: int, said: str) -> bool:
+        """Whether the passages of a number say what the answer says before its mark."""
+        known = self._checked.get((number, said))
+        if known is None and said and len(self._checked) < _CHECKS:
+            known = check_claim(Claim(text=said, cites=(number,)), self._shown).check != "not_found"
+            self._checked[number, said] = known
+        return bool(known)
 
     def annotations(self, content: str) -> list[dict[str, Any]]:
         """One `url_citation` for each cited passage: where its first mark stands, or else the whole answer."""
@@ -81,8 +125,8 @@ class Citations:
     def definitions(self, content: str) -> str:
         """What makes links of a text's marks in Markdown; before it, in words, what has no address on the web."""
         marked = [(place, p) for place, p in enumerate(self.cited, start=1) if f"[{place}]" in content]
-        words = [f"- [{place}] {_words(p)}" for place, p in marked if not is_web(p.url)]
-        links = [_definition(place, p) for place, p in marked if is_web(p.url)]
+        words = [f"- [{place}] {_words(p)}" for place, p in marked if not p.url]
+        links = [_definition(place, p) for place, p in marked if p.url]
         return "".join("\n\n" + "\n".join(lines) for lines in (words, links) if lines)
 
     @property
@@ -133,7 +177,7 @@ class AnswerText:
     def _tell(self, end: int) -> str:
         ready, self._held = self._held[:end], self._held[end:]
         self._told += ready
-        text = self._citations.rewrite(ready)
+        text = self._citations.rewrite(ready, before=self._told[: len(self._told) - len(ready)])
         return self._apart(text) if self._spaced and text else text
 
     def _apart(self, text: str) -> str:
@@ -141,6 +185,14 @@ class AnswerText:
         text = f" {text}" if self._after_mark and _FIRST.match(text) else text
         self._after_mark = _LAST.search(text) is not None
         return text
+
+
+def _said(before: str, text: str, end: int) -> str:
+    """The last sentence of `before` and of the text up to `end`, without the marks in it."""
+    near = text[max(0, end - _SENTENCE_CHARS) : end]
+    missing = _SENTENCE_CHARS - len(near)
+    plain = _MARK.sub(" ", (before[-missing:] if missing else "") + near).strip()
+    return plain[max(plain.rfind(end) for end in _ENDS) + 1 :].strip()
 
 
 def _holds(passage: Passage, quote: Quote) -> bool:
@@ -177,4 +229,4 @@ def doubt(claim: Claim) -> str:
     """What a reader must know of a claim that was not found; empty where it was, or was never checked."""
     if claim.check != "not_found":
         return ""
-    return NOT_FOUND if claim.cites else UNCITED
+    return NOT_FOUND if claim.cites or claim.ambiguous else UNCITED

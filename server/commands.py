@@ -22,9 +22,22 @@ from server.bench_retrieval import bench_retrieval
 from server.load.commands import bench_load, bench_model, bench_peers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent.policies.local_servers import LocalServer
     from agent.settings import CairnSettings
 
 REPORT: Final = Path("docs/bench/serve.md")
+CODE: Final = (
+    "server/app.py",
+    "server/chat.py",
+    "server/stream.py",
+    "server/runs",
+    "agent/loop.py",
+    "agent/policies/batching.py",
+    "server/bench.py",
+)
+"""What the figures depend on."""
 _EXAMPLES = """
 [bold]Examples[/bold]
 
@@ -81,12 +94,17 @@ def serve(
     with launch.bind(settings.host, settings.port) as listener:
         made = launch.make_retriever(settings) if retrieval_only else launch.make_service(settings)
         server = launch.make_server(made, rules, grace=launch.grace_of(settings))
-        greet = _greet_retrieval if retrieval_only else _greet
-        server.greet = lambda: greet(settings, launch.address_of(listener))
+        local = [] if retrieval_only else launch.local_servers_of(settings)
+
+        def greet() -> None:
+            address = launch.address_of(listener)
+            _greet_retrieval(settings, address) if retrieval_only else _greet(settings, address, local=local)
+
+        server.greet = greet
         launch.run(server, listener)
 
 
-def _greet(settings: "CairnSettings", address: str) -> None:
+def _greet(settings: "CairnSettings", address: str, *, local: "Sequence[LocalServer]") -> None:
     from agent.build import notices
 
     shipped = settings.checkpoint or "the shipped checkpoint"
@@ -98,6 +116,8 @@ def _greet(settings: "CairnSettings", address: str) -> None:
     say(f"  {escape(writes)} writes; searches: {escape(searches)}")
     for notice in notices(settings):
         say(f"  [yellow]{escape(notice)}[/]")
+    for server in local:
+        say(f"  [yellow]{escape(f'{server.name} runs on this machine: {server.command(server.models[0])}')}[/]")
     _say_curl(settings, f"-N {address}/v1/chat/completions", body)
 
 
@@ -160,7 +180,7 @@ def bench_serve(
         task = bar.add_task("answers", total=questions)
         figures = measure(settings, streams=streams, questions=questions, progress=lambda: bar.advance(task))
     if write:
-        write_report(REPORT, report(figures))
+        write_report(REPORT, report(figures), code=CODE)
     if as_json:
         print_json(figures.as_dict())
     else:

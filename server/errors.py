@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from agent.text import whole
+from agent.text import shortened, whole
 from server.encoding import json_response
 from server.stream import ClientGone, ServerStops
 
@@ -30,6 +30,9 @@ _EXAMPLES: Final = {
 }
 _EXAMPLE: Final = '"messages": [{"role": "user", "content": "your question"}]'
 _QUESTIONS: Final = "questions go to POST /v1/chat/completions"
+_MOST_CHARS: Final = 2_000
+"""Of a message: it may quote what a client sent."""
+_MOST_PARAM_CHARS: Final = 200
 _GONE: Final = 499
 """Nobody reads it, but logs and metrics do."""
 ONLY_RETRIEVAL: Final = (
@@ -49,12 +52,13 @@ class ApiError(HTTPException):
         param: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
+        message = shortened(message, _MOST_CHARS)
         super().__init__(status, detail=message, headers=headers)
         self.body: dict[str, Any] = {
             "error": {
                 "message": message,
                 "type": _TYPES.get(status, "invalid_request_error"),
-                "param": param,
+                "param": param and shortened(param, _MOST_PARAM_CHARS),
                 "code": code,
             }
         }
@@ -142,7 +146,7 @@ def _of_routing(request: Request, error: HTTPException, instead: str) -> ApiErro
 
 def _of_body(detail: Mapping[str, Any], *, example: str) -> ApiError:
     """The first thing that is wrong with a body, as a sentence."""
-    path = whole(".".join(str(part) for part in detail["loc"][1:]))
+    path = shortened(whole(".".join(str(part) for part in detail["loc"][1:])), _MOST_PARAM_CHARS)
     match detail["type"]:
         case "json_invalid":
             why = detail.get("ctx", {}).get("error", "no JSON")

@@ -5,8 +5,10 @@ It refuses before anything is done for a request; what happens behind it is the 
 
 import logging
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from ipaddress import IPv6Address
 from typing import Final
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -17,9 +19,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.errors import ApiError, internal_error
 from server.guard.admission import Admission, Slot
-from server.guard.bodies import capped, read_whole
+from server.guard.bodies import again, capped, read_whole
 from server.guard.caller import CALLER, Caller, caller
 from server.guard.keys import Keys, KeyStore
+from server.guard.shape import check_shape
 from server.stream import ClientGone, Runs
 
 logger = logging.getLogger(__name__)
@@ -36,10 +39,17 @@ SECURITY_HEADERS: Final = {
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 GUARDED: Final = ("/v1", "/retrieve", "/mcp", "/api")
 """Addresses that ask for a key, each with all below it."""
-STARTS_RUNS: Final = frozenset({"/v1/chat/completions", "/v1/responses", "/v1/evidence", "/api/runs"})
-"""Addresses whose POST starts a run and needs a slot for it."""
+COSTS: Final = re.compile(r"/v1/(chat/completions|responses|evidence)|/api/runs(/[^/]+/answer_with)?")
+"""Addresses whose POST has a model write, and needs a slot for it. `/mcp` takes slots by itself, for each search."""
+BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods whose body nobody reads."""
 HEAD_BYTES: Final = 16 * 1024
 """Of all headers, or of the address."""
+PIECE_BYTES: Final = 256 * 1024
+_LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST: Final = re.compile(
+    rf"(?:(?P<name>(?=.{{1,253}}(?::|\Z)){_LABEL}(?:\.{_LABEL})*)|\[(?P<six>[0-9A-Fa-f:.]{{2,45}})\])(?::(?P<port>\d{{1,5}}))?"
+)
 _REQUEST_ID: Final = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 
@@ -104,7 +114,8 @@ class Gate:
                 answer["x-request-id"] = request_id
                 for name, value in SECURITY_HEADERS.items():
                     answer[name] = value
-            await send(message)
+            for piece in pieces(message):
+                await send(piece)
 
         token = CALLER.set(Caller(request_id=request_id, parent=headers.get("traceparent", "")))
         try:
@@ -133,13 +144,21 @@ class Gate:
             key = await self._keys.admit(headers.get("authorization", ""))
             scope["state"]["key"] = key
             CALLER.set(replace(caller(), key=key))
-        receive = capped(receive, most_bytes=self._rules.body_bytes, seconds=self._rules.body_seconds)
-        if self._admission is None or scope["method"] != "POST" or path not in STARTS_RUNS:
+        if scope["method"] in BODILESS:
             await self._app(scope, receive, send)
             return
-        self._admission.check()
-        receive_again = await read_whole(receive)
-        slot = await self._enter(self._admission, receive)
+        admission = self._admission if scope["method"] == "POST" and COSTS.fullmatch(path) else None
+        if admission:
+            admission.check()
+        receive = capped(receive, most_bytes=self._rules.body_bytes, seconds=self._rules.body_seconds)
+        body = await read_whole(receive)
+        await check_shape(body, path=path)
+        receive_again = again(body, receive)
+        del body
+        if admission is None:
+            await self._app(scope, receive_again, send)
+            return
+        slot = await self._enter(admission, receive)
         scope["state"]["slot"] = slot
         try:
             await self._app(scope, receive_again, send)
@@ -167,9 +186,14 @@ class Gate:
             )
         if len(scope["path"]) + len(scope.get("query_string", b"")) > HEAD_BYTES:
             raise ApiError(HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.", code="url_too_long")
+        if not scope["path"].startswith("/"):
+            raise ApiError(
+                HTTPStatus.BAD_REQUEST, "Ask for a path, such as /healthz, and not for a whole URL.", code="invalid_url"
+            )
         named = headers.getlist("host")
         host = named[0] if len(named) == 1 else ""
-        if self._rules.hosts is not None and host_name(host) not in self._rules.hosts:
+        name, hosts = host_name(host), self._rules.hosts
+        if (not name and named) or (hosts is not None and name not in hosts):
             raise ApiError(
                 HTTPStatus.FORBIDDEN,
                 f"The host {host!r} is not served here; use http://127.0.0.1 with the port of the server, "
@@ -185,11 +209,25 @@ class Gate:
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, without port and brackets, in lower case."""
+    """The name in a Host header, without port and brackets, in lower case. Empty where it is no name with a port."""
+    found = _HOST.fullmatch(host)
+    if found is None or int(found["port"] or 1) not in range(1, 65_536):
+        return ""
+    if found["name"]:
+        return found["name"].lower()
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        return str(IPv6Address(found["six"]))
     except ValueError:
         return ""
+
+
+def pieces(message: Message, *, most_bytes: int = PIECE_BYTES) -> Iterator[Message]:
+    """A long body in pieces: the next one leaves when the client has taken most of those before."""
+    body = message.get("body", b"")
+    last = max(0, len(body) - 1) // most_bytes * most_bytes
+    for start in range(0, last, most_bytes):
+        yield {"type": message["type"], "body": body[start : start + most_bytes], "more_body": True}
+    yield {**message, "body": body[last:]} if last else message
 
 
 def _authority(origin: str) -> str | None:

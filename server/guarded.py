@@ -43,6 +43,8 @@ class Guarded:
         self._watch.observers += [self.meters, UsageByKey(self._keys.spent), RunLines()]
         if service:
             service.admission.limit = self._keys.limit
+            if service.answering:
+                service.answering.count = self._keys.answered
             self.meters.waiting(lambda: service.admission.waiting)
 
     @property

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from agent.build import as_trained, build_agent, build_sources, notices, policies_of
 from agent.errors import SetupError
 from agent.policies.base import Policy
+from agent.policies.local_servers import LocalServer
 from agent.protocols import protocol_named, protocol_names
 from agent.settings import CairnSettings
 from agent.sources.base import Source
@@ -32,6 +33,7 @@ from server.runs.opening import keeper_of
 from server.telemetry.setup import observers_of
 from server.telemetry.watch import Watch
 from server.ui.examples import examples_of
+from server.ui.local_models import LocalServerFinder, find_usable, no_local_servers
 
 _COLLECT: Final = (10_000, 10, 10)
 """New objects before the youngest are looked at, and how many of these looks go to one at the next older ones."""
@@ -67,6 +69,7 @@ def make_service(
         question_chars=settings.max_question_chars,
         notices=tuple(notices(settings)),
         examples=() if sources else examples_of(settings),
+        local_models=LocalServerFinder(settings) if policy is None and is_loopback(settings.host) else no_local_servers,
         admission=Admission(_bounds(settings)),
         watch=Watch(observers_of(settings)),
         far=_far(settings),
@@ -82,6 +85,11 @@ def _bounds(settings: CairnSettings) -> Bounds:
         queue=settings.max_queue,
         wait_seconds=settings.queue_seconds,
     )
+
+
+def local_servers_of(settings: CairnSettings) -> list[LocalServer]:
+    """The model servers of this machine, where the settings name no model. It takes half a second at most."""
+    return asyncio.run(find_usable(settings))
 
 
 def make_retriever(settings: CairnSettings) -> Retriever:

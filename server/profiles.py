@@ -65,7 +65,7 @@ class Statuses:
 
 
 def _found(passages: Sequence[Passage]) -> dict[str, Any]:
-    items = [{"title": passage.title, "link": passage.url} for passage in passages if is_web(passage.url)]
+    items = [{"title": passage.title, "link": passage.url} for passage in passages if passage.url]
     urls = list(dict.fromkeys(item["link"] for item in items))
     said = f"Read {len(passages)} passage{'' if len(passages) == 1 else 's'}" if passages else "Nothing was found"
     return _status(said, action="web_search", urls=urls, items=items, done=True)
@@ -73,8 +73,3 @@ def _found(passages: Sequence[Passage]) -> dict[str, Any]:
 
 def _status(description: str, *, done: bool, **data: Any) -> dict[str, Any]:
     return {"type": "status", "data": {**data, "description": description, "done": done}}
-
-
-def is_web(url: str) -> bool:
-    """Whether a browser can open it."""
-    return url.startswith(("http://", "https://"))

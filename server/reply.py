@@ -53,7 +53,7 @@ class Reply:
         self._style: AnswerStyle = style
         self._profile = profile
         self._searchless = searchless
-        self._citations = Citations()
+        self._citations = Citations(numbered=protocol.numbered)
         self._answer = AnswerText(self._citations, spaced=profile.marks)
         self._claims: list[Claim] = []
         self._evidenced = False
@@ -87,7 +87,8 @@ class Reply:
         self._steps.append(step)
         match step:
             case Gathered():
-                self._citations.show(step.passages, anew=self._protocol.numbering != "rollout")
+                anew = self._protocol.numbering != "rollout"
+                self._citations.show(step.passages, anew=anew, imitated=step.imitated)
             case Merged() | Reflected() if step.claims and not self._evidenced:
                 return self._cite(step.claims)
             case Evidenced():

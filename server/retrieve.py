@@ -16,11 +16,14 @@ from http import HTTPStatus
 from time import monotonic
 from typing import Annotated, Final, Protocol
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field
+from fastapi import Response
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.types import Receive, Scope, Send
 
 from agent.errors import SourceError, SourceErrorKind
 from agent.evidence import Passage
 from agent.sources.base import Hits, Source, ask, credits_of
+from agent.strict import Chars
 from agent.text import whole
 from server.errors import ApiError, bad_request
 from server.stream import Runs
@@ -39,6 +42,7 @@ _STATUS: Final[Mapping[SourceErrorKind, HTTPStatus]] = {
 _json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _FEW_DOCUMENTS: Final = 300
 """So many are written at once, in a few milliseconds; more of them would hold up everybody's streams."""
+_SMALL_BYTES: Final = 1024 * 1024
 _PROBED_SECONDS: Final = 2.0
 """For so long the answer to a probe holds: whoever asks for readiness all the time costs nothing."""
 
@@ -48,11 +52,11 @@ class RetrieveRequest(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    queries: Annotated[list[str], FailFast()]
+    queries: Annotated[list[Annotated[str, Chars(1_000_000)]], Field(fail_fast=True, max_length=20_000)]
     topk: int | None = Field(default=None, ge=0)
     """Documents for each query; left out or 0: `TOPK`."""
     return_scores: bool = False
-    source: str | None = None
+    source: Annotated[str, Chars(200)] | None = None
     """Ours: which source answers. Left out, it is the corpus, or `all` where there is none."""
     partial: bool = False
     """Ours: a query that fails has no documents and stands in `errors`, instead of failing the request."""
@@ -67,6 +71,12 @@ class Bounds:
     topk: int = 100
     query_chars: int = 2000
     """The rest of a longer query is not read; encoders stop far earlier."""
+    documents: int = 40_960
+    """Of one answer: ten for each of so many queries."""
+    answer_bytes: int = 64 * 1024 * 1024
+    """Of one answer. A query that is asked again is written again."""
+    unread_bytes: int = 256 * 1024 * 1024
+    """Of all answers that their clients have not read yet; one that is small is always given."""
     waiting: int = 8192
     """Queries of all requests that run or wait; a request that is alone is always taken."""
     at_once: int = 256
@@ -107,6 +117,7 @@ class Retriever:
     meter: Meter | None = None
     """Of the keys that clients have; without one nobody's searches are counted."""
     _taken: int = field(default=0, init=False)
+    _unread: int = field(default=0, init=False)
     _ready: tuple[float, SourceError | None] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -134,10 +145,32 @@ class Retriever:
             found = await self._search(source, unique, limit=topk, partial=request.partial)
 
             def body() -> bytes:
-                return _body(queries, found, scores=request.return_scores, partial=request.partial)
+                most = self.bounds.answer_bytes
+                return _body(queries, found, scores=request.return_scores, partial=request.partial, most=most)
 
             few = len(unique) * topk <= _FEW_DOCUMENTS
             return body() if few else await asyncio.to_thread(body)
+
+    @contextmanager
+    def unread(self, answer: bytes) -> Generator[None]:
+        """Hold an answer until its client has read it.
+
+        Raises:
+            ApiError: there are too many already.
+        """
+        size = len(answer)
+        if size > _SMALL_BYTES and self._unread + size > self.bounds.unread_bytes:
+            raise ApiError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                "Too many answers wait for their clients to read them; ask again in a few seconds.",
+                code="server_busy",
+                headers={"retry-after": "5"},
+            )
+        self._unread += size
+        try:
+            yield
+        finally:
+            self._unread -= size
 
     async def probe(self) -> None:
         """Ask for one passage: the default source, and where that fails the others. Far or paid ones are not asked.
@@ -184,6 +217,13 @@ class Retriever:
             )
         if topk > self.bounds.topk:
             raise bad_request(f"'topk' is {topk}; at most {self.bounds.topk} documents are given.", param="topk")
+        if len(request.queries) * topk > self.bounds.documents:
+            raise bad_request(
+                f"{len(request.queries):,} queries with {topk} documents each are more than the "
+                f"{self.bounds.documents:,} documents of one answer; send fewer queries, or ask for fewer documents.",
+                param="topk",
+                code="too_many_documents",
+            )
 
     @contextmanager
     def _admitted(self, count: int) -> Generator[None]:
@@ -228,6 +268,18 @@ class Retriever:
         return found
 
 
+class Unread(Response):
+    """An answer, which counts as unread until the client has taken it."""
+
+    def __init__(self, answer: bytes, retriever: Retriever) -> None:
+        super().__init__(answer, media_type="application/json")
+        self._retriever = retriever
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._retriever.unread(bytes(self.body)):
+            await super().__call__(scope, receive, send)
+
+
 async def _for_each(queries: Iterable[str], search: Callable[[str], Awaitable[None]], *, at_once: int) -> None:
     """Search for all of them, so many at the same time.
 
@@ -267,9 +319,21 @@ def _clean(query: str, *, most_chars: int) -> str:
     return whole(query.strip()[:most_chars])
 
 
-def _body(queries: Iterable[str], found: Mapping[str, Hits | SourceError], *, scores: bool, partial: bool) -> bytes:
-    """One list for each query, equal ones written once; a query without words finds nothing."""
+def _body(
+    queries: Sequence[str], found: Mapping[str, Hits | SourceError], *, scores: bool, partial: bool, most: int
+) -> bytes:
+    """One list for each query, equal ones written once; a query without words finds nothing.
+
+    Raises:
+        ApiError: it would have more than `most` bytes.
+    """
     lists = {query: "[]" if isinstance(hits, SourceError) else _list(hits, scores) for query, hits in found.items()}
+    if sum(len(lists.get(query, "")) for query in queries) > most:
+        raise bad_request(
+            f"The documents have more than {most:,} bytes; send fewer queries, or ask for fewer documents.",
+            param="topk",
+            code="answer_too_large",
+        )
     body = f'{{"result":[{",".join(lists.get(query, "[]") for query in queries)}]'
     if partial:
         errors = [

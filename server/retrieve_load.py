@@ -5,7 +5,6 @@ Each runs in a process of its own, on the same index with the same model, and th
 
 import asyncio
 import json
-import multiprocessing
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from agent.errors import AgentError, SetupError
+from agent.processes import spawning
 from server.percentiles import percentiles
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _server(kind: Kind, index: Path, mode: Mode) -> Generator[str]:
     Raises:
         SetupError: it could not be started.
     """
-    context = multiprocessing.get_context("spawn")
+    context = spawning()
     ours, theirs = context.Pipe()
     child = context.Process(target=_serve, args=(kind, index, mode, theirs), daemon=True)
     child.start()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from pydantic import SecretStr
 
-from agent.cli.console import messages, output, print_json, printable
+from agent.cli.console import messages, output, print_json, print_text, printable
 from agent.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def show(
     """
     trace = _trace(id, store, config)
     if as_json:
-        typer.echo(trace.model_dump_json())
+        print_text(trace.model_dump_json(), json=True)
         return
     from agent.cli.draw import TraceView
 
@@ -108,9 +108,9 @@ def replay(
     trace = _trace(id, store, config)
     steps = sorted(trace.steps, key=lambda step: step.seconds)
     if as_json:
-        typer.echo(f'{{"id": "{trace.id}", "steps": [', nl=False)
+        print_text(f'{{"id": "{trace.id}", "steps": [', json=True, end="")
         _play(steps, speed, _printer())
-        typer.echo("]}")
+        print_text("]}")
         return
     with TraceView(output()) as view:
         _play(steps, speed, view.show)
@@ -139,7 +139,7 @@ def export_trace(
     chosen: Format = format  # pyright: ignore[reportAssignmentType]
     text = export(_trace(id, store, config), chosen).text
     if out is None:
-        typer.echo(text, nl=not text.endswith("\n"))
+        print_text(text, json=chosen == "json", end="" if text.endswith("\n") else "\n")
     else:
         out.write_text(text, encoding="utf-8", errors="replace")
 
@@ -149,7 +149,7 @@ def _printer() -> "Callable[[Step], None]":
 
     def show(step: "Step") -> None:
         nonlocal first
-        typer.echo(("" if first else ", ") + step.model_dump_json(), nl=False)
+        print_text(("" if first else ", ") + step.model_dump_json(), json=True, end="")
         first = False
 
     return show

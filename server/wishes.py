@@ -17,6 +17,7 @@ from agent.plan import EVERY_SOURCE, Filter
 from agent.protocols import TextProtocol
 from agent.sources.base import Source
 from agent.sources.choice import choose
+from agent.strict import Chars, Strict
 from server.errors import bad_request, sentence
 from server.profiles import ProfileName
 
@@ -56,19 +57,20 @@ def _day(given: str) -> str:
 
 
 Domain = Annotated[str, Field(pattern=_DOMAIN, max_length=253), AfterValidator(_host)]
-Day = Annotated[str, Field(pattern=_DAY), AfterValidator(_day)]
+Day = Annotated[str, Field(pattern=_DAY, max_length=10), AfterValidator(_day)]
+Name = Annotated[str, Chars(200)]
+Text = Annotated[str, Chars(1_000_000)]
+"""What a person or a model wrote. How much of it may be a question is a setting."""
 
 
 class Incoming(BaseModel):
     """Part of a request. Parameters that nobody declared are accepted and mean nothing."""
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
 
-class BudgetWishes(BaseModel):
+class BudgetWishes(Strict):
     """What one answer may use. A request can lower what the server allows, and never raise it."""
-
-    model_config = ConfigDict(extra="forbid")
 
     rounds: int | None = Field(default=None, ge=0, description="Rounds of searches.")
     searches: int | None = Field(default=None, ge=0)
@@ -83,7 +85,7 @@ class BudgetWishes(BaseModel):
 class Wishes(Incoming):
     """Parameters of ours and of Perplexity's."""
 
-    model: str = Field(default="cairn", description="One of those that `/v1/models` lists.")
+    model: Name = Field(default="cairn", description="One of those that `/v1/models` lists.")
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, gt=0, le=1)
     seed: int | None = Field(default=None, ge=-(2**63), lt=2**63)
@@ -93,12 +95,12 @@ class Wishes(Incoming):
     profile: ProfileName | None = Field(
         default=None, description="For which client the answer is made; left out, what the server's settings say."
     )
-    sources: list[str] | None = Field(
-        default=None, description="Names of the sources that may be searched; left out: each.", max_length=32
+    sources: Annotated[list[Name], Field(fail_fast=True, max_length=32)] | None = Field(
+        default=None, description="Names of the sources that may be searched; left out: each."
     )
     budgets: BudgetWishes | None = None
-    search_domain_filter: list[Domain] | None = Field(
-        default=None, max_length=20, description="Domains to search, or with a leading `-` to leave out."
+    search_domain_filter: Annotated[list[Domain], Field(fail_fast=True, max_length=20)] | None = Field(
+        default=None, description="Domains to search, or with a leading `-` to leave out."
     )
     search_recency_filter: Recency | None = Field(default=None, description="`hour` is taken as `day`.")
     search_after_date_filter: Day | None = None

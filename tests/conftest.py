@@ -1,10 +1,14 @@
 """What the tests share: sources in memory, and a whole rollout of a script in one call. Nothing here touches a network."""
 
 import asyncio
+import gc
 import signal
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Final
 
+import httpcore2
 import pytest
 from hypothesis import settings
 
@@ -29,13 +33,48 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--clients", metavar="PYTHON", help="of the environment of other people's clients: make clients")
+    parser.addoption("--product", metavar="PYTHON", help="of the environment whose Cairn tests/attacks attack")
+
+
+FIRST: Final = ("tests/train/evaluation", "tests/train/reproduce", "tests/train/rl", "tests/train/", "tests/server/")
+"""Where the longest tests are: what begins last must be short, so that all processes are busy to the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order = {start: place for place, start in enumerate(FIRST)}
+    items.sort(key=lambda item: next((order[start] for start in FIRST if item.nodeid.startswith(start)), len(FIRST)))
+
+
+def pytest_collection_finish() -> None:
+    """Some libraries collect garbage for every layer or step: a full look at all that the tests import takes most of a
+    second, each time.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_store_of_a_person() -> Generator[None]:
-    """No test, and no command that one starts, writes into the folder where a person's runs are."""
+def no_store_of_a_person(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
+    """No test, and no command that one starts, writes where a person's runs are, or reads which files are trusted."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CAIRN_STORE", "memory")
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_model_server_of_a_person() -> Generator[None]:
+    """What listens on this machine's ports changes no test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("agent.policies.local_servers.PORTS", {})
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def certificates_read_once() -> Generator[None]:
+    """Each client reads the system's certificates, which takes 20 ms; the tests make thousands and use no TLS."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(httpcore2, "default_ssl_context", cache(httpcore2.default_ssl_context))
         yield
 
 

@@ -4,6 +4,7 @@ Like `tests.invariants`, which compares with it, it shares no line with the loop
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 
 from agent.defuse import defuse
@@ -66,8 +67,9 @@ def _answer_to(node: Node, lines: Sequence[str], protocol: TextProtocol) -> str:
 
 
 def _line(passage: Passage, filled: Mapping[str, str], protocol: TextProtocol) -> str:
-    date, title = safe(passage.date, protocol), safe(passage.title, protocol)
-    said = {name: safe(getattr(passage, name), protocol) for name in ("source", "title", "text", "url")}
+    fields = ("source", "title", "text", "url", "date")
+    said = {name: safe(_lines(getattr(passage, name), name, protocol), protocol) for name in fields}
+    date, title = said.pop("date"), said["title"]
     return protocol.passage.format(
         **said,
         **{f"{name}_json": json.dumps(value, ensure_ascii=False) for name, value in said.items()},
@@ -77,6 +79,19 @@ def _line(passage: Passage, filled: Mapping[str, str], protocol: TextProtocol) -
         date=protocol.dated.format(date=date) if date else "",
         head=protocol.head.format(title=title) if title else "",
     )
+
+
+def _lines(text: str, name: str, protocol: TextProtocol) -> str:
+    """Under our own formats only the loop begins a line without blanks."""
+    if protocol.lines == "kept":
+        return text
+    return re.sub(r"\s+", lambda run: _instead(run, name) if len(f"a{run[0]}b".splitlines()) > 1 else run[0], text)
+
+
+def _instead(run: re.Match[str], name: str) -> str:
+    if run.start() == 0 or run.end() == len(run.string):
+        return ""
+    return "\n  " if name == "text" else " "
 
 
 def wrapped(lines: Sequence[str], protocol: TextProtocol, *, joiner: str | None = None) -> str:

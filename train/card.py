@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agent.errors import CheckpointError, SetupError
+from agent.foreign_files import MIB, WHOLE_BYTES, no_link, read_text
 from train.recipe import SftRecipe
 from train.safety.manifest import read_manifest
 
@@ -26,7 +27,7 @@ def licence_of(start: str | Path) -> str:
     """
     for folder in (Path(start), Path(start).parent):
         card = folder / "README.md"
-        said = _LICENCE.search(card.read_text(encoding="utf-8")) if card.is_file() else None
+        said = _LICENCE.search(read_text(card, most=MIB)) if card.is_file() else None
         if said:
             return OURS if said["name"].lower() == "apache-2.0" else f"Licence: {said['name']}"
     return f"Licence: that of `{start}`"
@@ -83,7 +84,7 @@ def with_results(run: Path, results: Mapping[str, Mapping[str, Any]], out: Path,
     """
     path = run / "hub" / "README.md"
     try:
-        own = path.read_text(encoding="utf-8")
+        own = read_text(path, most=MIB)
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read ({error}): has the run in {run} come to its end?") from error
     said = [own.partition(_RESULTS)[0].strip(), *([note] if note else []), _scores(results)]
@@ -100,7 +101,7 @@ def _trained_by(run: Path) -> SftRecipe | None:
 def _log(path: Path) -> list[dict[str, Any]]:
     """What a run told of its steps. A last line that was cut off when the run was killed is left out."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        lines = read_text(path, most=WHOLE_BYTES, follow=False).splitlines(keepends=True)
         log = [json.loads(line) for line in lines if line.endswith("\n")]
     except OSError as error:
         raise CheckpointError(f"{path.parent} has no log.jsonl: is it the folder of a training run?") from error
@@ -114,7 +115,8 @@ def _log(path: Path) -> list[dict[str, Any]]:
 def _written(text: str, out: Path) -> Path:
     card = out / "README.md"
     try:
-        card.write_text(text + "\n", encoding="utf-8")
+        with open(card, "w", encoding="utf-8", opener=no_link) as file:
+            file.write(text + "\n")
     except OSError as error:
         why = error.strerror or error
         raise CheckpointError(f"{card} cannot be written ({why}): name the folder of the checkpoint") from error

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-import torch.multiprocessing
+import torch.multiprocessing  # noqa: F401 - teaches processes how tensors are handed on
 from torch import distributed
 
 from agent.errors import SetupError
+from agent.processes import spawning
 
 _T = TypeVar("_T")
 _PATIENCE = timedelta(hours=1)
@@ -92,7 +93,7 @@ def with_crew(size: int, work: Callable[..., Any], *arguments: object) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         meeting = (Path(folder) / "meeting").as_uri()
         threads = max(1, torch.get_num_threads() // size)
-        others = torch.multiprocessing.get_context("spawn")
+        others = spawning()
         started = [
             others.Process(target=_join, args=(rank, size, meeting, threads, work, arguments), daemon=True)
             for rank in range(1, size)

@@ -13,6 +13,7 @@ from agent.errors import CheckpointError
 from agent.policies.checkpoint import MANIFEST, Checkpoint, open_checkpoint, write_manifest
 from agent.policies.hub_form import open_hub_form
 from agent.policies.model_folder import ABOUT, About, read_about, write_about
+from train.garbage import frozen_heap
 from train.own_protocols import put_beside
 
 Quantization = Literal["int8", "float32"]
@@ -106,9 +107,22 @@ def _convert(hub_dir: Path, out_dir: Path, quantization: Quantization) -> None:
     converters: Any = importlib.import_module("ctranslate2.converters")
     logging: Any = importlib.import_module("transformers.utils.logging")
     logging.disable_progress_bar()
+
+    class Converter(converters.TransformersConverter):
+        """Runs no code of the folder's, and asks nobody whether it may."""
+
+        def load_model(self, model_class: Any, model_name_or_path: str, **kwargs: Any) -> Any:
+            return model_class.from_pretrained(
+                model_name_or_path, **kwargs | {"use_safetensors": True, "trust_remote_code": False}
+            )
+
+        def load_tokenizer(self, tokenizer_class: Any, model_name_or_path: str, **kwargs: Any) -> Any:
+            return tokenizer_class.from_pretrained(model_name_or_path, **kwargs | {"trust_remote_code": False})
+
     try:
-        converter = converters.TransformersConverter(str(hub_dir))
-        converter.convert(str(out_dir), quantization=_STORED[quantization], force=True)
+        converter = Converter(str(hub_dir))
+        with frozen_heap():
+            converter.convert(str(out_dir), quantization=_STORED[quantization], force=True)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise CheckpointError(f"{hub_dir} cannot be converted: {error}") from error
     finally:

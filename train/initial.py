@@ -24,7 +24,9 @@ def begin_from(model: Qwen3ForCausalLM, tokenizer: Tokenizer, hub: Path) -> floa
         SetupError: there is no checkpoint, or one of another shape.
     """
     try:
-        old = cast(Any, Qwen3ForCausalLM).from_pretrained(hub, dtype=torch.float32)
+        old = cast(Any, Qwen3ForCausalLM).from_pretrained(
+            hub, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+        )
         old_tokenizer = Tokenizer.from_file(str(hub / "tokenizer.json"))
     except (OSError, ValueError) as error:
         raise SetupError(f"{hub} cannot be begun from: {error}") from error

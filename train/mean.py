@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent.errors import CheckpointError
+from agent.foreign_files import WHOLE_BYTES, read_text
 from train.saving import as_a_whole
 
 _WEIGHTS: Final = "model.safetensors"
@@ -56,7 +57,7 @@ def _check(hubs: Sequence[Path]) -> None:
                 raise CheckpointError(
                     f"{hub} holds no {file}; name a folder in the hub's form, with its weights in one file"
                 )
-    vocabularies = [json.loads((hub / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"] for hub in hubs]
+    vocabularies = [json.loads(read_text(hub / "tokenizer.json", most=WHOLE_BYTES))["model"]["vocab"] for hub in hubs]
     for hub, vocabulary in zip(hubs, vocabularies, strict=True):
         if vocabulary != vocabularies[0]:
             raise CheckpointError(f"{hub} has another tokenizer than {hubs[0]}; average checkpoints of one training")

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from agent.errors import SetupError, wrong_fields
+from agent.foreign_files import MIB, read_text
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -19,8 +20,8 @@ def read_table(path: Path, *, what: str = "recipe") -> Mapping[str, Any]:
         SetupError: it is missing, or no TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        return tomllib.loads(read_text(path, most=MIB, pipe=True))
+    except (OSError, ValueError, RecursionError) as error:
         raise SetupError(f"the {what} {path} cannot be read: {error}") from error
 
 

@@ -19,6 +19,7 @@ from tokenizers import Tokenizer
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from agent.errors import SetupError
+from agent.foreign_files import no_link
 from train.attention import use_blocked
 from train.crew import Crew
 from train.export import describe
@@ -305,7 +306,7 @@ class SftRun:
     def _log(self, progress: Progress) -> None:
         told = {name: value for name, value in asdict(progress).items() if isinstance(value, float | int)}
         self._last |= {name: float(value) for name, value in told.items()}
-        with (self.out / "log.jsonl").open("a", encoding="utf-8") as log:
+        with open(self.out / "log.jsonl", "a", encoding="utf-8", opener=no_link) as log:
             log.write(json.dumps({k: v for k, v in asdict(progress).items() if v is not None}) + "\n")
 
     def _tokenizer(self) -> Tokenizer:

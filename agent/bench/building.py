@@ -132,7 +132,7 @@ def _way(corpus: Path, world: str, model: str, questions: int, work: On, workers
 
 def _command(words: Sequence[str]) -> tuple[dict[str, Any], float]:
     began = time.perf_counter()
-    command = [sys.executable, "-m", "agent.cli", *words]
+    command = [sys.executable, "-P", "-m", "agent.cli", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60 * _MINUTES, check=False)
     if done.returncode:
         raise SetupError(f"cairn {' '.join(words)} failed: {done.stderr.strip()[-400:]}")

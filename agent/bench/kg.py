@@ -6,7 +6,6 @@ Look-ups are timed in a process of their own, which does nothing else: its memor
 import asyncio
 import json
 import math
-import multiprocessing
 import random
 import re
 import resource
@@ -25,6 +24,7 @@ from pydantic import BaseModel
 
 from agent.bench.graphs import alias_of, name_of, write_graph
 from agent.errors import SetupError
+from agent.processes import spawning
 from agent.sources.kg.build import Progress, build_graph
 from agent.sources.kg.rank import LIMIT, TOKENS
 from agent.sources.kg.source import KgSource
@@ -197,7 +197,7 @@ def measure_speed(
 
 def _alone(graph: Path, seed: int) -> Speed:
     """Time look-ups in a fresh process."""
-    context = multiprocessing.get_context("spawn")
+    context = spawning()
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(graph, seed, theirs), daemon=True)
     process.start()

@@ -1,18 +1,20 @@
 """The `cairn` command: its root, how commands join it, and the one boundary where an error becomes a sentence."""
 
 import sys
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from rich.text import Text
+from typer.core import TyperGroup
 
 from agent import __version__
-from agent.cli.console import complain, output
-from agent.errors import AgentError, SetupError
+from agent.cli.console import complain, guard_logs, messages, output, print_traceback, printable
+from agent.errors import AgentError, NotTrusted, SetupError
 
 COMMANDS: Final = "cairn.commands"
 EXTRAS: Final = {"torch": "train", "transformers": "train", "safetensors": "train", "vllm": "vllm"}
@@ -21,7 +23,12 @@ DEBUG: Final = "--debug"
 
 
 def main() -> None:
-    """The `cairn` command."""
+    """The `cairn` command. No Python that it starts, directly or in a library, imports from the current folder."""
+    from agent.processes import SAFE_PATH
+    from agent.settings import default_environment
+
+    default_environment(SAFE_PATH)
+    guard_logs()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -38,6 +45,9 @@ def run(arguments: Sequence[str]) -> int:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except KeyboardInterrupt:
         return 130
+    except NotTrusted as error:
+        complain(str(error))
+        return 2
     except AgentError as error:
         complain(str(error))
     except ModuleNotFoundError as error:
@@ -52,6 +62,7 @@ def run(arguments: Sequence[str]) -> int:
 def make_app() -> typer.Typer:
     """The root with every command that could be found."""
     app = typer.Typer(
+        cls=_Group,
         help="A search agent that you can serve, see and train. Start with: cairn ask --help",
         no_args_is_help=True,
         add_completion=False,
@@ -65,6 +76,33 @@ def make_app() -> typer.Typer:
     for entry in sorted(entry_points(group=COMMANDS), key=lambda entry: entry.name):
         _join(app, entry)
     return app
+
+
+class _Group(TyperGroup):
+    """Commands whose wrong use is reported on plain lines: a box would break paths that users copy."""
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with _plain_errors():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _plain_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _plain_errors() -> Generator[None]:
+    try:
+        yield
+    except Exception as error:
+        format_message: Callable[[], str] | None = getattr(error, "format_message", None)  # Click's errors have one
+        if format_message is None or type(error).__name__ == "NoArgsIsHelpError":  # then the help is printed
+            raise
+        if context := getattr(error, "ctx", None):
+            messages().print(Text(printable(context.get_usage())))
+            messages().print(Text(f"Try '{context.command_path} {context.help_option_names[-1]}' for help."))
+        complain(format_message())
+        raise SystemExit(getattr(error, "exit_code", 2)) from error
 
 
 def _tell_version(wanted: bool) -> None:
@@ -121,7 +159,7 @@ def _unexpected(error: Exception, arguments: Sequence[str]) -> int:
     from agent.settings import wants_debug
 
     if DEBUG in arguments or wants_debug():
-        traceback.print_exception(error)
+        print_traceback(error)
     complain(
         f"unexpected error: {type(error).__name__}: {error}\n"
         "This is a bug in Cairn. Please report it with the traceback, which `cairn --debug …` shows."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agent.cli.console import complain, note, output
+from agent.cli.console import complain, note, output, print_text
 from agent.cli.options import JsonOption, Load, with_agent_options
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ async def _answer(agent: "Agent", question: str, *, as_json: bool) -> "Trace":
     try:
         if as_json:
             await agent.run(trace)
-            typer.echo(trace.model_dump_json())
+            print_text(trace.model_dump_json(), json=True)
         else:
             await _draw(agent, trace)
     finally:

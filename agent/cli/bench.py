@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 bench_app = typer.Typer(no_args_is_help=True, help="Benchmarks of Cairn's own parts.")
 
 REPORT: Final = Path("docs/bench/executor.md")
+CODE: Final = (
+    "agent/execute.py",
+    "agent/plan.py",
+    "agent/plan_graph.py",
+    "agent/bench/executor.py",
+)
+"""What the figures depend on."""
 
 
 @bench_app.command("executor")
@@ -46,7 +53,7 @@ def executor(
 
         figures = asyncio.run(measure(plans=plans, at_once=at_once, seed=seed, progress=told))
     if write:
-        write_report(REPORT, _report(figures))
+        write_report(REPORT, _report(figures), code=CODE)
     if json:
         print_json(asdict(figures) | {"holds": figures.holds})
     else:

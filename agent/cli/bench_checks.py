@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from agent.bench.checks import Figures
 
 REPORT: Final = Path("docs/bench/checks.md")
+CODE: Final = (
+    "agent/checks",
+    "agent/claims.py",
+    "agent/bench/checks.py",
+    "agent/bench/claim_wordings.py",
+)
+"""What the figures depend on."""
 ROLLOUTS: Final = 20
 
 
@@ -48,7 +55,7 @@ def checks(
             pages = None
             note(str(error))
     if write:
-        write_report(REPORT, _report(figures, pages, share))
+        write_report(REPORT, _report(figures, pages, share), code=CODE)
     if json:
         told = {"pages": pages.as_dict()} if pages else {}
         print_json(figures.as_dict() | {"rollout_share": round(share, 4)} | told)

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from agent.bench.engine import Row
 
 REPORT: Final = Path("docs/bench/engine.md")
+CODE: Final = (
+    "agent/loop.py",
+    "agent/tape.py",
+    "agent/policies/vllm.py",
+    "agent/policies/vllm_engine.py",
+    "agent/bench/engine.py",
+)
+"""What the figures depend on."""
 _COLUMNS: Final = (
     "rollouts at once",
     "our loop, tokens/s",
@@ -55,7 +63,7 @@ def engine(
     """
     rows = _measure(model, _numbers(rollouts), repeats=repeats, world=world, protocol=protocol, dtype=dtype)
     if write:
-        write_report(REPORT, _report(rows))
+        write_report(REPORT, _report(rows), code=CODE)
     if json:
         figures = {f"ratio_{row.rollouts}": row.ratio for row in rows}
         holds = all(row.holds for row in rows)
@@ -138,8 +146,9 @@ vLLM on a CPU.
 Whole rollouts of the shipped checkpoint ({tokens} tokens sampled in one repeat), and AsyncLLM alone, which replays \
 their very turns on the same engine: the same prompt ids, as many tokens, streamed one by one, with log-probabilities. \
 Searches are answered at once from a recording. The two sides take turns, each beginning with an empty prefix cache; \
-medians over {rows[0].repeats} repeats, and the lowest ratio of all. CPU time is that of the process that holds the \
-loop and AsyncLLM's front end, on all its threads.
+each column is a median of its own over {rows[0].repeats} repeats: the ratio is that of each repeat's own pair of \
+times, so it isn't the quotient of the two columns before it. The lowest ratio is that of all repeats. CPU time is \
+that of the process that holds the loop and AsyncLLM's front end, on all its threads.
 
 | {" | ".join(_COLUMNS)} |
 |{"---|" * len(_COLUMNS)}

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from agent.policies.base import Policy
 
 REPORT: Final = Path("docs/bench/engines.md")
+CODE: Final = (
+    "agent/policies",
+    "agent/loop.py",
+    "agent/bench/engines.py",
+)
+"""What the figures depend on."""
 _COLUMNS: Final = ("engine", "EM", "equal rollouts", "log-probabilities within", "tokens a second")
 
 
@@ -71,7 +77,7 @@ def engines(
             )
         )
     if write:
-        write_report(REPORT, _report(figures, world=world, protocol=protocol, at_once=at_once))
+        write_report(REPORT, _report(figures, world=world, protocol=protocol, at_once=at_once), code=CODE)
     if json:
         print_json({"engines": [asdict(one) for one in figures]})
     else:

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from agent.sources.kg.build import Progress
 
 REPORT: Final = Path("docs/bench/kg.md")
+CODE: Final = (
+    "agent/sources/kg",
+    "agent/bench/kg.py",
+    "agent/bench/graphs.py",
+)
+"""What the figures depend on."""
 
 
 @bench_app.command("kg")
@@ -47,7 +53,7 @@ def kg(
         note(f"MetaQA is not in {data}/kg_metaqa: its questions are left out")
     size, speed = _measure(triples, seed, scratch)
     if write:
-        write_report(REPORT, _report(size, speed, answers))
+        write_report(REPORT, _report(size, speed, answers), code=CODE)
     if json:
         found = {} if answers is None else asdict(answers)
         print_json(asdict(size) | asdict(speed) | found | {"holds": holds(speed, answers)})

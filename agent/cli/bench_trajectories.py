@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from agent.cli.bench import bench_app
-from agent.cli.console import output, print_json
+from agent.cli.console import output, print_json, print_text
 
 if TYPE_CHECKING:
     from agent.bench.trajectories import Fit
@@ -51,7 +51,7 @@ def trajectories(
         print_json({"formats": [asdict(fit) for fit in fits]})
     elif markdown:
         lines = [_COLUMNS, ("---",) * len(_COLUMNS), *map(_row, fits)]
-        typer.echo("\n".join(f"| {' | '.join(line)} |" for line in lines))
+        print_text("\n".join(f"| {' | '.join(line)} |" for line in lines))
     else:
         table = Table(*_COLUMNS)
         for fit in fits:

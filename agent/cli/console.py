@@ -1,25 +1,55 @@
-"""Where commands write: results on standard output, everything else on standard error. Lines are never broken."""
+"""Where commands write: results on standard output, everything else on standard error. Lines are never broken.
+
+This is the boundary to the terminal: nothing that was written elsewhere reaches it with what a terminal obeys.
+"""
 
 import json
+import logging
 import sys
-import unicodedata
+import traceback
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
+
+from agent.cli.measured import dated
+from agent.text import printable, printable_json
+
+__all__ = [
+    "complain",
+    "guard_logs",
+    "messages",
+    "note",
+    "output",
+    "print_json",
+    "print_text",
+    "print_traceback",
+    "printable",
+    "write_report",
+]
+
+
+class SafeConsole(Console):
+    """A console whose texts are all `printable`. Colours and movements are Rich's own and stand beside the text."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else printable(text), style, control)
 
 
 @cache
 def output() -> Console:
     """Standard output, for results."""
-    return Console(highlight=False, soft_wrap=True)
+    return SafeConsole(highlight=False, soft_wrap=True)
 
 
 @cache
 def messages() -> Console:
     """Standard error, for notices, progress and complaints."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return SafeConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
 def note(sentence: str) -> None:
@@ -34,11 +64,45 @@ def complain(sentence: str) -> None:
 
 def print_json(value: object) -> None:
     """Print one JSON object on standard output, and nothing else."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    print_text(json.dumps(value, ensure_ascii=False), json=True)
 
 
-def write_report(path: Path, text: str) -> None:
-    """Keep the page of what was measured; where that cannot be, it is said, and nothing that was measured is lost."""
+def print_text(text: str, *, json: bool = False, end: str = "\n") -> None:
+    """Print text on standard output as it stands, but for what a terminal would obey.
+
+    Args:
+        text: from anywhere.
+        json: it is JSON, in which such characters are escaped, so that nothing of it is lost.
+        end: behind it.
+    """
+    sys.stdout.write((printable_json(text) if json else printable(text)) + end)
+
+
+def print_traceback(error: BaseException) -> None:
+    """Print the traceback of an unexpected error on standard error."""
+    sys.stderr.write(printable("".join(traceback.format_exception(error))))
+
+
+def guard_logs() -> None:
+    """Have the lines that libraries log on standard error, where no command set up logs of its own, be `printable`."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_Printable())
+
+
+class _Printable(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+def write_report(path: Path, text: str, *, code: Sequence[str] = ()) -> None:
+    """Keep the page of what was measured; where that cannot be, it is said, and nothing that was measured is lost.
+
+    Args:
+        path: of the page.
+        text: of it.
+        code: what was measured, as paths from the repository's root; the page says when, and at which commit.
+    """
+    text = dated(text, code) if code else text
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -46,11 +110,3 @@ def write_report(path: Path, text: str) -> None:
         complain(f"{path} cannot be written: {error.strerror or error}; the figures stand below")
     else:
         note(f"written: {path}")
-
-
-def printable(text: str) -> str:
-    """Text from elsewhere without what a terminal would obey: control characters, and marks that turn the direction."""
-    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in _OBEYED)
-
-
-_OBEYED = {"Cc", "Cf", "Cs", "Co"}

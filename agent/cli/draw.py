@@ -238,13 +238,14 @@ def _claim(claim: Claim) -> RenderableType:
     line = Text.assemble("• ", _clean(claim.text))
     if claim.cites:
         line.append(f" {' '.join(f'[{number}]' for number in claim.cites)}", style="cyan")
+    cites = bool(claim.cites or claim.ambiguous)
     match claim.check:
         case "not_found":
-            line.append(" not found in what it cites" if claim.cites else " no passage cited", style="yellow")
+            line.append(" not found in what it cites" if cites else " no passage cited", style="yellow")
         case "verbatim" | "close":
             line.append(f" {claim.check}", style="dim green")
         case "unchecked":
-            line.append("" if claim.cites else " no passage cited", style="yellow")
+            line.append("" if cites else " no passage cited", style="yellow")
     return line
 
 

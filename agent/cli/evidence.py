@@ -22,6 +22,8 @@ cairn evidence "…" --json | jq .claims
 cairn evidence "…" --answer-with llama3.2:3b --base-url http://127.0.0.1:11434/v1
 """
 _DOWNSTREAM = "Who answers from it"
+ANSWER_SECONDS = 600.0
+"""Of silence: a large model on a laptop reads the evidence for minutes."""
 
 
 def register(app: typer.Typer) -> None:
@@ -90,9 +92,13 @@ async def _run(
         await agent.aclose()
     if model is None:
         return bundle, None
-    from openai import AsyncOpenAI
+    from agent.outbound.address import Address
+    from agent.outbound.client import openai_client
+    from agent.settings_trust import refuse_plain_key
 
-    async with AsyncOpenAI(base_url=where, api_key=settings.api_key.get_secret_value() or "none") as client:
+    key = settings.api_key.get_secret_value()
+    refuse_plain_key(where, key, allowed=settings.plain_http)
+    async with openai_client(Address.of(where), api_key=key or "none", seconds=ANSWER_SECONDS) as client:
         return bundle, await answer_with(bundle, client, model)
 
 

@@ -91,7 +91,7 @@ def build(
     card = outcome.card
     output().print(
         f"{out}: {_many(card.documents, 'passage')} of {_many(card.sources, 'file')} in {outcome.seconds:.1f} s "
-        f"({outcome.new:,} new, {outcome.changed:,} changed, {outcome.removed:,} removed, {outcome.kept:,} kept)"
+        f"({_counted(outcome)})"
     )
     if card.dense:
         recall = f"recall@10 against flat search {card.dense.recall_10:.3f}"
@@ -117,6 +117,12 @@ def _dense(out: Path, model: str | None, ann: Ann | None) -> "Dense | None":
             raise typer.BadParameter("it is the kind of a dense index: name a model with --dense", param_hint="--ann")
         return None
     return Dense(model, ann)
+
+
+def _counted(outcome: "Outcome") -> str:
+    """What became of the files."""
+    files = f"{outcome.new:,} new, {outcome.changed:,} changed, {outcome.removed:,} removed, {outcome.kept:,} kept"
+    return f"{files}, {len(outcome.skipped):,} skipped" if outcome.skipped else files
 
 
 def _many(count: int, noun: str) -> str:

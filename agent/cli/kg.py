@@ -91,12 +91,14 @@ def lookup(
 
     Example: cairn kg lookup my.kg "tom hanks" --relation "starred actors"
     """
+    from agent.sources.kg.source import SECONDS
     from agent.sources.kg.store import Graph
 
     if not entity.strip():
         raise typer.BadParameter("the entity is empty", param_hint="ENTITY")
     graph = Graph.open(file)
     started = perf_counter()
+    graph.begin(SECONDS)
     try:
         matches = graph.lookup(entity, limit=8)
         triples = _triples(graph, matches[0], relation, limit) if matches else []

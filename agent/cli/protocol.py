@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from agent.trace import Trace
     from agent.transcript import Part, Said, Transcript
 
+_TRANSCRIPTS_BYTES: Final = 256 << 20
+_TOKENIZER_BYTES: Final = 256 << 20
 protocol_app = typer.Typer(
     no_args_is_help=True, help="The text formats that policies were trained on, and transcripts under them."
 )
@@ -120,10 +122,13 @@ class _Input:
 
 def _transcripts(file: Path) -> list[_Input]:
     """What a file holds. JSON that is neither a trace nor messages is text, as is everything else."""
+    from agent.foreign_files import read_text
+
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file, most=_TRANSCRIPTS_BYTES, pipe=True)
     except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"{file} cannot be read: {error}", param_hint="FILE") from error
+        why = getattr(error, "strerror", "") or error
+        raise typer.BadParameter(f"{file} cannot be read: {why}", param_hint="FILE") from error
     if not text.strip():
         raise typer.BadParameter(f"{file} is empty", param_hint="FILE")
     values = _json_values(text)
@@ -136,7 +141,7 @@ def _json_values(text: str) -> list[Any]:
     for parts in ([text], [line for line in text.splitlines() if line.strip()]):
         try:
             return [json.loads(part) for part in parts]
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             continue
     return []
 
@@ -184,12 +189,13 @@ def _protocol(name: str) -> "TextProtocol":
 def _codec(path: Path | None) -> "Codec":
     from agent.build import newest_checkpoint
     from agent.errors import SetupError
+    from agent.foreign_files import read_text
     from agent.policies.tokens import Codec
 
     folder = newest_checkpoint() if path is None else path
     file = folder / "tokenizer.json" if folder.is_dir() else folder
     try:
-        return Codec(file.read_text(encoding="utf-8"), ends=[0])  # it only counts: no turn ends here
+        return Codec(read_text(file, most=_TOKENIZER_BYTES), ends=[0])  # it only counts: no turn ends here
     except (OSError, ValueError) as error:
         raise SetupError(f"the tokenizer {file} cannot be used: {error}") from error
 

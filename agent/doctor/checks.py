@@ -30,6 +30,7 @@ def checks_of(settings: CairnSettings, *, probe: bool = False) -> list[Check]:
     return [
         Check("install", local.check_install),
         *_policy(settings),
+        Check("local models", partial(remote.check_local_servers, settings)),
         *_sources(settings, probe=probe),
         Check("cache", partial(local.check_cache, settings.cache)),
         Check("disk", partial(local.check_disk, settings)),

@@ -12,13 +12,15 @@ from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
 
 from agent import __version__
 from agent.doctor.run import Verdict, bad, ok, skipped, warn
 from agent.errors import SourceError
+from agent.files import NotPrivate, private_folder
 from agent.settings import CairnSettings
 from agent.sources.base import Source, ask, close_sources
+from agent.sources.care.folder_store import FILE
+from agent.urls import split_url
 
 EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "dense": ("sentence_transformers", "faiss"),
@@ -126,12 +128,14 @@ def _check_folder(where: str) -> Verdict:
     folder = Path(where).expanduser()
     mend = "set cache (CAIRN_CACHE) to a folder that you may write to, or to '' for none"
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_folder(folder)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         return bad(f"{folder} cannot be written to: {error.strerror}", mend)
-    database = folder / "cache.db"
+    except NotPrivate as error:
+        return bad(str(error), mend)
+    database = folder / FILE
     if database.exists():
         try:
             connection = sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, timeout=2.0)
@@ -165,7 +169,7 @@ async def _check_redis(url: str) -> Verdict:
 
 
 def _without_password(url: str) -> str:
-    parts = urlsplit(url)
+    parts = split_url(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 

@@ -1,4 +1,4 @@
-"""Checks of what is reached over the network: the engine behind the policy, and the back ends of live sources.
+"""Checks of what is reached over the network: the policy's engine, local model servers, the back ends of live sources.
 
 A back end is asked a question only where that is free, or where the user wants it to be. Where its API tells what is
 left of the quota, it is asked for that.
@@ -7,20 +7,25 @@ left of the quota, it is asked for that.
 import difflib
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from agent.doctor.run import Verdict, bad, ok, warn
-from agent.errors import SourceError, SourceErrorKind
+from agent.doctor.run import Verdict, bad, ok, skipped, warn
+from agent.errors import SetupError, SourceError, SourceErrorKind
 from agent.settings import CairnSettings
+from agent.settings_trust import is_loopback
 from agent.sources.base import ask, credits_of
+from agent.urls import split_url
 
 if TYPE_CHECKING:
     import httpx2
 
+    from agent.policies.local_servers import LocalServer
     from agent.sources.care.resilient import Backend
 
 QUERY: Final = "Ada Lovelace"
 LOW: Final = 0.05
 """Share of a quota below which it is worth a word."""
 _SECONDS: Final = 12.0
+_NAMED_MODELS: Final = 5
+"""Of one server, in one line."""
 _SETTINGS: Final = {"mediawiki": "wiki"}
 """Where a back end and its settings have different names."""
 _MENDS: Final[dict[SourceErrorKind, str]] = {
@@ -41,40 +46,72 @@ async def check_engine(settings: CairnSettings) -> Verdict:
             "the policy 'openai' has no endpoint or no model",
             "set both, for example: --base-url http://127.0.0.1:11434/v1 --model qwen3:8b",
         )
+    from agent.outbound.address import Address
     from agent.sources.http import Api, make_client
 
     key = settings.api_key.get_secret_value()
-    headers = {"authorization": f"Bearer {key}"} if key else {}
+    try:
+        address = Address.of(settings.base_url)
+    except SetupError as error:
+        return bad(str(error), "correct base_url (--base-url)")
+    at, headers = address.base, address.headers or ({"authorization": f"Bearer {key}"} if key else {})
     async with make_client() as client:
-        api = Api(client, name="the endpoint", base=settings.base_url, headers=headers, secret=key)
+        api = Api(client, name="the endpoint", base=at, headers=headers, secret=address.password or key)
         try:
-            answer = await api.send("GET", "/models")
+            answer = await api.send("GET", "/models", params=dict(address.query))
         except SourceError as error:
-            return bad(f"{settings.base_url}: {error}", "start the server, or correct base_url (--base-url)")
+            return bad(f"{at}: {error}", "start the server, or correct base_url (--base-url)")
         match answer.status:
             case 200:
-                return _has_model(api.parse(answer), settings)
+                return _has_model(api.parse(answer), settings, at)
             case 401 | 403:
-                return bad(f"{settings.base_url} refuses the key ({answer.status})", "set CAIRN_API_KEY to a valid one")
+                return bad(f"{at} refuses the key ({answer.status})", "set CAIRN_API_KEY to a valid one")
             case 404 | 405:
                 return bad(
-                    f"{settings.base_url}/models is not there ({answer.status})",
+                    f"{at}/models is not there ({answer.status})",
                     "see whether base_url should end in /v1",
                 )
             case status:
-                return bad(f"{settings.base_url} answered {status}", "look at the server's log, then try again")
+                return bad(f"{at} answered {status}", "look at the server's log, then try again")
 
 
-def _has_model(data: Any, settings: CairnSettings) -> Verdict:
+def _has_model(data: Any, settings: CairnSettings, at: str) -> Verdict:
     rows = cast(dict[str, Any], data).get("data") if isinstance(data, dict) else None
     if not isinstance(rows, list):
-        return warn(f"{settings.base_url} lists no models", "see whether it is OpenAI-compatible")
+        return warn(f"{at} lists no models", "see whether it is OpenAI-compatible")
     ids = [str(cast(dict[str, Any], row).get("id")) for row in cast(list[Any], rows) if isinstance(row, dict)]
     if settings.model in ids:
-        return ok(f"{settings.base_url} answers and has {settings.model}")
+        return ok(f"{at} answers and has {settings.model}")
     near = difflib.get_close_matches(settings.model, ids, n=3, cutoff=0.4) or ids[:3]
     mend = f"set model (--model) to one of them, such as {', '.join(near)}" if near else "load a model there"
-    return bad(f"{settings.base_url} answers, but does not list {settings.model!r} among {len(ids)} models", mend)
+    return bad(f"{at} answers, but does not list {settings.model!r} among {len(ids)} models", mend)
+
+
+async def check_local_servers(settings: CairnSettings) -> Verdict:
+    """Model servers that run on this machine, with the command that uses each one that is not in use."""
+    from agent.policies.local_servers import find_local_servers
+
+    found = await find_local_servers()
+    if not found:
+        return skipped("no Ollama, LM Studio, llama.cpp or vLLM answers on its usual port of this machine")
+    free = [server for server in found if not _is_endpoint(server, settings)]
+    says = [_models_of(server) if server in free else f"{server.name} is the policy's endpoint" for server in found]
+    commands = [server.command(server.models[0]) for server in free if server.models]
+    return Verdict("ok", "; ".join(says), "; or: ".join(commands))
+
+
+def _models_of(server: "LocalServer") -> str:
+    where = f"{server.name} runs at {server.base_url}"
+    if not server.models:
+        return f"{where}, without a model that writes"
+    more = len(server.models) - _NAMED_MODELS
+    return f"{where} with {', '.join(server.models[:_NAMED_MODELS])}{f' and {more} more' if more > 0 else ''}"
+
+
+def _is_endpoint(server: "LocalServer", settings: CairnSettings) -> bool:
+    """Whether the settings name this server, under whatever name of this machine."""
+    named = split_url(settings.base_url.strip())
+    return is_loopback(named.hostname or "") and named.port == split_url(server.base_url).port
 
 
 def needs(name: str) -> str:

@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
+from agent.defuse import unusual_tokens
 from agent.protocols.base import TextProtocol
-from agent.trace import Author, Segment
+from agent.trace import Author, RungUsed, Segment
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,44 @@ class Trained(Protocol):
         ...
 
 
+@runtime_checkable
+class Spelled(Protocol):
+    """A policy whose tokenizer is at hand."""
+
+    @property
+    def special_tokens(self) -> tuple[str, ...]:
+        """Every token that its tokenizer has beside those of plain text."""
+        ...
+
+
+@runtime_checkable
+class Chosen(Protocol):
+    """A policy that speaks some protocols by another one, which it knows once it is prepared."""
+
+    def for_protocol(self, protocol: TextProtocol) -> "Policy": ...
+
+
+@runtime_checkable
+class OnRungs(Protocol):
+    """A context of a general model, which says how that is spoken to, and shows passages in its own way."""
+
+    @property
+    def rungs(self) -> Sequence[RungUsed]: ...
+
+    @property
+    def protocol(self) -> TextProtocol: ...
+
+
+def special_tokens_of(policy: object) -> tuple[str, ...]:
+    """The special tokens of a policy's tokenizer that do not look like one; none where it is not known."""
+    return _unusual(policy.special_tokens) if isinstance(policy, Spelled) else ()
+
+
+@lru_cache(maxsize=16)
+def _unusual(tokens: tuple[str, ...]) -> tuple[str, ...]:
+    return unusual_tokens(tokens)
+
+
 class Policy(Protocol):
     """What continues a context. One that is `Prepared`, too, is prepared before `open`: see `open_context`."""
 
@@ -136,6 +176,17 @@ class Policy(Protocol):
     async def aclose(self) -> None: ...
 
 
+async def prepared(policy: Policy, protocol: TextProtocol) -> Policy:
+    """The policy that speaks a protocol, ready to open contexts.
+
+    Raises:
+        PolicyError: the engine does not answer.
+    """
+    if isinstance(policy, Prepared):
+        await policy.prepare()
+    return policy.for_protocol(protocol) if isinstance(policy, Chosen) else policy
+
+
 async def open_context(
     policy: Policy,
     protocol: TextProtocol,
@@ -149,6 +200,5 @@ async def open_context(
     Raises:
         PolicyError: the engine does not answer; ContextFull where the question is longer than the context.
     """
-    if isinstance(policy, Prepared):
-        await policy.prepare()
-    return policy.open(protocol, question, history=history, date=date)
+    ready = await prepared(policy, protocol)
+    return ready.open(protocol, question, history=history, date=date)

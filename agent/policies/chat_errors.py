@@ -1,14 +1,16 @@
 """What goes wrong at an OpenAI-compatible endpoint, as sentences that name the mend."""
 
-from json import JSONDecodeError
 from typing import Any, Final
 
+import httpx2
 import openai
 
-from agent.errors import ContextFull, PolicyError
+from agent.errors import ContextFull, PolicyError, RequestRefused, TurnBroken
+from agent.outbound.client import Redirected, TooLong
+from agent.outbound.completions import OddReply
 
-FOREIGN: Final = (openai.OpenAIError, JSONDecodeError)
-"""Everything that the client raises on purpose."""
+FOREIGN: Final = (openai.OpenAIError, httpx2.HTTPError, OddReply)
+"""Everything that a request can raise that is the server's doing."""
 _NEEDED: Final = frozenset({"model", "messages", "prompt", "stream", "return_token_ids"})
 """What a request cannot do without."""
 _SAID: Final = 300
@@ -26,6 +28,27 @@ def sentence(error: Exception, *, base_url: str, model: str, begun: bool, second
         seconds: of silence that are borne.
     """
     at = f"the server at {base_url}"
+    match _cause(error):
+        case Redirected() as found:
+            return PolicyError(
+                f"{at} redirects to {found.target}; requests are sent to no other address: set --base-url to that one"
+                " if it is meant"
+            )
+        case TooLong() as found:
+            return PolicyError(f"{at} sent too much: {found}; see whether it is OpenAI-compatible")
+        case OddReply() as found:
+            return PolicyError(f"{at} sent something that can't be read: {found}; see whether it is OpenAI-compatible")
+        case found:
+            return _failure(found, at=at, base_url=base_url, model=model, begun=begun, seconds=seconds)
+
+
+def _cause(error: Exception) -> Exception:
+    """What is behind an error of the client, where that says more."""
+    cause = error.__cause__
+    return cause if isinstance(cause, Redirected | TooLong | OddReply) else error
+
+
+def _failure(error: Exception, *, at: str, base_url: str, model: str, begun: bool, seconds: float) -> PolicyError:
     match error:
         case openai.APITimeoutError():
             return PolicyError(
@@ -34,12 +57,10 @@ def sentence(error: Exception, *, base_url: str, model: str, begun: bool, second
             )
         case openai.APIConnectionError():
             if begun:
-                return PolicyError(f"{at} broke off in the middle of its turn; look at its log")
+                return TurnBroken(f"{at} broke off in the middle of its turn; look at its log")
             return PolicyError(f"no server at {base_url}: is it running, and is that its --base-url?")
         case openai.APIStatusError():
             return _refusal(error, at=at, model=model)
-        case JSONDecodeError():
-            return PolicyError(f"{at} sent something that is no JSON; see whether it is OpenAI-compatible")
         case _:
             return PolicyError(f"{at} failed: {_said(error)}; look at its log")
 
@@ -60,10 +81,12 @@ def _refusal(error: openai.APIStatusError, *, at: str, model: str) -> PolicyErro
             )
         case 429:
             return PolicyError(f"{at} takes no more requests now ({said}); wait, or see to its quota")
+        case 500:  # what some servers say where a template or a grammar does not take the request
+            return RequestRefused(f"{at} failed ({said}); look at its log")
         case status if status >= 500:
             return PolicyError(f"{at} failed ({said}); look at its log")
         case _:
-            return PolicyError(f"{at} refuses the request ({said}); see whether {model} is a chat model")
+            return RequestRefused(f"{at} refuses the request ({said}); see whether {model} is a chat model")
 
 
 def refused_parameter(error: Exception, sent: dict[str, Any]) -> str | None:

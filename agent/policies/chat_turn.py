@@ -11,9 +11,6 @@ class ChatTurn:
 
     def __init__(self, protocol: TextProtocol, stop: Sequence[str], *, opened: Role | None = None) -> None:
         """Read a turn, from inside the block `opened` where the turn goes on in one."""
-        self.text = ""
-        self.content = ""
-        self.reasoning = ""
         self.stopped = False
         """A stop text was said."""
         self._protocol = protocol
@@ -22,6 +19,21 @@ class ChatTurn:
         self._reader = TagReader(protocol.policy_marks, opened=opened)
         self._thinking = False
         self._held = ""
+        self._text: list[str] = []
+        self._content: list[str] = []
+        self._tail = ""
+        """The end of the content, as long as a stop text may be."""
+        self._longest = max(map(len, stop), default=0)
+        self.chars = 0
+        """Of content and reasoning together."""
+
+    @property
+    def text(self) -> str:
+        return "".join(self._text)
+
+    @property
+    def content(self) -> str:
+        return "".join(self._content)
 
     def think(self, text: str) -> str:
         """Take reasoning that the server sends apart from the text; gives it inside the protocol's tags of a thought.
@@ -29,8 +41,8 @@ class ChatTurn:
         A closing tag in it is changed: what is thought there never speaks for the text. Reasoning after the text has
         begun is left out, and so is all of it inside of another block, or where the protocol has no thoughts.
         """
-        self.reasoning += text
-        if not text or "thought" not in self._protocol.tags or self.content or self._opened:
+        self.chars += len(text)
+        if not text or "thought" not in self._protocol.tags or self._content or self._opened:
             return ""
         new = "" if self._thinking else self._protocol.opening("thought")
         self._thinking = True
@@ -49,18 +61,19 @@ class ChatTurn:
         """Take text; gives what of it counts, up to the end of the first stop text."""
         if not text or self.stopped:
             return ""
-        before = len(self.content)
-        said = self.content + text
-        from_ = max(0, before - max(map(len, self._stop), default=0))
-        ends = [at + len(mark) for mark in self._stop if (at := said.find(mark, from_)) >= 0]
+        seen = self._tail + text
+        ends = [at + len(mark) for mark in self._stop if (at := seen.find(mark)) >= 0]
         if ends:
             self.stopped = True
-            said = said[: min(ends)]
+            seen = seen[: min(ends)]
+        new = seen[len(self._tail) :]
+        self._tail = seen[-self._longest :] if self._longest else ""
+        self.chars += len(new)
         thought = self._end_thought()
-        self.content = said
-        for _ in self._reader.feed(said[before:]):
+        self._content.append(new)
+        for _ in self._reader.feed(new):
             pass
-        return thought + self._emit(said[before:])
+        return thought + self._emit(new)
 
     def end(self, *, natural: bool) -> str:
         """The server has ended the turn; gives what it left out.
@@ -73,7 +86,7 @@ class ChatTurn:
         role = self._reader.open_role
         closing = self._protocol.closing(role) if role else ""
         if natural and not self.stopped and closing in self._stop:
-            return thought + self.say(closing[_begun(closing, self.content) :])
+            return thought + self.say(closing[_begun(closing, self._tail) :])
         return thought
 
     def _end_thought(self) -> str:
@@ -84,7 +97,7 @@ class ChatTurn:
         return self._emit(f"{held}{self._protocol.closing('thought')}\n")
 
     def _emit(self, text: str) -> str:
-        self.text += text
+        self._text.append(text)
         return text
 
 

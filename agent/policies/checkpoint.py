@@ -9,6 +9,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from agent.errors import CheckpointError
+from agent.foreign_files import no_link, open_file, read_text
 from agent.policies.model_folder import ABOUT, About
 from agent.policies.tokens import Codec
 
@@ -42,8 +43,8 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     for name in dict.fromkeys((*NEEDED, *manifest.files)):
         _check_file(folder, name, manifest.files.get(name))
     try:
-        codec = Codec((folder / "tokenizer.json").read_text(encoding="utf-8"), ends=[manifest.eos])
-        vocabulary: list[str] = json.loads((folder / "vocabulary.json").read_text(encoding="utf-8"))
+        codec = Codec(read_text(folder / "tokenizer.json"), ends=[manifest.eos])
+        vocabulary: list[str] = json.loads(read_text(folder / "vocabulary.json"))
     except (ValueError, OSError) as error:
         raise CheckpointError(
             f"{folder / 'tokenizer.json'} cannot be used: {error}; export the checkpoint again"
@@ -59,12 +60,13 @@ def write_manifest(folder: Path, about: About) -> Manifest:
     """Put cairn.json beside the files of a checkpoint, with the hash of each of them."""
     files = {path.name: sha256_of(path) for path in sorted(folder.iterdir()) if path.name in NEEDED}
     manifest = Manifest(**dict(about), files=files)
-    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    with open(folder / MANIFEST, "w", encoding="utf-8", opener=no_link) as file:
+        file.write(manifest.model_dump_json(indent=2) + "\n")
     return manifest
 
 
 def sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -78,7 +80,7 @@ def _read_manifest(folder: Path) -> Manifest:
             f"make one with `cairn checkpoint export`"
         )
     try:
-        return Manifest.model_validate_json(path.read_text(encoding="utf-8"))
+        return Manifest.model_validate_json(read_text(path))
     except (ValidationError, OSError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}; export the checkpoint again") from error
 

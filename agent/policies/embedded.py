@@ -61,6 +61,10 @@ class EmbeddedPolicy:
         return self.checkpoint.manifest.passages
 
     @property
+    def special_tokens(self) -> tuple[str, ...]:
+        return self.checkpoint.codec.special
+
+    @property
     def use(self) -> EngineUse:
         """What the engine has done so far."""
         return self._engine.use

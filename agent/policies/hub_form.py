@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from agent.errors import CheckpointError
+from agent.foreign_files import read_text
 from agent.policies.model_folder import ABOUT, About, read_about
 from agent.policies.tokens import Codec
 
@@ -50,7 +51,7 @@ def open_hub_form(model: str) -> HubForm:
     ends = _ends(folder, text, about)
     path = folder / "tokenizer.json"
     try:
-        codec = Codec(path.read_text(encoding="utf-8"), ends=ends)
+        codec = Codec(read_text(path), ends=ends)
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read; save the model's tokenizer in the fast form there") from error
     except ValueError as error:
@@ -58,6 +59,15 @@ def open_hub_form(model: str) -> HubForm:
     length = min(length, about.context_tokens) if about else length
     name = about.name if about else name
     return HubForm(folder, name, codec, length, tuple(dict.fromkeys(text.get("layer_types") or ())))
+
+
+def special_tokens_in(folder: str) -> tuple[str, ...]:
+    """The tokens beside those of plain text that the tokenizer in a folder has; none where it cannot be read."""
+    try:
+        fields: dict[str, Any] = json.loads(read_text(Path(folder).expanduser() / "tokenizer.json"))
+        return tuple(sorted({str(token["content"]) for token in fields["added_tokens"]}))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return ()
 
 
 def _fetch(model: str) -> Path:
@@ -105,8 +115,8 @@ def _read(path: Path, *, missing_is_empty: bool = False) -> dict[str, Any]:
     if missing_is_empty and not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        found = json.loads(read_text(path))
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read ({error}); name a checkpoint in the hub's form") from error
     if not isinstance(found, dict):
         raise CheckpointError(f"{path} holds no object; name a checkpoint in the hub's form")

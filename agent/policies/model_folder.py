@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 
 from agent.errors import CheckpointError
 from agent.evidence import Frozen
+from agent.foreign_files import no_link, read_text
 from agent.protocols.base import TextProtocol
 
 ABOUT: Final = "cairn.json"
@@ -87,7 +88,7 @@ def read_about(folder: Path) -> About:
     """
     path = folder / ABOUT
     try:
-        return About.model_validate_json(path.read_text(encoding="utf-8"), extra="ignore")
+        return About.model_validate_json(read_text(path), extra="ignore")
     except (ValidationError, OSError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}; write it again with `cairn checkpoint card`") from error
 
@@ -110,7 +111,8 @@ def with_passages(protocol: TextProtocol, passages: Mapping[str, int]) -> TextPr
 def write_about(folder: Path, about: About) -> Path:
     """Put cairn.json into a folder; gives its path."""
     path = folder / ABOUT
-    path.write_text(about.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    with open(path, "w", encoding="utf-8", opener=no_link) as file:
+        file.write(about.model_dump_json(indent=2) + "\n")
     return path
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
+from agent.outbound.completions import OddReply, first_choice, read_chat
+from agent.outbound.numbers import count
 from agent.policies.openai_endpoint import Endpoint
 
 Continues = Literal["auto", "yes", "no"]
@@ -63,16 +65,24 @@ async def look(endpoint: Endpoint) -> Abilities:
         PolicyError: there is no server, or it refuses the key.
     """
     rows = await endpoint.models()
-    names = [str(row.get("id")) for row in rows]
-    row = rows[names.index(endpoint.model)] if endpoint.model in names else (rows[0] if len(rows) == 1 else {})
-    root, length = row.get("root"), row.get("max_model_len")
-    folder = Path(root) if isinstance(root, str) and root.startswith("/") else None
+    names = [name for row in rows if isinstance(name := row.get("id"), str)]
+    named = [row for row in rows if row.get("id") == endpoint.model]
+    alone = rows if len(rows) == 1 else []
+    row: dict[str, Any] = (named or alone or [{}])[0]
     return Abilities(
-        owner=str(row.get("owned_by", "")).lower(),
-        others=() if endpoint.model in names else tuple(names),
-        context_tokens=length if isinstance(length, int) and length > 0 else None,
-        folder=folder if folder and (folder / "tokenizer.json").is_file() else None,
+        owner=str(row.get("owned_by", ""))[:100].lower(),
+        others=() if named else tuple(names),
+        context_tokens=_context_tokens(row),
+        folder=_folder(row.get("root")),
     )
+
+
+def _context_tokens(row: dict[str, Any]) -> int | None:
+    """Servers have names of their own for it: vLLM, LM Studio, OpenRouter; llama.cpp's is one level down."""
+    meta: Any = row.get("meta")
+    inner = cast(dict[str, Any], meta) if isinstance(meta, dict) else {}
+    said = [row.get(name) for name in ("max_model_len", "loaded_context_length", "context_length")]
+    return next(filter(None, map(count, [*said, inner.get("n_ctx"), inner.get("n_ctx_train")])), None)
 
 
 async def gives_ids(endpoint: Endpoint) -> bool:
@@ -108,15 +118,28 @@ async def continuation_of(endpoint: Endpoint, abilities: Abilities, wanted: Cont
     )
     if answer is None:
         return None
-    message: Any = _choice(answer).get("message")
-    said = str(cast(dict[str, Any], message).get("content") or "") if isinstance(message, dict) else ""
+    try:
+        said = read_chat(answer).content
+    except OddReply:
+        return None
     return continuation if not looked_at or said.startswith("ta") else None
 
 
 def _choice(answer: dict[str, Any] | None) -> dict[str, Any]:
-    choices: Any = (answer or {}).get("choices")
-    first: Any = cast(list[Any], choices)[0] if isinstance(choices, list) and choices else None
-    return cast(dict[str, Any], first) if isinstance(first, dict) else {}
+    try:
+        return first_choice(answer or {}) or {}
+    except OddReply:
+        return {}
+
+
+def _folder(root: object) -> Path | None:
+    """The model's own folder, where the server names one and it is on this machine."""
+    if not isinstance(root, str) or not root.startswith("/"):
+        return None
+    try:
+        return Path(root) if (Path(root) / "tokenizer.json").is_file() else None
+    except (OSError, ValueError):  # no path that can be, or one that may not be looked at
+        return None
 
 
 def _is_one(values: Any) -> bool:

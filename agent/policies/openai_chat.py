@@ -1,22 +1,24 @@
 """The policy behind any OpenAI-compatible chat endpoint: Ollama, llama.cpp, vLLM, a commercial API."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from copy import copy
 from typing import Any, Final
 
 from agent.errors import ContextFull, PolicyError
+from agent.outbound.completions import Said, read_chat
 from agent.parse import TagReader
 from agent.policies.base import Chunk, Sampling
 from agent.policies.chat_turn import ChatTurn
 from agent.policies.openai_abilities import Continuation
 from agent.policies.openai_endpoint import MOST_STOPS, Endpoint
 from agent.protocols.base import Role, TextProtocol
-from agent.text import whole
 from agent.trace import Author, Segment
 
 CHARS_A_TOKEN: Final = 4
 """For the estimate where the server does not tell."""
+MOST_CHARS_A_TOKEN: Final = 16
+"""A turn that is longer than this for each token that it may have is cut there, whatever the server says."""
 CONTEXT_TOKENS: Final = 32_768
 """Where neither the server nor anybody else tells how long a context may be."""
 SOURCES: Final = ("web", "news", "arxiv", "kg")
@@ -35,6 +37,7 @@ class ChatPolicy:
         sources: Sequence[str] = SOURCES,
         context_tokens: int = CONTEXT_TOKENS,
         continuation: Continuation | None = None,
+        special_tokens: tuple[str, ...] = (),
     ) -> None:
         """Take note of an endpoint; nothing is sent yet.
 
@@ -43,6 +46,7 @@ class ChatPolicy:
             sources: what the instructions say can be searched.
             context_tokens: the longest context that the model takes.
             continuation: how the server is told to go on inside the model's turn; None where it cannot.
+            special_tokens: of the model's tokenizer, where that is at hand.
         """
         self.name = endpoint.model
         self.context_tokens = context_tokens
@@ -50,6 +54,7 @@ class ChatPolicy:
         self.sources = tuple(sources)
         self.endpoint = endpoint
         self.continuation = continuation
+        self.special_tokens = special_tokens
 
     def open(
         self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = (), date: str = ""
@@ -124,25 +129,27 @@ class ChatContext:
         if self._spoke and not self._policy.continues:
             self._say("user", "Go on.")
         turn = ChatTurn(self._protocol, stop, opened=self._opened if self._spoke else None)
+        most = MOST_CHARS_A_TOKEN * room
         told: int | None = None
-        finish: str | None = None
+        finish = ""
         try:
             messages, more = self._request()
             asking = self._policy.endpoint.chat(messages, **_parameters(sampling, stop, room), **more)
             async with asking as events, aclosing(events):
                 async for event in events:
-                    told = _sampled(event) or told
-                    for choice in event.get("choices") or ():
-                        finish = choice.get("finish_reason") or finish
-                        if text := _take(turn, choice.get("delta") or {}):
-                            yield Chunk(text)
-                    if turn.stopped:
+                    said = read_chat(event)
+                    told = said.completion_tokens or told
+                    finish = said.finish or finish
+                    if text := _take(turn, said, most=most):
+                        yield Chunk(text)
+                    if turn.stopped or turn.chars >= most:
                         break
-            if finish is None and not turn.stopped:
+            overlong = turn.chars >= most and not turn.stopped
+            if not finish and not turn.stopped and not overlong:
                 raise PolicyError(self._broken(turn))
             if finish == "content_filter":
                 raise PolicyError(f"the server's content filter ended the turn of {self._policy.name}")
-            cut = finish == "length" and not turn.stopped
+            cut = (finish == "length" or overlong) and not turn.stopped
             if (rest := turn.end(natural=not cut)) or cut:
                 yield Chunk(rest, cut=cut)
         finally:
@@ -155,7 +162,7 @@ class ChatContext:
         self._opened = turn.open_role
         if turn.text:
             self.segments.append(Segment(by="policy", text=turn.text))
-        self.tokens += told or _estimate(turn.reasoning + turn.content)
+        self.tokens += max(told, turn.chars // MOST_CHARS_A_TOKEN) if told else -(-turn.chars // CHARS_A_TOKEN)
 
     @property
     def _spoke(self) -> bool:
@@ -191,7 +198,7 @@ class ChatContext:
 
     def _broken(self, turn: ChatTurn) -> str:
         where = self._policy.endpoint.base_url
-        if turn.content or turn.reasoning:
+        if turn.chars:
             return f"the server at {where} broke off in the middle of its turn; look at its log"
         return f"the server at {where} sent no chat completion; see whether --base-url should end in /v1"
 
@@ -213,17 +220,10 @@ def _parameters(sampling: Sampling, stop: Sequence[str], max_tokens: int) -> dic
     return parameters
 
 
-def _sampled(event: Mapping[str, Any]) -> int | None:
-    """How many tokens the turn had, where the server tells."""
-    usage: Mapping[str, Any] = event.get("usage") or {}
-    return usage.get("completion_tokens")
-
-
-def _take(turn: ChatTurn, delta: Mapping[str, Any]) -> str:
-    """The pieces of one chunk; servers name the reasoning in two ways."""
-    thought = delta.get("reasoning_content") or delta.get("reasoning")
-    new = turn.think(whole(thought)) if isinstance(thought, str) and thought else ""
-    return new + turn.say(whole(delta.get("content") or ""))
+def _take(turn: ChatTurn, said: Said, *, most: int) -> str:
+    """What one event adds to the turn, which has at most so many characters."""
+    thought = turn.think(said.reasoning[: most - turn.chars])
+    return thought + turn.say(said.content[: most - turn.chars])
 
 
 def _estimate(text: str) -> int:

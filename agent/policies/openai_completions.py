@@ -5,6 +5,7 @@ from contextlib import aclosing
 from typing import Any
 
 from agent.errors import PolicyError
+from agent.outbound.completions import finish_of, first_choice, read_tokens
 from agent.policies.base import Sampling
 from agent.policies.openai_endpoint import MOST_STOPS, Endpoint
 from agent.policies.token_context import Sampled, TokenContext
@@ -30,6 +31,10 @@ class CompletionsPolicy:
         self.context_tokens = context_tokens
         self._endpoint = endpoint
         self._codec = codec
+
+    @property
+    def special_tokens(self) -> tuple[str, ...]:
+        return self._codec.special
 
     def open(
         self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = (), date: str = ""
@@ -100,17 +105,7 @@ def _read(event: Mapping[str, Any]) -> tuple[list[Sampled], str]:
     """The tokens of one event, and why the turn ended, if it did.
 
     Raises:
-        PolicyError: the ids and log-probabilities do not go together.
+        OddReply: the ids and log-probabilities do not go together, or are none.
     """
-    choices: Any = event.get("choices")
-    if not choices:
-        return [], ""
-    choice: dict[str, Any] = choices[0]
-    told: dict[str, Any] = choice.get("logprobs") or {}
-    ids: list[int] = choice.get("token_ids") or []
-    logprobs: list[float] = told.get("token_logprobs") or []
-    if len(ids) != len(logprobs):
-        raise PolicyError(
-            f"the server gave {len(ids)} token ids with {len(logprobs)} log-probabilities; set endpoint to chat"
-        )
-    return list(zip(ids, logprobs, strict=True)), choice.get("finish_reason") or ""
+    choice = first_choice(event)
+    return (read_tokens(choice), finish_of(choice)) if choice is not None else ([], "")

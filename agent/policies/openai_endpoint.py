@@ -1,7 +1,6 @@
 """One model behind an OpenAI-compatible endpoint: requests, tries and errors. It knows no context and no protocol."""
 
-import json
-import logging
+import asyncio
 import random
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -13,9 +12,15 @@ import openai
 import stamina
 
 from agent.errors import PolicyError
+from agent.outbound.address import Address
+from agent.outbound.client import ANSWER_BYTES, EVENTS, TooLong, openai_client
+from agent.outbound.completions import OddReply, error_of, json_of, object_of
+from agent.outbound.events import event_data, whole_body
+from agent.outbound.numbers import retry_after
+from agent.outbound.retries import log_retries_without_words
 from agent.policies.chat_errors import FOREIGN, refused_parameter, sentence
 
-logging.getLogger("stamina").addHandler(logging.NullHandler())
+log_retries_without_words()
 
 LONGEST_WAIT_SECONDS: Final = 30.0
 """A server that asks to be left alone for longer is not asked again."""
@@ -27,6 +32,12 @@ _NO_KEY: Final = "none"
 _WAIT_SECONDS: Final = 0.5
 _AGAIN: Final = (408, 409, 429, 500, 502, 503, 504)
 _PATHS: Final = {"chat": "/chat/completions", "completions": "/completions"}
+_TOKEN_BYTES: Final = 4096
+"""Of a stream, for each token that was asked for: an event has some hundred."""
+_ID_BYTES: Final = 16
+"""Of a line, for each id of the prompt and of the turn: servers repeat the prompt's."""
+_LINE_BYTES: Final = 1024 * 1024
+_STREAM_ACCEPTED: Final = {"Accept": f"{EVENTS}, application/json"}
 
 
 class Endpoint:
@@ -36,17 +47,24 @@ class Endpoint:
         """Take note of an endpoint; nothing is sent yet.
 
         Args:
-            base_url: of the endpoint, usually ending in /v1.
+            base_url: of the endpoint, usually ending in /v1. A user and a password in it are sent as HTTP's basic
+                authentication, and its query with each request; neither is ever shown.
             model: name of the model there.
             api_key: empty where the server wants none.
             seconds: of silence before the server is given up.
             retries: of a request that the server did not take, or refused for the moment.
+
+        Raises:
+            SetupError: `base_url` is no http address.
         """
-        self.base_url = base_url
+        self._address = Address.of(base_url)
+        self.base_url = self._address.base
+        """What may be shown of it."""
         self.model = model
+        self._key = api_key
         self._seconds = seconds
         self._retries = retries
-        self._client = openai.AsyncOpenAI(base_url=base_url, api_key=api_key or _NO_KEY, timeout=seconds, max_retries=0)
+        self._client = openai_client(self._address, api_key=api_key or _NO_KEY, seconds=seconds)
         self._without: set[str] = set()
         """Parameters that this server does not take."""
 
@@ -61,28 +79,30 @@ class Endpoint:
         """
         async with self._speaking():
             try:
-                answer = await self._tried(lambda: self._client.get("/models", cast_to=object))
-            except openai.NotFoundError:
+                answer = await self._whole(lambda: self._client.get("/models", cast_to=httpx2.Response))
+            except (openai.NotFoundError, OddReply):
                 return []
-        rows = cast(dict[str, Any], answer).get("data") if isinstance(answer, dict) else None
-        return [row for row in cast(list[Any], rows) if isinstance(row, dict)] if isinstance(rows, list) else []
+            if why := error_of(answer):
+                raise PolicyError(f"the server at {self.base_url} failed: {why}; look at its log")
+            rows: Any = answer.get("data")
+            listed = cast(list[Any], rows) if isinstance(rows, list) else []
+            return [cast(dict[str, Any], row) for row in listed if isinstance(row, dict)]
 
     async def try_once(self, kind: Literal["chat", "completions"], **parameters: Any) -> dict[str, Any] | None:
-        """Ask without a stream; None where the server refuses such a request.
+        """Ask without a stream; None where the server refuses such a request, or answers with no object.
 
         Raises:
             PolicyError: there is no server, or it failed.
         """
         async with self._speaking():
             try:
-                answer = await self._tried(partial(self._create, kind, {"model": self.model} | parameters))
-            except (openai.BadRequestError, openai.NotFoundError, openai.UnprocessableEntityError):
+                return await self._whole(partial(self._create, kind, {"model": self.model} | parameters))
+            except (openai.BadRequestError, openai.NotFoundError, openai.UnprocessableEntityError, OddReply):
                 return None
             except openai.APIStatusError as error:
                 if error.status_code in (405, 501):
                     return None
                 raise
-        return cast(dict[str, Any], answer) if isinstance(answer, dict) else None
 
     @asynccontextmanager
     async def chat(
@@ -95,13 +115,9 @@ class Endpoint:
         Raises:
             PolicyError: what went wrong and what to do; ContextFull where the chat is too long for the model.
         """
-        begun: list[bool] = []
-        async with self._speaking(begun):
-            request = {"model": self.model, "messages": messages, "stream": True} | parameters
-            stream = await self._started("chat", request)
-            begun.append(True)
-            async with stream:
-                yield _events(stream.response)
+        request = {"model": self.model, "messages": messages, "stream": True} | parameters
+        async with self._streamed("chat", request, ids=0) as events:
+            yield events
 
     @asynccontextmanager
     async def complete(self, ids: Sequence[int], **parameters: Any) -> AsyncGenerator[AsyncGenerator[dict[str, Any]]]:
@@ -110,13 +126,22 @@ class Endpoint:
         Raises:
             PolicyError: what went wrong and what to do; ContextFull where the prompt is too long for the model.
         """
+        request = {"model": self.model, "prompt": list(ids), "stream": True} | parameters
+        async with self._streamed("completions", request, ids=len(ids)) as events:
+            yield events
+
+    @asynccontextmanager
+    async def _streamed(
+        self, kind: Literal["chat", "completions"], request: dict[str, Any], *, ids: int
+    ) -> AsyncGenerator[AsyncGenerator[dict[str, Any]]]:
+        tokens = int(request.get("max_tokens") or 0)
         begun: list[bool] = []
         async with self._speaking(begun):
-            request = {"model": self.model, "prompt": list(ids), "stream": True} | parameters
-            stream = await self._started("completions", request)
+            stream = await self._started(kind, request)
             begun.append(True)
+            most_line = _LINE_BYTES + _ID_BYTES * (ids + tokens)
             async with stream:
-                yield _events(stream.response)
+                yield _events(stream.response, most_line=most_line, most_bytes=ANSWER_BYTES + _TOKEN_BYTES * tokens)
 
     async def _started(self, kind: Literal["chat", "completions"], request: dict[str, Any]) -> Any:
         """Send the request, and again without what the server refuses."""
@@ -133,8 +158,25 @@ class Endpoint:
     async def _create(self, kind: Literal["chat", "completions"], request: Mapping[str, Any]) -> Any:
         """Send it as it is: the client's typed methods turn every request and every chunk over for longer."""
         stream = bool(request.get("stream"))
-        many = openai.AsyncStream[object]
-        return await self._client.post(_PATHS[kind], body=dict(request), cast_to=object, stream=stream, stream_cls=many)
+        return await self._client.post(
+            _PATHS[kind],
+            body=dict(request),
+            cast_to=object if stream else httpx2.Response,
+            stream=stream,
+            stream_cls=openai.AsyncStream[object],
+            options={"headers": _STREAM_ACCEPTED} if stream else {},
+        )
+
+    async def _whole(self, send: Any) -> dict[str, Any]:
+        """An answer that comes at once; all of it within the time in which a stream may be silent."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                answer: httpx2.Response = await self._tried(send)
+                return object_of(json_of(answer.content))
+        except TimeoutError as error:
+            raise PolicyError(
+                f"the server at {self.base_url} gave no answer within {self._seconds:g} seconds"
+            ) from error
 
     async def _tried(self, send: Any) -> Any:
         async for attempt in stamina.retry_context(on=_pause_after(), attempts=self._retries + 1, timeout=None):
@@ -150,12 +192,12 @@ class Endpoint:
         except FOREIGN as error:
             said = sentence(error, base_url=self.base_url, model=self.model, begun=bool(begun), seconds=self._seconds)
             raise self._discreet(said) from error
+        except PolicyError as error:
+            raise self._discreet(error) from error.__cause__
 
     def _discreet(self, error: PolicyError) -> PolicyError:
-        """The error without the key, which a server may repeat in its own words."""
-        key = self._client.api_key
-        text = str(error)
-        return type(error)(text.replace(key, "***")) if key != _NO_KEY and key in text else error
+        """The error without the secrets, which a server may repeat in its own words."""
+        return type(error)(self._address.hide(str(error), self._key))
 
 
 def _pause_after() -> Any:
@@ -166,7 +208,7 @@ def _pause_after() -> Any:
         nonlocal usual
         if not _may_try_again(error):
             return False
-        asked = _asked_for(error)
+        asked = retry_after(error.response.headers) if isinstance(error, openai.APIStatusError) else None
         if asked is not None and asked > LONGEST_WAIT_SECONDS:
             return False
         wait = random.uniform(usual / 2, usual) if asked is None else asked
@@ -186,17 +228,6 @@ def _may_try_again(error: Exception) -> bool:
             return False
 
 
-def _asked_for(error: Exception) -> float | None:
-    """The seconds for which the server wants to be left alone, if it says so in seconds."""
-    headers: Mapping[str, str] = error.response.headers if isinstance(error, openai.APIStatusError) else {}
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            return max(float(headers[name]) * unit, 0.0)
-        except (KeyError, ValueError):
-            continue
-    return None
-
-
 def _adapted(request: dict[str, Any], *, without: set[str]) -> dict[str, Any]:
     """The request without some parameters; a server that refuses the old name of `max_tokens` gets the new one."""
     sent = {name: value for name, value in request.items() if name not in without}
@@ -205,37 +236,27 @@ def _adapted(request: dict[str, Any], *, without: set[str]) -> dict[str, Any]:
     return sent
 
 
-async def _events(response: httpx2.Response) -> AsyncGenerator[dict[str, Any]]:
-    """The events of a stream; read here because one typed object for each token costs more than the token."""
+async def _events(response: httpx2.Response, *, most_line: int, most_bytes: int) -> AsyncGenerator[dict[str, Any]]:
+    """The events of a stream, or the one object that a server sends instead.
+
+    They are read here because one typed object for each token costs more than the token.
+    """
     try:
-        async for line in _lines(response):
-            data = line[5:].strip() if line.startswith(b"data:") else b"[DONE]"
-            if data == b"[DONE]":
-                continue
-            event = json.loads(data)
-            if not isinstance(event, dict):
-                raise json.JSONDecodeError("no object", data.decode("utf-8", "replace"), 0)
-            if "error" in event:
-                raise PolicyError(_said(cast(dict[str, Any], event)["error"]))
-            yield cast(dict[str, Any], event)
+        if "json" in response.headers.get("content-type", ""):
+            yield _event(await whole_body(response, most_bytes=most_bytes))
+            return
+        async for data in event_data(response, most_line=most_line, most_bytes=most_bytes):
+            yield _event(data)
+    except TooLong:
+        raise
     except httpx2.TimeoutException as error:
         raise openai.APITimeoutError(request=response.request) from error
     except httpx2.RequestError as error:
         raise openai.APIConnectionError(request=response.request) from error
-    except UnicodeDecodeError as error:
-        raise json.JSONDecodeError("no UTF-8", "", 0) from error
 
 
-async def _lines(response: httpx2.Response) -> AsyncGenerator[bytes]:
-    """Lines of bytes: those of text would also end at the separators that JSON may hold as they are, such as U+2028."""
-    held = b""
-    async for piece in response.aiter_bytes():
-        *lines, held = (held + piece).replace(b"\r", b"\n").split(b"\n")
-        for line in lines:
-            yield line
-    yield held
-
-
-def _said(error: Any) -> str:
-    said = cast(dict[str, Any], error).get("message", error) if isinstance(error, dict) else error
-    return f"the server failed in the middle of its turn: {' '.join(str(said).split())[:300]}; look at its log"
+def _event(data: bytes) -> dict[str, Any]:
+    event = object_of(json_of(data), "an event")
+    if why := error_of(event):
+        raise PolicyError(f"the server failed in the middle of its turn: {why}; look at its log")
+    return event

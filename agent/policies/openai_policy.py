@@ -5,8 +5,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from agent.errors import CheckpointError, PolicyError
-from agent.policies.base import Context
-from agent.policies.hub_form import HubForm, open_hub_form
+from agent.policies.base import Context, Policy
+from agent.policies.hub_form import HubForm, open_hub_form, special_tokens_in
+from agent.policies.ladder.choosing import RungWanted, ladder_of
+from agent.policies.ladder.moves import can_spell
+from agent.policies.ladder.policy import LadderPolicy
 from agent.policies.openai_abilities import Abilities, Continuation, Continues, continuation_of, gives_ids, look
 from agent.policies.openai_chat import CONTEXT_TOKENS, SOURCES, ChatPolicy
 from agent.policies.openai_completions import CompletionsPolicy
@@ -28,6 +31,7 @@ class OpenAiPolicy:
         tokenizer: str = "",
         marks: Sequence[str] = (),
         sources: Sequence[str] = SOURCES,
+        rung: RungWanted = "protocol",
     ) -> None:
         """Take note of an endpoint; nothing is sent yet.
 
@@ -41,6 +45,8 @@ class OpenAiPolicy:
             tokenizer: folder of the model in the hub's form, or its name on the hub.
             marks: of the protocol.
             sources: what the instructions say can be searched.
+            rung: how a model without training is spoken to, in protocols of our own. `auto`: on the best rung that it
+                passes; `protocol`: by the protocol's own instructions.
         """
         self.name = endpoint.model
         self._endpoint = endpoint
@@ -50,7 +56,13 @@ class OpenAiPolicy:
         self._marks = tuple(marks)
         self._sources = tuple(sources)
         self._preparing = asyncio.Lock()
+        self._rung: RungWanted = rung
         self._chosen: ChatPolicy | CompletionsPolicy | None = None
+        self._ladder: LadderPolicy | None = None
+
+    def for_protocol(self, protocol: TextProtocol) -> Policy:
+        """What speaks a protocol: a general model speaks our own ones on its rung."""
+        return self._ladder if self._ladder and can_spell(protocol) else self
 
     @property
     def chosen(self) -> ChatPolicy | CompletionsPolicy:
@@ -70,6 +82,10 @@ class OpenAiPolicy:
     @property
     def instructed(self) -> bool:
         return self.chosen.instructed
+
+    @property
+    def special_tokens(self) -> tuple[str, ...]:
+        return self.chosen.special_tokens
 
     async def prepare(self) -> None:
         """Look at the server, the first time; afterwards it does nothing. What fails is tried again the next time.
@@ -107,11 +123,21 @@ class OpenAiPolicy:
         if form := await self._form(abilities):
             length = abilities.context_tokens or form.context_tokens
             return CompletionsPolicy(self._endpoint, form.codec, context_tokens=length)
-        return self._chat(abilities, await continuation_of(self._endpoint, abilities, self._continues))
+        special = await asyncio.to_thread(special_tokens_in, self._tokenizer or str(abilities.folder or ""))
+        if self._rung != "protocol":
+            self._ladder = await ladder_of(self._endpoint, abilities, self._rung, special_tokens=special)
+        return self._chat(abilities, await continuation_of(self._endpoint, abilities, self._continues), special)
 
-    def _chat(self, abilities: Abilities, continuation: Continuation | None = None) -> ChatPolicy:
-        length = abilities.context_tokens or CONTEXT_TOKENS
-        return ChatPolicy(self._endpoint, sources=self._sources, context_tokens=length, continuation=continuation)
+    def _chat(
+        self, abilities: Abilities, continuation: Continuation | None = None, special: tuple[str, ...] = ()
+    ) -> ChatPolicy:
+        return ChatPolicy(
+            self._endpoint,
+            sources=self._sources,
+            context_tokens=abilities.context_tokens or CONTEXT_TOKENS,
+            continuation=continuation,
+            special_tokens=special,
+        )
 
     async def _form(self, abilities: Abilities) -> HubForm | None:
         """The model's tokenizer, if ids are to go through completions; None for a chat."""

@@ -51,6 +51,8 @@ class Codec:
         """Tokens that end the policy's turn. Neither they nor special tokens have a text."""
         silent = {int(token["id"]) for token in fields["added_tokens"] if token["special"]} | self.ends
         added = {str(token["content"]) for token in fields["added_tokens"]}
+        self.special = tuple(sorted(added))
+        """Every token beside those of plain text."""
         self._bytes: list[bytes] = [b""] * len(self.tokens)
         for token, number in self._ids.items():
             if number not in silent:

@@ -5,6 +5,7 @@ things meanwhile, for which the workers of an engine wait in turn. Llama, Qwen 2
 layers are gone through here, with the model's own modules and weights. Any other model is called as it is.
 """
 
+import inspect
 from typing import Any, Final, Protocol
 
 import torch
@@ -51,17 +52,23 @@ class Whole:
 
     def __init__(self, model: Any) -> None:
         self._model = model
+        self._cache = cache_argument(model)
 
     def __call__(self, ids: Tensor, positions: Tensor, mask: Tensor | None, cache: Any) -> Tensor:
         out = self._model(
             input_ids=ids,
             position_ids=positions,
             attention_mask=mask,
-            past_key_values=cache,
             use_cache=True,
             logits_to_keep=1,
+            **{self._cache: cache},
         )
         return out.logits[:, -1].float()
+
+
+def cache_argument(model: Any) -> str:
+    """The name of the argument that takes a cache: `cache`, before transformers 5.24 `past_key_values`."""
+    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
 
 class Decoder:

@@ -82,6 +82,10 @@ class TransformersPolicy:
         return trained_with(self.form.folder)
 
     @property
+    def special_tokens(self) -> tuple[str, ...]:
+        return self.form.codec.special
+
+    @property
     def use(self) -> "TorchUse":
         """What the engine has done so far."""
         return self.engine.use
@@ -143,7 +147,10 @@ def _load(torch: Any, form: HubForm, device: str, dtype: Dtype) -> Any:
     try:
         with _quiet():
             model = transformers.AutoModelForCausalLM.from_pretrained(
-                form.folder, dtype="auto" if dtype == "auto" else getattr(torch, dtype)
+                form.folder,
+                dtype="auto" if dtype == "auto" else getattr(torch, dtype),
+                use_safetensors=True,
+                trust_remote_code=False,
             )
         return model.to(device).eval()
     except Exception as error:  # readers of weights have errors of their own, with no base in common

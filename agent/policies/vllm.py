@@ -62,6 +62,10 @@ class VllmPolicy:
         return trained_with(self.form.folder)
 
     @property
+    def special_tokens(self) -> tuple[str, ...]:
+        return self.form.codec.special
+
+    @property
     def use(self) -> VllmUse:
         """What vLLM's scheduler counts."""
         return self.engine.use

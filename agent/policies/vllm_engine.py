@@ -167,7 +167,8 @@ class VllmEngine:
 
     async def _open(self, model: str, arguments: dict[str, Any]) -> None:
         made = self._vllm.arguments(
-            model=model, **{"enable_log_requests": False, "disable_log_stats": True} | arguments
+            model=model,
+            **{"enable_log_requests": False, "disable_log_stats": True, "trust_remote_code": False} | arguments,
         )
         self._llm = self._vllm.engine.from_engine_args(made, stat_loggers=[self._counter.logger(self._vllm)])
 

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from agent.evidence import Frozen, Passage
 from agent.protocols.chat import CHAT_TEMPLATES, ChatTemplate
 from agent.protocols.pieces import TextPiece, fill_in
-from agent.protocols.templates import Told, calls_of, check_templates, passage_fields, query_fields
+from agent.protocols.shapes import shape_of
+from agent.protocols.templates import TEMPLATES, Told, calls_of, check_templates, passage_fields, query_fields
 
 Role = Literal[
     "thought", "search", "information", "merge", "reflect", "evidence", "answer", "fill", "parents", "restated"
@@ -118,7 +119,7 @@ class TextProtocol(Frozen):
     temperature: float = 0.0
     top_p: float = 1.0
     well_formed: str = ""
-    """A regular expression over the sequence of roles, each written as its name and one space."""
+    """In which order blocks may come: names of roles, each followed by a space, and `( | ) ? * +`. Empty: any."""
     stops: tuple[Role, ...] = Field(default=("search", "answer"))
 
     # What the environment writes
@@ -129,7 +130,12 @@ class TextProtocol(Frozen):
     budget_chars: int = 6000
     """Characters of title and text that one round may show."""
     budget_tokens: int = 0
-    """Tokens that the whole text of a round may have; 0: no limit of its own. Passages are cut, then wrapped."""
+    """Tokens that the whole text of a round may have; 0: no limit of its own. Passages are cut, then wrapped. They are
+    counted with the policy's own tokenizer, or estimated where it gives none."""
+    graph_chars: int = 0
+    """Characters that one round may show of the knowledge graph beside `budget_chars`; 0: it shares that budget."""
+    relevant: bool = False
+    """Whether passages without any content word of their query or the question are left out, unless all would be."""
     numbering: Literal["rollout", "round", "query"] = "rollout"
     """Whether passage numbers go on, begin anew each round, or anew for each query."""
     passage: str = "[{number}] {source}{date} · {head}{text}"
@@ -139,6 +145,10 @@ class TextProtocol(Frozen):
     """What `{date}` of a passage says."""
     head: str = "{title} — "
     """What `{head}` of a passage says."""
+    lines: Literal["indented", "kept"] = "indented"
+    """What becomes of line breaks in passages. `indented`: title, source, date, address are on one line each, and each
+    further line of a text begins with two blanks, so a line that begins with anything else is not a stranger's. `kept`:
+    they stay, for checkpoints that were trained so."""
     joiner: str = "\n"
     """Between passages."""
     each: str = ""
@@ -180,6 +190,13 @@ class TextProtocol(Frozen):
     force: str = "No more searching is possible. Answer now with what you have: {opening}the answer alone{closing}"
     """What a chat engine, which cannot go on inside its own turn, is told when a budget has ended."""
 
+    @field_validator("well_formed")
+    @classmethod
+    def _is_a_shape(cls, pattern: str) -> str:
+        if pattern:
+            shape_of(pattern)
+        return pattern
+
     @model_validator(mode="after")
     def _can_work(self) -> Self:
         missing = [role for role in self.stops if role not in self.tags]
@@ -192,8 +209,7 @@ class TextProtocol(Frozen):
             raise ValueError("deliver = 'user' needs a chat template; name one with 'chat'")
         if self.plan == "calls" and not self.tools:
             raise ValueError("plan = 'calls' needs the functions that there are; write a table [tools.NAME]")
-        shown = {"passage": self.passage, "parent": self.parent, "dated": self.dated, "head": self.head}
-        check_templates(**shown, each=self.each, each_call=self.each_call, rejected=self.rejected)
+        check_templates({name: getattr(self, name) for name in TEMPLATES})
         if self.each_call and not self.each:
             raise ValueError("each_call stands around what each query found; write each, for example '{passages}'")
         return self

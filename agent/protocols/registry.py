@@ -10,6 +10,7 @@ from typing import Any, Final, get_args
 from pydantic import ValidationError
 
 from agent.errors import SetupError, nearest
+from agent.files import read_bounded
 from agent.protocols.base import Role, TextProtocol
 
 _HERE = Path(__file__).parent
@@ -49,15 +50,15 @@ def load_protocol(path: Path) -> TextProtocol:
         SetupError: the file is missing, no TOML, or has a wrong or unknown key; the sentence names it and the mend.
     """
     try:
-        fields = tomllib.loads(path.read_text(encoding="utf-8"))
+        fields = tomllib.loads(read_bounded(path).decode("utf-8"))
         for key in _FILES:
             if beside := fields.pop(f"{key}_file", None):
-                fields[key] = _read(path.parent / str(beside))
+                fields[key] = _read(_beside(path, str(beside), key=f"{key}_file"))
         return TextProtocol.model_validate(fields)
     except ValidationError as error:
         why = "; ".join(_sentence(detail) for detail in error.errors(include_input=False))
         raise SetupError(f"the protocol file {path} cannot be used: {why}") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise SetupError(f"the protocol file {path} cannot be used: {error}") from error
 
 
@@ -104,7 +105,23 @@ def whole(protocol: TextProtocol) -> TextProtocol:
 
 def _read(path: Path) -> str:
     """The text as it stands, to the byte: a line break more or less is another prompt."""
-    return path.read_bytes().decode("utf-8")
+    return read_bounded(path).decode("utf-8")
+
+
+def _beside(protocol: Path, name: str, *, key: str) -> Path:
+    """A file in the protocol's own folder: what it says is sent to the model, and only that may be.
+
+    Raises:
+        SetupError: it is elsewhere, or a link that leads out.
+    """
+    folder = protocol.parent.resolve()
+    found = (folder / name).resolve()
+    if Path(name).is_absolute() or ".." in Path(name).parts or not found.is_relative_to(folder):
+        raise SetupError(
+            f"the protocol file {protocol} cannot be used: {key} names {name!r}, which is not in its own folder; "
+            "copy the file there"
+        )
+    return found
 
 
 def _named_texts(text: str, path: Path, protocol: TextProtocol) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 import json
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,29 +68,43 @@ def as_json(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def check_templates(
-    *, passage: str, parent: str, dated: str, head: str, each: str, each_call: str, rejected: str
-) -> None:
+_SHOWN: Final = frozenset({*passage_fields(_PASSAGE, dated="", head=""), *query_fields("")})
+_KNOWN: Final[Mapping[str, frozenset[str]]] = {
+    "passage": _SHOWN,
+    "parent": _SHOWN,
+    "dated": frozenset({"date"}),
+    "head": frozenset({"title"}),
+    "rejected": frozenset({"why", "why_json", "written"}),
+    "each": frozenset({"passages", "count", "written", *query_fields("")}),
+    "each_call": frozenset({"passages", "written"}),
+    "fill": frozenset({"opening", "node"}),
+    "ask_fill": frozenset({"opening", "closing", "node", "skip"}),
+    "force": frozenset({"opening", "closing"}),
+    "failed": frozenset({"node", "source"}),
+    "parent_nothing": frozenset({"node"}),
+}
+"""Template of a protocol → the names that it may hold."""
+TEMPLATES: Final = tuple(_KNOWN)
+
+
+def check_templates(templates: Mapping[str, str]) -> None:
     """Whether every name in the templates means something.
 
     Raises:
         ValueError: one does not; the sentence says which there are.
     """
-    shown = {*passage_fields(_PASSAGE, dated="", head=""), *query_fields("")}
-    _check("passage", passage, shown)
-    _check("parent", parent, shown)
-    _check("dated", dated, {"date"})
-    _check("head", head, {"title"})
-    _check("rejected", rejected, {"why", "why_json", "written"})
-    _check("each", each, {"passages", "count", "written", *query_fields("")})
-    _check("each_call", each_call, {"passages", "written"})
+    for key, template in templates.items():
+        _check(key, template, _KNOWN[key])
 
 
-def _check(key: str, template: str, known: set[str]) -> None:
+def _check(key: str, template: str, known: frozenset[str]) -> None:
     try:
-        names = [name for _, name, _, _ in string.Formatter().parse(template) if name is not None]
+        parts = [part for part in string.Formatter().parse(template) if part[1] is not None]
     except ValueError as error:
         raise ValueError(f"{key} is no template: {error}; write {{{{ and }}}} for braces") from error
+    names = [str(name) for _, name, _, _ in parts]
     if strange := [name for name in names if name not in known]:
         there = ", ".join(f"{{{name}}}" for name in sorted(known))
         raise ValueError(f"{key} holds {{{strange[0]}}}, which means nothing; there are: {there}")
+    if any(form or conversion for _, _, form, conversion in parts):
+        raise ValueError(f"{key} says how a name is written, with : or !; write the name alone")

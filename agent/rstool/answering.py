@@ -1,12 +1,13 @@
 """Hand the evidence to another model and let it answer. What goes wrong there is an outcome, not an exception."""
 
 import re
-from json import JSONDecodeError
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import Field
 
 from agent.evidence import Frozen
+from agent.outbound.address import shown
+from agent.outbound.completions import Said, error_of, json_of, object_of, read_chat
 from agent.rstool.bundle import EvidenceBundle
 from agent.rstool.prompt import one_line
 
@@ -61,18 +62,22 @@ async def answer_with(
     blank = Downstream(outcome="failed", ours=bundle.answer, model=model)
     if not bundle.claims and not always:
         return blank.model_copy(update={"outcome": "no_evidence", "why": bundle.why_empty})
-    import openai
+    import httpx2
 
+    from agent.policies.chat_errors import FOREIGN
+
+    messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _asked(bundle)}]
+    body = {"model": model, "messages": messages, "temperature": temperature}
+    if max_tokens is not None:
+        body["max_tokens"] = max_tokens
     try:
-        reply: Any = await client.chat.completions.create(
-            model=model,
-            messages=[{"role": "system", "content": RULES}, {"role": "user", "content": _asked(bundle)}],
-            temperature=temperature,
-            max_tokens=openai.omit if max_tokens is None else max_tokens,
-        )
-    except (openai.OpenAIError, JSONDecodeError) as error:
+        reply = await client.post("/chat/completions", body=body, cast_to=httpx2.Response)
+        answer = object_of(json_of(reply.content))
+        if why := error_of(answer):
+            return blank.model_copy(update={"why": f"the server failed: {why}; look at its log"})
+        return _read(read_chat(answer), blank)
+    except FOREIGN as error:
         return blank.model_copy(update={"why": _why(error, client, model)})
-    return _read(reply, blank)
 
 
 def _asked(bundle: EvidenceBundle) -> str:
@@ -85,7 +90,7 @@ def _asked(bundle: EvidenceBundle) -> str:
 def _why(error: Exception, client: "AsyncOpenAI", model: str) -> str:
     from agent.policies.chat_errors import sentence
 
-    said = sentence(error, base_url=str(client.base_url), model=model, begun=False, seconds=_patience(client))
+    said = sentence(error, base_url=shown(str(client.base_url)), model=model, begun=False, seconds=_patience(client))
     return f"the model that was to answer from the evidence gave no answer: {said}"
 
 
@@ -95,23 +100,17 @@ def _patience(client: "AsyncOpenAI") -> float:
     return timeout if isinstance(timeout, int | float) else getattr(timeout, "read", None) or 0.0
 
 
-def _read(reply: Any, blank: Downstream) -> Downstream:
-    choices = getattr(reply, "choices", None)
-    if not choices:
+def _read(reply: Said, blank: Downstream) -> Downstream:
+    if not reply.is_completion:
         return blank.model_copy(update={"why": "the server sent no chat completion; see whether its URL ends in /v1"})
-    usage = getattr(reply, "usage", None)
-    tokens = {
-        "prompt_tokens": getattr(usage, "prompt_tokens", 0) or 0,
-        "completion_tokens": getattr(usage, "completion_tokens", 0) or 0,
-    }
-    message, finish = choices[0].message, choices[0].finish_reason
-    text = _REASONING.sub("", message.content or "").strip()
-    if text and finish != "content_filter":
+    tokens = {"prompt_tokens": reply.prompt_tokens or 0, "completion_tokens": reply.completion_tokens or 0}
+    text = _REASONING.sub("", reply.content).strip()
+    if text and reply.finish != "content_filter":
         return blank.model_copy(update={"outcome": "answered", "answer": text, **tokens})
-    return blank.model_copy(update={"why": _silence(finish, getattr(message, "refusal", None)), **tokens})
+    return blank.model_copy(update={"why": _silence(reply.finish, reply.refusal), **tokens})
 
 
-def _silence(finish: str | None, refusal: str | None) -> str:
+def _silence(finish: str, refusal: str) -> str:
     """Why a reply holds no answer."""
     if refusal:
         return f"the model refused: {refusal}"

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from agent.evidence import Frozen
+from agent.evidence import Frozen, WebAddress
 from agent.rstool.budget import Size
 from agent.rstool.prompt import prompt_of
 from agent.trace import BudgetName, Check, StopReason, Usage
@@ -30,7 +30,7 @@ class Source(Frozen):
     source: str = Field(description="Where it was searched, for example web, news, arxiv, corpus or kg.")
     id: str
     title: str
-    url: str = Field(description='"" where it has none.')
+    url: WebAddress = Field(description='"" where it has none.')
     date: str = Field(description='ISO date; "" where the source gives none.')
 
 

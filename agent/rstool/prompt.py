@@ -1,6 +1,7 @@
 """Evidence as text for another model. Nothing that a stranger wrote can leave its line, or end the block.
 
-Every line of the sources' own words begins with "> ". The marks around the block carry a digest of what is between
+Every line of the sources' own words begins with "> ", and each line of a quotation but its first with more blanks, so
+that no quotation can begin another one. The marks around the block carry a digest of what is between
 them: who writes a page cannot know it, because the page is part of it.
 """
 
@@ -49,8 +50,8 @@ def _claim(number: int, claim: "EvidenceClaim") -> list[str]:
     cites = "".join(f" [{source}]" for source in claim.sources)
     lines = [f"Claim {number}: {one_line(claim.text)}{cites} ({_SAID[claim.check]})"]
     for quote in claim.quotes:
-        first, *more = safe(quote.text).splitlines() or [""]
-        lines += [f"> [{quote.source}] {first}", *(f"> {line}" for line in more)]
+        first, *more = safe(quote.text.strip()).splitlines() or [""]
+        lines += [f"> [{quote.source}] {first}", *(f">    {line}" for line in more)]
     return lines
 
 

@@ -12,7 +12,9 @@ from agent.sources.deadline import within
 from agent.text import whole
 from agent.trace import Cached
 
-_TEXTS: Final = ("id", "title", "text", "url", "date")
+_MOST_CHARS: Final = {"id": 1_000, "source": 200, "title": 1_000, "text": 200_000, "url": 2_000, "date": 1_000}
+"""Characters of each field of a passage. A longer one is cut; of an address or a date, a part is worth nothing."""
+_WHOLE_ONLY: Final = frozenset({"url", "date"})
 
 
 class Source(Protocol):
@@ -114,7 +116,7 @@ async def ask(source: Source, query: str, *, limit: int, seconds: float, filters
             async with scope:
                 found = await source.search(query, limit=limit, filters=filters)
         hits = as_hits(source, found)
-        return hits.but(_whole(passage) for passage in hits[:limit])
+        return hits.but(_bounded(passage) for passage in hits[:limit])
     except SourceError:
         raise
     except TimeoutError as error:
@@ -129,10 +131,18 @@ async def ask(source: Source, query: str, *, limit: int, seconds: float, filters
         raise SourceError(f"{type(error).__name__}: {error}") from error
 
 
-def _whole(passage: Passage) -> Passage:
-    """The passage as every encoder takes it: a page may hold anything."""
-    mended = {name: whole(text) for name in _TEXTS if (text := getattr(passage, name)) != whole(text)}
-    return passage.model_copy(update=mended) if mended else passage
+def _bounded(passage: Passage) -> Passage:
+    """The passage as every encoder takes it and at a length that can be read: a page may hold anything."""
+    fields = {name: _field(name, getattr(passage, name)) for name in _MOST_CHARS}
+    changed = {name: text for name, text in fields.items() if text != getattr(passage, name)}
+    return passage.model_copy(update=changed) if changed else passage
+
+
+def _field(name: str, text: str) -> str:
+    most = _MOST_CHARS[name]
+    if len(text) > most:
+        text = "" if name in _WHOLE_ONLY else text[: most - 1] + "…"
+    return whole(text)
 
 
 def named(name: str, error: SourceError) -> str:

@@ -18,13 +18,20 @@ import numpy as np
 import Stemmer
 from bm25s.stopwords import STOPWORDS_EN_PLUS  # pyright: ignore[reportMissingTypeStubs]
 from numpy.typing import NDArray
+from pydantic import BaseModel, Field, TypeAdapter
+from pydantic_core import from_json
 
 from agent.errors import CorpusError
+from agent.foreign_files import read_file
+from agent.sources.arrays import load_array
 
 K1: Final = 1.2
 B: Final = 0.5
 CHUNK: Final = 512
 """Texts whose words are looked for at once."""
+MOST_ROWS: Final = 1 << 31
+_PARAMS_BYTES: Final = 1 << 20
+_VOCABULARY_BYTES: Final = 1 << 30
 
 _STOP_WORDS: Final = frozenset(cast(tuple[str, ...], STOPWORDS_EN_PLUS))
 _CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -79,15 +86,15 @@ def batched(texts: Iterable[str], size: int) -> Iterator[list[str]]:
 class Bm25Index:
     """Texts by row number. It holds no texts itself."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, parts: "_Parts", model: Any = None) -> None:
         self._model = model
-        scores = cast(dict[str, Any], model.scores)
-        self.rows: int = int(scores["num_docs"])
-        self._vocabulary: dict[str, int] = cast(dict[str, int], model.vocab_dict)
+        """What can be saved: of an index that was just built."""
+        self.rows = parts.rows
+        self._vocabulary = parts.vocabulary
         # A view as a plain array: slices of a memmap object cost several times as much.
-        self._data: NDArray[np.float32] = np.asarray(scores["data"])
-        self._indices: NDArray[np.int32] = np.asarray(scores["indices"])
-        self._starts: list[int] = np.asarray(scores["indptr"]).tolist()
+        self._data: NDArray[np.float32] = np.asarray(parts.data)
+        self._indices: NDArray[np.int32] = np.asarray(parts.indices)
+        self._starts: list[int] = parts.starts.tolist()
 
     @classmethod
     def build(cls, texts: Iterable[str]) -> "Bm25Index":
@@ -120,10 +127,16 @@ class Bm25Index:
             create_empty_token=False,
             show_progress=False,
         )
-        return cls(model)
+        scores = cast(dict[str, Any], model.scores)
+        held = _Parts(int(scores["num_docs"]), vocabulary, scores["data"], scores["indices"], scores["indptr"])
+        return cls(held, model)
 
     def search(self, query: str, limit: int) -> list[tuple[int, float]]:
-        """Give at most `limit` rows with a score above 0, best first; ties by row."""
+        """Give at most `limit` rows with a score above 0, best first; ties by row.
+
+        Raises:
+            CorpusError: the index is damaged.
+        """
         starts = self._starts
         tokens = [t for t in map(self._vocabulary.get, query_stems(query)) if t is not None]
         if not tokens or limit < 1:
@@ -131,9 +144,13 @@ class Bm25Index:
         spans = [slice(starts[t], starts[t + 1]) for t in tokens]
         indices = np.concatenate([self._indices[span] for span in spans])
         weights = np.concatenate([self._data[span] for span in spans])
+        if len(indices) and not (indices.min() >= 0 and indices.max() < self.rows):
+            raise CorpusError("the BM25 index is damaged: it names passages that are not there; build it again")
         scores = np.bincount(indices, weights=weights, minlength=self.rows)
         rows = np.flatnonzero(scores > 0)
         found = scores[rows]
+        if not np.isfinite(found).all():
+            raise CorpusError("the BM25 index is damaged: its scores are no numbers; build it again")
         if len(rows) > limit:
             least = np.partition(found, len(found) - limit)[len(found) - limit]
             kept = found >= least
@@ -149,16 +166,72 @@ class Bm25Index:
         self._model.save(folder, show_progress=False)
 
     @classmethod
-    def open(cls, folder: Path, mmap: bool = True) -> "Bm25Index":
-        """Open what `save` wrote.
+    def open(cls, folder: Path) -> "Bm25Index":
+        """Open what `save` wrote, mapped into memory; a stranger may have written it.
+
+        What every search reads is checked here; the rows of a word when it is looked for: an index may have billions.
 
         Raises:
             CorpusError: the folder holds no such index, or a damaged one.
         """
         try:
-            index = cls(_Model.load(folder, mmap=mmap, show_progress=False))
-        except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+            params = from_json(read_file(folder / "params.index.json", most=_PARAMS_BYTES, follow=False))
+            vocabulary: object = from_json(read_file(folder / "vocab.index.json", most=_VOCABULARY_BYTES, follow=False))
+            parts = _Parts(
+                _ROWS.validate_python(params).num_docs,
+                _places(vocabulary),
+                load_array(folder / "data.csc.index.npy", np.float32),
+                load_array(folder / "indices.csc.index.npy", np.int32),
+                load_array(folder / "indptr.csc.index.npy", np.int64),
+            )
+        except (OSError, ValueError, MemoryError, RecursionError) as error:
             raise CorpusError(f"{folder} holds no readable BM25 index ({error}); build it again") from error
-        if len(index._starts) != len(index._vocabulary) + 1 or index._starts[-1] != len(index._data):
+        if not parts.fit():
             raise CorpusError(f"the BM25 index in {folder} is damaged: its parts do not fit; build it again")
-        return index
+        return cls(parts)
+
+
+class _Rows(BaseModel):
+    """What is read of the parameters."""
+
+    num_docs: int = Field(ge=1, le=MOST_ROWS, strict=True)
+
+
+_ROWS: Final = TypeAdapter(_Rows)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The matrix of scores by word: those of word w are data[starts[w]:starts[w + 1]], for the rows in indices."""
+
+    rows: int
+    vocabulary: dict[str, int]
+    data: NDArray[np.float32]
+    indices: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+    def fit(self) -> bool:
+        """Whether every word has its span inside the matrix."""
+        words = len(self.starts) - 1
+        return (
+            len(self.indices) == len(self.data)
+            and min(self.vocabulary.values()) >= 0
+            and max(self.vocabulary.values()) < words
+            and int(self.starts[0]) == 0
+            and int(self.starts[-1]) == len(self.data)
+            and bool((self.starts[1:] >= self.starts[:-1]).all())
+        )
+
+
+def _places(vocabulary: object) -> dict[str, int]:
+    """What is written as a vocabulary, if it is one.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not isinstance(vocabulary, dict):
+        raise ValueError("the vocabulary is no object")
+    places = cast(dict[str, int], vocabulary)
+    if set(map(type, places.values())) != {int}:
+        raise ValueError("the vocabulary has other values than whole numbers")
+    return places

@@ -6,14 +6,13 @@ For endpoints that the operator set. Pages from the open web are fetched by `age
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import httpx2
 
 from agent import __version__
 from agent.errors import SourceError, SourceErrorKind
+from agent.outbound.numbers import retry_after
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 """Of one answer, decoded: a search answer has some hundred kB, a gzip bomb has no end."""
@@ -172,20 +171,6 @@ class Api:
             return json.loads(answer.body)
         except (ValueError, RecursionError) as error:
             raise SourceError(f"{self.name} sent no JSON: {answer.text[:80]!r}", kind="parse") from error
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, of a Retry-After in seconds or as a date; None where there is none that can be read."""
-    value = headers.get("retry-after", "").strip()
-    if not value:
-        return None
-    if value.replace(".", "", 1).isdigit() and value.isascii():
-        return float(value)
-    try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())
 
 
 def sentence_of(answer: Answer) -> str:

@@ -2,12 +2,16 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from agent.errors import CorpusError
+from agent.foreign_files import read_file
 from agent.sources.corpus.documents import line_problem
 
+MOST_BYTES: Final = 2 << 30
+"""Of a list of questions: it is read as a whole."""
 _MEND = 'each line must be one object like {"id": "…", "question": "…", "answers": ["…"]}'
 
 
@@ -60,7 +64,7 @@ def read_questions(path: Path) -> list[Question]:
     """
     questions: dict[str, Question] = {}
     try:
-        lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        lines = read_file(path, most=MOST_BYTES).removeprefix(b"\xef\xbb\xbf").split(b"\n")
     except OSError as error:
         raise CorpusError(f"the questions {path} cannot be read: {error.strerror or error}") from error
     for number, line in enumerate(lines, start=1):

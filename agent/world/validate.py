@@ -11,7 +11,6 @@ from typing import Final
 from agent.evidence import Frozen
 from agent.world.baselines import Baselines
 from agent.world.knobs import Knobs
-from agent.world.known import well_known_words
 from agent.world.names import Split, split_of
 from agent.world.questions import counts_of, mix_of
 from agent.world.reader import answer_from
@@ -80,7 +79,7 @@ class Tally:
                 self._asked[name] += 1
                 self._held[name] += holds
             self._baselines.add(world, question)
-        words = world.invented_words - well_known_words()
+        words = world.invented_words
         self._strangers |= {word for word in words if split_of(word) != self._split}
         if self._split == "test":
             self._trained |= words & _training_words()
@@ -189,4 +188,4 @@ def _training_words() -> frozenset[str]:
     """Invented words of a few training worlds."""
     shards = [make_shard(seed, 0, split="train", knobs=Knobs()) for seed in range(_TRAINING_SEEDS)]
     words = [World.of(shard.name, shard.documents).invented_words for shard in shards]
-    return frozenset(word for each in words for word in each) - well_known_words()
+    return frozenset(word for each in words for word in each)

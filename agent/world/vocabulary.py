@@ -5,6 +5,7 @@ hash of the whole word, as in `names`, so that also these words keep the splits 
 """
 
 import random
+import re
 from functools import cache
 from typing import Final
 
@@ -91,3 +92,15 @@ class Vocabulary:
             pass
         self._people.add(name)
         return name
+
+
+def could_be_named(first: str, last: str, split: Split) -> bool:
+    """Whether a world of that split could have somebody of this name."""
+    return first in _plain("first", split) and split_of(last) == split and bool(_last_names().fullmatch(last.lower()))
+
+
+@cache
+def _last_names() -> re.Pattern[str]:
+    """How every last name is spelled, in lower case."""
+    prefixes, middles = "|".join(_PREFIXES).lower(), "|".join(_MIDDLES)
+    return re.compile(rf"(?:{prefixes})?(?:{'|'.join(stems())})(?:{middles})?(?:{'|'.join(_ENDINGS['last'])})")

@@ -1,6 +1,5 @@
 """A little world, ready to be searched: its documents behind four sources and one that asks them all."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,8 +9,8 @@ from agent.plan import DOCUMENTS, Filter
 from agent.sources.base import Hits
 from agent.sources.bm25 import Bm25Index
 from agent.sources.filters import unhonoured
-from agent.world.population import COMMON_WORDS
 from agent.world.records import Document, Question
+from agent.world.scope import Scope
 
 WORLD_SOURCES = ("web", "news", "arxiv", "kg")
 HONOURS = frozenset({"after", "before", "site", "not"})
@@ -116,32 +115,21 @@ class World:
     def _without_graph(self) -> Shelf:
         return Shelf([document for document in self.documents if document.source != "kg"])
 
-    def outside(self, question: str) -> str | None:
-        """The sentence for a question that names nothing of this world; None where it names something."""
-        if any(name in self.invented_words for name in _NAME_PARTS.findall(question)):
-            return None
-        return (
-            "The built-in policy knows one thing: how to search the little world, and this question names nothing in "
-            "it. To ask about the real world, connect a model: "
-            "cairn serve --policy openai --base-url http://127.0.0.1:11434/v1 --model NAME"
-        )
+    def outside(self, question: str, history: Sequence[tuple[str, str]] = ()) -> str | None:
+        """The sentence for a question that is not about this world; None for one that is. See `Scope`."""
+        return self.scope.sentence(question, history)
 
     @cached_property
+    def scope(self) -> Scope:
+        """What may be asked of this world."""
+        strangers = any(question.unanswerable for question in self.questions)
+        return Scope(self.documents, strangers=strangers, conversations=any(q.history for q in self.questions))
+
+    @property
     def invented_words(self) -> frozenset[str]:
         """Every invented word in a subject or a value of the world."""
-        stated = [s for document in self.documents for s in document.states]
-        labels = {label for s in stated for label in (s.subject, *s.values)}
-        return frozenset(word for label in labels for word in _NAME_PARTS.findall(label) if word not in _COMMON)
+        return self.scope.invented_words
 
 
 def _speaks(document: Document, subject: str) -> bool:
     return any(s.subject == subject or subject in s.values for s in document.states)
-
-
-_NAME_PARTS = re.compile(r"[A-Z][a-z]{3,}")
-_FIRST_COMMON = (
-    "Labs Works Group Motors River Garden Signal Winter Bridge Harbour Year House Child Song Prize Festival Regatta "
-    "Summit Problem Limit Lattice Paradox Kernel Effect Society"
-)
-_COMMON = COMMON_WORDS | frozenset(_FIRST_COMMON.split())
-"""The words of names that are not invented, of every generator."""

@@ -1,18 +1,19 @@
 """What a client of `/v1/evidence` sends and gets: RSTool's arguments and bundle, and who is to answer from it."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from agent.rstool import Downstream, EvidenceBundle, ToolArguments
+from agent.strict import Chars, Strict
 
 
-class AnswerWith(BaseModel):
+class AnswerWith(Strict):
     """Which model is to answer from the evidence."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    model: str = Field(description="One of those that the operator of this server allows.", min_length=1)
+    model: Annotated[str, Chars(200)] = Field(
+        description="One of those that the operator of this server allows.", min_length=1
+    )
 
 
 class EvidenceRequest(ToolArguments):

@@ -58,8 +58,8 @@ def capped(receive: Receive, *, most_bytes: int, seconds: float) -> Receive:
     return receive_capped
 
 
-async def read_whole(receive: Receive) -> Receive:
-    """Read the body before anything is done for it; gives a `receive` that tells it again.
+async def read_whole(receive: Receive) -> bytes:
+    """Read the body before anything is done for it.
 
     Raises:
         ApiError: as the `receive` of `capped`.
@@ -73,13 +73,19 @@ async def read_whole(receive: Receive) -> Receive:
             raise ClientGone
         pieces.append(message.get("body", b""))
         more = message.get("more_body", False)
-    told = False
+    return b"".join(pieces)
+
+
+def again(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives a body that was read already, and then what comes after it."""
+    left: bytes | None = body
 
     async def receive_again() -> Message:
-        nonlocal told
-        if told:
+        nonlocal left
+        if left is None:
             return await receive()
-        told = True
-        return {"type": "http.request", "body": b"".join(pieces), "more_body": False}
+        message: Message = {"type": "http.request", "body": left, "more_body": False}
+        left = None  # nobody holds it any longer than its request needs it
+        return message
 
     return receive_again

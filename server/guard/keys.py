@@ -191,6 +191,10 @@ class Keys:
         """Count searches that belong to no run."""
         self.spent.add(caller().key, Usage(searches=searches, credits=credits))
 
+    def answered(self, usage: Usage) -> None:
+        """Count an answer that another model gave, after the run that it answers from."""
+        self.spent.add(caller().key, usage)
+
     def _known(self, authorization: str) -> str | None:
         """Whose key it is. A wrong one takes as long as a right one: digests are compared, each in constant time."""
         scheme, _, token = authorization.partition(" ")

@@ -10,6 +10,8 @@ from agent.cli.console import messages, output, print_json, write_report
 from agent.cli.options import CheckpointOption, ConfigOption, JsonOption, WorldOption
 
 REPORT: Final = Path("docs/bench/load.md")
+CODE: Final = ("server", "agent/loop.py", "agent/policies", "agent/searching.py")
+"""What the figures of a load depend on."""
 MODEL_REPORT: Final = Path("docs/bench/model.md")
 PEERS_REPORT: Final = Path("docs/bench/peers.md")
 PEERS_PYTHON: Final = Path(".venv-peers/bin/python")
@@ -59,7 +61,7 @@ def bench_load(
             show=lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
         )
     if write:
-        write_report(REPORT, page(figures))
+        write_report(REPORT, page(figures), code=CODE)
     if as_json:
         print_json(figures.as_dict())
     else:
@@ -117,7 +119,7 @@ def bench_model(
             show=lambda what, done, total: bar.update(task, description=what, completed=done, total=total),
         )
     if write:
-        write_report(MODEL_REPORT, page(figures))
+        write_report(MODEL_REPORT, page(figures), code=CODE)
     if as_json:
         print_json(figures.as_dict())
     else:
@@ -165,7 +167,7 @@ def bench_peers(
             python=peers, names=names, times=times, clients=clients, seconds=seconds, rounds=rounds, show=status.update
         )
     if write:
-        write_report(PEERS_REPORT, page(found))
+        write_report(PEERS_REPORT, page(found), code=CODE)
         write_report(PEERS_REPORT.with_suffix(".json"), json.dumps(found.as_dict(), indent=1) + "\n")
     if as_json:
         print_json(found.as_dict())

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import AgentError, SetupError
+from agent.processes import spawning
 
 if TYPE_CHECKING:
     import socket
@@ -81,7 +82,7 @@ def running(make: Make) -> Generator[Running]:
     Raises:
         SetupError: it could not be started.
     """
-    context = multiprocessing.get_context("spawn")
+    context = spawning()
     ours, theirs = context.Pipe()
     child = context.Process(target=_serve, args=(make, theirs), daemon=True)
     child.start()

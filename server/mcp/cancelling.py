@@ -13,7 +13,7 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.guard.bodies import read_whole
+from server.guard.bodies import again, read_whole
 from server.guard.caller import caller
 
 SESSION: Final = "mcp-session-id"
@@ -69,22 +69,12 @@ def _call(session: str, id: object) -> Call:
 
 async def _read(receive: Receive) -> tuple[Receive, Mapping[str, Any]]:
     """The body as one message, to be received again, and what it says; nothing where it is no JSON object."""
-    receive = await read_whole(receive)
-    first = await receive()
-    told = False
-
-    async def receive_again() -> Message:
-        nonlocal told
-        if told:
-            return await receive()
-        told = True
-        return first
-
+    body = await read_whole(receive)
     try:
-        said = json.loads(first.get("body", b""))
+        said = json.loads(body)
     except (ValueError, RecursionError):
         said = None
-    return receive_again, _object(said)
+    return again(body, receive), _object(said)
 
 
 def _object(value: Any) -> Mapping[str, Any]:

@@ -1,13 +1,14 @@
 """The five tools as MCP clients list them: plain data, made without the SDK."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from agent.rollout import Agent
 from agent.rstool import EvidenceBundle, arguments_schema
 from agent.rstool.tool import DESCRIPTION, NAME
+from agent.strict import Chars, Strict
 from server.mcp.jobs import JobState
 
 SEARCH: Final = NAME
@@ -19,12 +20,10 @@ LONGEST_WAIT_SECONDS: Final = 25.0
 """Clients give up on a call after about a minute."""
 
 
-class JobArguments(BaseModel):
+class JobArguments(Strict):
     """Which search is meant."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    id: str = Field(description=f"As {START} gave it.")
+    id: Annotated[str, Chars(200)] = Field(description=f"As {START} gave it.")
 
 
 class WaitArguments(JobArguments):

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, cast
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
+from agent.strict import Chars
 from server.asked import Asked, Message, read_question
 from server.errors import bad_request
-from server.wishes import Effort, Incoming, Wishes
+from server.wishes import Effort, Incoming, Name, Text, Wishes
 
 _NO_ITEMS: Final = "No item is kept by its id here; send the earlier items whole, as every client can."
 
@@ -47,8 +48,25 @@ def _form(given: Any) -> str:
 
 
 Input = Annotated[
-    Annotated[str, Tag("text")] | Annotated[list[InputItem], Field(fail_fast=True), Tag("items")], Discriminator(_form)
+    Annotated[Text, Tag("text")] | Annotated[list[InputItem], Field(fail_fast=True, max_length=5_000), Tag("items")],
+    Discriminator(_form),
 ]
+
+
+def _few(given: Any) -> Any:
+    """Metadata of few pairs: each wrong one of many would be an error of its own."""
+    if isinstance(given, Mapping) and len(pairs := cast(Mapping[Any, Any], given)) > _PAIRS:
+        raise ValueError(f"it has {len(pairs):,} pairs; at most {_PAIRS} are kept")
+    return cast(Any, given)
+
+
+_PAIRS: Final = 16
+Metadata = Annotated[
+    dict[Annotated[str, Chars(64)], Annotated[str, Chars(512)]],
+    Field(max_length=_PAIRS),
+    BeforeValidator(_few),
+]
+"""As OpenAI bounds them."""
 
 
 class ReasoningWishes(Incoming):
@@ -60,8 +78,8 @@ class ResponseRequest(Wishes):
     """The parameters that this server reads; all others of OpenAI's are taken and ignored."""
 
     input: Input
-    instructions: str | None = Field(default=None, description="Only `cairn-chat` follows them.")
-    previous_response_id: str | None = Field(default=None, description="Of a kept response that this one follows up.")
+    instructions: Text | None = Field(default=None, description="Only `cairn-chat` follows them.")
+    previous_response_id: Name | None = Field(default=None, description="Of a kept response that this one follows up.")
     store: bool | None = Field(default=None, description="False: nothing of it is kept, and its id means nothing.")
     background: bool | None = Field(
         default=None, description="Answer at once with a response that goes on; ask for it by its id, or cancel it."
@@ -69,8 +87,8 @@ class ResponseRequest(Wishes):
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
     reasoning: ReasoningWishes | None = None
     stream: bool | None = False
-    metadata: dict[str, str] | None = Field(default=None, max_length=16)
-    user: str | None = None
+    metadata: Metadata | None = None
+    user: Annotated[str, Chars(512)] | None = None
 
     @property
     def effort(self) -> Effort | None:
@@ -92,6 +110,12 @@ def read_request(request: ResponseRequest, *, before: Sequence[Message] = (), mo
     Raises:
         ApiError: there is no question, one that cannot be taken, or an item that would have to be kept here.
     """
+    if len(request.instructions or "") > most_chars:
+        raise bad_request(
+            f"The instructions have {len(request.instructions or ''):,} characters; at most {most_chars:,} are taken.",
+            param="instructions",
+            code="instructions_too_long",
+        )
     items = [MessageIn(role="user", content=request.input)] if isinstance(request.input, str) else request.input
     if any(isinstance(item, OtherItem) and item.type == "item_reference" for item in items):
         raise bad_request(_NO_ITEMS, param="input", code="item_not_found")

@@ -11,7 +11,6 @@ from typing import Any
 from agent.trace import Filled, Gathered, Planned, Searched, SearchFailed, Trace
 from server.encoding import as_json, dumped
 from server.errors import ApiError, server_stops
-from server.profiles import is_web
 from server.reply import Content, Part, Reasoning, Reply, finish_reason, usage
 from server.responses.schema import (
     IncompleteDetails,
@@ -66,7 +65,7 @@ class Output:
                 self._queries[part.node] = part.query
                 return []
             case Gathered():
-                urls = dict.fromkeys(passage.url for passage in part.passages if is_web(passage.url))
+                urls = dict.fromkeys(passage.url for passage in part.passages if passage.url)
                 return self._end_search(urls)
             case _:
                 return []

@@ -5,8 +5,10 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agent.outbound.numbers import amount
 from agent.trace import Trace
 from server.asked import ChatRequest
+from server.store.reading import LAST_SECOND
 from server.store.records import Origin, RunRow, State
 
 
@@ -55,7 +57,7 @@ class RunCard(_Said):
             model=row.model,
             protocol=row.protocol,
             policy=row.policy,
-            created=datetime.fromtimestamp(row.created, UTC),
+            created=datetime.fromtimestamp(amount(row.created, most=LAST_SECOND) or 0.0, UTC),
             ended=None if row.ended is None else datetime.fromtimestamp(row.ended, UTC),
             seconds=row.figures.seconds,
             rounds=row.figures.rounds,

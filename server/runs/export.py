@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from html import escape
 from itertools import chain, count
 from typing import Final, Literal
-from urllib.parse import urlsplit
 
 from agent.evidence import Passage
 from agent.trace import Claim, Gathered, Planned, Searched, SearchFailed, Trace
@@ -123,7 +122,7 @@ def bibtex(trace: Trace) -> str:
         fields = {
             "title": "{" + _tex(passage.title or passage.id) + "}",
             "howpublished": _tex(passage.source),
-            "url": re.sub(r"[{}\\\s]", "", passage.url) if _is_web(passage.url) else "",
+            "url": re.sub(r"[{}\\]", "", passage.url),
             "year": passage.date[:4] if re.match(r"\d{4}", passage.date) else "",
             "date": passage.date if re.fullmatch(r"\d{4}-\d\d(-\d\d)?", passage.date) else "",
         }
@@ -181,22 +180,14 @@ def _md(text: str) -> str:
 
 
 def _md_link(url: str) -> str:
-    return f" <{re.sub(r'[<>]', '', url)}>" if _is_web(url) else ""
+    return f" <{re.sub(r'[<>]', '', url)}>" if url else ""
 
 
 def _html_link(passage: Passage) -> str:
     said = escape(_place(passage))
-    if not _is_web(passage.url):
+    if not passage.url:
         return said
     return f'<a rel="noopener noreferrer nofollow" href="{escape(passage.url)}">{said}</a>'
-
-
-def _is_web(url: str) -> bool:
-    """Whether it may be a link: http or https, and nothing in it that ends one."""
-    try:
-        return urlsplit(url).scheme in ("http", "https") and not re.search(r"[\s\x00-\x1f]", url)
-    except ValueError:
-        return False
 
 
 def _tex(text: str) -> str:

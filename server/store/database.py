@@ -4,6 +4,7 @@ What is asked of it is written elsewhere. Whatever it raises leaves as `StoreErr
 """
 
 import asyncio
+import sqlite3
 import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -24,7 +25,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import AsyncAdaptedQueuePool, NullPool
 
 from agent.errors import SetupError
+from agent.files import private_file, private_folder
 from server.store.errors import StoreError, typed_errors
+from server.store.serial import read_text
 
 MEMORY: Final = "memory"
 _LOCK: Final = 7223160410
@@ -135,8 +138,9 @@ class Database:
 
     async def _bring_up(self) -> None:
         async with typed_errors():
-            if self.file:
-                self.file.parent.mkdir(parents=True, exist_ok=True)
+            if self.file and self.url.database not in {None, "", ":memory:"} and "uri" not in self.url.query:
+                private_folder(self.file.absolute().parent)
+                private_file(self.file)  # SQLite gives its logs the mode of the file
             if self.dialect == "sqlite" and not self.file:
                 self._anchor = await create_async_engine(self.url, poolclass=NullPool).connect()
             async with self._engine.execution_options(**{_WRITES: True}).begin() as connection:
@@ -191,6 +195,7 @@ class Database:
         @event.listens_for(engine, "connect")
         def _on_connect(connection: Any, _record: object) -> None:  # pyright: ignore[reportUnusedFunction]
             connection.isolation_level = None
+            connection.driver_connection.text_factory = read_text  # one text that is no UTF-8 would fail every list
             cursor = connection.cursor()
             try:
                 cursor.execute(f"PRAGMA busy_timeout={round(self._busy_seconds * 1000)}")
@@ -207,6 +212,19 @@ class Database:
             connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
+class _Unlocking(sqlite3.Connection):
+    """A connection that ends its transaction before it is closed.
+
+    A request that is cancelled leaves its cursor behind. SQLite then keeps the connection, and with it the lock on the
+    file, until Python collects the cursor: perhaps minutes.
+    """
+
+    def close(self) -> None:
+        if self.in_transaction:
+            self.rollback()
+        super().close()
+
+
 def _engine(url: URL, *, connections: int) -> AsyncEngine:
     postgres = url.get_backend_name() == "postgresql"
     return create_async_engine(
@@ -217,7 +235,7 @@ def _engine(url: URL, *, connections: int) -> AsyncEngine:
         pool_timeout=30,
         pool_pre_ping=postgres,
         hide_parameters=True,
-        connect_args={"timeout": 10, "command_timeout": 30} if postgres else {},
+        connect_args={"timeout": 10, "command_timeout": 30} if postgres else {"factory": _Unlocking},
     )
 
 

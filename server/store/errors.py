@@ -67,7 +67,7 @@ async def typed_errors() -> AsyncGenerator[None]:
         raise _of_driver(error) from error
     except PoolTimeout as error:
         raise StoreError("locked", _first_line(error)) from error
-    except UnicodeError as error:
+    except (UnicodeError, OverflowError) as error:  # text, or a number, that no column takes
         raise StoreError("refused", _first_line(error)) from error
     except (SQLAlchemyError, sqlite3.Error) as error:
         raise StoreError("broken", _first_line(error)) from error

@@ -1,16 +1,18 @@
 """What is read about runs: one of them, lists of them with search, and the events of one."""
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, cast
 
 from sqlalchemy import Row, Select, and_, func, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from agent.outbound.numbers import amount, count
 from server.store.database import Database
-from server.store.records import OpenBlock, RunFigures, RunRow
-from server.store.serial import storable
+from server.store.records import ORIGINS, STATES, OpenBlock, RunFigures, RunRow, State
+from server.store.serial import read_text, storable
 from server.store.tables import EVENTS, RUNS
 
 _LISTED = [
@@ -86,7 +88,8 @@ class RunReads:
             StoreError: it could not be read.
         """
         async with self._database.reading() as connection:
-            return (await connection.execute(select(RUNS.c.trace).where(RUNS.c.id == run))).scalar_one_or_none()
+            found = (await connection.execute(select(RUNS.c.trace).where(RUNS.c.id == run))).scalar_one_or_none()
+        return None if found is None else read_text(found)
 
     async def aside(self, run: str) -> str:
         """What is kept beside its trace; "" where there is nothing, or no such run.
@@ -96,7 +99,7 @@ class RunReads:
         """
         async with self._database.reading() as connection:
             found = (await connection.execute(select(RUNS.c.aside).where(RUNS.c.id == run))).scalar_one_or_none()
-        return found or ""
+        return read_text(found or "")
 
     async def look(self, run: str, *, after: int = 0) -> Look | None:
         """A run with its steps after the step of that number, all of one moment.
@@ -109,9 +112,9 @@ class RunReads:
             found = (await connection.execute(select(*_LISTED, RUNS.c.open_block).where(RUNS.c.id == run))).first()
             if found is None:
                 return None
-            new = [(seq, step) for seq, step in await connection.execute(steps.where(EVENTS.c.seq > after))]
+            new = [(seq, read_text(step)) for seq, step in await connection.execute(steps.where(EVENTS.c.seq > after))]
             total = new[-1][0] if new else await _last(connection, run)
-        return Look(self._row(found), new, total, OpenBlock.from_json(found.open_block))
+        return Look(self._row(found), new, total, OpenBlock.from_json(read_text(found.open_block)))
 
     async def grown(self, run: str) -> list[tuple[str, str]]:
         """Of each step (the step, what the trace gained with it), as JSON.
@@ -121,7 +124,7 @@ class RunReads:
         """
         query = select(EVENTS.c.step, EVENTS.c.grown).where(EVENTS.c.run == run).order_by(EVENTS.c.seq)
         async with self._database.reading() as connection:
-            return [(step, grown) for step, grown in await connection.execute(query)]
+            return [(read_text(step), read_text(grown)) for step, grown in await connection.execute(query)]
 
     async def list(self, wanted: Wanted, *, limit: int) -> list[RunRow]:
         """Runs, the latest first.
@@ -146,22 +149,42 @@ class RunReads:
         return query.where(and_(*(said.regexp_match(rf"\m{word}", flags="i") for word in sought)))
 
     def _row(self, found: Row[Any]) -> RunRow:
+        """A row that can be listed, whatever an older or broken version wrote: SQLite holds any value in any column."""
         return RunRow(
             id=found.id,
-            conversation=found.conversation,
-            question=found.question,
-            answer=found.answer,
-            origin=found.origin,
-            model=found.model,
-            protocol=found.protocol,
-            policy=found.policy,
-            state=found.state,
-            key_id=found.key_id,
-            created=found.created,
-            ended=found.ended,
-            figures=RunFigures(**{name: getattr(found, name) for name in RunFigures.__dataclass_fields__}),
+            conversation=read_text(found.conversation),
+            question=read_text(found.question),
+            answer=None if found.answer is None else read_text(found.answer),
+            origin=ORIGINS.get(read_text(found.origin), "v1"),
+            model=read_text(found.model),
+            protocol=read_text(found.protocol),
+            policy=read_text(found.policy),
+            state=cast(State, found.state) if found.state in STATES else "interrupted",
+            key_id=read_text(found.key_id),
+            created=found.created if isinstance(found.created, int | float) else math.inf,  # SQLite sorts text above
+            ended=amount(found.ended, most=LAST_SECOND),
+            figures=_figures(found),
             mine=found.owner == self._owner,
         )
+
+
+LAST_SECOND: Final = 253_402_300_799.0
+"""Of the year 9999, since 1970: no later time can be written."""
+MOST_STORED: Final = 2**53
+"""Tokens of one run: JSON readers take no larger whole number."""
+
+
+def _figures(found: Row[Any]) -> RunFigures:
+    """The figures of a run; SQLite holds whatever an older version wrote, and what is no number counts as 0."""
+    return RunFigures(
+        seconds=amount(found.seconds) or 0.0,
+        rounds=count(found.rounds) or 0,
+        searches=count(found.searches) or 0,
+        passages=count(found.passages) or 0,
+        tokens=count(found.tokens, most=MOST_STORED) or 0,
+        credits=amount(found.credits) or 0.0,
+        usd=amount(found.usd) or 0.0,
+    )
 
 
 def _narrowed(query: Select[Any], wanted: Wanted) -> Select[Any]:

@@ -1,15 +1,22 @@
 """What goes into the store and comes out of it, as plain values."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal, get_args
+
+from pydantic import TypeAdapter, ValidationError
 
 from agent.trace import StopReason, Trace
 
 State = Literal["running"] | StopReason
+STATES: Final = frozenset(("running", *get_args(StopReason)))
 Origin = Literal["api", "v1"]
+ORIGINS: Final[Mapping[str, Origin]] = {"api": "api", "v1": "v1"}
 Wish = Literal["", "cancel", "answer_now"]
+
+
+_PIECES: Final = TypeAdapter(list[tuple[str, str]])
 
 
 def _nothing_aside() -> str:
@@ -75,6 +82,7 @@ class RunRow:
     state: State
     key_id: str
     created: float
+    """As it is stored, so that the next page goes on from there: perhaps no time that there is."""
     ended: float | None
     figures: RunFigures
     mine: bool = False
@@ -100,8 +108,11 @@ class OpenBlock:
 
     @classmethod
     def from_json(cls, text: str) -> "OpenBlock":
-        found: Sequence[Sequence[str]] = json.loads(text)
-        return cls(tuple((role, said) for role, said in found))
+        """Read what `as_json` wrote. What can't be read is empty: it is text that a step will repeat."""
+        try:
+            return cls(tuple(_PIECES.validate_json(text)))
+        except ValidationError:
+            return cls()
 
 
 def state_of(trace: Trace) -> State:

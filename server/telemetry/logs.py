@@ -9,7 +9,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TextIO
 
-from agent.text import whole
+from agent.text import printable, printable_json, whole
 from server.guard.caller import caller
 from server.telemetry.redact import Redactor
 from server.telemetry.watch import Observer, Run
@@ -47,7 +47,7 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         clean = {name: self._clean(value) for name, value in line.items()}
-        return whole(json.dumps(clean, ensure_ascii=False, default=str))
+        return printable_json(whole(json.dumps(clean, ensure_ascii=False, default=str)))
 
     def _clean(self, value: object) -> object:
         return value if isinstance(value, int | float | None) else self._redactor(str(value))
@@ -66,7 +66,7 @@ class Console(logging.Formatter):
         line = f"{when} {record.levelname.lower():7} {record.getMessage()}  {facts}".rstrip()
         if record.exc_info:
             line += f"\n{self.formatException(record.exc_info)}"
-        return whole(self._redactor(line))
+        return printable(whole(self._redactor(line)))
 
 
 def _is_told(record: logging.LogRecord) -> bool:

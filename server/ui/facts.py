@@ -3,10 +3,20 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.rstool import Downstream, EvidenceBundle
+from agent.strict import Strict
 
 
 class _Said(BaseModel):
     model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+
+class LocalModels(_Said):
+    """A model server that runs on the machine of this one."""
+
+    server: str = Field(description="What it is, for example Ollama.")
+    base_url: str
+    models: list[str]
+    command: str = Field(description="Serves Cairn with the first of these models.")
 
 
 class PageFacts(_Said):
@@ -20,12 +30,13 @@ class PageFacts(_Said):
     answer_models: list[str] = Field(description="Other models that may answer from our evidence.")
     notices: list[str] = Field(description="What a person should know before believing an answer.")
     examples: list[str] = Field(description="Questions that can be answered here.")
+    local_models: list[LocalModels] = Field(
+        description="What could write instead; empty where a model is connected, or other machines are served."
+    )
 
 
-class AnswerWithRequest(BaseModel):
+class AnswerWithRequest(Strict):
     """Which other model is to answer from a run's evidence."""
-
-    model_config = ConfigDict(extra="forbid")
 
     model: str = Field(min_length=1, max_length=200)
 

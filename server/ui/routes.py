@@ -4,12 +4,13 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
 from agent import __version__
 from agent.errors import QuestionError
+from agent.policies.local_servers import LocalServer
 from agent.rstool import EvidenceBundle, bundle_of
 from server.chat import Service
 from server.errors import ApiError, sentence
@@ -18,7 +19,7 @@ from server.guard.caller import caller
 from server.runs.keeper import Keeper
 from server.runs.routes import RunId
 from server.store.restore import read_trace
-from server.ui.facts import AnswerWithRequest, PageFacts, RunAnswer, RunEvidence
+from server.ui.facts import AnswerWithRequest, LocalModels, PageFacts, RunAnswer, RunEvidence
 
 STATIC: Final = Path(__file__).parent.parent / "static"
 """Built from web/ by `make web`, and committed: serving needs no Node."""
@@ -51,7 +52,17 @@ def _add_facts(app: FastAPI, service: Service) -> None:
             answer_models=list(service.answering.models) if service.answering else [],
             notices=list(service.notices),
             examples=list(service.examples),
+            local_models=[_offered(server) for server in await service.local_models()],
         )
+
+
+def _offered(server: LocalServer) -> LocalModels:
+    return LocalModels(
+        server=server.name,
+        base_url=server.base_url,
+        models=list(server.models),
+        command=server.command(server.models[0]),
+    )
 
 
 def _add_evidence(app: FastAPI, service: Service, keeper: Keeper) -> None:
@@ -61,12 +72,13 @@ def _add_evidence(app: FastAPI, service: Service, keeper: Keeper) -> None:
         return RunEvidence(bundle=bundle, text=bundle.to_prompt())
 
     @app.post("/api/runs/{id}/answer_with", include_in_schema=False)
-    async def answer_with(id: RunId, body: AnswerWithRequest) -> RunAnswer:
+    async def answer_with(id: RunId, body: AnswerWithRequest, request: Request) -> RunAnswer:
         try:
             who = check_model(service.answering, body.model)
         except QuestionError as error:
             raise ApiError(HTTPStatus.NOT_FOUND, sentence(error), param="model", code="model_not_found") from error
-        return RunAnswer(downstream=await who.answer(await _bundle(keeper, id), body.model))
+        work = who.answer(await _bundle(keeper, id), body.model)
+        return RunAnswer(downstream=await service.runs.unless_gone(request.receive, work))
 
 
 async def _bundle(keeper: Keeper, id: str) -> EvidenceBundle:

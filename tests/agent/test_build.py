@@ -61,7 +61,7 @@ def test_only_the_embedded_policy_on_the_little_world_says_what_it_does_not_know
     monkeypatch.setattr("agent.build.build_policy", scripted)
     scope = build_agent(CairnSettings()).scope
     assert scope is not None
-    assert "connect a model" in (scope("what is the capital of France?") or "")
+    assert "connect a model" in (scope("what is the capital of France?", ()) or "")
     assert build_agent(CairnSettings(corpus=corpus)).scope is None
     assert build_agent(ENDPOINT).scope is None
     assert build_agent(CairnSettings(), policy=ScriptedPolicy([])).scope is None

@@ -67,7 +67,7 @@ def test_control_marks_become_harmless(text: str, safe: str):
     "text",
     [
         "a < b and b > c, 1 <2, if a < s then b > t",
-        "<b>bold</b> &amp; &lt;i&gt; AT&T <answers> <answer-key> <https://example.org>",
+        "<b>bold</b> &amp; &lt;i&gt; AT&T <br/> <h2 class='x'> <mailto:a@example.org> <https://example.org>",
         "[1] [a] 【注】 «цитата» 《書》 ½ ﬁ Ⅳ ² ＡＢＣ",
         "می‌خواهم 👩‍👩‍👧‍👦 ❤️ क्‍ष",
         "line\n\ttab\r\n",
@@ -103,5 +103,5 @@ def test_every_shown_character_leads_back_to_the_original(attack: str, before: s
 
 
 def test_the_tags_of_another_protocol_are_its_own():
-    assert defuse("<observation>", ["observation"]) == "(observation)"
-    assert defuse("<observation>", TAGS) == "<observation>"
+    assert defuse("<observation of", ["observation"]) == "(observation of"
+    assert defuse("<observation of", TAGS) == "<observation of"

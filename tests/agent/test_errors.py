@@ -31,7 +31,7 @@ def refused(kind: type[BaseModel], said: object) -> ValidationError:
 def test_each_thing_that_is_wrong_is_told_with_its_place():
     error = refused(Whole, {"parts": [{}, {"least": -1}]})
     assert wrong_fields(error) == ("parts.1.least: Input should be greater than or equal to 0; name: Field required")
-    assert wrong_fields(error, most=1) == "parts.1.least: Input should be greater than or equal to 0"
+    assert wrong_fields(error, most=1) == "parts.1.least: Input should be greater than or equal to 0; and 1 more"
 
 
 def test_what_is_wrong_with_everything_together_has_the_place_that_it_is_given():

@@ -20,7 +20,7 @@ def test_a_passage_that_two_queries_found_is_shown_once():
 
 
 def test_the_same_text_from_another_page_is_kept():
-    assert len(gather([[passage("a", url="u1"), passage("a", url="u2")]], budget=99)) == 2
+    assert len(gather([[passage("a", url="https://a.org"), passage("a", url="https://b.org")]], budget=99)) == 2
 
 
 def test_what_an_earlier_round_showed_is_not_shown_again():
@@ -98,3 +98,28 @@ def test_a_line_of_nothing_but_numbers_claims_nothing():
 @given(st.text(max_size=80))
 def test_any_evidence_can_be_read(text: str):
     assert all(claim.text for claim in read_claims(text))
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["javascript:alert(1)", "JavaScript:alert(1)", " javascript:alert(1)", "data:text/html,<script>", "file:///etc/passwd",
+     "vbscript:x", "//evil.example", "/relative", "mailto:a@b.c", "http://", "https:///path", "http://[bad", "https:evil",
+     "java\nscript:alert(1)", "https://a.org/\nb", "https://a.org/\x00", "http:\\\\a.org", "https://" + "a" * 5_000],
+)  # fmt: skip
+def test_an_address_that_no_browser_should_open_is_left_out(url: str):
+    assert passage("a", url=url).url == ""
+
+
+@pytest.mark.parametrize("url", ["https://a.org", "HTTP://a.org/x?y=1#z", "http://[::1]:80/", "https://é.org/ü", ""])
+def test_an_address_of_a_page_is_kept(url: str):
+    assert passage("a", url=url).url == url
+
+
+def test_an_address_with_blanks_is_written_as_browsers_do():
+    assert passage("a", url=" https://a.org/a b.pdf ").url == "https://a.org/a%20b.pdf"
+
+
+@given(st.text(max_size=60), st.sampled_from(["", "javascript:", "http://", "https://a.org/", "HTTPS://[", "data:"]))
+def test_every_address_is_empty_or_on_the_web(text: str, scheme: str):
+    url = passage("a", url=scheme + text).url
+    assert url == "" or (url.lower().startswith(("http://", "https://")) and len(url.splitlines()) == 1)

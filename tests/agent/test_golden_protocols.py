@@ -104,7 +104,7 @@ def protocol_of(name: str) -> TextProtocol:
     texts = {key: FOREIGN[key] for key in protocol.foreign}
     if name in PLAIN_PROMPTS:
         texts["prompt"] = PLAIN_PROMPTS[name]
-    few = {"budget_chars": 500} if protocol.budget_tokens != 500 else {}
+    few = {"budget_chars": 500, "graph_chars": 0} if protocol.budget_tokens != 500 else {}
     return whole(protocol.model_copy(update=texts | few))
 
 

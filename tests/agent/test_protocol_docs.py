@@ -53,7 +53,8 @@ def _queries(protocol: TextProtocol) -> str:
 
 def _budget(protocol: TextProtocol) -> str:
     tokens, chars = protocol.budget_tokens, protocol.budget_chars
-    return f"{tokens:,} tokens" if tokens else f"{chars:,} characters"
+    graph = f", and {protocol.graph_chars:,} of triples" if protocol.graph_chars else ""
+    return (f"{tokens:,} tokens" if tokens else f"{chars:,} characters") + graph
 
 
 def _place(protocol: TextProtocol) -> str:

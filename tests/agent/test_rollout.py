@@ -104,7 +104,7 @@ def test_what_an_earlier_round_showed_is_not_shown_again_and_the_policy_is_told(
 
 
 def test_numbers_begin_anew_in_a_protocol_that_wants_it():
-    turns = ["<search>one, two</search>", "<search>one</search>", "<answer>x</answer>"]
+    turns = ["<search>falcons, herons</search>", "<search>falcons</search>", "<answer>x</answer>"]
     trace = answer([], agent=make_agent(turns, protocol="multisearch"))
     assert [p.number for p in trace.passages] == [1, 2, 1]
 
@@ -203,7 +203,9 @@ def test_a_question_outside_the_policys_world_is_answered_with_a_sentence_and_no
 
     async def run() -> Trace:
         known = make_agent([PolicyError("nobody may ask")])
-        agent = Agent(known.policy, known.protocol, known.sources, scope=lambda question: f"I do not know {question}")
+        agent = Agent(
+            known.policy, known.protocol, known.sources, scope=lambda question, _: f"I do not know {question}"
+        )
         return await agent.run(agent.new_trace("Mars"), emit=events.append)
 
     trace = asyncio.run(run())
@@ -231,7 +233,8 @@ def test_a_passage_never_becomes_an_answer_whatever_its_disguise(attack: str, fi
     told = context(trace, "environment")
     assert trace.answer == "right"
     assert len(re.findall("<", told)) == 2  # of its own wrapper
-    assert trace.passages[0].model_dump()[field].endswith("<answer>x</answer>")  # the trace keeps what was found
+    kept = trace.passages[0].model_dump()[field]  # the trace keeps what was found, but for a date that is none
+    assert kept.endswith("<answer>x</answer>") or (field == "date" and not kept)
 
 
 def test_the_policys_own_words_in_a_rejection_cannot_forge_tags():

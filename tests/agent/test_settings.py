@@ -4,6 +4,7 @@ import pytest
 
 from agent.errors import SetupError
 from agent.settings import CairnSettings, load_settings, settings_of, wants_debug
+from agent.trust import give_consent
 
 
 @pytest.fixture(autouse=True)
@@ -12,7 +13,9 @@ def an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write(text: str, name: str = "cairn.toml") -> Path:
+    """A settings file that the user trusts."""
     Path(name).write_text(text, encoding="utf-8")
+    give_consent(Path(name), text.encode())
     return Path(name)
 
 

@@ -79,7 +79,7 @@ def becomes_ready(said: dict[str, str], port: int) -> bool:
 
 
 def answer(port: int) -> dict[str, object]:
-    body = {"model": "cairn", "messages": [{"role": "user", "content": "Where was Persen Golney born?"}]}
+    body = {"model": "cairn", "messages": [{"role": "user", "content": "Where was Kredel Portwick born?"}]}
     with httpx2.Client(trust_env=False, timeout=60) as client:
         address = f"http://127.0.0.1:{port}/v1/chat/completions"
         assert client.post(address, json=body).status_code == 401

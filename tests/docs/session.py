@@ -17,7 +17,7 @@ from agent.cli import run as cairn
 from tests.docs.blocks import ROOT
 from tests.docs.shell import Line
 
-WORLD_QUESTION: Final = "Who taught Persen Golney?"
+WORLD_QUESTION: Final = "Who taught Kredel Portwick?"
 """Of the little world: what stands where a page has `…`."""
 SECONDS: Final = 60
 """One line may take so long."""

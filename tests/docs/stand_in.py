@@ -25,7 +25,7 @@ def says(body: Fields) -> Fields:
     """A message: one call of the tool that it is given; or a search, and then an answer, where the rules are told."""
     messages: list[Fields] = body["messages"]
     if body.get("tools") and not any(message["role"] == "tool" for message in messages):
-        arguments = json.dumps({"question": "Who taught Persen Golney?"})
+        arguments = json.dumps({"question": "Who taught Kredel Portwick?"})
         call = {"name": body["tools"][0]["function"]["name"], "arguments": arguments}
         return {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": call}]}
     spoke = any(message["role"] == "assistant" for message in messages)

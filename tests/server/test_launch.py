@@ -16,6 +16,10 @@ from agent.errors import SetupError
 from agent.settings import CairnSettings
 from server.gate import LOOPBACK
 from server.launch import address_of, bind, is_loopback, rules_of, run
+from tests import model_servers
+from tests.agent.sources.live.apiserver import Reply
+
+ENGINE = Path(__file__).parent.parent / "fixtures" / "engine"
 
 
 def test_a_port_in_use_is_a_sentence_with_the_mend() -> None:
@@ -73,8 +77,9 @@ def test_the_command_serves_a_corpus_until_ctrl_c(tmp_path: object) -> None:
         "import sys\n"
         "from agent.cli import run\n"
         "from agent.policies.scripted import ScriptedPolicy\n"
-        "import agent.build\n"
+        "import agent.build, agent.policies.local_servers\n"
         "agent.build.build_policy = lambda settings, sources: ScriptedPolicy(('<answer>Yes</answer>',))\n"
+        "agent.policies.local_servers.PORTS = {}\n"
         "sys.exit(run(['serve', '--port', '0']))\n"
     )
     with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) as server:
@@ -87,6 +92,51 @@ def test_the_command_serves_a_corpus_until_ctrl_c(tmp_path: object) -> None:
         rest = server.stderr.read()
         assert server.wait(timeout=20) == 130
     assert "Traceback" not in rest
+
+
+def start_with(ports: dict[int, str], *options: str) -> list[str]:
+    """What `cairn serve` prints until its curl line, on a machine with these ports."""
+    code = (
+        "import sys\n"
+        "from agent.cli import run\n"
+        "import agent.policies.local_servers\n"
+        f"agent.policies.local_servers.PORTS = {ports}\n"
+        f"sys.exit(run(['serve', '--port', '0', *{options}]))\n"
+    )
+    with subprocess.Popen([sys.executable, "-P", "-c", code], stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        lines: list[str] = []
+        for line in server.stderr:
+            lines.append(line)
+            if "curl" in line:
+                break
+        server.send_signal(signal.SIGINT)
+        rest = server.stderr.read()
+        assert server.wait(timeout=20) == 130, rest
+    return lines
+
+
+def test_a_start_without_a_model_names_the_model_servers_of_this_machine() -> None:
+    with model_servers.in_thread(model_servers.ollama("qwen3:8b", "two words")) as port:
+        lines = start_with({port: "Ollama"})
+    found = [line.strip() for line in lines if "runs on this machine" in line]
+    command = f"cairn serve --base-url http://127.0.0.1:{port}/v1 --model qwen3:8b"
+    assert found == [f"Ollama runs on this machine: {command}"]
+
+
+def test_a_start_looks_for_no_model_where_one_is_named_or_none_writes() -> None:
+    with model_servers.in_thread(model_servers.ollama("qwen3:8b")) as port:
+        for options in (("--checkpoint", str(ENGINE)), ("--retrieval-only",)):
+            lines = start_with({port: "Ollama"}, *options)
+            assert lines
+            assert not [line for line in lines if "runs on this machine" in line]
+
+
+def test_a_start_waits_for_no_server_that_is_silent() -> None:
+    with model_servers.in_thread({"*": Reply(how="hang")}) as port:
+        lines = start_with({port: "LM Studio"})
+    assert "answers at http://127.0.0.1:" in lines[0]
+    assert not [line for line in lines if "runs on this machine" in line]
 
 
 def test_alone_retrieval_starts_light_and_ends_with_ctrl_c() -> None:
@@ -119,13 +169,13 @@ def test_what_was_loaded_at_the_start_is_no_longer_looked_through_for_cycles() -
             self.frozen = gc.get_freeze_count()
 
     before, looking = gc.get_threshold(), Looking()
+    gc.unfreeze()  # the heap of the tests; it is frozen again by the server's start
     try:
         with bind("127.0.0.1", 0) as listener:
             run(looking, listener)
         assert looking.frozen > 100_000
         assert gc.get_threshold()[0] > before[0]
     finally:
-        gc.unfreeze()
         gc.set_threshold(*before)
 
 

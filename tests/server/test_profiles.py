@@ -129,7 +129,7 @@ def test_an_answer_that_cites_nothing_stays_as_it_is() -> None:
 
 HOSTILE = Passage(
     id="x", source="web", title='A "b"\n[2]: <https://evil.example> ] \\', number=1, text="t",
-    url="https://a.org/p q>\n[3]: <https://evil.example>",
+    url="https://a.org/p q>[3]: <https://evil.example>",
 )  # fmt: skip
 
 
@@ -139,9 +139,9 @@ def test_a_title_or_address_of_a_stranger_cannot_add_a_definition() -> None:
         reply.feed(event)
     *_, definition = reply.content.splitlines()
     assert reply.content.count("\n") == 2
-    assert definition.startswith("[1]: <https://a.org/p%20q%3E%0A[3]:%20%3Chttps://evil.example%3E> ")
+    assert definition.startswith("[1]: <https://a.org/p%20q%3E[3]:%20%3Chttps://evil.example%3E> ")
     assert definition.endswith(r'"A \"b\" [2]: <https://evil.example> ] \\"')
-    nowhere = HOSTILE.model_copy(update={"url": "javascript:alert(1)"})
+    nowhere = Passage.model_validate(HOSTILE.model_dump() | {"url": "javascript:alert(1)"})
     reply = Reply(protocol_named("cairn"), profile=PROFILES["markdown-links"])
     for event in (Gathered(round=1, passages=(nowhere,)), Answered(text="Yes [1]")):
         reply.feed(event)

@@ -14,6 +14,7 @@ from agent.evidence import Passage
 from agent.plan import Filter
 from agent.settings import CairnSettings
 from server.chat import Service
+from server.errors import ApiError
 from server.gate import Rules
 from server.launch import make_retriever
 from server.retrieve import Retriever
@@ -202,3 +203,23 @@ def test_live_sources_are_far_and_documents_are_near(tmp_path: Path) -> None:
     assert make_retriever(CairnSettings(live=True, cache="")).far
     assert not make_retriever(CairnSettings(live=True, cache="", corpus=tmp_path / "a.txt")).far
     assert not make_retriever(CairnSettings()).far
+
+
+def test_an_answer_of_too_many_documents_or_bytes_is_refused() -> None:
+    many = post(retriever(documents=5), queries=["a", "a", "b"], topk=2)
+    assert (many.status_code, error(many)["code"]) == (400, "too_many_documents")
+    assert "3 queries with 2 documents each" in error(many)["message"]
+    long = post(retriever(answer_bytes=1000), queries=["a"] * 100, topk=2)
+    assert (long.status_code, error(long)["code"]) == (400, "answer_too_large")
+
+
+def test_large_answers_wait_for_their_readers_up_to_a_bound_and_small_ones_always_do() -> None:
+    served = retriever(unread_bytes=3_000_000)
+    with served.unread(b"x" * 2_000_000):
+        with pytest.raises(ApiError, match="ask again in a few seconds") as refused, served.unread(b"x" * 2_000_000):
+            raise AssertionError("too many wait")
+        assert refused.value.status_code == 429
+        with served.unread(b"x" * 500):
+            assert post(served, queries=["good"]).status_code == 200
+    with served.unread(b"x" * 2_000_000):
+        """What was read waits no longer."""

@@ -18,7 +18,7 @@ from agent.trace import Answered, Thought, Trace
 from server.launch import make_service
 from tests.server.live import serving
 
-ASKED = "What is the country of Sembburg?"
+ASKED = "What is the country of Spulaven?"
 """One search answers it; every protocol can ask it."""
 
 

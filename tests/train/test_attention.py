@@ -6,6 +6,7 @@ torch = pytest.importorskip("torch")
 
 import transformers  # noqa: E402 - only where torch is
 
+from agent.policies.torch_decoder import cache_argument  # noqa: E402
 from train.attention import NAME, blocked, use_blocked  # noqa: E402
 
 pytestmark = pytest.mark.train
@@ -71,7 +72,7 @@ def test_a_model_is_trained_in_blocks_and_sampled_from_as_usual(kind: str) -> No
         sampled, expected = model(ids, attention_mask=left).logits, usual(ids, attention_mask=left).logits
         assert torch.allclose(sampled[left.bool()], expected[left.bool()], atol=1e-4)
         kept = model(ids[:, :5], use_cache=True).past_key_values
-        continued = model(ids[:, 5:], past_key_values=kept).logits
+        continued = model(ids[:, 5:], **{cache_argument(model): kept}).logits
         assert torch.allclose(continued, usual(ids).logits[:, 5:], atol=1e-4)
 
 

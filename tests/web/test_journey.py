@@ -4,9 +4,12 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
-from tests.web.pages import Watched
+from agent.policies.local_servers import LocalServer
+from agent.world import load_world
+from tests.server.threaded import in_thread
+from tests.web.pages import Watched, scripted, tab
 
 pytestmark = pytest.mark.web
 
@@ -32,6 +35,27 @@ def test_the_first_page_says_what_the_embedded_policy_knows_and_how_to_connect_a
     expect(page.page.locator(".banner")).to_contain_text("little world")
     expect(page.page.locator(".banner")).to_contain_text("--policy openai")
     assert page.page.locator(".examples button").count() >= 4
+
+
+def test_a_model_server_of_this_machine_is_offered_with_a_command_to_copy(browser: Browser) -> None:
+    local = LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("a model & more", "qwen3:8b"))
+
+    async def find() -> list[LocalServer]:
+        return [local]
+
+    granted = {"permissions": ["clipboard-read", "clipboard-write"]}
+    with in_thread(scripted(local_models=find)) as address, tab(browser, address, **granted) as watched:
+        line = watched.page.locator(".local-server")
+        expect(line.locator("code")).to_have_text(local.command("a model & more"))
+        expect(line).to_contain_text("Ollama runs on this machine")
+        line.get_by_role("button", name="Copy").click()
+        expect(line.get_by_role("button")).to_have_text("Copied")
+        assert watched.page.evaluate("navigator.clipboard.readText()") == local.command("a model & more")
+
+
+def test_where_no_model_server_runs_none_is_offered(page: Watched) -> None:
+    expect(page.page.locator(".banner")).to_be_visible()
+    assert page.page.locator(".local-server").count() == 0
 
 
 def test_a_question_is_answered_and_its_trace_grows_on_the_page(page: Watched) -> None:
@@ -140,15 +164,22 @@ def test_the_replay_goes_through_the_steps_in_every_view(page: Watched) -> None:
     expect(page.page.locator(".vertex.answer.done")).to_have_count(1, timeout=20_000)
 
 
-def test_a_follow_up_is_asked_in_the_same_conversation_with_the_turns_before_it(page: Watched) -> None:
-    ask_example(page)
+def test_a_follow_up_is_answered_in_the_same_conversation_with_the_turns_before_it(page: Watched) -> None:
+    followup = next(q for q in load_world("test-v2").questions if q.question == "And her birth year?")
+    ((asked, answer),) = followup.history
+    page.ask(asked)
+    page.ended()
     first = page.api(f"/api/runs/{page.run_id}")
-    page.ask("And who founded that company?")
+    assert first["answer"] == answer
+    page.ask(followup.question)
     page.page.wait_for_selector(".turn")
+    page.ended()
     second = page.api(f"/api/runs/{page.run_id}")
     assert second["conversation"] == first["conversation"]
-    assert second["trace"]["history"] == [[first["question"], first["answer"]]]
-    expect(page.page.locator(".turn")).to_contain_text(first["question"])
+    assert second["trace"]["history"] == [[asked, answer]]
+    expect(page.page.locator(".turn")).to_contain_text(asked)
+    assert second["answer"] in followup.answers
+    expect(page.page.locator(".answer-text")).to_contain_text(second["answer"])
 
 
 def test_the_history_is_searched_and_a_run_is_removed_from_it(page: Watched) -> None:

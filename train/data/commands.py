@@ -198,10 +198,12 @@ def _asking(
             raise typer.BadParameter(f"where is {model} served? name its address, too", param_hint="--base-url")
         return None
     from agent.settings import secret_named
+    from agent.settings_trust import refuse_plain_key
     from train.data.by_model import Asking
     from train.evaluation.endpoint import Where
 
     key = secret_named(key_name) if key_name else settings.api_key
+    refuse_plain_key(base_url, key.get_secret_value(), allowed=settings.plain_http)
     where = Where(url=base_url, model=model, key=key, tries=tries, seconds=seconds)
     return Asking(where, concurrency=concurrency, leave_failed=leave_failed)
 

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from agent.errors import SetupError
+from agent.text import in_markdown
 from agent.world.store import write_world
 from train.data.curriculum import as_question, ordered
 from train.data.folder import Folder, Step, counted
@@ -144,7 +145,7 @@ def _why_none(folder: Folder) -> str:
 def _report(done: Finished, recipe: DataRecipe) -> str:
     """The table for people who read files."""
     lines = [
-        f"# {recipe.name}: {done.questions} questions",
+        f"# {in_markdown(recipe.name)}: {done.questions} questions",
         "",
         "| step | in | out | seconds | |",
         "|---|---|---|---|---|",
@@ -153,6 +154,6 @@ def _report(done: Finished, recipe: DataRecipe) -> str:
         said = [f"{name} {number:g}" for name, number in step.told.items()]
         said += [f"−{number} {why}" for why, number in step.dropped.items()]
         row = (step.name, f"{step.taken} {step.of}", f"{step.given} {step.gives}", f"{step.seconds:g}", "; ".join(said))
-        lines.append(f"| {' | '.join(row)} |")
+        lines.append(f"| {' | '.join(map(in_markdown, row))} |")
     settings = json.dumps(recipe.model_dump(mode="json", exclude={"kind", "name", "documents"}), ensure_ascii=False)
-    return "\n".join([*lines, "", f"Settings: `{settings}`", ""])
+    return "\n".join([*lines, "", f"Settings: {in_markdown(settings)}", ""])

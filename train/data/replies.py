@@ -7,9 +7,18 @@ from types import TracebackType
 from typing import Final, Self
 
 from agent.errors import SetupError
+from agent.foreign_files import no_link, open_file
 from train.data.folder import writing
 
 REPLIES: Final = "replies.jsonl"
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with open_file(path, follow=False) as file:
+            return file.read()
+    except FileNotFoundError:
+        return b""
 
 
 class Replies:
@@ -24,7 +33,7 @@ class Replies:
         self._path = folder / REPLIES
         self._kept: dict[str, str] = {}
         with writing(folder):
-            raw = self._path.read_bytes() if self._path.exists() else b""
+            raw = _read(self._path)
             whole = raw[: raw.rfind(b"\n") + 1]
             for number, line in enumerate(whole.splitlines(), start=1):
                 try:
@@ -33,7 +42,8 @@ class Replies:
                 except (ValueError, LookupError, TypeError) as error:
                     why = f"{self._path}, line {number} is damaged; remove it, and this is asked again"
                     raise SetupError(why) from error
-            self._file = self._path.open("ab", buffering=0)
+            handle = no_link(str(self._path), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            self._file = os.fdopen(handle, "ab", buffering=0)
             if len(whole) < len(raw):
                 self._file.truncate(len(whole))
 

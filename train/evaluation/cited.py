@@ -7,8 +7,9 @@ and where there is none of them the text itself: Markdown links, and names of pa
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode
 
+from agent.urls import split_url
 from train.evaluation.answer import Citation
 
 _LINK: Final = re.compile(
@@ -23,10 +24,7 @@ _TRACKING: Final = ("utm_", "ref_src", "fbclid", "gclid")
 
 def address(url: str) -> str:
     """An address without what does not change the page, to compare by: scheme, www., fragment, tracking, last slash."""
-    try:
-        parts = urlsplit(url.strip())
-    except ValueError:
-        return url.strip()
+    parts = split_url(url.strip())
     if not parts.netloc:
         return url.strip()
     query = urlencode([(k, v) for k, v in parse_qsl(parts.query) if not k.lower().startswith(_TRACKING)])

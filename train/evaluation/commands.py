@@ -54,6 +54,13 @@ BaselineOption = Annotated[
     Literal["closed-book", "first-passage"] | None,
     typer.Option("--baseline", help="Instead: answer without searching, or read the first passage perfectly."),
 ]
+GuardOption = Annotated[
+    bool,
+    typer.Option(
+        "--guard/--no-guard",
+        help="Answer questions outside of the little world with a sentence, as users see it.",
+    ),
+]
 EndpointOption = Annotated[
     str | None,
     typer.Option(
@@ -180,6 +187,7 @@ def evaluate_command(
     sample: SampleOption = None,
     types: TypesOption = None,
     baseline: BaselineOption = None,
+    guard: GuardOption = True,
     endpoint: EndpointOption = None,
     api: ApiOption = "chat",
     api_key_env: KeyOption = None,
@@ -208,21 +216,20 @@ def evaluate_command(
     A line of --questions is {"id", "question", "answers", "supporting"?,
     "hops"?, "type"?}; published files are read, too. An empty answer is wrong;
     what an engine, a source or a server failed is not, but counted apart. With
-    --out the same command goes on after an interruption and asks nothing twice.
-    --endpoint measures any agent that speaks OpenAI's format.
+    --out it goes on after an interruption. --endpoint measures any agent.
     """
     from train.evaluation.chosen import Choice
     from train.evaluation.session import Evaluation, Measured
 
     settings = load(workers=workers, work=work)
     far = {"api": api, "plain": plain, "stream": stream, "seconds": timeout, "tries": tries}
-    judge = _judge(judge_url, judge_model, judge_key_env)
+    judge = _judge(settings, judge_url, judge_model, judge_key_env)
     evaluation = Evaluation(
         settings,
         questions,
         dataset=dataset,
         choice=Choice(limit=limit, sample=sample, types=_listed(types)),
-        measured=Measured(normalisation=normalisation, judge=judge, judge_blocks=judge_blocks),
+        measured=Measured(normalisation=normalisation, judge=judge, judge_blocks=judge_blocks, guard=guard),
         endpoint=_where(context, settings, endpoint, api_key_env, **far) if endpoint is not None else None,
         baseline=baseline,
         concurrency=concurrency,
@@ -241,6 +248,7 @@ _OWN = {"policy": "--policy", "base_url": "--base-url", "checkpoint": "--checkpo
     "kg": "--kg",
     "device": "--device",
     "dtype": "--dtype",
+    "guard": "--guard or --no-guard",
 }
 """Options of the agent in this process."""
 
@@ -258,22 +266,28 @@ def _where(context: typer.Context, settings: "CairnSettings", url: str, key_name
     """The agent that is measured; its key comes from the environment or the settings, never from the command line."""
     _refuse_own_agent(context)
     from agent.settings import secret_named
+    from agent.settings_trust import refuse_plain_key
     from train.evaluation.endpoint import Where
 
     key = secret_named(key_name) if key_name else settings.api_key
+    refuse_plain_key(url, key.get_secret_value(), allowed=settings.plain_http)
     return Where(url=url, model=settings.model, key=key, **how)
 
 
-def _judge(url: str | None, model: str, key_name: str | None) -> "JudgeSettings | None":
+def _judge(settings: "CairnSettings", url: str | None, model: str, key_name: str | None) -> "JudgeSettings | None":
     if url is None:
         if model or key_name:
             raise typer.BadParameter("a judge needs its address, too", param_hint="--judge-url")
         return None
     from agent.settings import secret_named
+    from agent.settings_trust import refuse_plain_key
     from train.evaluation.judge import JudgeSettings
 
     made = JudgeSettings(base_url=url, model=model)
-    return replace(made, key=secret_named(key_name)) if key_name else made
+    if key_name:
+        made = replace(made, key=secret_named(key_name))
+    refuse_plain_key(url, made.key.get_secret_value(), allowed=settings.plain_http, what="--judge-url")
+    return made
 
 
 def _listed(types: str | None) -> tuple[str, ...]:

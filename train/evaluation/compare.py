@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import SetupError
+from agent.text import in_markdown
 from train.evaluation.measure import METRICS
 from train.evaluation.metrics import NORMALISATION
-from train.evaluation.report import BRIEF, GOLD, SCORES, USED, cell, label, natural, number, under, verdict
+from train.evaluation.report import BRIEF, GOLD, SCORES, USED, label, natural, number, under, verdict
 from train.evaluation.report_files import Stored
 from train.evaluation.result import Result
 from train.evaluation.statistics import compare, holm
@@ -209,16 +210,17 @@ def title_of(figures: Figures) -> str:
 
 
 def markdown(figures: Figures) -> str:
-    lines = "\n".join(f"| {' | '.join(map(cell, line))} |" for line in rows(figures))
+    lines = "\n".join(f"| {' | '.join(map(in_markdown, line))} |" for line in rows(figures))
     settings = "\n".join(
-        f"- {name}: {a or '(nothing)'} → {b or '(nothing)'}" for name, (a, b) in figures["settings"].items()
+        f"- {in_markdown(name)}: {in_markdown(a) or '(nothing)'} → {in_markdown(b) or '(nothing)'}"
+        for name, (a, b) in figures["settings"].items()
     )
     changed = "\n".join(
-        f"- {title}: {_few(figures[key])}"
+        f"- {title}: {in_markdown(_few(figures[key]))}"
         for title, key in (("now right", "now_right"), ("no longer right", "no_longer_right"))
     )
     return (
-        f"# {title_of(figures)}\n\n{verdict_of(figures)}\n\n{note(figures)}\n\n"
+        f"# {in_markdown(title_of(figures))}\n\n{verdict_of(figures)}\n\n{note(figures)}\n\n"
         f"| {' | '.join(HEAD)} |\n|---|{'---:|' * 6}\n{lines}\n\n## Changed\n\n{changed}\n"
         + (f"\n## Settings that differ\n\n{settings}\n" if settings else "")
     )

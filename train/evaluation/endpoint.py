@@ -17,6 +17,8 @@ from pydantic import SecretStr
 
 from agent import __version__
 from agent.errors import SetupError
+from agent.outbound.client import EVENTS, bounded_client
+from agent.outbound.numbers import retry_after
 from train.evaluation.answer import Answer
 from train.evaluation.asking import AskFailed
 from train.evaluation.cited import Passages, read_citations
@@ -102,11 +104,10 @@ class Endpoint:
         self._without: set[str] = set()
         """Members of the request that this server does not take."""
         key = where.key.get_secret_value()
-        self._client = httpx2.AsyncClient(
-            headers={"user-agent": f"cairn-search/{__version__}"} | ({"authorization": f"Bearer {key}"} if key else {}),
+        self._client = bounded_client(
+            headers={"user-agent": f"cairn-search/{__version__}", "accept": f"{EVENTS}, application/json"}
+            | ({"authorization": f"Bearer {key}"} if key else {}),
             timeout=httpx2.Timeout(where.seconds, connect=min(30.0, where.seconds)),
-            limits=httpx2.Limits(max_connections=None),
-            follow_redirects=False,
         )
 
     async def __aenter__(self) -> Self:
@@ -211,7 +212,7 @@ class Endpoint:
         status = response.status_code
         try:
             told: Any = json.loads(content)
-        except ValueError:
+        except (ValueError, RecursionError):
             told = content.decode("utf-8", errors="replace")
         words = said_by(told if isinstance(told, dict | str) else str(told))
         if status in _MENDS:  # the server's own words may quote the key
@@ -219,7 +220,7 @@ class Endpoint:
         return _Refused(
             _STATUS.get(status) or ("server" if status >= 500 else "refused"),
             f"the server failed with {status}: {words}" if status >= 500 else f"the server refused, {status}: {words}",
-            wait=_retry_after(response.headers),
+            wait=retry_after(response.headers),
             parameter=_parameter(words, body) if status in (400, 422) else "",
         )
 
@@ -240,19 +241,10 @@ def _parameter(words: str, body: Mapping[str, Any]) -> str:
     return next((name for name in optional if any(f"{q}{name}" in words for q in "'\"`") or f": {name}" in words), "")
 
 
-def _retry_after(headers: httpx2.Headers) -> float | None:
-    for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            return max(0.0, float(headers[name]) * factor)
-        except (KeyError, ValueError):  # also a date: then the usual wait
-            continue
-    return None
-
-
 def _object(data: str | bytes) -> Mapping[str, Any]:
     try:
         body = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise AskFailed("malformed", "the server sent something that is no JSON") from error
     if not isinstance(body, dict):
         raise AskFailed("malformed", "the server sent JSON that is no object")

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from agent.sources.questions import Question
+from agent.urls import NO_URL, split_url
 from train.evaluation.normalisations import unicode
 
 _NOTHING: Final[Mapping[str, str]] = {}
@@ -116,8 +117,13 @@ def fold(title: str) -> str:
 
 
 def plain_url(url: str) -> str:
-    """An address without what does not matter: scheme, www and m., a fragment, a slash at the end, case of the host."""
-    parts = urlsplit(url.strip())
+    """An address without what does not matter: scheme, www and m., a fragment, a slash at the end, case of the host.
+
+    What is no address stays as it is.
+    """
+    parts = split_url(url.strip())
+    if parts == NO_URL:
+        return url.strip()
     host = (parts.hostname or "").removeprefix("www.").replace(".m.", ".")
     query = f"?{parts.query}" if parts.query else ""
     return f"{host}{unquote(parts.path).rstrip('/')}{query}"

@@ -21,6 +21,10 @@ from pydantic import SecretStr
 
 from agent.errors import SetupError
 from agent.evidence import Passage
+from agent.foreign_files import WHOLE_BYTES, no_link, read_file
+from agent.outbound.address import Address, shown
+from agent.outbound.client import bounded_client
+from agent.outbound.completions import OddReply, json_of, object_of, read_chat
 from agent.sources.questions import Question
 from agent.trace import Gathered, Merged, Reflected, Trace
 from train.evaluation.snr import average, block_sentences, share
@@ -88,7 +92,9 @@ class JudgeSettings:
             SetupError: no http address, or no model.
         """
         if not self.base_url.startswith(("http://", "https://")):
-            raise SetupError(f"{self.base_url!r} is no address of a judge; name one like http://127.0.0.1:11434/v1")
+            raise SetupError(
+                f"{shown(self.base_url)!r} is no address of a judge; name one like http://127.0.0.1:11434/v1"
+            )
         if not self.model:
             raise SetupError("name the judge's model; its server lists them under /models")
 
@@ -122,9 +128,10 @@ class Judge:
         self._gate = asyncio.Semaphore(settings.concurrency)
         self._kept = _Kept(folder / FILE if folder else None)
         key = settings.key.get_secret_value()
-        self._client = httpx2.AsyncClient(
-            base_url=settings.base_url.rstrip("/") + "/",
-            headers={"Authorization": f"Bearer {key}"} if key else {},
+        self._address = Address.of(settings.base_url)
+        self._client = bounded_client(
+            headers=self._address.headers or ({"Authorization": f"Bearer {key}"} if key else {}),
+            params=dict(self._address.query),
             timeout=settings.seconds,
             transport=transport,
         )
@@ -147,7 +154,7 @@ class Judge:
         probe = Question(id="probe", question="What is two plus two?", answers=("4",))
         if await self.verdict(probe, "four") is None:
             why = next(iter(self.failures), "it said nothing")
-            raise SetupError(f"the judge {self.settings.model} at {self.settings.base_url} cannot be used: {why}")
+            raise SetupError(f"the judge {self.settings.model} at {self._address.base} cannot be used: {why}")
 
     async def verdict(self, question: Question, answer: str) -> bool | None:
         """Whether the answer is right; None where the judge gave no verdict. An empty answer is wrong."""
@@ -248,7 +255,7 @@ class Judge:
             "max_tokens": self.settings.max_tokens,
         }
         try:
-            response = await self._client.post("chat/completions", json=request)
+            response = await self._client.post(f"{self._address.base}/chat/completions", json=request)
         except httpx2.TimeoutException as error:
             raise _NoReply(f"it was silent for {self.settings.seconds:g} seconds") from error
         except httpx2.HTTPError as error:
@@ -258,10 +265,12 @@ class Judge:
             said = "" if response.status_code in (401, 403) else f": {' '.join(response.text.split())[:_SAID]}"
             raise _NoReply(f"it refuses ({response.status_code}){said}", hopeless=refused)
         try:
-            content: object = response.json()["choices"][0]["message"]["content"]
-        except (ValueError, LookupError, TypeError) as error:
+            reply = read_chat(object_of(json_of(response.content)))
+        except OddReply as error:
             raise _NoReply("what it sends is no chat completion; does the address end in /v1?") from error
-        return content if isinstance(content, str) else ""
+        if not reply.is_completion:
+            raise _NoReply("what it sends is no chat completion; does the address end in /v1?")
+        return reply.content
 
 
 class _NoReply(Exception):
@@ -298,6 +307,13 @@ def _bare(reply: str) -> str:
     return _THINKING.sub("", reply).strip().strip("\"'*`").removesuffix(".").strip()
 
 
+def _lines_of(path: Path) -> list[bytes]:
+    try:
+        return read_file(path, most=WHOLE_BYTES, follow=False).split(b"\n")
+    except FileNotFoundError:
+        return []
+
+
 class _Kept:
     """Replies by what was asked; in a file where there is one, a line each."""
 
@@ -305,9 +321,10 @@ class _Kept:
         self._path = path
         self._replies: dict[str, str] = {}
         try:
-            lines = path.read_bytes().split(b"\n") if path and path.exists() else []
+            lines = _lines_of(path) if path else []
             if path and lines and lines[-1]:  # a kill cut it off
-                path.write_bytes(b"".join(line + b"\n" for line in lines[:-1]))
+                with open(path, "wb", opener=no_link) as file:
+                    file.write(b"".join(line + b"\n" for line in lines[:-1]))
         except OSError as error:
             raise SetupError(f"the judge's replies in {path} cannot be read: {error.strerror or error}") from error
         for line in lines[:-1]:
@@ -323,5 +340,5 @@ class _Kept:
     def keep(self, key: str, reply: str) -> None:
         self._replies[key] = reply
         if self._path:
-            with self._path.open("a", encoding="utf-8", newline="\n") as file:
+            with open(self._path, "a", encoding="utf-8", newline="\n", opener=no_link) as file:
                 file.write(json.dumps({"key": key, "reply": reply}, ensure_ascii=False) + "\n")

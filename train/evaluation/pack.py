@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from agent.errors import SetupError
 from agent.evidence import Passage
+from agent.foreign_files import open_file
 from agent.sources.questions import gold_found
 from agent.trace import Gathered, Searched, Segment, Step, Trace
 from train.evaluation.gold import fold
@@ -86,12 +87,16 @@ def read_traces(path: Path, wanted: Iterable[str]) -> Iterator[Trace]:
     """The traces with these ids, one at a time.
 
     Raises:
-        SetupError: a line that is no trace.
+        SetupError: the file cannot be read, or a line of it is no trace.
     """
     left = set(wanted)
     if not left or not path.exists():
         return
-    with path.open("rb") as lines:
+    try:
+        lines = open_file(path)
+    except OSError as error:
+        raise SetupError(f"{path} cannot be read: {error.strerror or error}; remove it to go on") from error
+    with lines:
         for number, line in enumerate(lines, start=1):
             found = _ID.search(line)
             if found and found.group(1).decode("utf-8", "replace") not in left:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from agent.text import in_markdown
 from train.evaluation.measure import METRICS
 from train.evaluation.metrics import NORMALISATION, interval, mean, percentile
 from train.evaluation.result import FAILURES, Result
@@ -256,23 +257,19 @@ def table(figures: Figures, title: str) -> "Table":
     return drawn
 
 
-def cell(text: str) -> str:
-    """Text inside a Markdown table."""
-    return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").split())
-
-
 def markdown(figures: Figures, title: str) -> str:
     """The same table, with what was run, and every metric with what it means."""
-    settings = "\n".join(f"- {name}: {value}" for name, value in figures["settings"].items())
-    lines = "\n".join(f"| {' | '.join(map(cell, row))} |" for row in (*main_rows(figures), *group_rows(figures)))
+    settings = "\n".join(f"- {in_markdown(name)}: {in_markdown(value)}" for name, value in figures["settings"].items())
+    lines = "\n".join(f"| {' | '.join(map(in_markdown, row))} |" for row in (*main_rows(figures), *group_rows(figures)))
     meant = "\n".join(
-        f"| {' | '.join(map(cell, (*row, METRICS[name].definition if name in METRICS else '')))} |"
+        f"| {' | '.join(map(in_markdown, (*row, METRICS[name].definition if name in METRICS else '')))} |"
         for name in figures["metrics"]
         for row in metric_rows(figures, [name])
     )
     return (
-        f"# {title}\n\n{settings}\n\n| figure | value | 95 % |\n|---|---:|---|\n{lines}\n\n"
-        f"Answers are compared after the normalisation “{figures['normalisation']}”; an empty answer is wrong. "
+        f"# {in_markdown(title)}\n\n{settings}\n\n| figure | value | 95 % |\n|---|---:|---|\n{lines}\n\n"
+        f"Answers are compared after the normalisation “{in_markdown(figures['normalisation'])}”; "
+        "an empty answer is wrong. "
         f"Intervals are percentiles of {RESAMPLES:,} bootstrap means with a fixed seed.\n"
         + (
             f"\n## Every metric\n\n| metric | mean | 95 % | what it is |\n|---|---:|---|---|\n{meant}\n"

@@ -10,6 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from agent.errors import SetupError
+from agent.foreign_files import MIB, WHOLE_BYTES, no_link, read_file
 from agent.trace import Trace
 from train.evaluation.pack import read_traces
 from train.evaluation.report import Figures, markdown, summarise
@@ -62,8 +63,8 @@ def read_run(folder: Path) -> Stored:
     """
     path = folder / RESULTS
     try:
-        lines = path.read_bytes().splitlines(keepends=True)
-        settings = dict(json.loads((folder / RUN).read_bytes()))
+        lines = read_file(path, most=WHOLE_BYTES).splitlines(keepends=True)
+        settings = dict(json.loads(read_file(folder / RUN, most=MIB)))
     except OSError as error:
         why = f"{error.filename}: {error.strerror}"
         raise SetupError(f"{folder} holds no run ({why}); make one with cairn eval --out {folder}") from error
@@ -114,7 +115,8 @@ def write(folder: Path, texts: dict[str, str]) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             path = folder / name
-            path.write_text(text, encoding="utf-8", errors="replace", newline="\n")
+            with open(path, "w", encoding="utf-8", errors="replace", newline="\n", opener=no_link) as file:
+                file.write(text)
             written.append(path)
     except OSError as error:
         raise SetupError(f"the report cannot be written to {folder}: {error.strerror or error}") from error
@@ -128,6 +130,6 @@ def today() -> str:
 def _report(folder: Path) -> dict[str, Any]:
     """What an earlier report of the folder says, or nothing."""
     try:
-        return dict(json.loads((folder / f"{REPORT}.json").read_bytes()))
+        return dict(json.loads(read_file(folder / f"{REPORT}.json", most=WHOLE_BYTES)))
     except (OSError, ValueError, TypeError):
         return {}

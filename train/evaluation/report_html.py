@@ -101,6 +101,7 @@ def facts(settings: Mapping[str, str], measured: str) -> list[tuple[str, str]]:
         ("agent", " ".join(filter(None, (settings.get("model", ""), settings.get("endpoint", ""))))),
         ("protocol", settings.get("protocol", "")),
         ("baseline", settings.get("baseline", "")),
+        ("guard", settings.get("guard", "")),
         ("judge", settings.get("judge", "")),
         ("questions", settings.get("questions", "")),
         ("searched", settings.get("searched", "")),

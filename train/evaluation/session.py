@@ -13,6 +13,7 @@ from agent import __version__
 from agent.build import build_agent
 from agent.build_sources import uses_world
 from agent.errors import SetupError
+from agent.outbound.address import shown
 from agent.policies.base import Policy
 from agent.rollout import Agent
 from agent.settings import CairnSettings
@@ -47,18 +48,21 @@ LOOKED_THROUGH = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """How answers are measured."""
+    """Of what agent answers are measured, and how."""
 
     normalisation: str = DEFAULT
     """Under which EM, F1 and cover are told first; the others are measured, too."""
     judge: "JudgeSettings | None" = None
     judge_blocks: bool = False
     """The judge also looks at what was shown and merged."""
+    guard: bool = True
+    """The agent answers questions outside of its world with a sentence, as users see it."""
 
     def described(self) -> dict[str, str]:
         """What makes two runs the same; empty for the usual."""
-        judge = f"{self.judge.model} at {self.judge.base_url}" if self.judge else ""
+        judge = f"{self.judge.model} at {shown(self.judge.base_url)}" if self.judge else ""
         return {
+            "guard": "" if self.guard else "off",
             "normalisation": self.normalisation if self.normalisation != DEFAULT else "",
             "judge": f"{judge}, also of what was shown" if judge and self.judge_blocks else judge,
         }
@@ -129,12 +133,12 @@ class Evaluation:
             raise SetupError("--dataset says in which form a file is published; name the file with --questions")
         if endpoint and baseline:
             raise SetupError("a baseline is of the agent in this process; leave out --baseline, or --endpoint")
-        if policy or sources or (measured and measured.judge):
+        self._most_failed, self._choice, self._measured = most_failed, choice or Choice(), measured or Measured()
+        if policy or sources or self._measured.judge:
             _check_here(settings)
         self._settings, self._path, self._dataset, self._sources = settings, questions, dataset, sources
         self._baseline, self._endpoint, self._policy = baseline, endpoint, policy
         self._concurrency, self._seed, self._out, self._retry_failed = concurrency, seed, out, retry_failed
-        self._most_failed, self._choice, self._measured = most_failed, choice or Choice(), measured or Measured()
         listed = read_questions(questions, dataset) if questions else world_questions(self._world.questions)
         if not listed:
             raise SetupError(f"the world {settings.world} has no questions; name some with --questions FILE")
@@ -276,8 +280,10 @@ class Evaluation:
         return Endpoint(where, passages=passages), card | where.described(), scoring
 
     def _agent(self) -> Agent:
-        """The agent without its scope sentence: also real questions go through the whole of it."""
-        agent = dataclasses.replace(build_agent(self._settings, policy=self._policy, sources=self._sources), scope=None)
+        """The agent that users get; without its guard only where the caller wants it so."""
+        agent = build_agent(self._settings, policy=self._policy, sources=self._sources)
+        if not self._measured.guard:
+            agent = dataclasses.replace(agent, scope=None)
         if self._baseline == "closed-book":
             return dataclasses.replace(agent, budgets=dataclasses.replace(agent.budgets, rounds=0))
         return agent
@@ -304,7 +310,7 @@ class Evaluation:
             "protocol": f"{agent.protocol.name} {agent.protocol.version}",
             "policy": agent.policy.name,
             "checkpoint": str(settings.checkpoint or ""),
-            "base_url": settings.base_url,
+            "base_url": shown(settings.base_url),
             "temperature": str(agent.sampling.temperature),
             "budgets": json.dumps(dataclasses.asdict(agent.budgets)),
             "seed": str(self._seed),

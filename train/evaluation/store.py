@@ -18,6 +18,7 @@ from typing import Final, Self
 from pydantic import ValidationError
 
 from agent.errors import CorpusError, SetupError
+from agent.foreign_files import MIB, no_link, open_file, read_file
 from agent.sources.corpus.folder import locked
 from agent.trace import Trace
 from train.evaluation.result import Result
@@ -92,9 +93,13 @@ def read_results(folder: Path) -> Iterator[Result]:
         SetupError: a line that is no result.
     """
     path = folder / RESULTS
-    if not path.exists():
+    try:
+        lines = open_file(path, follow=False)
+    except FileNotFoundError:
         return
-    with path.open("rb") as lines:
+    except OSError as error:
+        raise SetupError(f"{path} cannot be read: {error.strerror or error}; choose another --out") from error
+    with lines:
         for number, line in enumerate(lines, start=1):
             try:
                 yield Result.model_validate_json(line)
@@ -106,7 +111,7 @@ class _Lines:
     """A file that grows by whole lines."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("ab", buffering=0)
+        self._file = os.fdopen(no_link(str(path), os.O_WRONLY | os.O_APPEND | os.O_CREAT), "ab", buffering=0)
         self._synced = monotonic()
 
     def add(self, line: str) -> None:
@@ -129,11 +134,14 @@ def _claim(folder: Path, card: dict[str, str]) -> None:
         if (folder / RESULTS).exists():
             raise SetupError(f"{folder} holds results without their {RUN}; choose another --out")
         written = path.with_suffix(".tmp")
-        written.write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        with open(written, "w", encoding="utf-8", opener=no_link) as file:
+            file.write(json.dumps(card, indent=2, ensure_ascii=False) + "\n")
         written.replace(path)
         return
     try:
-        before = dict(json.loads(path.read_bytes()))
+        before = dict(json.loads(read_file(path, most=MIB, follow=False)))
+    except OSError as error:
+        raise SetupError(f"{path} cannot be read: {error.strerror or error}; choose another --out") from error
     except (ValueError, TypeError) as error:
         raise SetupError(f"{path} is damaged; choose another --out") from error
     for name in sorted(before | card):
@@ -146,7 +154,7 @@ def _end_last_line(path: Path) -> None:
     """Cut off what stands behind the last line break, reading only the end of the file."""
     if not path.exists():
         return
-    with path.open("r+b") as file:
+    with open(path, "r+b", opener=no_link) as file:
         end = file.seek(0, os.SEEK_END)
         start = end
         while start:

@@ -2,6 +2,7 @@
 
 import asyncio
 import platform
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -17,6 +18,24 @@ if TYPE_CHECKING:
     from train.fills.measure import Way
 
 REPORT: Final = Path("docs/bench/fills.md")
+CODE: Final = (
+    "agent/filling.py",
+    "agent/loop.py",
+    "agent/world",
+    "train/fills",
+)
+"""What the figures depend on."""
+Policy = Literal["oracle", "embedded"]
+_WHO: Final[dict[Policy, str]] = {
+    "oracle": """## The oracle's script
+
+The oracle writes every turn: the right plan in either way, spelled in the tokens of the shipped checkpoint. So EM \
+says whether the way can answer, not how well a model goes it.""",
+    "embedded": """## The shipped policy
+
+The oracle writes the first turn in either way, the shipped policy everything behind it. So EM says how well a model \
+goes a plan that it was given; what it plans by itself this does not say. Its tokens take the time that they take.""",
+}
 _HEAD: Final = ("hops", "asked", "EM", "rounds", "searches", "policy tokens", "context tokens", "median s", "p95 s")
 
 
@@ -28,8 +47,9 @@ def register() -> None:
 def fills(
     *,
     policy: Annotated[
-        Literal["oracle", "embedded"], typer.Option(help="Who answers; the first turn is the oracle's in any case.")
-    ] = "oracle",
+        Literal["oracle", "embedded", "both"],
+        typer.Option(help="Who answers; the first turn is the oracle's in any case."),
+    ] = "both",
     checkpoint: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Of the embedded policy; its tokenizer counts for the oracle, too."),
@@ -50,21 +70,26 @@ def fills(
 
     Example: cairn bench fills --limit 20
     """
-    ways = asyncio.run(_measure(policy, checkpoint, world, limit, token_ms / 1000, search_ms / 1000, at_once))
+    who: tuple[Policy, ...] = ("oracle", "embedded") if policy == "both" else (policy,)
+    pace = token_ms / 1000, search_ms / 1000
+    found: dict[Policy, list[Way]] = {
+        name: asyncio.run(_measure(name, checkpoint, world, limit, *pace, at_once)) for name in who
+    }
     if write:
         call = f"cairn bench fills --policy {policy} --world {world} --token-ms {token_ms:g} --search-ms {search_ms:g}"
-        write_report(REPORT, _report(ways, f"{call} --at-once {at_once} --write", policy))
+        write_report(REPORT, _report(found, f"{call} --at-once {at_once} --write"), code=CODE)
     if json:
-        print_json({"ways": [asdict(way) for way in ways]} | _summary(ways))
+        print_json({name: {"ways": [asdict(way) for way in ways]} | _summary(ways) for name, ways in found.items()})
         return
-    table = Table(*_HEAD, title=f"{policy}, {world}")
-    for way in ways:
-        table.add_row(*_row(way))
-    output().print(table)
+    for name, ways in found.items():
+        table = Table(*_HEAD, title=f"{name}, {world}")
+        for way in ways:
+            table.add_row(*_row(way))
+        output().print(table)
 
 
 async def _measure(
-    policy: str,
+    policy: Policy,
     checkpoint: Path | None,
     world: str,
     limit: int,
@@ -127,30 +152,27 @@ def _row(way: "Way") -> tuple[str, ...]:
     )
 
 
-def _report(ways: "list[Way]", call: str, policy: str) -> str:
-    rows = "\n".join(f"| {' | '.join(_row(way))} |" for way in ways)
+def _report(found: "Mapping[Policy, Sequence[Way]]", call: str) -> str:
+    head = f"| {' | '.join(_HEAD)} |\n|{'---|' * len(_HEAD)}\n"
+    tables = [
+        f"{_WHO[name]}\n\n{head}" + "\n".join(f"| {' | '.join(_row(way))} |" for way in ways)
+        for name, ways in found.items()
+    ]
+    both = "\n\n".join(tables)
     counts = ", ".join(
         f"{way.n} questions of {way.hops} hops ({way.planned} of them planned in both ways)"
-        for way in ways
+        for way in next(iter(found.values()))
         if way.fills
-    )
-    who = (
-        "The oracle writes every turn: the right plan in either way, spelled in the tokens of the shipped checkpoint. "
-        "So EM says whether the way can answer, not how well a model goes it."
-        if policy == "oracle"
-        else "The oracle writes the first turn in either way, the embedded policy everything behind it."
     )
     return f"""# Fills
 
 `{call}`; Python {platform.python_version()}.
 
-Chains of the little world: {counts}. {who} The loop, the searches, the fills and their branches are real rollouts.
-
-| {" | ".join(_HEAD)} |
-|{"---|" * len(_HEAD)}
-{rows}
+Chains of the little world: {counts}. The loop, the searches, the fills and their branches are real rollouts.
 
 EM is over all questions; a question for which the oracle has no right turns counts as wrong. The other figures are \
 means over the questions that are planned in both ways. *Policy tokens* are all that the policy sampled, fills \
 included; *context tokens* are those of the rollout's own context at its end, which is what every later turn reads.
+
+{both}
 """

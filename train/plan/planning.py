@@ -4,9 +4,9 @@ import shlex
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from agent.errors import SetupError
+from agent.urls import split_url
 from train.plan.machines import Gpu, gpu_named
 from train.plan.memory import (
     Load,
@@ -233,7 +233,7 @@ def _missing(recipe: RlRecipe) -> list[str]:
 def _apart(plan: Plan) -> list[str]:
     """Where recipe and scale do not say the same of vLLM."""
     rollout, server, notes = plan.recipe.rollout, plan.scale.server, list[str]()
-    if rollout.server and urlsplit(rollout.server).port != server.port:
+    if rollout.server and split_url(rollout.server).port != server.port:
         notes.append(f"the recipe asks vLLM at {rollout.server}, and the scale starts it at port {server.port}")
     if rollout.engine == "vllm":
         for name, ours in (

@@ -87,7 +87,7 @@ def small(recipe: RlRecipe, *, start: Path, url: str, steps: int) -> RlRecipe:
     said["rollout"] |= {"engine": "transformers", "prompts": 2, "group": min(2, recipe.rollout.group), "concurrency": 4}
     said["rollout"] |= {"policy_tokens": 32, "answer_tokens": 8, "context_tokens": CONTEXT, "server": "", "vllm": {}}
     said["optimizer"] |= {"pieces": min(2, recipe.optimizer.pieces), "bf16": False}
-    said["learning"] |= {"resample": min(1, recipe.learning.attempts)} if recipe.learning.attempts else {}
+    said["learning"] |= {"resample": 1} if recipe.learning.resampling else {}
     said["report"] = {"save_every_steps": steps, "traces": 1}
     said["safety"] = Safety(without=tuple(rule.name for rule in DEFAULT_RULES)).model_dump(mode="json")
     for name in ("judge", "reader"):

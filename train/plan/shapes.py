@@ -10,6 +10,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.errors import SetupError
+from agent.foreign_files import MIB, read_text
 
 
 class Shape(BaseModel):
@@ -93,7 +94,7 @@ def shape_of(start: str) -> Shape:
         return KNOWN[start]
     path = Path(start) / "config.json"
     try:
-        return _of_config(json.loads(path.read_text(encoding="utf-8")))
+        return _of_config(json.loads(read_text(path, most=MIB)))
     except (OSError, json.JSONDecodeError, KeyError, ValidationError) as error:
         known = ", ".join(KNOWN)
         raise SetupError(

@@ -31,7 +31,9 @@ def load_models(recipe: PpoRecipe) -> Models:
     """
     folder = open_hub_form(recipe.start).folder
     try:
-        loaded: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+        )
     except Exception as error:  # readers of weights have errors of their own, with no base in common
         raise SetupError(f"the start {recipe.start} cannot be loaded: {error}") from error
     policy = cast(PreTrainedModel, loaded.to("cuda" if torch.cuda.is_available() else "cpu"))

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from train.reading import read_model
 from train.rl.recipe import Learning, RlRecipe, Rollout
 
-_OTHERS = ("divide_by_std", "resample", "old")
+_OTHERS = ("divide_by_std", "resample", "resample_patience", "old")
 
 
 class PpoLearning(Learning):

@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 
 CHECKPOINT: Final = Path(__file__).parent / "checkpoints" / "reader-tiny"
 REPORT: Final = Path("docs/bench/transfer.md")
+CODE: Final = (
+    "agent/rstool",
+    "agent/claims.py",
+    "agent/checkpoints",
+    "agent/world",
+    "train/reader",
+)
+"""What the figures depend on."""
 WORLDS: Final = ("test-v1", "test-v2")
 
 
@@ -107,7 +115,7 @@ def bench_transfer(
 
             measured.append(measure(settings, answering, limit=limit, show=show))
     if write:
-        write_report(REPORT, report(measured, answering))
+        write_report(REPORT, report(measured, answering), code=CODE)
     if json:
         print_json({"reader": answering.name, "worlds": {figures.world: figures.as_dict() for figures in measured}})
         return

@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from agent.errors import CheckpointError
+from agent.foreign_files import WHOLE_BYTES, read_text
 from train.reader.examples import Classes
 from train.reader.model import Reader, Rows
 from train.reader.pages import Page, Sheet, Span, lay_out
@@ -53,7 +54,7 @@ class TrainedReader:
             CheckpointError: it holds no reader, or a damaged one.
         """
         try:
-            card = json.loads((folder / _CARD).read_text(encoding="utf-8"))
+            card = json.loads(read_text(folder / _CARD, most=WHOLE_BYTES))
             shape = Shape.model_validate(card["shape"])
             vocabulary, classes = Vocabulary(card["words"]), Classes(tuple(card["classes"]))
             model = make_reader(shape, vocabulary, classes)

@@ -15,6 +15,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from agent.foreign_files import no_link
 from agent.world import Question, World, make_world
 from agent.world.v1 import make_world as make_first_world
 from train.evaluation.metrics import exact_match
@@ -138,7 +139,7 @@ class ReaderRun:
     def _log(self, progress: Progress) -> Progress:
         said = asdict(progress)
         self._last = {name: float(value) for name, value in said.items() if value is not None}
-        with (self.out / "log.jsonl").open("a", encoding="utf-8") as log:
+        with open(self.out / "log.jsonl", "a", encoding="utf-8", opener=no_link) as log:
             log.write(json.dumps(said) + "\n")
         return progress
 

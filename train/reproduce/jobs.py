@@ -107,7 +107,7 @@ def _content(path: Path) -> str:
 def _trained(study: Study, training: Training, seed: int) -> Job:
     recipe = study.rl_recipe(training, seed)
     rollouts = recipe.steps * recipe.rollout.prompts * recipe.rollout.group
-    again = _RESAMPLED if recipe.learning.attempts else 1.0
+    again = _RESAMPLED if recipe.learning.resampling else 1.0
     return Job(
         f"trained/{training.name}/{seed}",
         "trained",

@@ -3,7 +3,6 @@
 A kill costs each running job what it did since its last state, and nothing else.
 """
 
-import multiprocessing
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 
 from agent.errors import CorpusError, SetupError
+from agent.processes import spawning
 from agent.sources.corpus.folder import locked
 from train.reproduce.asking import ANSWERS
 from train.reproduce.design import Direction
@@ -147,7 +147,7 @@ class _Going:
         self.say(f"{job.name}: {told} ({seconds:.0f} s); {done} of {len(self.jobs)}, {left:.0f} core minutes left")
 
     def _side_by_side(self, processes: int) -> None:
-        spawn = multiprocessing.get_context("spawn")
+        spawn = spawning()
         running: dict[Future[Figures | None], Job] = {}
         # Each job has a process of its own, so that nothing of it is left in memory.
         with ProcessPoolExecutor(processes, mp_context=spawn, max_tasks_per_child=1) as pool:

@@ -20,10 +20,10 @@ from train.reproduce.ledger import Figures
 from train.reproduce.study import EXPORTED, Study
 from train.reproduce.waiting import beat
 from train.reproduce.worlds import question_lists
-from train.rl.adapter import newest_state
 from train.rl.finish import figures_in
 from train.rl.recipe import RlRecipe
 from train.rl.run import RlRun
+from train.rl.states import newest_state
 from train.rl.tasks import Ask, Tasks, tasks_of
 from train.safety.rules import Collapsed
 from train.saving import as_a_whole

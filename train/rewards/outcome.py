@@ -2,8 +2,9 @@
 
 from typing import ClassVar
 
+from agent.protocols.shapes import fits
 from train.rewards.base import Parts, Reward, RewardSettings, Rollout
-from train.rewards.blocks import has_shape
+from train.rewards.blocks import shape
 from train.rewards.scores import Metric, score
 from train.rewards.searches import rejected, retrievals
 from train.rewards.task import Task
@@ -24,7 +25,8 @@ class OutcomeSettings(RewardSettings):
 def well_formed(rollout: Rollout) -> bool:
     """Whether the policy's blocks come as the protocol wants them, none of them empty, and every plan could run."""
     fine = rollout.ended_well and not rejected(rollout.trace) and not any(b.blank for b in rollout.blocks)
-    return fine and has_shape(rollout.blocks, rollout.protocol.well_formed, untagged="thought")
+    wanted = rollout.protocol.well_formed
+    return fine and bool(wanted) and fits(wanted, shape(rollout.blocks, untagged="thought").split())
 
 
 class OutcomeReward(Reward[OutcomeSettings]):

@@ -6,12 +6,12 @@ schedule, how states are saved, and what is told. TRL's interfaces that this lea
 """
 
 import math
-import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Protocol, cast
 
 from agent.errors import SetupError
 from agent.settings import default_environment
@@ -34,9 +34,7 @@ from train.attention import use_blocked  # noqa: E402
 from train.rl.batch import Row, filled, tensors  # noqa: E402
 from train.rl.ratio import Ratio  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
-
-STATES: Final = "states"
-_PREFIX: Final = "checkpoint-"
+from train.rl.states import PREFIX, STATES, settle  # noqa: E402
 
 Figures = dict[str, float]
 
@@ -82,7 +80,7 @@ class RlTrainer(GRPOTrainer):
             school: makes the lessons.
 
         Raises:
-            SetupError: the start cannot be loaded.
+            SetupError: the start cannot be loaded, or the recipe's vLLM server cannot be joined.
         """
         self._recipe = recipe
         self._school = school
@@ -94,18 +92,19 @@ class RlTrainer(GRPOTrainer):
         """Rows of each piece of the lesson, the most in any process."""
         self._pieces = recipe.optimizer.pieces * recipe.optimizer.minibatches
         transformers_logging.disable_progress_bar()  # the terminal belongs to the command
-        model, tokenizer = _start(recipe)
-        if not torch.cuda.is_available():
-            use_blocked(model)  # rows are padded on the right
-        super().__init__(
-            model=model,
-            processing_class=tokenizer,
-            args=_arguments(recipe, out),
-            reward_funcs=[_scored_elsewhere],
-            rollout_func=_played_elsewhere,
-            train_dataset=Dataset.from_dict({"prompt": [""] * (recipe.steps * self._pieces * place()[1])}),
-            callbacks=[_Steps(self)],
-        )
+        with _server_of(recipe):
+            model, tokenizer = _start(recipe)
+            if not torch.cuda.is_available():
+                use_blocked(model)  # rows are padded on the right
+            super().__init__(
+                model=model,
+                processing_class=tokenizer,
+                args=_arguments(recipe, out),
+                reward_funcs=[_scored_elsewhere],
+                rollout_func=_played_elsewhere,
+                train_dataset=Dataset.from_dict({"prompt": [""] * (recipe.steps * self._pieces * place()[1])}),
+                callbacks=[_Steps(self)],
+            )
         if recipe.rollout.engine != "vllm-server" and (self.is_fsdp_enabled or is_deepspeed_zero3_enabled()):
             raise SetupError(
                 f"every process holds a share of the weights, and the engine {recipe.rollout.engine!r} needs them "
@@ -141,6 +140,10 @@ class RlTrainer(GRPOTrainer):
             return cast(Mapping[str, torch.Tensor], self.accelerator.get_state_dict(self.model_wrapped))
         except ValueError as error:  # DeepSpeed's third stage, where its settings forbid it
             raise SetupError(f"the weights cannot be brought together from all processes: {error}") from error
+
+    def send_weights(self, model: Any) -> None:
+        """Send the weights to the vLLM server of the recipe. TRL has gathered the trainer's own `model` for that."""
+        self.vllm_generation.sync_weights()
 
     def go(self, state: Path | None) -> None:
         """Train to the end, or until the school is interrupted; from a state, if there is one."""
@@ -239,7 +242,7 @@ class RlTrainer(GRPOTrainer):
             Trainer._save_checkpoint(self, model, trial)
             self.accelerator.wait_for_everyone()
             if leads:
-                _settle(saving / f"{_PREFIX}{self.state.global_step}", self._states, keep=self._recipe.report.keep)
+                settle(saving / f"{PREFIX}{self.state.global_step}", self._states, keep=self._recipe.report.keep)
         except Exception as error:  # safetensors, torch and the system have errors of their own for a full disk
             if leads:
                 shutil.rmtree(saving, ignore_errors=True)
@@ -277,17 +280,6 @@ class _Steps(TrainerCallback):
         control.should_training_stop = control.should_training_stop or stop
 
 
-def newest_state(out: Path) -> Path | None:
-    """The newest state of a run that can be gone on from."""
-    found = [path for path in (out / STATES).glob(f"{_PREFIX}*") if path.name.removeprefix(_PREFIX).isdigit()]
-    return max(found, key=_number, default=None)
-
-
-def updates_of(state: Path) -> int:
-    """Updates that were done when a state was saved."""
-    return _number(state)
-
-
 def place() -> tuple[int, int]:
     """The number of this process, and how many there are."""
     state = PartialState(cpu=not torch.cuda.is_available())
@@ -299,34 +291,44 @@ def everyone(mine: list[Any]) -> list[Any]:
     return list(gather_object(mine))
 
 
-def _number(path: Path) -> int:
-    return int(path.name.removeprefix(_PREFIX))
-
-
-def _settle(made: Path, states: Path, *, keep: int) -> None:
-    """Give a whole state its name, and remove the oldest ones."""
-    for path in sorted(made.rglob("*")):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-    there = states / made.name
-    shutil.rmtree(there, ignore_errors=True)
-    made.rename(there)
-    shutil.rmtree(made.parent, ignore_errors=True)
-    older = sorted((path for path in states.glob(f"{_PREFIX}*")), key=_number)
-    for path in older[:-keep]:
-        shutil.rmtree(path, ignore_errors=True)
-
-
 def _start(recipe: RlRecipe) -> tuple[Any, Any]:
     """The model in float32, and its tokenizer."""
     folder = open_hub_form(recipe.start).folder
     try:
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-        tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+        )
+        tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left", trust_remote_code=False)
     except Exception as error:  # readers of weights have errors of their own, with no base in common
         raise SetupError(f"the start {recipe.start} cannot be loaded: {error}") from error
     return model, tokenizer
+
+
+@contextmanager
+def _server_of(recipe: RlRecipe) -> Generator[None]:
+    """Turn what keeps TRL from joining the recipe's vLLM server into a sentence; before anything is loaded, if it can.
+
+    Raises:
+        SetupError: there is no GPU, vLLM is not installed here, or the server cannot be reached or takes no weights.
+    """
+    rollout = recipe.rollout
+    if rollout.engine != "vllm-server":
+        yield
+        return
+    if not torch.cuda.is_available():
+        raise SetupError(
+            "the engine 'vllm-server' needs a GPU: weights go to the server over NCCL; take 'vllm', 'transformers' or "
+            "'embedded' on a CPU"
+        )
+    try:
+        yield
+    except ImportError as error:
+        raise SetupError(f"the engine 'vllm-server' needs vLLM beside TRL ({error}); see docs/scaling.md") from error
+    except (
+        OSError,
+        RuntimeError,
+    ) as error:  # requests' errors are OSErrors; TRL says in a RuntimeError what is missing
+        raise SetupError(f"the vLLM server at {rollout.server} cannot be joined: {error}") from error
 
 
 def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:

@@ -50,7 +50,10 @@ def phases(recipe: RlRecipe, *, search_ms: Sequence[float], threads: int = 0, ti
         times: each way is played so often, and the batch that took the middle of the times is told.
     """
     hub = open_hub_form(recipe.start)
-    model: Any = transformers.AutoModelForCausalLM.from_pretrained(hub.folder, dtype=torch.float32).eval()
+    auto = transformers.AutoModelForCausalLM
+    model: Any = auto.from_pretrained(
+        hub.folder, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+    ).eval()
     live = live_of(recipe, threads=threads)
     asks = tasks_of(recipe).draw(0, 0, recipe.rollout.prompts)
     made: list[Phase] = []

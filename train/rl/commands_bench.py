@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from train.rl.bench import Phase, Step
 
 REPORT: Final = Path("docs/bench/rollouts.md")
+CODE: Final = (
+    "agent/policies/torch_engine.py",
+    "agent/policies/torch_batch.py",
+    "agent/policies/torch_decoder.py",
+    "train/rl/bench.py",
+)
+"""What the figures depend on."""
 _HEAD: Final = (
     "searches take",
     "way",
@@ -78,7 +85,7 @@ def rollouts(
     found = phases(settings, search_ms=search_ms or [0.0, 100.0], threads=threads, times=times)
     step = whole_step(settings, threads=threads)
     if write:
-        write_report(REPORT, _report(found, step, recipe))
+        write_report(REPORT, _report(found, step, recipe), code=CODE)
     if json:
         print_json(
             {

@@ -9,6 +9,7 @@ from typing import Any, Final
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from agent.foreign_files import WHOLE_BYTES, read_text
 from agent.policies.hub_form import open_hub_form
 from agent.policies.model_folder import trained_with
 from train.card import licence_of
@@ -54,7 +55,7 @@ def save_hub(
 def figures_in(out: Path) -> list[dict[str, Any]]:
     """The steps of a run, as its monitors wrote them."""
     path = out / LINES
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    return [json.loads(line) for line in read_text(path, most=WHOLE_BYTES).splitlines()] if path.exists() else []
 
 
 def card(recipe: RlRecipe, steps: Sequence[Mapping[str, Any]], *, licence: str) -> str:

@@ -3,7 +3,6 @@
 Each is refreshed before a batch. The log-probabilities that it gives are those of the weights at that moment.
 """
 
-import gc
 import importlib
 import tempfile
 from pathlib import Path
@@ -20,6 +19,7 @@ from agent.policies.torch_decoder import SMALL
 from agent.policies.torch_engine import TorchEngine
 from agent.policies.transformers import TransformersPolicy
 from train.export import export_checkpoint
+from train.garbage import frozen_heap
 from train.rl.recipe import RlRecipe
 
 ROWS: Final = 64
@@ -73,11 +73,10 @@ class EmbeddedLive:
         if self._engine is not None:
             self._engine.close()
         self._converter.model = _shell(model)
-        gc.freeze()  # the converter collects garbage for every layer: of the whole process, if it is let
         try:
-            self._converter.convert(str(self._folder / "now"), quantization="float32", force=True)
+            with frozen_heap():
+                self._converter.convert(str(self._folder / "now"), quantization="float32", force=True)
         finally:
-            gc.unfreeze()
             self._converter.model = None
         codec = self._checkpoint.codec
         self._engine = Engine(

@@ -53,7 +53,7 @@ class VllmLive:
 
 
 class ServerLive:
-    """A vLLM server. `hand_over` is set by the adapter: TRL's trainer knows how to gather and send the weights."""
+    """A vLLM server. The run sets `hand_over`: TRL's trainer knows how to gather and send the weights."""
 
     exact = False
 
@@ -70,12 +70,25 @@ class ServerLive:
         form = open_hub_form(start)
         endpoint = Endpoint(base_url=f"{url.rstrip('/')}/v1", model=str(Path(start)), api_key="")
         self._policy = CompletionsPolicy(endpoint, form.codec, context_tokens=form.context_tokens)
-        self.hand_over: Callable[[], None] | None = None
+        self._url = url
+        self.hand_over: Callable[[Any], None] | None = None
+        """Sends the weights of a model to the server, and returns when the server samples with them."""
 
     def refresh(self, model: Any) -> Policy:
+        """Hand the weights over; see `train.rl.live.Live`.
+
+        Raises:
+            SetupError: the server did not take them.
+        """
         if self.hand_over is None:
             raise SetupError("a vLLM server gets its weights from the trainer, and there is none yet")
-        self.hand_over()
+        try:
+            self.hand_over(model)
+        except Exception as error:  # HTTP, NCCL and TRL have errors of their own, with no base in common
+            raise SetupError(
+                f"the vLLM server at {self._url} did not take the trainer's weights ({error}): look at its log, start "
+                "it again with the command that `cairn train plan` prints, and go on with --resume"
+            ) from error
         return self._policy
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """The recipe of an RL run: everything that decides how it ends, read once from a TOML file. Nothing runs here."""
 
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -17,6 +17,7 @@ from train.safety.settings import Safety
 
 Algorithm = Literal["grpo", "gdpo", "dapo"]
 EngineName = Literal["embedded", "transformers", "vllm", "vllm-server"]
+_PATIENCE: Final = 10
 
 
 class _Part(BaseModel):
@@ -206,9 +207,12 @@ class Learning(_Part):
     loss: Literal["token", "sequence"] | None = None
     """Mean over all policy tokens, or over rollouts of the mean over theirs; left out: token for dapo, else sequence.
     The tokens of a rollout's branches are its own."""
-    resample: int | None = Field(default=None, ge=0)
-    """Dynamic sampling: how often at most further questions are asked in the place of groups whose rewards are all
-    equal. Left out: 3 for dapo, else 0."""
+    resample: Annotated[int, Field(ge=0)] | Literal["full"] | None = None
+    """Dynamic sampling: further questions replace groups whose rewards are all equal. `full`: until the batch is full,
+    as in the paper (2503.14476). A number: at most that many further rounds, then the batch stays smaller. Left out:
+    `full` for dapo, else 0."""
+    resample_patience: int = Field(default=_PATIENCE, ge=1, exclude_if=lambda rounds: rounds == _PATIENCE)
+    """With `full`: the run stops after more rounds than this in a row without a group whose rewards differ."""
     overlong: Overlong | None = None
     kl: tuple[tuple[float, float], ...] = ()
     """The weight of the KL term against the start, as (share of the steps, weight); linear between them. Empty: none.
@@ -237,9 +241,10 @@ class Learning(_Part):
         return self.loss or ("token" if self.name == "dapo" else "sequence")
 
     @property
-    def attempts(self) -> int:
-        """Further attempts of dynamic sampling."""
-        return (3 if self.name == "dapo" else 0) if self.resample is None else self.resample
+    def resampling(self) -> int | Literal["full"]:
+        """Further rounds of dynamic sampling at most; 0: none."""
+        own: int | Literal["full"] = "full" if self.name == "dapo" else 0
+        return own if self.resample is None else self.resample
 
     def kl_weight(self, progress: float) -> float:
         """The weight of the KL term at a share of the steps."""

@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any
 from agent.errors import SetupError
 from train.interrupt import check_folder
 from train.rewards.base import Reward
-from train.rl.adapter import Figures, Lesson, RlTrainer, everyone, newest_state, place, updates_of
+from train.rl.adapter import Figures, Lesson, RlTrainer, everyone, place
 from train.rl.batch import Scored, advantages, rows_of, scored, split, worth_learning
 from train.rl.clock import Clock
+from train.rl.dynamic import DynamicSampling
 from train.rl.finish import save_hub
 from train.rl.live import live_of
 from train.rl.live_vllm import ServerLive
 from train.rl.recipe import RlRecipe
 from train.rl.rollouts import Played, Table, seeds_of
 from train.rl.sitting import Tell, sitting
+from train.rl.states import newest_state, updates_of
 from train.rl.tasks import Ask, Tasks
 
 if TYPE_CHECKING:
@@ -87,8 +89,8 @@ class RlRun:
             self._live = self._given_live or live_of(recipe, threads=self._threads)
             with closing(self._live):
                 trainer = RlTrainer(recipe, self.out, self)
-                if isinstance(self._live, ServerLive):
-                    self._live.hand_over = trainer.vllm_generation.sync_weights
+                if isinstance(self._live, ServerLive) and self._live.hand_over is None:
+                    self._live.hand_over = trainer.send_weights
                 trainer.go(state)
             self._end(trainer)
         return self.done
@@ -123,26 +125,31 @@ class RlRun:
     async def _played(
         self, table: Table, reward: Reward[Any], step: int, weights: Mapping[str, float]
     ) -> tuple[list[Played], list[Scored]]:
-        """The rollouts of a step that are learned from, with what they are worth; in dynamic sampling only of groups
-        that teach something.
-        """  # noqa: D205 - one sentence over two lines
-        recipe, learning = self.recipe, self.recipe.learning
-        wanted = recipe.rollout.prompts // self._ranks
+        """The rollouts that a step learns from, with their rewards.
+
+        Raises:
+            BatchNotFilled: dynamic sampling gave up.
+        """
+        learning, group = self.recipe.learning, self.recipe.rollout.group
+        rounds = DynamicSampling(learning, self.recipe.rollout.prompts // self._ranks)
         kept: list[Played] = []
         worth: list[Scored] = []
-        for attempt in range(1 + learning.attempts):
-            missing = max(everyone([wanted - len(kept) // recipe.rollout.group]))  # all processes go on together
-            if missing <= 0:
-                break
-            asks = self._drawn(step, attempt, missing)
+        everyones = everyone([0])
+        while any(sizes := rounds.sizes(everyones)):
+            asks = self._drawn(step, rounds.round, sizes)
             await self._here.ask_canary(asks, step)
-            new = await self._batch(table, reward, asks, step, attempt)
+            new = await self._batch(table, reward, asks, step, rounds.round)
             there = [scored(one, learning) for one in new]
             self._here.watch(step, new, there, weights)
-            keep = worth_learning(there, learning, weights) if learning.attempts else [True] * len(new)
-            groups = {one.group for one, good in zip(new, keep, strict=True) if good}
-            kept += [one for one in new if one.group in groups]
-            worth += [one for one in there if one.group in groups]
+            teach = worth_learning(there, learning, weights) if learning.resampling else [True] * len(new)
+            groups = dict.fromkeys(one.group for one, good in zip(new, teach, strict=True) if good)
+            taken = set(list(groups)[: rounds.wanted - len(kept) // group])
+            kept += [one for one in new if one.group in taken]
+            worth += [one for one in there if one.group in taken]
+            everyones = everyone([len(kept) // group])
+            rounds.ended(step, played=sum(sizes), found=sum(everyone([len(groups)])), kept=everyones)
+        if learning.resampling:
+            self._told |= {"batch_filled": rounds.filled(everyones), "resample_rounds": float(rounds.round - 1)}
         return kept, worth
 
     async def _batch(
@@ -157,10 +164,11 @@ class RlRun:
             asks, group=rollout.group, reward=reward, progress=step / self.recipe.steps, seeds=seeds, first=first
         )
 
-    def _drawn(self, step: int, attempt: int, missing: int) -> list[Ask]:
-        """This process's share of the step's questions."""
-        drawn = self._here.tasks.draw(step, attempt, missing * self._ranks)
-        return drawn[self._rank * missing : (self._rank + 1) * missing]
+    def _drawn(self, step: int, attempt: int, sizes: Sequence[int]) -> list[Ask]:
+        """This process's share of a round's questions: as many as `sizes` has for it."""
+        most = max(sizes)
+        drawn = self._here.tasks.draw(step, attempt, most * self._ranks)
+        return drawn[self._rank * most :][: sizes[self._rank]]
 
     def _before(self, mine: int) -> int:
         """Rollouts of the processes before this one."""

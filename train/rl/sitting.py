@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import SetupError
+from agent.foreign_files import no_link, open_file
 from agent.trace import Trace
 from agent.world import WORLD_SOURCES
 from train.interrupt import interruptible
@@ -97,7 +98,7 @@ class Sitting:
     def _keep(self, step: int, traces: Sequence[Trace]) -> None:
         path = self.out / TRACES
         try:
-            with path.open("a", encoding="utf-8") as lines:
+            with open(path, "a", encoding="utf-8", opener=no_link) as lines:
                 lines.writelines(_line(step, trace) for trace in traces)
         except OSError as error:
             raise SetupError(
@@ -216,7 +217,8 @@ def _rewards(recipe: RlRecipe, tools: Tools) -> list[Reward[Any]]:
 def _cut(path: Path, *, after: int) -> None:
     """Take back the traces of steps that are done again."""
     if path.exists():
-        lines = path.read_bytes().split(b"\n")[:-1]  # a text may hold other ends of lines; the last may be cut off
+        with open_file(path) as file:
+            lines = file.read().split(b"\n")[:-1]  # a text may hold other ends of lines; the last may be cut off
         kept = [line + b"\n" for line in lines if _step_of(line) <= after]
         with as_a_whole(path) as made:
             made.write_bytes(b"".join(kept))

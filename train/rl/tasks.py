@@ -87,8 +87,7 @@ class WorldTasks:
         self._worlds: OrderedDict[tuple[int, Split, int], tuple[World, list[Ask]]] = OrderedDict()
 
     def draw(self, step: int, attempt: int, number: int) -> list[Ask]:
-        prompts, attempts = self._recipe.rollout.prompts, max(1, self._recipe.learning.attempts)
-        first = step * prompts if attempt == 0 else (step * attempts + attempt - 1) * prompts
+        first = _first_place(self._recipe, step, attempt)
         stage = self._recipe.stage(step / self._recipe.steps)
         return [
             self._ask(place, extra=attempt > 0, stage=self._recipe.curriculum.index(stage) if stage else -1)
@@ -165,8 +164,7 @@ class ListTasks:
             )
 
     def draw(self, step: int, attempt: int, number: int) -> list[Ask]:
-        prompts, attempts = self._recipe.rollout.prompts, max(1, self._recipe.learning.attempts)
-        first = step * prompts if attempt == 0 else (step * attempts + attempt - 1) * prompts
+        first = _first_place(self._recipe, step, attempt)
         return [self._ask(place, extra=attempt > 0) for place in range(first, first + number)]
 
     def held_out(self) -> list[Ask]:
@@ -182,6 +180,16 @@ class ListTasks:
         weights = [self._recipe.data.protocol_weights.get(name, 1.0) for name in self._recipe.protocols]
         question = self._questions[at]
         return Ask(question, Task.of(question), rng.choices(self._protocols, weights)[0], self._sources)
+
+
+def _first_place(recipe: RlRecipe, step: int, attempt: int) -> int:
+    """The place of an attempt's first question, among those of all steps or among the further ones of all steps."""
+    prompts, resample = recipe.rollout.prompts, recipe.learning.resampling
+    if attempt == 0:
+        return step * prompts
+    if resample == "full":  # however many attempts a step makes, no two of the run ask the same
+        return ((attempt - 1) * recipe.steps + step) * prompts
+    return (step * max(1, resample) + attempt - 1) * prompts
 
 
 def _searched(recipe: RlRecipe) -> CairnSettings:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agent.errors import SetupError
 from agent.settings import CairnSettings
+from agent.settings_trust import refuse_plain_key
 from train.evaluation.judge import Judge, JudgeSettings
 from train.rewards.base import Reading, Tools
 from train.rewards.outside import EndpointJudge, EndpointReader, LocalReader
@@ -48,7 +49,9 @@ def tools_of(recipe: RlRecipe, out: Path, *, runner: asyncio.Runner) -> Iterator
 def _endpoint(named: Named, folder: Path) -> Judge:
     """The key is that of the agent's settings, so that it stands in no recipe."""
     folder.mkdir(parents=True, exist_ok=True)
-    key = CairnSettings().api_key
+    settings = CairnSettings()
+    key = settings.api_key
+    refuse_plain_key(named.base_url, key.get_secret_value(), allowed=settings.plain_http)
     return Judge(JudgeSettings(base_url=named.base_url, model=named.model, key=key), folder=folder)
 
 

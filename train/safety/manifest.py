@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agent import __version__
 from agent.cores import cores
 from agent.errors import AgentError, SetupError
+from agent.foreign_files import WHOLE_BYTES, open_file, read_file
 from train.saving import replacing
 
 MANIFEST: Final = "manifest.json"
@@ -139,7 +140,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     try:
-        return Manifest.model_validate_json(path.read_bytes())
+        return Manifest.model_validate_json(read_file(path, most=WHOLE_BYTES))
     except (OSError, ValidationError) as error:
         raise SetupError(f"the manifest {path} cannot be read ({error}): is {folder} the folder of a run?") from error
 
@@ -147,7 +148,7 @@ def read_manifest(folder: Path) -> Manifest:
 def hash_of(path: Path) -> str:
     """SHA-256 of a file, or of a folder's files with their names."""
     if path.is_file():
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     return hashlib.sha256(json.dumps(hashes_of(path)).encode()).hexdigest()
 

@@ -13,6 +13,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import SetupError
+from agent.foreign_files import WHOLE_BYTES, no_link, read_text
 from train.safety.figures import Figures, Watched, figures_of, reasons_of
 from train.safety.rules import DEFAULT_RULES, Rule, check
 from train.saving import replacing
@@ -135,7 +136,7 @@ class Monitors:
         masked = reasons_of(seen)
         line: dict[str, Any] = {"step": step, **{name: _plain(value) for name, value in figures.items()}}
         try:
-            with self._path.open("a", encoding="utf-8") as lines:
+            with open(self._path, "a", encoding="utf-8", opener=no_link) as lines:
                 lines.write(json.dumps(line | ({"masked": masked} if masked else {})) + "\n")
             if self._board:
                 for name, value in figures.items():
@@ -167,7 +168,7 @@ def _kept(path: Path, after: int) -> list[tuple[int, Figures]]:
         return []
     kept: list[str] = []
     history: list[tuple[int, Figures]] = []
-    lines = path.read_text(encoding="utf-8").split("\n")
+    lines = read_text(path, most=WHOLE_BYTES).split("\n")
     for number, line in enumerate(lines[:-1], start=1):  # what stands behind the last line break was cut off
         try:
             told: dict[str, Any] = json.loads(line)

@@ -4,6 +4,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from agent.errors import SetupError
+from agent.text import in_markdown
 from train.tiny.ledger import Ledger
 from train.tiny.served import command
 from train.tiny.stages import STAGES
@@ -55,10 +56,10 @@ def write_report(ledger: Ledger) -> None:
     told, box = ledger.told, ledger.told.machine
     memory = f", {box.memory_gib:.0f} GiB" if box.memory_gib else ""
     where = f"{box.system} {box.architecture}, {box.cores} cores{memory}, {', '.join(box.gpus) or 'no GPU'}"
-    lines = [f"| {' | '.join(_cell(text) for text in row)} |" for row in rows(ledger)]
+    lines = [f"| {' | '.join(in_markdown(text) for text in row)} |" for row in rows(ledger)]
     text = "\n".join(
         [
-            f"# {told.name}: from nothing to a served agent",
+            f"# {in_markdown(told.name)}: from nothing to a served agent",
             "",
             f"Cairn {told.version}; {where}; {told.processes} processes in the supervised part. Figures of each stage "
             "stand in report.json.",
@@ -79,7 +80,3 @@ def write_report(ledger: Ledger) -> None:
 
 def _note(said: str, sittings: int) -> str:
     return f"{said}; in {sittings} sittings" if sittings > 1 else said
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())

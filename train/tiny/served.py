@@ -73,7 +73,7 @@ def _started(model: Path, world: Path) -> Iterator[str]:
     """The agent's address, while it runs."""
     arguments = [*command(model, world), "--port", "0", "--config", devnull]
     process = subprocess.Popen(
-        [sys.executable, "-m", "agent.cli", *arguments],
+        [sys.executable, "-P", "-m", "agent.cli", *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

@@ -72,7 +72,7 @@ def worlds(place: Place, entry: Entry) -> None:
 
 
 def sft(place: Place, entry: Entry) -> None:
-    """Train from nothing on the oracle's trajectories, in several processes."""
+    """Train on the oracle's trajectories, in several processes, from nothing or from the recipe's start."""
     from train.card import write_card
     from train.crew import with_crew
     from train.tiny.learning import Hearing, learn
@@ -99,8 +99,8 @@ def sft(place: Place, entry: Entry) -> None:
 
 def rl(place: Place, entry: Entry) -> None:
     """Reinforcement learning from there. A run that stops itself leaves the policy of before, and is told."""
-    from train.rl.adapter import newest_state
     from train.rl.run import RlRun
+    from train.rl.states import newest_state
     from train.safety.rules import Collapsed
 
     recipe, folder = place.recipes.rl, place.out / "rl"
@@ -199,7 +199,7 @@ def serve(place: Place, entry: Entry) -> None:
 
 STAGES: Final = (
     Stage("worlds", "worlds", worlds, (FOLDER,), f"{FOLDER}/served/world.json"),
-    Stage("sft", "SFT from nothing", sft, ("sft",), "sft/hub/model.safetensors"),
+    Stage("sft", "SFT", sft, ("sft",), "sft/hub/model.safetensors"),
     Stage("rl", "reinforcement learning", rl, ("rl",), "rl/manifest.json"),
     Stage("dev", "dev, before and after RL", choose, ("dev",), f"dev/{BEFORE}/eval/report.json"),
     Stage("export", "export", export, (HUB, EXPORTED), f"{EXPORTED}/cairn.json"),

@@ -12,7 +12,6 @@ What an error means for the breaker:
 """
 
 import asyncio
-import logging
 import random
 from collections.abc import AsyncIterable, Sequence
 from typing import Final, Literal
@@ -20,6 +19,7 @@ from typing import Final, Literal
 import stamina
 
 from agent.errors import Failure, SourceError
+from agent.outbound.retries import log_retries_without_words
 from agent.plan import Filter
 from agent.sources.base import Closable, Hits, Source, ask, credits_of
 from agent.sources.care.breaker import Turn
@@ -34,8 +34,7 @@ AUTH_SECONDS: Final = 600.0
 FAIR_SECONDS: Final = 2.0
 """A back end that had less than these, and less than its own time, is not for sure to blame for a timeout."""
 
-# Retries are told in the trace; without any handler Python would also write each one to stderr.
-logging.getLogger("stamina").addHandler(logging.NullHandler())
+log_retries_without_words()
 
 
 class Guarded:

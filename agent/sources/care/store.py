@@ -9,13 +9,11 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import urlsplit
+from typing import Final, Protocol, TypeVar
 
+from agent.sources.care.folder_store import FolderStore
 from agent.sources.deadline import time_left
-
-if TYPE_CHECKING:
-    from cashews import Cache
+from agent.urls import split_url
 
 MAX_BYTES: Final = 256 << 20
 """Of the entries in a folder; what was kept first is dropped first. SQLite's logs beside them take up to 32 MB more.
@@ -34,6 +32,22 @@ _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
+class Kept(Protocol):
+    """A place that is open."""
+
+    async def get(self, key: str, /) -> object:
+        """What is under a key, whatever it is; None: nothing."""
+        ...
+
+    async def put(self, key: str, value: bytes, *, seconds: float) -> None:
+        """Keep something."""
+        ...
+
+    async def close(self) -> None:
+        """Close it."""
+        ...
+
+
 class Store:
     """Bytes by key, for a time. It is opened at its first use, and no input or output runs on the event loop."""
 
@@ -41,7 +55,7 @@ class Store:
         """Keep entries at `where`; see `open_store`."""
         self._where = where
         self._max_bytes = max_bytes
-        self._cache: Cache | None = None
+        self._cache: Kept | None = None
         self._opening = threading.Lock()
         self._rest_until = 0.0
         self._said = False
@@ -50,7 +64,7 @@ class Store:
     async def get(self, key: str) -> bytes | None:
         """What is kept under a key; None where nothing is, or where the store is broken."""
 
-        async def get(cache: "Cache") -> bytes | None:
+        async def get(cache: Kept) -> bytes | None:
             found: object = await cache.get(key)
             return found if isinstance(found, bytes) else None
 
@@ -59,8 +73,8 @@ class Store:
     async def put(self, key: str, value: bytes, *, seconds: float) -> None:
         """Keep `value` for so long, unless the store is broken."""
 
-        async def put(cache: "Cache") -> None:
-            await cache.set(key, value, expire=seconds)
+        async def put(cache: Kept) -> None:
+            await cache.put(key, value, seconds=seconds)
 
         await self._careful(put)
 
@@ -74,7 +88,7 @@ class Store:
             except Exception as error:  # noqa: BLE001  # cashews raises what its back end raises
                 self._broke(str(error))
 
-    async def _careful(self, use: "Callable[[Cache], Awaitable[_T]]") -> _T | None:
+    async def _careful(self, use: Callable[[Kept], Awaitable[_T]]) -> _T | None:
         now = asyncio.get_running_loop().time()
         left = time_left()
         if self._closed or now < self._rest_until or not left:
@@ -100,30 +114,59 @@ class Store:
         """Without a password."""
         if "://" not in self._where:
             return self._where
-        parts = urlsplit(self._where)
+        parts = split_url(self._where)
         return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
 
-    async def _open(self) -> "Cache":
+    async def _open(self) -> Kept:
         return self._opened() if self._where == MEMORY else await asyncio.to_thread(self._opened)
 
-    def _opened(self) -> "Cache":
-        """The cache; a folder is made, and nothing that it holds is ever unpickled."""
-        from cashews import Cache
-
+    def _opened(self) -> Kept:
+        """The place; a folder is made, and nothing that any place holds is ever unpickled."""
         with self._opening:
             if self._cache is None:
-                cache = Cache()
-                plain: dict[str, Any] = {"pickle_type": "null", "check_repr": False}
-                if self._where == MEMORY:
-                    cache.setup("mem://", size=MAX_ENTRIES, check_interval=0, **plain)
-                elif "://" in self._where:
-                    cache.setup(self._where, suppress=False, socket_connect_timeout=SECONDS, **plain)
-                else:
-                    folder = Path(self._where).expanduser()
-                    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                    cache.setup("disk://", directory=str(folder), size_limit=self._max_bytes, timeout=SECONDS, **plain)
-                self._cache = cache
+                folder = self._where != MEMORY and "://" not in self._where
+                self._cache = _Folder(Path(self._where), self._max_bytes) if folder else _Cashews(self._where)
             return self._cache
+
+
+class _Folder:
+    """A folder, used in threads."""
+
+    def __init__(self, folder: Path, max_bytes: int) -> None:
+        self._store = FolderStore(folder, max_bytes=max_bytes, busy_seconds=SECONDS)
+
+    async def get(self, key: str, /) -> object:
+        return await asyncio.to_thread(self._store.get, key)
+
+    async def put(self, key: str, value: bytes, *, seconds: float) -> None:
+        await asyncio.to_thread(self._store.put, key, value, seconds=seconds)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._store.close)
+
+
+class _Cashews:
+    """Memory or Redis, with bytes alone."""
+
+    def __init__(self, where: str) -> None:
+        from cashews import Cache
+
+        self._cache: Cache = Cache()
+        if where == MEMORY:
+            self._cache.setup("mem://", size=MAX_ENTRIES, check_interval=0, pickle_type="null", check_repr=False)
+        else:
+            self._cache.setup(
+                where, suppress=False, socket_connect_timeout=SECONDS, pickle_type="null", check_repr=False
+            )
+
+    async def get(self, key: str, /) -> object:
+        return await self._cache.get(key)
+
+    async def put(self, key: str, value: bytes, *, seconds: float) -> None:
+        await self._cache.set(key, value, expire=seconds)
+
+    async def close(self) -> None:
+        await self._cache.close()
 
 
 def open_store(where: str | Path, *, max_bytes: int = MAX_BYTES) -> Store:

@@ -5,6 +5,7 @@ scored again with the exact vectors. All of them are mapped into memory, so that
 """
 
 import math
+import os
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from agent.errors import CorpusError, SetupError
 from agent.evidence import Frozen
+from agent.foreign_files import open_file
 from agent.sources.corpus.libraries import need
 from agent.sources.corpus.vectors import exact_vectors
 
@@ -34,6 +36,10 @@ TRAINED_ON: Final = 64
 """Vectors for each cell that IVF is trained on."""
 EXACT: Final = 4096
 """Rows whose exact vectors are read at a time."""
+
+
+TABLE_BYTES: Final = 256 << 20
+"""What faiss may make of a small index while it reads it, beside what is in the file: tables of distances."""
 
 
 class Shape(Frozen):
@@ -119,8 +125,12 @@ class Ann:
             return cls(None, vectors, shape)
         mapped = faiss.IO_FLAG_MMAP_IFC if shape.kind == "hnsw" else faiss.IO_FLAG_MMAP
         try:
+            with open_file(folder / FILE, follow=False) as file:
+                size = os.fstat(file.fileno()).st_size
+            faiss.set_deserialization_vector_byte_limit(4 * size + TABLE_BYTES)  # a file may claim anything
+            faiss.set_deserialization_loop_limit(size + TABLE_BYTES)
             index = faiss.read_index(str(folder / FILE), mapped)
-        except RuntimeError as error:
+        except (OSError, RuntimeError, MemoryError) as error:
             raise CorpusError(f"{folder} holds no readable {shape.kind} index; build it again") from error
         if index.ntotal != len(vectors) or index.d != vectors.shape[1]:
             raise CorpusError(f"the {shape.kind} index in {folder} does not fit its vectors; build it again")
@@ -137,6 +147,9 @@ class Ann:
         Returns:
             Inner products and rows, each of shape (queries, at most limit). A row -1 (and the score -inf) stands where
             an approximate index found fewer.
+
+        Raises:
+            CorpusError: the index is damaged.
         """
         limit = min(limit, len(self.vectors))
         if not len(queries) or limit < 1:
@@ -145,10 +158,20 @@ class Ann:
             scores, rows = self._faiss.knn(queries, self.vectors, limit, metric=self._faiss.METRIC_INNER_PRODUCT)
             return scores, rows
         wanted = min(limit * self.shape.rescored, len(self.vectors))
-        found = self.index.search(queries, wanted, params=self._parameters(effort or self.shape.effort, limit, wanted))
+        found = self._found(queries, wanted, self._parameters(effort or self.shape.effort, limit, wanted))
         if self.shape.rescored == 1:
             return np.where(found[1] < 0, -np.inf, found[0]).astype(np.float32), found[1]
         return self._rescore(queries, found[1], limit)
+
+    def _found(self, queries: NDArray[np.float32], wanted: int, parameters: Any) -> tuple[Scores, Rows]:
+        """What faiss finds, if a stranger's index names rows that are there."""
+        try:
+            scores, rows = self.index.search(queries, wanted, params=parameters)
+        except (RuntimeError, MemoryError) as error:
+            raise CorpusError(f"the {self.shape.kind} index is damaged ({error}); build it again") from error
+        if rows.min() < -1 or rows.max() >= len(self.vectors):
+            raise CorpusError(f"the {self.shape.kind} index names passages that are not there; build it again")
+        return scores, rows
 
     def use_threads(self, count: int) -> None:
         """Let the thread that calls this search with so many of faiss's own threads; it starts with one a core."""

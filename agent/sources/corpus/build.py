@@ -14,6 +14,7 @@ from typing import Final, Literal
 import numpy as np
 
 from agent.errors import CorpusError
+from agent.sources.arrays import load_array
 from agent.sources.bm25 import CHUNK, Bm25Index, batched, stems_of
 from agent.sources.corpus.ann import Kind
 from agent.sources.corpus.dense import DENSE, DenseCard, build_dense, discard
@@ -34,7 +35,7 @@ from agent.sources.corpus.folder import (
     refuse_strange,
     sweep,
 )
-from agent.sources.corpus.gathering import Gathering, Older
+from agent.sources.corpus.gathering import Gathering, Older, OlderDamaged
 from agent.sources.corpus.records import Records
 
 Stage = Literal["reading", "indexing", "encoding", "writing"]
@@ -76,12 +77,14 @@ class Outcome:
 
     card: Card
     new: int
+    """Files that give passages and gave none before."""
     changed: int
     removed: int
+    """Files that gave passages and give none any more."""
     kept: int
-    """Files, as the three before it: of this many nothing was read again."""
+    """Files that are as they were: nothing of them was read again."""
     skipped: tuple[Skipped, ...]
-    """Files that give no passages."""
+    """Files that give no passages, or not all of them."""
     seconds: float
 
 
@@ -114,7 +117,7 @@ def update_index(
         paths: files and folders.
         out: of an index that is there, what did not change is kept; the result is the same as without it.
         dense: how to find passages by their meaning, too.
-        strict: stop at a file that cannot be read, instead of going on without it.
+        strict: stop at a file or line that cannot be read, instead of going on without it.
         wait: wait for another build of this index, instead of refusing.
         spread: who finds the words and makes the vectors; None: this process. The index is the same.
         progress: is told how far it came.
@@ -139,6 +142,31 @@ def _update(
     started = perf_counter()
     older = Older.open(out)
     sweep(out, keep=older.card.data if older else None)
+    try:
+        card, gathering = _gathered(found, out, older, dense, strict, spread, progress)
+    except OlderDamaged:
+        card, gathering = _gathered(found, out, None, dense, strict, spread, progress)
+    return Outcome(
+        card,
+        new=gathering.counts["new"],
+        changed=gathering.counts["changed"],
+        removed=gathering.removed,
+        kept=gathering.counts["kept"],
+        skipped=tuple(gathering.skipped),
+        seconds=perf_counter() - started,
+    )
+
+
+def _gathered(
+    found: Found,
+    out: Path,
+    older: Older | None,
+    dense: Dense | None,
+    strict: bool,
+    spread: Spreads | None,
+    progress: Progress,
+) -> tuple[Card, Gathering]:
+    """The card of what is in `out` in the end, and how the documents came there."""
     gathering = Gathering(found, older, strict=strict, tick=lambda done, total: progress("reading", done, total))
     if older and gathering.unchanged and (dense.made(older.card.dense) if dense else older.card.dense is None):
         gathering.keep_all()
@@ -149,15 +177,7 @@ def _update(
             card = _write(building, out, gathering, older, dense, spread, progress)
         finally:
             shutil.rmtree(building, ignore_errors=True)
-    return Outcome(
-        card,
-        new=gathering.counts["new"],
-        changed=gathering.counts["changed"],
-        removed=gathering.removed,
-        kept=gathering.counts["kept"],
-        skipped=tuple(gathering.skipped),
-        seconds=perf_counter() - started,
-    )
+    return card, gathering
 
 
 def _write(
@@ -172,7 +192,7 @@ def _write(
     encoder = dense.load() if dense else None  # what is wrong with it should show before an hour of reading
     gathering.write(building)
     rows = gathering.rows
-    with Records(building / RECORDS, np.load(building / OFFSETS, mmap_mode="r")) as stored:
+    with Records(building / RECORDS, load_array(building / OFFSETS, np.int64)) as stored:
         chunks = batched(_watched("indexing", (_weighted(d) for d in stored), rows, progress), CHUNK)
         index = Bm25Index.of(spread.mapped(stems_of, chunks) if spread else map(stems_of, chunks))
         index.save(building / INDEX)

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from agent.cores import cores
 from agent.errors import CorpusError
 from agent.evidence import Frozen
+from agent.foreign_files import read_file
 from agent.sources.corpus.ann import Ann, Kind, Shape, kind_for, recall, shape_for, tuned
 from agent.sources.corpus.encoder import Encoder, Vectors
 from agent.sources.corpus.vectors import KEYS, VECTORS, VectorLog, exact_vectors, key_of, row_keys
@@ -25,6 +26,7 @@ from agent.sources.corpus.vectors import KEYS, VECTORS, VectorLog, exact_vectors
 DENSE: Final = "dense"
 """Name of the folder inside an index folder."""
 CARD: Final = "card.json"
+CARD_BYTES: Final = 1 << 20
 CHUNK: Final = 512
 """Passages between two saves of what was calculated."""
 PROBES: Final = 200
@@ -282,7 +284,7 @@ def read_dense_card(folder: Path) -> DenseCard:
         CorpusError: it is missing or damaged.
     """
     try:
-        return DenseCard.model_validate_json((folder / CARD).read_bytes())
+        return DenseCard.model_validate_json(read_file(folder / CARD, most=CARD_BYTES, follow=False))
     except (OSError, ValidationError) as error:
         raise CorpusError(f"{folder} holds no readable dense index; build it again with --dense MODEL") from error
 

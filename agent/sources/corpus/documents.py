@@ -3,19 +3,22 @@
 Nothing is indexed here. What a folder holds beside them is passed over, and said; so is a file that cannot be read.
 """
 
-import json
+import os
 import re
+import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import BinaryIO, Final, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import from_json
 
+from agent import foreign_files as files
 from agent.errors import CorpusError
 from agent.sources.corpus.extract import Extracted, ExtractError, decode
-from agent.sources.corpus.reader import MAX_BYTES
+from agent.sources.corpus.reader import MAX_BYTES, unopened
 from agent.sources.corpus.split import split_markdown, split_page, split_text
 
 SUFFIXES: Final = {
@@ -34,7 +37,14 @@ KINDS: Final = "JSON lines (.jsonl), plain text (.txt), Markdown (.md), HTML (.h
 
 RECORD_CHARS: Final = 4000
 """A longer text of a JSON line is cut: a passage that fits into no round's budget could never be shown."""
-READING: Final = 2
+ID_CHARS: Final = 1000
+TITLE_CHARS: Final = 1000
+"""A longer title of a record is refused; one that is made of headings is cut."""
+URL_CHARS: Final = 4000
+DATE_CHARS: Final = 40
+LINE_BYTES: Final = 16 << 20
+"""A longer line is no document, and what stands behind it in its file is not read."""
+READING: Final = 3
 """Raised whenever the same file would give other passages than before: what an older index kept is read anew."""
 
 _MEND: Final = 'each line must be one object like {"id": "…", "title": "…", "text": "…"}'
@@ -46,11 +56,11 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
-    id: str
-    title: str = ""
-    text: str
-    url: str = ""
-    date: str = ""
+    id: str = Field(max_length=ID_CHARS)
+    title: str = Field(default="", max_length=TITLE_CHARS)
+    text: str = Field(max_length=LINE_BYTES)
+    url: str = Field(default="", max_length=URL_CHARS)
+    date: str = Field(default="", max_length=DATE_CHARS)
     """ISO: a year, a month, a day or more."""
 
     @field_validator("id", "text")
@@ -71,6 +81,8 @@ class Record(BaseModel):
 class Document(Record):
     """One passage of a corpus, and where it stands."""
 
+    id: str = Field(max_length=ID_CHARS + 20)
+    """That of the record or file, and a number."""
     document: str = ""
     """Id of the record, or path of the file, that it is a part of."""
     start: int = 0
@@ -87,6 +99,8 @@ class SourceFile:
     path: Path
     name: str
     """Short, and no other file's: its path below the folder that was named."""
+    place: Path
+    """What is opened, through no link: of a file that was named, what the link of that name leads to."""
 
     @property
     def kind(self) -> str:
@@ -95,10 +109,11 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Skipped:
-    """One file that gives no passages."""
+    """One file that gives no passages, or not all of them."""
 
     name: str
-    reason: Literal["kind", "questions", "unreadable"]
+    reason: Literal["kind", "questions", "link", "lines", "unreadable"]
+    """`lines`: some of its lines are no documents, the others are read."""
     why: str
 
 
@@ -113,53 +128,108 @@ class Found:
 def find_files(paths: Sequence[Path], *, leave_out: Path | None = None) -> Found:
     """Every file with documents, folders searched through, in a fixed order.
 
-    A list of questions often lies beside its documents: in a folder it is passed over, as is what is hidden.
+    A list of questions often lies beside its documents: in a folder it is passed over, as is what is hidden. A link
+    below a folder is never followed: it may lead to what its owner never meant to give.
 
     Args:
         paths: files and folders.
         leave_out: a folder that is passed over wherever it lies: the index itself.
 
     Raises:
-        CorpusError: a path is missing or of no known kind, or a folder holds no documents.
+        CorpusError: a path is missing, no regular file or of no known kind, or a folder holds no documents.
     """
-    files: dict[Path, SourceFile] = {}
+    found: dict[Path, SourceFile] = {}
     skipped: list[Skipped] = []
     for path in paths:
         if path.is_dir():
             inside, passed_over = _search(path, leave_out)
             if not inside:
-                raise CorpusError(f"the folder {path} holds no documents: put {KINDS} there")
+                raise CorpusError(f"the folder {path} holds no documents: put {KINDS} there{_reasons(passed_over)}")
             skipped += passed_over
-        elif not path.exists():
-            raise CorpusError(f"there is no file or folder {path}")
-        elif path.suffix.lower() not in SUFFIXES:
-            raise CorpusError(f"{path} cannot be read as documents: give {KINDS}")
         else:
-            inside = [SourceFile(path, path.name)]
+            inside = [_named(path)]
         for file in inside:
-            files.setdefault(file.path.resolve(), file)
-    names = Counter(file.name for file in files.values())
-    named = (f if names[f.name] == 1 else SourceFile(f.path, f.path.as_posix()) for f in files.values())
+            found.setdefault(file.path.resolve(), file)
+    names = Counter(file.name for file in found.values())
+    named = (f if names[f.name] == 1 else SourceFile(f.path, spelled(f.path), f.place) for f in found.values())
     return Found(tuple(named), tuple(skipped))
 
 
+def _named(path: Path) -> SourceFile:
+    """A file that the user named, which may be a link."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"there is no file or folder {path}") from error
+    if why := files.not_a_file(mode):
+        raise CorpusError(f"{path} cannot be read as documents: {why}")
+    if path.suffix.lower() not in SUFFIXES:
+        raise CorpusError(f"{path} cannot be read as documents: give {KINDS}")
+    return SourceFile(path, spelled(Path(path.name)), path.resolve())
+
+
 def _search(folder: Path, leave_out: Path | None) -> tuple[list[SourceFile], list[Skipped]]:
-    files: list[SourceFile] = []
+    found: list[SourceFile] = []
     skipped: list[Skipped] = []
-    without = leave_out.resolve() if leave_out else None
-    for path in sorted(folder.rglob("*")):
-        below = path.relative_to(folder)
-        if any(part.startswith(".") for part in below.parts) or not path.is_file():
-            continue
-        if without and path.resolve().is_relative_to(without):
-            continue
-        if path.suffix.lower() not in SUFFIXES:
-            skipped.append(Skipped(below.as_posix(), "kind", path.suffix.lower() or "no suffix"))
+    for path, problem in _walk(folder, leave_out):
+        name = spelled(path.relative_to(folder))
+        suffix = path.suffix.lower()
+        if problem:
+            skipped.append(problem if problem.name else Skipped(name, problem.reason, problem.why))
+        elif suffix not in SUFFIXES:
+            skipped.append(Skipped(name, "kind", suffix or "no suffix"))
+        elif len(name) > ID_CHARS:
+            skipped.append(Skipped(name, "unreadable", f"its path has more than {ID_CHARS:,} characters"))
         elif _asks(path):
-            skipped.append(Skipped(below.as_posix(), "questions", "it is a list of questions"))
+            skipped.append(Skipped(name, "questions", "it is a list of questions"))
         else:
-            files.append(SourceFile(path, below.as_posix()))
-    return files, skipped
+            found.append(SourceFile(path, name, path))
+    return found, skipped
+
+
+def _walk(folder: Path, leave_out: Path | None) -> Iterator[tuple[Path, Skipped | None]]:
+    """Everything below a folder that is not hidden, sorted, with why it cannot be read. No link is followed."""
+    without = _identity(leave_out)
+    waiting = [folder]
+    while waiting:
+        path = waiting.pop()
+        try:
+            state = path.stat() if path == folder else path.lstat()
+            if stat.S_ISDIR(state.st_mode):
+                if (state.st_dev, state.st_ino) != without:
+                    with os.scandir(path) as entries:
+                        names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
+                    waiting += (path / name for name in reversed(names))
+                continue
+        except OSError as error:
+            yield path, Skipped("", "unreadable", f"it cannot be opened: {error.strerror or error}")
+            continue
+        yield path, _problem(state.st_mode)
+
+
+def _problem(mode: int) -> Skipped | None:
+    if stat.S_ISLNK(mode):
+        return Skipped("", "link", "it is a symbolic link; what it leads to is read only if you name it")
+    why = files.not_a_file(mode)
+    return Skipped("", "unreadable", why) if why else None
+
+
+def _identity(folder: Path | None) -> tuple[int, int] | None:
+    try:
+        state = folder.stat() if folder else None
+    except OSError:
+        return None
+    return (state.st_dev, state.st_ino) if state else None
+
+
+def spelled(path: Path) -> str:
+    """A path as text that can be written anywhere: bytes that are no UTF-8 are spelled out."""
+    return path.as_posix().encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _reasons(skipped: Sequence[Skipped]) -> str:
+    told = [f"{skip.name}: {skip.why}" for skip in skipped if skip.reason != "kind"]
+    return f" ({'; '.join(told[:3])}{'; …' if len(told) > 3 else ''})" if told else ""
 
 
 def _asks(file: Path) -> bool:
@@ -167,8 +237,8 @@ def _asks(file: Path) -> bool:
     if file.suffix.lower() != ".jsonl":
         return False
     try:
-        with file.open("rb") as lines:
-            first: object = json.loads(lines.readline() or b"null")
+        with files.open_file(file, follow=False) as lines:
+            first: object = from_json(lines.readline(LINE_BYTES) or b"null")
     except (OSError, ValueError):
         return False  # whoever reads the whole file says what is wrong with it
     return isinstance(first, dict) and "question" in first and "text" not in first
@@ -178,42 +248,60 @@ Tick = Callable[[int], None]
 """Is told how many bytes were read since the last call."""
 
 
+Reject = Callable[[int, str], None]
+"""Is told the number of a line that is no document, and why."""
+
+
 class Reader(Protocol):
     """What reads files that must be parsed."""
 
     def read(self, path: Path, kind: str) -> Extracted: ...
 
 
-def read_file(file: SourceFile, reader: Reader, *, tick: Tick = lambda _: None) -> Iterator[Document]:
+def read_file(
+    file: SourceFile, reader: Reader, *, tick: Tick = lambda _: None, reject: Reject | None = None
+) -> Iterator[Document]:
     """Read one file, cut into passages. `tick` hears of JSON lines only; any other file is read at once.
 
     A short JSON line keeps its id; the parts of a long one are `ID#1`, `ID#2`, …, the passages of any other file
-    `NAME#1`, … Only the first step can find that the file cannot be read: then nothing was given.
+    `NAME#1`, … Where it is not of JSON lines, only the first step can find that the file cannot be read.
+
+    Args:
+        file: to read.
+        reader: of HTML and PDF.
+        tick: hears how many bytes were read.
+        reject: hears of lines that are no documents, and they are left out; None: the first one ends the reading.
 
     Raises:
         ExtractError: the file has no text that can be read.
-        CorpusError: a JSON line that is no document.
+        CorpusError: a JSON line that is no document, without `reject`.
+        OSError: a file of JSON lines cannot be read.
     """
     if file.kind == "lines":
-        yield from _read_lines(file.path, tick)
+        yield from _read_lines(file, tick, reject)
         return
-    found = reader.read(file.path, file.kind) if file.kind in PARSED else _read_text(file.path)
-    title = found.title or file.path.stem
+    found = reader.read(file.place, file.kind) if file.kind in PARSED else _read_text(file.place)
+    title = found.title or spelled(Path(file.path.stem))
+    url = found.url if len(found.url) <= URL_CHARS else ""
     number = 0
     for heading, start, end in _sections(found, file.kind, title):
         for at, to in split_text(found.text, start, end):
             number += 1
             yield Document(
                 id=f"{file.name}#{number}",
-                title=heading,
+                title=_cut_title(heading),
                 text=found.text[at:to],
-                url=found.url,
+                url=url,
                 date=found.date,
                 document=file.name,
                 start=at,
                 end=to,
                 page=found.page(at),
             )
+
+
+def _cut_title(title: str) -> str:
+    return title if len(title) <= TITLE_CHARS else f"{title[: TITLE_CHARS - 1]}…"
 
 
 def _sections(found: Extracted, kind: str, title: str) -> Iterator[tuple[str, int, int]]:
@@ -228,39 +316,57 @@ def _sections(found: Extracted, kind: str, title: str) -> Iterator[tuple[str, in
 
 def _read_text(file: Path) -> Extracted:
     try:
-        if file.stat().st_size > MAX_BYTES:
-            raise ExtractError(f"it is larger than {MAX_BYTES >> 20} MB")
-        raw = file.read_bytes()
+        raw = files.read_file(file, most=MAX_BYTES, follow=False)
     except OSError as error:
-        raise ExtractError(f"it cannot be opened: {error.strerror or error}") from error
+        raise ExtractError(unopened(error)) from error
     return Extracted(decode(raw).replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def _read_lines(file: Path, tick: Tick) -> Iterator[Document]:
-    for number, line in numbered_lines(file):
-        tick(len(line))
-        if content := line.removeprefix(b"\xef\xbb\xbf").strip():
-            yield from _cut(_parse(content, f"{file}, line {number}"))
+def _read_lines(file: SourceFile, tick: Tick, reject: Reject | None) -> Iterator[Document]:
+    with files.open_file(file.place, follow=False) as opened:
+        for number, line in _bounded(opened):
+            tick(len(line))
+            if not (content := line.removeprefix(b"\xef\xbb\xbf").strip()):
+                continue
+            try:
+                record = _parse(content, whole=len(line) < LINE_BYTES)
+            except CorpusError as error:
+                if reject is None:
+                    raise CorpusError(f"{file.path}, line {number}: {error}; {_MEND}") from error
+                reject(number, str(error))
+                continue
+            yield from _cut(record)
 
 
 def numbered_lines(file: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file, counted from 1.
+    """The lines of a file, counted from 1; nothing behind one of `LINE_BYTES`.
 
     Raises:
         CorpusError: the file cannot be read.
     """
     try:
-        with file.open("rb") as lines:
-            yield from enumerate(lines, start=1)
+        with files.open_file(file) as opened:
+            yield from _bounded(opened)
     except OSError as error:
         raise CorpusError(f"{file} cannot be read: {error.strerror or error}") from error
 
 
-def _parse(line: bytes, where: str) -> Record:
+def _bounded(opened: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    while line := opened.readline(LINE_BYTES):
+        number += 1
+        yield number, line
+        if len(line) == LINE_BYTES:
+            return
+
+
+def _parse(line: bytes, *, whole: bool) -> Record:
+    if not whole:
+        raise CorpusError(f"this line is longer than {LINE_BYTES >> 20} MB, and nothing behind it was read")
     try:
         return Record.model_validate_json(line)
     except ValidationError as error:
-        raise CorpusError(f"{where}: {line_problem(error)}; {_MEND}") from error
+        raise CorpusError(line_problem(error)) from error
 
 
 def line_problem(error: ValidationError) -> str:

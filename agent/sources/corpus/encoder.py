@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from agent.cores import cores
 from agent.errors import SetupError
 from agent.sources.corpus.libraries import need
+from agent.sources.corpus.model_files import check_model, fetch_model
 from agent.sources.corpus.traced import traced
 
 Vectors = NDArray[np.float32]
@@ -92,9 +93,13 @@ class Encoder:
         half = fast_in_half(torch, device) if half is None else half
         dtype = torch.bfloat16 if half else torch.float32
 
-        def load(*, local: bool) -> Any:
+        def load(folder: Path) -> Any:
             return sentence_transformers.SentenceTransformer(
-                resolve(name), device=device, model_kwargs={"dtype": dtype}, local_files_only=local
+                str(folder),
+                device=device,
+                model_kwargs={"dtype": dtype, "use_safetensors": True},
+                local_files_only=True,
+                trust_remote_code=False,
             )
 
         loaded = loading(name, load).eval()
@@ -181,26 +186,38 @@ def prefixes(name: str, prompts: Mapping[str, str]) -> tuple[str, str]:
     return "", ""
 
 
-def loading(name: str, load: Callable[..., Any], *, kind: str = "sentence-transformers") -> Any:
-    """Load a model from its folder or the local cache; only one that is in neither is looked for in the network.
+def loading(
+    name: str,
+    load: Callable[[Path], Any],
+    *,
+    kind: str = "sentence-transformers",
+    organization: str = "sentence-transformers",
+) -> Any:
+    """Load a model from its folder or the local cache; only one that is in neither is fetched from the hub.
+
+    Args:
+        name: a folder, the name of a packaged model, or a name on the Hugging Face hub.
+        load: loads the folder once `check_model` has passed it.
+        kind: of the model, for errors.
+        organization: who owns a name on the hub that names no owner.
 
     Raises:
-        SetupError: it cannot be loaded.
+        SetupError: it can't be loaded, or its folder holds code.
     """
-    there = Path(resolve(name)).is_dir()
-    if not there and (name.startswith((".", "/", "~")) or name.count("/") > 1):
+    folder = Path(resolve(name))
+    if not folder.is_dir() and (name.startswith((".", "/", "~")) or name.count("/") > 1):
         raise SetupError(f"there is no model folder {name}")
     logs = need("transformers.utils.logging")
     shows_bars: bool = logs.is_progress_bar_enabled()
     logs.disable_progress_bar()  # of a tenth of a second; a download has its own
     try:
-        try:
-            return load(local=True)
-        except OSError:
-            if there:
-                raise
-            return load(local=False)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError) as error:
+        if not folder.is_dir():
+            folder = _fetched(name, organization)
+        check_model(folder)
+        return load(folder)
+    except SetupError:
+        raise
+    except Exception as error:  # readers of weights have errors of their own, with no base in common
         why = str(error).strip().splitlines()
         raise SetupError(
             f"the model {name} cannot be loaded ({why[0] if why else type(error).__name__}); "
@@ -209,6 +226,13 @@ def loading(name: str, load: Callable[..., Any], *, kind: str = "sentence-transf
     finally:
         if shows_bars:
             logs.enable_progress_bar()
+
+
+def _fetched(name: str, organization: str) -> Path:
+    try:
+        return fetch_model(name, organization=organization, local=True)
+    except OSError:
+        return fetch_model(name, organization=organization, local=False)
 
 
 def fast_in_half(torch: Any, device: str | None) -> bool:

@@ -11,7 +11,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from agent.errors import AgentError
 
@@ -63,24 +63,40 @@ def decode(raw: bytes) -> str:
     """
     for mark, encoding in _BOMS:
         if raw.startswith(mark):
-            return raw.decode(encoding, errors="replace")
-    if raw.count(0) > len(raw) // 1000:
-        raise ExtractError("it holds zero bytes, so it is no text")
+            text = raw.decode(encoding, errors="replace")
+            return _refuse_zeros(text, text.count("\0"))
+    _refuse_zeros(raw, raw.count(0))
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
-        return raw.decode(_charset(raw), errors="replace")
+        return _decode_by_name(raw)
 
 
-def _charset(raw: bytes) -> str:
-    if said := _CHARSET.search(raw[:_CHARSET_BYTES]):
+_Text = TypeVar("_Text", str, bytes)
+
+
+def _refuse_zeros(content: _Text, zeros: int) -> _Text:
+    if zeros > len(content) // 1000:
+        raise ExtractError("it holds zero bytes, so it is no text")
+    return content
+
+
+def _decode_by_name(raw: bytes) -> str:
+    """By the charset that a page says it has, if browsers know it; else by guess."""
+    from resiliparse.parse.encoding import (  # pyright: ignore[reportMissingModuleSource]
+        detect_encoding,
+        map_encoding_to_html5,
+    )
+
+    said = _CHARSET.search(raw[:_CHARSET_BYTES])
+    known = map_encoding_to_html5(said[1].decode("ascii", "replace"), fallback_utf8=False) if said else None
+    for name in (known, detect_encoding(raw)):
         try:
-            return codecs.lookup(said[1].decode("ascii")).name
-        except LookupError:
-            pass
-    from resiliparse.parse.encoding import detect_encoding  # pyright: ignore[reportMissingModuleSource]
-
-    return detect_encoding(raw) or "windows-1252"
+            if name:
+                return raw.decode(name, errors="replace")
+        except (LookupError, ValueError):
+            continue  # Python has no such charset
+    return raw.decode("windows-1252", errors="replace")
 
 
 def html_text(raw: bytes) -> Extracted:

@@ -6,26 +6,31 @@
     DIR/.building-…/     what a build has not finished; the next one removes it
     DIR/.vectors/        what a killed build had encoded; the next one goes on from there
 
-A reader sees the older index or the newer one, whole, whenever it opens: there is no moment without one.
+A reader sees the older index or the newer one, whole, whenever it opens: there is no moment without one. A stranger may
+have made the folder: nothing outside it is read, written or removed, whatever its card and its links say.
 """
 
-import json
 import os
+import re
 import shutil
+import stat
 import sys
 import uuid
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from time import monotonic, sleep
 from typing import IO, Final
 
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
+from pydantic_core import from_json
 
 from agent.errors import CorpusError
 from agent.evidence import Frozen
+from agent.files import lock_file
+from agent.foreign_files import is_real_file, is_real_folder, read_file
 from agent.sources.bm25 import K1, B
-from agent.sources.corpus.dense import DenseCard
+from agent.sources.corpus.dense import DENSE, DenseCard
 from agent.sources.corpus.documents import READING, RECORD_CHARS
 from agent.sources.corpus.split import PASSAGE_CHARS
 
@@ -43,6 +48,11 @@ _LOCK: Final = ".lock"
 _DATA: Final = "data-"
 _BUILDING: Final = ".building-"
 _PATIENCE_SECONDS: Final = 1.0
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
+_CARD_BYTES: Final = 4 << 20
+_ENTRIES_BYTES: Final = 1 << 30
+_DATA_NAME: Final = re.compile(r"data-[0-9A-Za-z]{1,32}")
+_PART: Final = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z._-]{0,100}")
 _NEXT_CARD: Final = ".index.json"
 _VERSION_1: Final = (RECORDS, OFFSETS, INDEX)
 """What the first version kept beside its card."""
@@ -74,6 +84,22 @@ class Card(Frozen):
     dense: DenseCard | None = None
     """Where passages are found by their meaning, too."""
 
+    @field_validator("data")
+    @classmethod
+    def _inside(cls, value: str) -> str:
+        if not _DATA_NAME.fullmatch(value):
+            raise ValueError("is no name of a data folder")
+        return value
+
+    @field_validator("files")
+    @classmethod
+    def _below(cls, value: dict[str, int]) -> dict[str, int]:
+        if not all(_PART.fullmatch(part) for name in value for part in name.split("/")):
+            raise ValueError("names a file outside the data folder")
+        if lacking := {RECORDS, OFFSETS, FILES} - set(value):
+            raise ValueError(f"does not name {min(lacking)}")
+        return value
+
     @property
     def kept(self) -> tuple[int, int, int]:
         """What must be the same for passages of an older index to be kept."""
@@ -99,7 +125,11 @@ class Entry(Frozen):
     rows: int
     """Passages; those of one file lie together."""
     why: str = ""
-    """Why there are none."""
+    """Why there are none; or of the first line that was left out, which one it is and why."""
+    bad: int = 0
+    """Lines that were left out."""
+    doubles: int = 0
+    """How many of those for an id that stands twice: other files decide that, so they are looked at again."""
 
 
 def read_card(folder: Path) -> Card:
@@ -125,7 +155,7 @@ def _parse_card(folder: Path) -> Card:
     if not (folder / CARD).is_file():
         raise CorpusError(f"the folder {folder} is no index: it has no {CARD}; {_mend(folder)}")
     try:
-        content = (folder / CARD).read_bytes()
+        content = read_file(folder / CARD, most=_CARD_BYTES, follow=False)
         if (version := _Version.model_validate_json(content).version) != FORMAT:
             raise CorpusError(
                 f"the index in {folder} has the version {version}, this one reads {FORMAT}; {_mend(folder)}"
@@ -140,14 +170,22 @@ def _mend(folder: Path) -> str:
 
 
 def _missing(folder: Path, card: Card) -> str:
-    for name, size in card.files.items():
-        try:
-            fits = (folder / card.data / name).stat().st_size == size
-        except OSError:
-            fits = False
-        if not fits:
-            return name
-    return ""
+    """The first part that is not there as the card says, with no link in its place; empty where all are."""
+    data = folder / card.data
+    folders = {data.joinpath(above) for name in card.files for above in PurePosixPath(name).parents} | {data / INDEX}
+    folders |= {data / DENSE} if card.dense or (data / DENSE).is_symlink() else set()
+    if linked := next((path for path in sorted(folders) if not is_real_folder(path)), None):
+        return linked.relative_to(folder).as_posix()
+    return next((name for name, size in card.files.items() if _size(data / name) != size), "")
+
+
+def _size(path: Path) -> int:
+    """Of a regular file, in bytes; -1 where there is none, or a link in its place."""
+    try:
+        state = path.lstat()
+    except OSError:
+        return -1
+    return state.st_size if stat.S_ISREG(state.st_mode) else -1
 
 
 def read_entries(folder: Path, card: Card) -> list[Entry]:
@@ -157,7 +195,7 @@ def read_entries(folder: Path, card: Card) -> list[Entry]:
         CorpusError: the list is damaged.
     """
     try:
-        lines = (folder / card.data / FILES).read_bytes().splitlines()
+        lines = read_file(folder / card.data / FILES, most=_ENTRIES_BYTES, follow=False).splitlines()
         return [Entry.model_validate_json(line) for line in lines]
     except (OSError, ValueError) as error:
         raise CorpusError(f"the index in {folder} is damaged: {FILES} cannot be read; {_mend(folder)}") from error
@@ -185,7 +223,7 @@ def _ours(name: str) -> bool:
 def _is_card(path: Path) -> bool:
     """Whether it is a card of any version, or was one before it was damaged."""
     try:
-        card = json.loads(path.read_bytes())
+        card = from_json(read_file(path, most=_CARD_BYTES, follow=False))
     except ValueError:
         return True
     except OSError:
@@ -205,15 +243,16 @@ def locked(folder: Path, *, wait: bool = False) -> Generator[None]:
     lock = folder / _LOCK
     while True:
         folder.mkdir(parents=True, exist_ok=True)
+        _unlink_if_strange(lock)
         try:
-            file = lock.open("ab")
+            file = os.fdopen(os.open(lock, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK, 0o600), "ab")
         except FileNotFoundError:
             continue  # another build has just failed and removed the folder
-        if not (_take(file, wait=wait) or _take_soon(file)):
+        if not (lock_file(file, wait=wait) or _take_soon(file)):
             file.close()
             raise CorpusError(f"another build is writing to {folder}; wait until it has ended")
         with suppress(OSError):
-            if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
+            if os.path.samestat(os.fstat(file.fileno()), lock.lstat()):
                 break
         file.close()  # who held it before has removed it
     try:
@@ -232,32 +271,9 @@ def _take_soon(file: IO[bytes]) -> bool:
     until = monotonic() + _PATIENCE_SECONDS
     while monotonic() < until:
         sleep(_PATIENCE_SECONDS / 20)
-        if _take(file, wait=False):
+        if lock_file(file, wait=False):
             return True
     return False
-
-
-def _take(file: IO[bytes], *, wait: bool) -> bool:
-    """Lock an open file; the system lets go of it when the process ends, however it ends.
-
-    Raises:
-        OSError: this file system has no locks.
-    """
-    if sys.platform == "win32":
-        import msvcrt
-
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def new_building(folder: Path) -> Path:
@@ -278,7 +294,9 @@ def publish(building: Path, folder: Path, card: Card) -> None:
             _sync(path)
     building.rename(folder / card.data)
     following = folder / _NEXT_CARD
-    following.write_text(card.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    following.unlink(missing_ok=True)  # whatever lies there: writing through a link would change another file
+    with following.open("x", encoding="utf-8") as file:
+        file.write(card.model_dump_json(indent=2) + "\n")
     _sync(following)
     following.replace(folder / CARD)
     _sync(folder)
@@ -295,10 +313,18 @@ def sweep(folder: Path, *, keep: str | None) -> None:
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir():
+    """Remove a file, a folder, or a link, of which only the link itself goes."""
+    if is_real_folder(path):
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
+
+
+def _unlink_if_strange(path: Path) -> None:
+    """Make room for a file of our own where a link or another kind of thing lies."""
+    with suppress(OSError):
+        if path.is_symlink() or (path.exists() and not is_real_file(path)):
+            _remove(path)
 
 
 def _sync(path: Path) -> None:

@@ -4,17 +4,23 @@ A file did not change if its size and time are the same; where that leaves a dou
 """
 
 import hashlib
+import os
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from time import time_ns
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from agent.errors import CorpusError
+from agent.foreign_files import has_holes, open_file
+from agent.sources.arrays import load_array
 from agent.sources.corpus.documents import (
     PARSED,
     Document,
@@ -25,18 +31,27 @@ from agent.sources.corpus.documents import (
     SourceFile,
     numbered_lines,
     read_file,
+    spelled,
 )
+from agent.sources.corpus.doubles import Doubles, find_doubles
 from agent.sources.corpus.extract import ExtractError
 from agent.sources.corpus.folder import FILES, OFFSETS, RECORDS, Card, Entry, read_card, read_entries
 from agent.sources.corpus.read_ahead import ReadAhead
+from agent.sources.corpus.reader import MAX_BYTES, unopened
 from agent.sources.corpus.records import Records
 
 _DOUBT_NS: Final = 2_000_000_000
 """A file that was changed this shortly before it was read may have been changed again without another time."""
 _SHOWN: Final = 3
 """Reasons in one sentence."""
+_ID_SHOWN: Final = 80
+"""Characters of an id in a sentence."""
 
 Write = Callable[[bytes], object]
+
+
+class OlderDamaged(CorpusError):
+    """The index that is there cannot be taken over; without it the documents can still be read."""
 
 
 class Older:
@@ -52,8 +67,8 @@ class Older:
             self.entries[entry.name] = entry
             self._rows[entry.name] = row
             row += entry.rows
-        self._offsets: NDArray[np.int64] = np.load(self.folder / OFFSETS, mmap_mode="r")
-        if len(self._offsets) != row + 1:
+        self._records = Records(self.folder / RECORDS, load_array(self.folder / OFFSETS, np.int64))
+        if len(self._records) != row:
             raise CorpusError(f"the index in {folder} is damaged")
 
     @classmethod
@@ -65,12 +80,13 @@ class Older:
             return None
 
     def lines(self, name: str) -> Iterator[bytes]:
-        """The stored passages of one file."""
+        """The stored passages of one file.
+
+        Raises:
+            CorpusError: they are damaged.
+        """
         first = self._rows[name]
-        with (self.folder / RECORDS).open("rb") as records:
-            records.seek(int(self._offsets[first]))
-            for _ in range(self.entries[name].rows):
-                yield records.readline()
+        return (self._records.line(row) for row in range(first, first + self.entries[name].rows))
 
 
 class Gathering:
@@ -86,7 +102,7 @@ class Gathering:
             tick: is told how many bytes are done, of how many.
         """
         self.counts = Counter[str]()
-        """Files, as new, changed or kept."""
+        """Files that give passages, as new, changed or kept."""
         self.entries: list[Entry] = []
         self.skipped = list(found.skipped)
         self.dated = self.with_url = 0
@@ -97,8 +113,10 @@ class Gathering:
         self._ids = array("q")
         self._offsets = array("q", [0])
         self._hash = hashlib.sha256()
-        self._total = sum(_state(file.path)[0] for file in found.files)
+        self._total = sum(_state(file.place)[0] for file in found.files)
         self._done = 0
+        if strict and (unreadable := next((s for s in found.skipped if s.reason == "unreadable"), None)):
+            raise CorpusError(f"{unreadable.name} cannot be read: {unreadable.why}")
 
     @property
     def rows(self) -> int:
@@ -110,9 +128,9 @@ class Gathering:
 
     @property
     def removed(self) -> int:
-        """Files of the older index that are gone."""
-        there = {file.name for file in self._files}
-        return sum(name not in there for name in (self._older.entries if self._older else ()))
+        """Files of the older index that give no passages any more."""
+        gave = sum(entry.rows > 0 for entry in self._older.entries.values()) if self._older else 0
+        return gave - self.counts["kept"] - self.counts["changed"]
 
     @property
     def unchanged(self) -> bool:
@@ -122,41 +140,46 @@ class Gathering:
 
     def keep_all(self) -> None:
         """Take the older index as it is."""
-        self.counts["kept"] = len(self._kept)
         for entry in filter(None, self._kept):
+            self.counts["kept"] += entry.rows > 0
             self._note(entry)
 
     def write(self, folder: Path) -> None:
         """Write the passages, where each one begins, and what is known of each file.
 
         Raises:
-            CorpusError: a line that is no document, an id that stands twice, no passages at all, or, in a strict
-                build, a file that cannot be read.
+            CorpusError: there are no passages at all; or, in a strict build, a file or a line that cannot be read, or
+                an id that stands twice.
+            OlderDamaged: what the older index kept is damaged.
         """
+        self._kept = [None if entry and entry.doubles else entry for entry in self._kept]
         pairs = zip(self._files, self._kept, strict=True)
-        parsed = [(file.path, file.kind) for file, known in pairs if known is None and file.kind in PARSED]
+        parsed = [(file.place, file.kind) for file, known in pairs if known is None and file.kind in PARSED]
         with (folder / RECORDS).open("wb") as records, ReadAhead(parsed) as reader:
             for file, known in zip(self._files, self._kept, strict=True):
                 self._take(file, known, reader, records.write)
+        if self._ids:
+            self._leave_doubles_out(folder)
+        for entry in self.entries:
+            self._note(entry)
         if not self._ids:
             raise CorpusError(self._nothing())
         np.save(folder / OFFSETS, np.frombuffer(self._offsets, dtype=np.int64))
-        self._refuse_doubles(folder)
         lines = (entry.model_dump_json(exclude_defaults=True) + "\n" for entry in self.entries)
         (folder / FILES).write_text("".join(lines), encoding="utf-8")
 
     def _keep(self, file: SourceFile) -> Entry | None:
         """What is known of a file that did not change since it was read."""
-        known, (size, mtime_ns) = self._known.get(file.name), _state(file.path)
+        known, (size, mtime_ns) = self._known.get(file.name), _state(file.place)
         if known is None or known.size != size:
             return None
-        path = file.path.resolve().as_posix()
+        path = _path(file)
         if (known.path, known.mtime_ns) == (path, mtime_ns) and known.mtime_ns < known.read_ns - _DOUBT_NS:
             return known
         read_ns = time_ns()
         try:
-            same = _sha256(file.path) == known.sha256
-        except OSError:
+            same = bool(known.sha256) and _sha256(file) == known.sha256
+        except (OSError, ExtractError):
             return None  # whoever reads it says why it cannot be read
         return known.model_copy(update={"path": path, "mtime_ns": mtime_ns, "read_ns": read_ns}) if same else None
 
@@ -164,48 +187,72 @@ class Gathering:
         """Write the passages of one file."""
         first = self.rows
         if known and self._older:
-            for line in self._older.lines(file.name):
-                self._add(Document.model_validate_json(line), line, write)
+            self._copy(self._older, file, write)
             self._tick(known.size)
-            self.counts["kept"] += 1
             entry = known
         else:
-            self.counts["changed" if self._older and file.name in self._older.entries else "new"] += 1
             entry = self._read(file, reader, write)
         self.entries.append(entry.model_copy(update={"rows": self.rows - first}))
-        self._note(entry)
+        self._refuse(entry)
+        if self.rows > first:
+            before = self._older.entries.get(file.name) if self._older else None
+            gave = before is not None and before.rows > 0
+            self.counts["kept" if known and gave else "changed" if gave else "new"] += 1
+
+    def _copy(self, older: Older, file: SourceFile, write: Write) -> None:
+        try:
+            for line in older.lines(file.name):
+                self._add(Document.model_validate_json(line), line, write)
+        except (CorpusError, ValidationError) as error:
+            raise OlderDamaged(f"the index in {older.folder} is damaged") from error
 
     def _read(self, file: SourceFile, reader: Reader, write: Write) -> Entry:
         first, before, read_ns, why, sha256 = self.rows, self._done, time_ns(), "", ""
-        size, mtime_ns = _state(file.path)
+        size, mtime_ns = _state(file.place)
+        bad: list[str] = []
+
+        def reject(number: int, why: str) -> None:
+            bad.append(f"line {number}: {why}" if not bad else "")
+
         try:
-            sha256 = _sha256(file.path)
-            for document in read_file(file, reader, tick=self._tick):
+            sha256 = _sha256(file)
+            for document in read_file(file, reader, tick=self._tick, reject=None if self._strict else reject):
                 line = document.model_dump_json(exclude_defaults=True).encode() + b"\n"
                 self._add(document, line, write)
         except ExtractError as error:
             why = str(error)
         except OSError as error:
-            why = f"it cannot be opened: {error.strerror or error}"
+            why = unopened(error)
+        if not why and bad:
+            why = bad[0]
         if self.rows == first and not why:
             why = "it is empty"
         self._tick(before + size - self._done)
         return Entry(
             name=file.name,
-            path=file.path.resolve().as_posix(),
+            path=_path(file),
             size=size,
             mtime_ns=mtime_ns,
             read_ns=read_ns,
             sha256=sha256,
             rows=0,
             why=why,
+            bad=len(bad),
         )
 
-    def _note(self, entry: Entry) -> None:
-        """Keep in mind that a file gave nothing."""
+    def _refuse(self, entry: Entry) -> None:
+        """In a strict build, stop at a file of which something cannot be read."""
         if entry.why and self._strict:
             raise CorpusError(f"{entry.path} cannot be read: {entry.why}")
-        if entry.why:
+
+    def _note(self, entry: Entry) -> None:
+        """Keep in mind that a file gave nothing, or not all."""
+        self._refuse(entry)
+        if entry.why and entry.rows:
+            lines = "1 line was" if entry.bad == 1 else f"{entry.bad:,} lines were"
+            told = f"{lines} left out; {entry.why}" if entry.bad else entry.why
+            self.skipped.append(Skipped(entry.name, "lines", told))
+        elif entry.why:
             self.skipped.append(Skipped(entry.name, "unreadable", entry.why))
 
     def _add(self, document: Document, line: bytes, write: Write) -> None:
@@ -220,22 +267,42 @@ class Gathering:
         self._done += read
         self._told(self._done, self._total)
 
-    def _refuse_doubles(self, folder: Path) -> None:
-        """Say which id stands twice, and where, by reading again: numbers alone are kept of the ids."""
-        order = np.sort(np.frombuffer(self._ids, dtype=np.int64))
-        twice = set(order[1:][order[1:] == order[:-1]].tolist())
-        if not twice:
+    def _leave_doubles_out(self, folder: Path) -> None:
+        """Find ids that stand twice by reading again, as numbers alone are kept of the ids; write what is left."""
+        ids = np.frombuffer(self._ids, dtype=np.int64)
+        order = np.sort(ids)
+        twice = np.isin(ids, order[1:][order[1:] == order[:-1]])
+        if not twice.any():
             return
-        seen: set[str] = set()
-        with Records(folder / RECORDS, self._offsets) as stored:
-            for document, file in zip(stored, self._origins(), strict=True):
-                if document.id in seen:
-                    where = f"{file.path}{_line_of(file, document.document)}"
-                    raise CorpusError(
-                        f"{where}: the id {document.document!r} stands twice; give every document its own"
-                    )
-                if hash(document.id) in twice:
-                    seen.add(document.id)
+        old, new = folder / RECORDS, folder / f"{RECORDS}.new"
+        with Records(old, self._offsets) as stored:
+            found = find_doubles(lambda: zip(count(), stored, self._origins()), twice.tolist())
+            if not found.rows:
+                return
+            gone = np.zeros(len(stored), bool)
+            gone[list(found.rows)] = True
+            self._blame(found, gone)
+            self._ids, self._offsets, self._hash = array("q"), array("q", [0]), hashlib.sha256()
+            self.dated = self.with_url = 0
+            with new.open("wb") as records:
+                for row in np.flatnonzero(~gone).tolist():
+                    self._add(stored[row], stored.line(row), records.write)
+        new.replace(old)
+
+    def _blame(self, found: Doubles, gone: NDArray[np.bool_]) -> None:
+        """Note with each file which of its lines were left out, or, in a strict build, stop."""
+        first = 0
+        for place, (file, entry) in enumerate(zip(self._files, self.entries, strict=True)):
+            if doubles := found.counts.get(file.name, 0):
+                id = found.first[file.name]
+                why = f"the id {id[:_ID_SHOWN]!r} stands twice; give every document its own"
+                line = _line_of(file, id)
+                if self._strict:
+                    raise CorpusError(f"{file.path}{f', line {line}' if line else ''}: {why}")
+                left = {"rows": entry.rows - int(gone[first : first + entry.rows].sum()), "doubles": doubles}
+                why = entry.why or f"line {line}: {why}"
+                self.entries[place] = entry.model_copy(update=left | {"bad": entry.bad + doubles, "why": why})
+            first += entry.rows
 
     def _origins(self) -> Iterator[SourceFile]:
         """The file of each passage."""
@@ -249,27 +316,42 @@ class Gathering:
         return f"there are no documents to index ({shown})"
 
 
+def _path(file: SourceFile) -> str:
+    return spelled(file.path.resolve())
+
+
 def _state(path: Path) -> tuple[int, int]:
     """Size and time of a file; (0, 0) for one that is gone, which is found when it is read."""
     try:
-        state = path.stat()
+        state = path.lstat()
     except OSError:
         return 0, 0
     return state.st_size, state.st_mtime_ns
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _sha256(file: SourceFile) -> str:
+    """The hash of a file that may be worth reading.
+
+    Raises:
+        ExtractError: it is too large, or claims to be larger than it is.
+        OSError: it cannot be opened.
+    """
+    with open_file(file.place, follow=False) as opened:
+        if file.kind != "lines" and os.fstat(opened.fileno()).st_size > MAX_BYTES:
+            raise ExtractError(f"it is larger than {MAX_BYTES >> 20} MB")
+        if has_holes(opened):
+            raise ExtractError("parts of it were never written, so it is no text")
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-def _line_of(file: SourceFile, record: str) -> str:
-    """Where the last record of this id stands in a file of JSON lines."""
-    if file.kind != "lines":
-        return ""
+def _line_of(file: SourceFile, record: str) -> int:
+    """The last line of a file of JSON lines that has this id; 0 where there is none any more."""
     last = 0
-    for number, line in numbered_lines(file.path):
-        content = line.removeprefix(b"\xef\xbb\xbf").strip()
-        if content and Record.model_validate_json(content).id == record:
-            last = number
-    return f", line {last}"
+    try:
+        for number, line in numbered_lines(file.place):
+            with suppress(ValidationError):
+                if Record.model_validate_json(line.removeprefix(b"\xef\xbb\xbf").strip()).id == record:
+                    last = number
+    except CorpusError:
+        return last
+    return last

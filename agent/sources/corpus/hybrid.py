@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from agent.errors import CorpusError
+from agent.errors import CorpusError, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Hits, Source
@@ -132,9 +132,12 @@ class HybridSource:
         """Give at most `limit` passages, best first.
 
         Raises:
-            SourceError: too many queries wait already.
+            SourceError: too many queries wait already, or the index is damaged.
         """
-        passages = await self._found(query, max(limit, self._reranked) if self._judge else limit, filters)
+        try:
+            passages = await self._found(query, max(limit, self._reranked) if self._judge else limit, filters)
+        except CorpusError as error:
+            raise SourceError(str(error)) from error
         if self._judge:
             passages = await self._judged(self._judge, query, passages)
         return Hits(passages[:limit], backend=self.backend, notes=self._corpus.cannot(filters))

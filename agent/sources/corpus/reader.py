@@ -13,6 +13,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Final, Self
 
+from agent.foreign_files import read_file
 from agent.sources.corpus.extract import Extracted, ExtractError, html_text, pdf_text
 
 SECONDS: Final = 60.0
@@ -20,6 +21,8 @@ SECONDS: Final = 60.0
 MEMORY_BYTES: Final = 4 << 30
 """Address space of the worker, where the system can limit it."""
 MAX_BYTES: Final = 512 << 20
+MAX_CHARS: Final = 64 << 20
+"""Of the text of one file: a book has a million."""
 _READERS: Final = {"html": html_text, "pdf": pdf_text}
 
 
@@ -90,7 +93,7 @@ def _start(seconds: float) -> "subprocess.Popen[bytes]":
     """Start a worker that finds the packages where this process finds them, and runs nothing else of its program."""
     code = f"import sys; sys.path[:] = {sys.path!r}; from agent.sources.corpus.reader import serve; serve({seconds!r})"
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-    return subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=nothing)
+    return subprocess.Popen([sys.executable, "-P", "-c", code], stdin=pipe, stdout=pipe, stderr=nothing)
 
 
 def serve(seconds: float) -> None:
@@ -107,17 +110,24 @@ def serve(seconds: float) -> None:
 
 def _answer(path: Path, kind: str) -> dict[str, object]:
     try:
-        if path.stat().st_size > MAX_BYTES:
-            return {"why": f"it is larger than {MAX_BYTES >> 20} MB"}
-        return vars(_READERS[kind](path.read_bytes()))
+        found = _READERS[kind](read_file(path, most=MAX_BYTES, follow=False))
+        if len(found.text) > MAX_CHARS:
+            return {"why": f"it unpacks to more than {MAX_CHARS >> 20} million characters"}
+        return vars(found)
     except ExtractError as error:
         return {"why": str(error)}
     except MemoryError:
         return {"why": f"reading it takes more than {MEMORY_BYTES >> 30} GB of memory"}
     except OSError as error:
-        return {"why": f"it cannot be opened: {error.strerror or error}"}
+        return {"why": unopened(error)}
     except Exception as error:  # noqa: BLE001 (a parser may raise anything; this is the boundary of its process)
         return {"why": f"its parser failed ({type(error).__name__}: {error})"}
+
+
+def unopened(error: OSError) -> str:
+    """Why a file cannot be read, as a sentence."""
+    why = error.strerror or str(error)
+    return why if why.startswith("it ") else f"it cannot be opened: {why}"
 
 
 def _limit_memory() -> None:

@@ -1,17 +1,26 @@
 """The stored passages of an index by row: JSON lines mapped into memory, so that processes share the pages."""
 
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Final, Self
 
-from agent.sources.corpus.documents import Document
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from agent.errors import CorpusError
+from agent.foreign_files import open_file
+from agent.sources.corpus.documents import LINE_BYTES, Document
+
+LONGEST: Final = 8 * LINE_BYTES
+"""Bytes of one stored passage: its fields are bounded, and JSON spells some characters with several bytes."""
 
 
 class Records:
     """Passages by row number."""
 
-    def __init__(self, file: Path, offsets: Sequence[int]) -> None:
+    def __init__(self, file: Path, offsets: "NDArray[np.int64] | Any") -> None:
         """Open the passages.
 
         Args:
@@ -20,20 +29,46 @@ class Records:
 
         Raises:
             OSError: the file cannot be opened.
-            ValueError: it is empty.
+            ValueError: it is empty, or not what the offsets describe.
         """
+        self._file = file
         self._offsets = offsets
-        with file.open("rb") as records:
+        with open_file(file, follow=False) as records:
             self._map = mmap.mmap(records.fileno(), 0, access=mmap.ACCESS_READ)
+        if len(offsets) < 2 or int(offsets[0]) != 0 or int(offsets[-1]) != len(self._map):
+            self._map.close()
+            raise ValueError(f"{file.name} and its offsets do not fit")
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
+    def line(self, row: int) -> bytes:
+        """A passage as it is stored.
+
+        Raises:
+            CorpusError: the index is damaged.
+        """
+        start, end = int(self._offsets[row]), int(self._offsets[row + 1])
+        if not 0 <= start < end <= len(self._map) or end - start > LONGEST:
+            raise self._damaged(row)
+        return self._map[start:end]
+
     def __getitem__(self, row: int) -> Document:
-        return Document.model_validate_json(self._map[self._offsets[row] : self._offsets[row + 1]])
+        """One passage.
+
+        Raises:
+            CorpusError: the index is damaged.
+        """
+        try:
+            return Document.model_validate_json(self.line(row))
+        except ValidationError as error:
+            raise self._damaged(row) from error
 
     def __iter__(self) -> Iterator[Document]:
         return (self[row] for row in range(len(self)))
+
+    def _damaged(self, row: int) -> CorpusError:
+        return CorpusError(f"the index is damaged: passage {row} in {self._file} cannot be read; build it again")
 
     def close(self) -> None:
         self._map.close()

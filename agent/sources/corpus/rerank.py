@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from agent.errors import SetupError
-from agent.sources.corpus.encoder import fast_in_half, loading, resolve
+from agent.sources.corpus.encoder import fast_in_half, loading
 from agent.sources.corpus.libraries import need
 
 BATCH: Final = 32
@@ -35,12 +35,16 @@ class Reranker:
         name = str(model)
         dtype = torch.bfloat16 if (fast_in_half(torch, device) if half is None else half) else torch.float32
 
-        def load(*, local: bool) -> Any:
+        def load(folder: Path) -> Any:
             return sentence_transformers.CrossEncoder(
-                resolve(name), device=device, model_kwargs={"dtype": dtype}, local_files_only=local
+                str(folder),
+                device=device,
+                model_kwargs={"dtype": dtype, "use_safetensors": True},
+                local_files_only=True,
+                trust_remote_code=False,
             )
 
-        loaded = loading(name, load, kind="cross-encoder")
+        loaded = loading(name, load, kind="cross-encoder", organization="cross-encoder")
         if loaded.num_labels != 1:
             raise SetupError(
                 f"{name} gives {loaded.num_labels} scores for a pair; choose a cross-encoder that gives one"

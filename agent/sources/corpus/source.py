@@ -2,17 +2,19 @@
 
 import asyncio
 import hashlib
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Final, Self
-from urllib.parse import urlsplit
 
 import numpy as np
 
-from agent.errors import CorpusError
+from agent.errors import CorpusError, SourceError
 from agent.evidence import Passage
+from agent.files import make_private, private_folder
 from agent.plan import Filter
+from agent.sources.arrays import load_array
 from agent.sources.base import Hits
 from agent.sources.bm25 import Bm25Index
 from agent.sources.corpus.build import Outcome, build_index, update_index
@@ -20,12 +22,16 @@ from agent.sources.corpus.documents import Document
 from agent.sources.corpus.folder import CARD, FORMAT, INDEX, OFFSETS, RECORDS, Card, read_card
 from agent.sources.corpus.records import Records
 from agent.sources.filters import Wanted, read_filters, unhonoured
+from agent.urls import host_of
 
 __all__ = ["CARD", "Card", "CorpusSource", "Outcome", "build_index", "cached_index", "read_card", "update_index"]
 
 HONOURS: Final = frozenset({"after", "before", "recent", "site", "not"})
 THREAD_ROWS: Final = 20_000
 """From here on a search takes so long that it leaves the event loop."""
+_TOLD: Final = 5
+"""Files that are named where some cannot be read."""
+_log: Final = logging.getLogger(__name__)
 CACHE: Final = Path.home() / ".cache" / "cairn" / "indexes"
 
 
@@ -50,7 +56,7 @@ class CorpusSource:
             self.data = folder / self.card.data
             try:
                 self._index = Bm25Index.open(self.data / INDEX)
-                self._records = Records(self.data / RECORDS, np.load(self.data / OFFSETS, mmap_mode="r"))
+                self._records = Records(self.data / RECORDS, load_array(self.data / OFFSETS, np.int64))
                 break
             except (CorpusError, OSError, ValueError) as error:
                 opened, self.card = self.card, read_card(folder)
@@ -72,9 +78,17 @@ class CorpusSource:
         return cls(cached_index([path], cache=cache), name=name)
 
     async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
-        if self.card.documents < THREAD_ROWS:
-            return self.find(query, limit=limit, filters=filters)
-        return await asyncio.to_thread(self.find, query, limit=limit, filters=filters)
+        """Give at most `limit` passages, best first.
+
+        Raises:
+            SourceError: the index is damaged.
+        """
+        try:
+            if self.card.documents < THREAD_ROWS:
+                return self.find(query, limit=limit, filters=filters)
+            return await asyncio.to_thread(self.find, query, limit=limit, filters=filters)
+        except CorpusError as error:
+            raise SourceError(str(error)) from error
 
     def find(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
         """Search right here: best first, at most `limit`."""
@@ -150,7 +164,7 @@ def allows(document: Document, wanted: Wanted, *, today: date) -> bool:
             return False
     if not (wanted.sites or wanted.not_sites):
         return True
-    host = (urlsplit(document.url).hostname or "").removeprefix("www.")
+    host = host_of(document.url).removeprefix("www.")
     if wanted.sites and not _under(host, wanted.sites):
         return False
     return not _under(host, wanted.not_sites)
@@ -165,8 +179,16 @@ def cached_index(paths: Sequence[Path], *, cache: Path = CACHE) -> Path:
 
     Raises:
         CorpusError: documents that cannot be read.
+        NotPrivate: other users may write into the cache.
     """
     names = [path.resolve().as_posix() for path in paths]
     folder = cache / hashlib.sha256(repr((FORMAT, names)).encode()).hexdigest()[:24]
-    build_index(paths, folder, wait=True)
+    private_folder(cache)
+    outcome = update_index(paths, folder, wait=True)
+    make_private(folder)
+    left_out = [skip for skip in outcome.skipped if skip.reason in ("link", "lines", "unreadable")]
+    if left_out:
+        named = "; ".join(f"{skip.name}: {skip.why}" for skip in left_out[:_TOLD])
+        more = f"; and {len(left_out) - _TOLD:,} more" if len(left_out) > _TOLD else ""
+        _log.warning("not all of %s can be searched (%s%s)", ", ".join(map(str, paths)), named, more)
     return folder

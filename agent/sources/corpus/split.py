@@ -7,7 +7,7 @@ from typing import Final, cast
 PASSAGE_CHARS: Final = 1000
 """Aim for the pieces of a file: about the 100–150 words that retrievers are usually given."""
 
-_HEADING = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*")
+_HEADING = re.compile(r"(#{1,6})[ \t](.*)")
 _FENCE = re.compile(r"[ ]{0,3}(`{3,}|~{3,})")
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 _SPACES = re.compile(r"\s*")
@@ -27,8 +27,8 @@ def split_markdown(text: str, name: str) -> Iterator[tuple[str, int, int]]:
         heading = None if fence else _HEADING.fullmatch(line.rstrip("\r\n"))
         if heading:
             yield _title(path, name), start, at
-            level = len(heading[1])
-            path = [*((depth, title) for depth, title in path if depth < level), (level, heading[2])]
+            level, title = len(heading[1]), heading[2].rstrip(" \t").rstrip("#").strip(" \t")
+            path = [*((depth, above) for depth, above in path if depth < level), (level, title)]
             start = at + len(line)
         at += len(line)
     yield _title(path, name), start, at

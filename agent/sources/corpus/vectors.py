@@ -5,14 +5,17 @@ A killed build loses only the chunk that it was at: the log is appended, vectors
 
 import hashlib
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, BinaryIO, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agent.errors import CorpusError
+from agent.foreign_files import is_real_file, is_real_folder
+from agent.sources.arrays import load_array
 
 KEY_BYTES: Final = 16
 VECTORS: Final = "vectors.npy"
@@ -30,13 +33,7 @@ def exact_vectors(folder: Path) -> NDArray[np.float32]:
     Raises:
         CorpusError: they are missing or damaged.
     """
-    try:
-        mapped: NDArray[np.float32] = np.load(folder / VECTORS, mmap_mode="r")
-    except (OSError, ValueError, EOFError) as error:
-        raise CorpusError(f"{folder} holds no readable vectors ({error}); build the index again") from error
-    if mapped.ndim != 2 or mapped.dtype != np.float32:
-        raise CorpusError(f"the vectors in {folder} are damaged; build the index again")
-    return mapped
+    return load_array(folder / VECTORS, np.float32, ndim=2)
 
 
 def row_keys(folder: Path) -> list[bytes]:
@@ -45,10 +42,9 @@ def row_keys(folder: Path) -> list[bytes]:
     Raises:
         CorpusError: they are missing or damaged.
     """
-    try:
-        raw: NDArray[np.uint8] = np.load(folder / KEYS)
-    except (OSError, ValueError, EOFError) as error:
-        raise CorpusError(f"{folder} holds no readable keys ({error}); build the index again") from error
+    raw = load_array(folder / KEYS, np.uint8, ndim=2)
+    if raw.shape[1] != KEY_BYTES:
+        raise CorpusError(f"the keys in {folder} are damaged; build the index again")
     return [row.tobytes() for row in raw]
 
 
@@ -58,13 +54,10 @@ class VectorLog:
     def __init__(self, folder: Path, *, model: str, dim: int) -> None:
         """Open the log of one model; what was calculated by another one, or broke off in the middle, is dropped."""
         self._dim = dim
-        folder.mkdir(parents=True, exist_ok=True)
         stem = f"{model}-{dim}"
-        for other in folder.iterdir():
-            if other.stem != stem:
-                other.unlink()
-        self._keys = (folder / f"{stem}.keys").open("a+b")
-        self._vectors = (folder / f"{stem}.vectors").open("a+b")
+        _make_room(folder, stem)
+        self._keys = _open_own(folder / f"{stem}.keys")
+        self._vectors = _open_own(folder / f"{stem}.vectors")
         size = 4 * dim
         count = min(
             os.fstat(self._keys.fileno()).st_size // KEY_BYTES, os.fstat(self._vectors.fileno()).st_size // size
@@ -105,6 +98,24 @@ class VectorLog:
 
     def __exit__(self, *ending: object) -> None:
         self.close()
+
+
+def _make_room(folder: Path, stem: str) -> None:
+    """A folder that holds the files of one log alone: what else lies there is removed, through no link."""
+    if folder.is_symlink() or not folder.is_dir():
+        folder.unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    for other in folder.iterdir():
+        if is_real_folder(other):
+            shutil.rmtree(other)
+        elif other.stem != stem or not is_real_file(other) or other.lstat().st_nlink > 1:
+            other.unlink()
+
+
+def _open_own(path: Path) -> BinaryIO:
+    """Open a file to read and append, or make it; never what a link leads to."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    return os.fdopen(os.open(path, flags, 0o600), "a+b")
 
 
 def _settle(file: Any) -> None:

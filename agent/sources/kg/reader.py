@@ -3,22 +3,30 @@
 Wikidata5M's files are read as they are downloaded. Nothing here writes.
 """
 
+import errno
 import gzip
 import hashlib
+import io
 import json
+import os
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from io import BufferedIOBase, RawIOBase
 from pathlib import Path
-from typing import IO, Final, NamedTuple, cast
+from typing import IO, Any, BinaryIO, Final, NamedTuple, cast
 
 from agent.errors import SetupError
+from agent.foreign_files import open_file
+from agent.sources.kg.database import TEXT_CHARS
 
 LINE_BYTES: Final = 1_000_000
 """A longer line is a bad one: no list of names is so long, and memory stays bounded."""
-_UNREADABLE: Final = (OSError, EOFError, tarfile.TarError, zlib.error)
+UNPACKED_RATIO: Final = 100
+"""A packed file may give so many times its own size; that of triples is packed to a tenth."""
+UNPACKED_BYTES: Final = 256 << 20
+"""Or so much, if that is more."""
+_UNREADABLE: Final = (OSError, EOFError, tarfile.TarError, zlib.error, MemoryError, RecursionError)
 _LABELS: Final = (("head", "h", "subject"), ("relation", "r", "predicate"), ("tail", "t", "object"))
 _IDS: Final = (("head_id", "h_id"), ("tail_id", "t_id"))
 _ALIASES: Final = (("head_aliases", "h_aliases"), ("tail_aliases", "t_aliases"))
@@ -94,6 +102,7 @@ def read_names(path: Path, tally: Tally, *, part: str) -> Iterator[RawNames]:
                 continue
             if not key or not any(names):
                 raise _Bad("needs a key and a name, with a tab between them")
+            _refuse_long([key, *names])
         except _Bad as error:
             tally.reject(where(), str(error))
             continue
@@ -106,7 +115,7 @@ def has_member(path: Path, part: str) -> bool:
     if not _is_tar(path):
         return False
     try:
-        with tarfile.open(path) as tar:
+        with open_file(path) as file, _unpacked(path, file) as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
             return any(part in Path(member.name).name for member in tar)
     except _UNREADABLE as error:
         raise _unreadable(path, error) from error
@@ -119,7 +128,7 @@ def digest(path: Path) -> str:
         SetupError: the file cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise _unreadable(path, error) from error
@@ -148,6 +157,7 @@ def _triple(text: str) -> RawTriple | None:
         raise _Bad(f"has {len(cells)} columns instead of 3 (head, relation, tail)")
     if not all(cells):
         raise _Bad("has an empty column")
+    _refuse_long(cells)
     head, relation, tail = cells
     return RawTriple(head, relation, tail)
 
@@ -162,6 +172,7 @@ def _from_json(text: str) -> RawTriple:
         raise _Bad("needs head, relation and tail (or h, r, t)")
     head_id, tail_id = (_cell(row, names) for names in _IDS)
     heads, tails = (_others(row, names) for names in _ALIASES)
+    _refuse_long([head, relation, tail, head_id, tail_id, *heads, *tails])
     return RawTriple(
         head_id or head,
         relation,
@@ -169,6 +180,11 @@ def _from_json(text: str) -> RawTriple:
         (head, *heads) if head_id or heads else (),
         (tail, *tails) if tail_id or tails else (),
     )
+
+
+def _refuse_long(names: Iterable[str]) -> None:
+    if any(len(name) > TEXT_CHARS for name in names):
+        raise _Bad(f"has a name of more than {TEXT_CHARS:,} characters")
 
 
 def _cell(row: dict[str, object], names: tuple[str, ...]) -> str:
@@ -186,7 +202,7 @@ def _lines(path: Path, tally: Tally, *, member: Callable[[str], bool]) -> Iterat
     """Every line, with a function that names its place."""
     before = tally.bytes
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             for name, stream in _streams(path, file, member=member):
                 number = 0
                 while line := stream.readline(LINE_BYTES):
@@ -211,7 +227,7 @@ def _skip_rest(stream: IO[bytes]) -> None:
 def _streams(path: Path, file: IO[bytes], *, member: Callable[[str], bool]) -> Iterator[tuple[str, IO[bytes]]]:
     """The text files in a file, with their names."""
     if _is_tar(path):
-        with tarfile.open(fileobj=file, mode="r|*") as tar:
+        with _unpacked(path, file) as whole, tarfile.open(fileobj=whole, mode="r|") as tar:
             for entry in tar:
                 name = Path(entry.name).name
                 if entry.isfile() and not name.startswith(".") and member(name):
@@ -219,10 +235,37 @@ def _streams(path: Path, file: IO[bytes], *, member: Callable[[str], bool]) -> I
                     assert stream is not None, "a regular file of a tar can be read"
                     yield f"{path}:{name}", stream
     elif path.suffix == ".gz":
-        with gzip.open(cast("BufferedIOBase | RawIOBase", file)) as stream:
-            yield str(path), cast("IO[bytes]", stream)
+        with _unpacked(path, file) as stream:
+            yield str(path), stream
     else:
         yield str(path), file
+
+
+def _unpacked(path: Path, file: IO[bytes]) -> IO[bytes]:
+    """A file without gzip's packing, if it has one; up to a bound: a small file can be packed that gives petabytes."""
+    most = max(UNPACKED_BYTES, UNPACKED_RATIO * os.fstat(file.fileno()).st_size)
+    packed = file.read(2) == b"\x1f\x8b"
+    file.seek(0)
+    whole = gzip.GzipFile(fileobj=file) if packed else file
+    return io.BufferedReader(_Bounded(path, cast("BinaryIO", whole), most), 1 << 16)  # pyright: ignore[reportReturnType]
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that ends with an error where it gives more than it may."""
+
+    def __init__(self, path: Path, stream: BinaryIO, most: int) -> None:
+        self._path, self._stream, self._left = path, stream, most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._stream.read(len(buffer))
+        self._left -= len(piece)
+        if self._left < 0:
+            raise OSError(errno.EFBIG, "it unpacks to far more than its own size", str(self._path))
+        buffer[: len(piece)] = piece
+        return len(piece)
 
 
 def _is_tar(path: Path) -> bool:

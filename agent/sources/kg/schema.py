@@ -16,6 +16,7 @@ CREATE TABLE edge_in (tail INTEGER, relation INTEGER, head INTEGER, PRIMARY KEY 
 CREATE TABLE name (id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, folded TEXT NOT NULL);
 CREATE TABLE card (text TEXT NOT NULL);
 """
+SPELLING: Final = "CREATE TABLE spelling (id INTEGER PRIMARY KEY, names BLOB NOT NULL);"
 RAW: Final = """
 CREATE TABLE raw.triple (head TEXT, relation INTEGER, tail TEXT);
 CREATE TABLE raw.called (key TEXT, place INTEGER, name TEXT);

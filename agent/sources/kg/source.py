@@ -5,7 +5,6 @@ SQLite is asked in a few threads with a connection each; the event loop never wa
 
 import asyncio
 import os
-import sqlite3
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +28,8 @@ WHOLE: Final = 400
 HUB_RELATIONS: Final = 16
 _ENDS: Final[tuple[End, End]] = ("head", "tail")
 THREADS: Final = 2
+SECONDS: Final = 20.0
+"""For one query, in which the file may answer; it needs milliseconds."""
 
 
 class KgSource:
@@ -89,21 +90,27 @@ class KgSource:
         loop = asyncio.get_running_loop()
         try:
             ranked = await loop.run_in_executor(self._executor(), self.find, query)
-        except (SetupError, sqlite3.Error, OSError) as error:
-            raise SourceError(f"the graph {self.path} cannot be read: {error}") from error
+        except SetupError as error:
+            raise SourceError(str(error)) from error
         notes = unhonoured(filters, honours=HONOURS, by="the knowledge graph")
         passages = to_passages(ranked, limit=limit, source=self.name, packed=self._packed)
         return Hits(passages, backend=BACKEND, notes=notes)
 
     def find(self, query: str) -> list[Triple]:
-        """Give the triples that fit a query, best first. Blocks for some milliseconds; any thread may call it."""
+        """Give the triples that fit a query, best first. Blocks for some milliseconds; any thread may call it.
+
+        Raises:
+            SetupError: the file is damaged, or can no longer be read.
+        """
         graph = self._borrow()
+        graph.begin(SECONDS)
         try:
             mentions = find_mentions(query, graph)
             found = [triple for mention in mentions for triple in _one_hop(graph, mention, query)]
             aliases = {relation.label: relation.aliases for relation in graph.relations.values() if relation.aliases}
             return rank_triples(query, found, limit=self._triples, tokens=self._tokens, aliases=aliases)
         finally:
+            graph.end()
             with self._lock:
                 self._free.append(graph)
 

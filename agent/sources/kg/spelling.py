@@ -4,11 +4,13 @@ The lists are written in parts while names come in, so memory stays bounded howe
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from agent.sources.kg.schema import SPELLING
 
 PART_BITS: Final = 16
 """A list's row number is its gram, shifted by so much, and the part."""
@@ -41,7 +43,7 @@ class SpellingWriter:
         self._names: list[bytes] = []
         self._ids: list[int] = []
         self._bytes = 0
-        connection.execute("CREATE TABLE spelling (id INTEGER PRIMARY KEY, names BLOB NOT NULL)")
+        connection.execute(SPELLING)
 
     def add(self, number: int, folded: str) -> None:
         name = folded.encode("utf-8", "replace")
@@ -82,9 +84,15 @@ def _rows(pairs: Grams, part: int) -> Iterator[tuple[int, bytes]]:
         yield int(grams[start]) << PART_BITS | part, ids[start:end].tobytes()
 
 
-def alike(connection: sqlite3.Connection, folded: str, *, postings: int = POSTINGS, most: int = CANDIDATES) -> Ids:
+class Rows(Protocol):
+    """Runs a statement; `kinds` are those of its columns."""
+
+    def __call__(self, sql: str, parameters: Sequence[object], *, kinds: str) -> list[tuple[Any, ...]]: ...
+
+
+def alike(rows: Rows, folded: str, *, postings: int = POSTINGS, most: int = CANDIDATES) -> Ids:
     """Numbers of the names that share the most grams with `folded`, best first; ties go to the lower number."""
-    lists = _rarest(connection, grams_of(folded), postings=postings)
+    lists = _rarest(rows, grams_of(folded), postings=postings)
     if not lists:
         return np.empty(0, dtype=np.uint32)
     together = np.sort(np.concatenate(lists))
@@ -99,11 +107,11 @@ def alike(connection: sqlite3.Connection, folded: str, *, postings: int = POSTIN
     return together[starts[np.argsort(np.uint8(255) - shared, kind="stable")]]
 
 
-def _rarest(connection: sqlite3.Connection, grams: list[int], *, postings: int) -> list[Ids]:
+def _rarest(rows: Rows, grams: list[int], *, postings: int) -> list[Ids]:
     """The lists of the rarest grams, as many as may be read; at least the rarest one, cut."""
     sizes: list[tuple[int, int]] = []
     for gram in grams:
-        (size,) = connection.execute(f"SELECT sum(length(names)) {_PARTS}", _parts_of(gram)).fetchone()
+        ((size,),) = rows(f"SELECT sum(length(names)) {_PARTS}", _parts_of(gram), kinds="I")
         if size:
             sizes.append((size // 4, gram))
     lists: list[Ids] = []
@@ -111,11 +119,12 @@ def _rarest(connection: sqlite3.Connection, grams: list[int], *, postings: int) 
     for size, gram in sorted(sizes):
         if size > left and lists:
             break
-        for (names,) in connection.execute(f"SELECT names {_PARTS}", _parts_of(gram)):
-            lists.append(np.frombuffer(names, dtype="<u4")[: max(left, 0)])
+        part, last = _parts_of(gram)
+        while left > 0 and (found := rows(f"SELECT id, names {_PARTS} ORDER BY id LIMIT 1", (part, last), kinds="ib")):
+            names = found[0][1]
+            lists.append(np.frombuffer(names, dtype="<u4", count=min(left, len(names) // 4)))
             left -= len(lists[-1])
-            if left <= 0:
-                break
+            part = found[0][0] + 1
     return lists
 
 

@@ -4,7 +4,6 @@ One connection for one thread; `source` shares a file between tasks. Every answe
 however often a name or an entity occurs.
 """
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,11 @@ from typing import Final, Literal, NamedTuple, Self
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from agent.errors import SetupError
-from agent.sources.kg.schema import APPLICATION_ID, FORMAT, Card
+from agent.sources.kg.database import GraphDatabase
+from agent.sources.kg.schema import FORMAT, Card
 from agent.sources.kg.triples import End
 from agent.sources.kg.words import fold, readable, split, stem
 
-CACHE_KIB: Final = 8 * 1024
-"""Of one connection. The file is not mapped: what the system caches of it is not this process's memory."""
 SCAN: Final = 256
 """Rows that a prefix or words may read; of these the best are given."""
 LIKENESS: Final = 0.7
@@ -27,6 +25,8 @@ LONGEST: Final = 200
 """Characters of a text that is looked up by words or with typos; a longer one is no name."""
 RELATIONS: Final = 256
 """Distinct relations of one entity that are looked at."""
+MOST_RELATIONS: Final = 1_000_000
+"""Of a graph: all of them are kept in memory."""
 
 How = Literal["exact", "prefix", "words", "typo"]
 _EDGES: Final = {"head": ("edge_out", "head", "tail"), "tail": ("edge_in", "tail", "head")}
@@ -91,7 +91,7 @@ class Graph:
     path: Path
     card: Card
     relations: dict[int, Relation]
-    _db: sqlite3.Connection
+    _db: GraphDatabase
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -100,21 +100,21 @@ class Graph:
         Raises:
             SetupError: there is none, or it is none, or one of another version.
         """
-        if not path.is_file():
+        if not path.exists():
             raise SetupError(f"there is no graph at {path}: build one with cairn kg build TRIPLES --out {path}")
-        # Immutable: the file is replaced, never changed, so no lock is taken and it may lie on a read-only disk.
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+        db = GraphDatabase.open(path)
         try:
-            if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-                raise SetupError(f"{path} is no graph: build one with cairn kg build TRIPLES --out FILE")
-            db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
             return cls(path, _card(db, path), _relations(db), db)
-        except (sqlite3.Error, ValidationError, TypeError) as error:
-            db.close()
-            raise SetupError(f"the graph {path} cannot be read: {error}; build it again") from error
-        except SetupError:
+        except BaseException:
             db.close()
             raise
+
+    def begin(self, seconds: float) -> None:
+        """Let what is asked from now until `end` take so long together; then it is refused as a `SetupError`."""
+        self._db.begin(seconds)
+
+    def end(self) -> None:
+        self._db.end()
 
     def close(self) -> None:
         self._db.close()
@@ -122,8 +122,9 @@ class Graph:
     def exact(self, name: str, *, limit: int = 16) -> list[Match]:
         """Entities that are called so but for case and accents, the often named ones first."""
         folded = fold(name)
-        rows = self._db.execute("SELECT entity FROM name WHERE folded = ? ORDER BY entity LIMIT ?", (folded, limit))
-        found = [Match(self.entity(entity), folded, "exact", 1.0) for (entity,) in rows.fetchall()]
+        sql = "SELECT entity FROM name WHERE folded = ? ORDER BY entity LIMIT ?"
+        rows = self._db.rows(sql, (folded, limit), kinds="i")
+        found = [Match(self.entity(entity), folded, "exact", 1.0) for (entity,) in rows]
         return found or self._by_key(name)
 
     def prefix(self, start: str, *, limit: int = 16) -> list[Match]:
@@ -131,10 +132,11 @@ class Graph:
         folded = fold(start)
         if not folded:
             return []
-        rows = self._db.execute(
+        rows = self._db.rows(
             "SELECT folded, entity FROM name WHERE folded >= ? AND folded < ? ORDER BY folded, entity LIMIT ?",
             (folded, folded + "\U0010ffff", SCAN),
-        ).fetchall()
+            kinds="si",
+        )
         best = _distinct(sorted(rows, key=lambda row: row[1]), limit)
         return [Match(self.entity(entity), name, "prefix", len(folded) / len(name)) for name, entity in best]
 
@@ -143,11 +145,12 @@ class Graph:
         words = sorted(set(split(text[:LONGEST])))
         if not words:
             return []
-        rows = self._db.execute(
+        rows = self._db.rows(
             "SELECT name.folded, name.entity FROM word CROSS JOIN name ON name.id = word.rowid "
             "WHERE word MATCH ? ORDER BY word.rowid LIMIT ?",
             (" AND ".join(f'"{word}"' for word in words), SCAN),
-        ).fetchall()
+            kinds="si",
+        )
         best = _distinct(sorted(rows, key=lambda row: (len(row[0].split()), row[1])), limit)
         share = [(name, entity, min(len(words) / len(name.split()), 1.0)) for name, entity in best]
         return [Match(self.entity(entity), name, "words", score) for name, entity, score in share]
@@ -159,10 +162,9 @@ class Graph:
         from agent.sources.kg.spelling import alike
 
         folded = fold(text[:LONGEST])
-        numbers: list[int] = alike(self._db, folded).tolist() if folded else []
-        rows = self._db.execute(
-            f"SELECT folded, entity FROM name WHERE id IN ({','.join('?' * len(numbers))})", numbers
-        ).fetchall()
+        numbers: list[int] = alike(self._db.rows, folded).tolist() if folded else []
+        sql = f"SELECT folded, entity FROM name WHERE id IN ({','.join('?' * len(numbers))})"
+        rows = self._db.rows(sql, numbers, kinds="si")
         scored = [(OSA.normalized_similarity(folded, name, score_cutoff=likeness), name, ent) for name, ent in rows]
         scored = sorted((row for row in scored if row[0] >= likeness), key=lambda row: (-row[0], row[2]))
         likeness_of = {(name, entity): score for score, name, entity in scored}
@@ -182,27 +184,28 @@ class Graph:
         return list(found.values())[:limit]
 
     def entity(self, number: int) -> Entity:
-        row = self._db.execute(
-            "SELECT id, key, coalesce(label, key), degree FROM entity WHERE id = ?", (number,)
-        ).fetchone()
-        return Entity(*row)
+        sql = "SELECT id, key, coalesce(label, key), degree FROM entity WHERE id = ?"
+        rows = self._db.rows(sql, (number,), kinds="issi")
+        if not rows:
+            raise self._db.damaged(f"there is no entity {number}")
+        return Entity(*rows[0])
 
     def _by_key(self, key: str) -> list[Match]:
-        rows = self._db.execute(
-            "SELECT id, key, label, degree FROM entity WHERE key = ? AND label IS NOT NULL LIMIT 1", (key.strip(),)
-        )
-        return [Match(Entity(*row), row[1], "exact", 1.0) for row in rows.fetchall()]
+        sql = "SELECT id, key, label, degree FROM entity WHERE key = ? AND label IS NOT NULL LIMIT 1"
+        rows = self._db.rows(sql, (key.strip(),), kinds="issi")
+        return [Match(Entity(*row), row[1], "exact", 1.0) for row in rows]
 
     def edges(self, entity: int, end: End, *, limit: int = 100) -> list[Edge]:
         """One hop from an entity that stands at `end`: triples in the order of relations, often named ends first."""
         table, here, there = _EDGES[end]
-        rows = self._db.execute(
+        rows = self._db.rows(
             f"SELECT edge.relation, entity.id, entity.key, coalesce(entity.label, entity.key) FROM {table} AS edge "
             f"CROSS JOIN entity ON entity.id = edge.{there} WHERE edge.{here} = ? "
             f"ORDER BY edge.relation, edge.{there} LIMIT ?",
             (entity, limit),
+            kinds="iiss",
         )
-        return [Edge(*row) for row in rows.fetchall()]
+        return [self._edge(row) for row in rows]
 
     def edges_by(self, entity: int, end: End, relations: Sequence[int], *, limit: int = 100) -> list[Edge]:
         """The same along some relations only, with at most `limit` of each."""
@@ -212,20 +215,27 @@ class Graph:
             f"CROSS JOIN entity ON entity.id = edge.{there} WHERE edge.{here} = ? AND edge.relation = ? "
             f"ORDER BY edge.{there} LIMIT ?"
         )
-        rows = (self._db.execute(sql, (entity, relation, limit)).fetchall() for relation in relations)
-        return [Edge(*row) for found in rows for row in found]
+        rows = (self._db.rows(sql, (entity, relation, limit), kinds="iiss") for relation in relations)
+        return [self._edge(row) for found in rows for row in found]
+
+    def _edge(self, row: tuple[int, int, str, str]) -> Edge:
+        edge = Edge(*row)
+        if edge.relation not in self.relations:
+            raise self._db.damaged(f"there is no relation {edge.relation}")
+        return edge
 
     def relations_of(self, entity: int, end: End) -> list[int]:
         """Which relations an entity has at `end`; skips from one to the next, however many edges there are."""
         table, here, _ = _EDGES[end]
         step = f"SELECT min(relation) FROM {table} WHERE {here} = :entity"
-        rows = self._db.execute(
+        rows = self._db.rows(
             f"WITH RECURSIVE found (relation) AS ({step} UNION ALL "
             f"SELECT ({step} AND relation > found.relation) FROM found WHERE found.relation IS NOT NULL LIMIT :most) "
             "SELECT relation FROM found WHERE relation IS NOT NULL",
             {"entity": entity, "most": RELATIONS},
+            kinds="i",
         )
-        return [relation for (relation,) in rows.fetchall()]
+        return [relation for (relation,) in rows if relation in self.relations]
 
 
 def _joined(relation: str) -> list[str]:
@@ -243,14 +253,24 @@ def _distinct(rows: Sequence[tuple[str, int]], limit: int) -> list[tuple[str, in
     return [(name, entity) for entity, name in best.items()]
 
 
-def _card(db: sqlite3.Connection, path: Path) -> Card:
-    (text,) = db.execute("SELECT text FROM card").fetchone()
-    version = _Version.model_validate_json(text).version
-    if version != FORMAT:
-        raise SetupError(f"the graph {path} has version {version}, this Cairn reads {FORMAT}: build it again")
-    return Card.model_validate_json(text)
+def _card(db: GraphDatabase, path: Path) -> Card:
+    rows = db.rows("SELECT text FROM card LIMIT 1", kinds="t")
+    try:
+        version = _Version.model_validate_json(rows[0][0] if rows else "").version
+        if version != FORMAT:
+            raise SetupError(f"the graph {path} has version {version}, this Cairn reads {FORMAT}: build it again")
+        return Card.model_validate_json(rows[0][0])
+    except ValidationError as error:
+        raise db.damaged("its card is no card") from error
 
 
-def _relations(db: sqlite3.Connection) -> dict[int, Relation]:
-    rows = db.execute("SELECT id, key, label, aliases FROM relation").fetchall()
-    return {number: Relation(number, key, label, _NAMES.validate_json(aliases)) for number, key, label, aliases in rows}
+def _relations(db: GraphDatabase) -> dict[int, Relation]:
+    rows = db.rows("SELECT id, key, label, aliases FROM relation LIMIT ?", (MOST_RELATIONS + 1,), kinds="isst")
+    if len(rows) > MOST_RELATIONS:
+        raise db.damaged(f"it has more than {MOST_RELATIONS:,} relations")
+    try:
+        return {
+            number: Relation(number, key, label, _NAMES.validate_json(aliases)) for number, key, label, aliases in rows
+        }
+    except ValidationError as error:
+        raise db.damaged("the names of its relations cannot be read") from error

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from agent.errors import SourceError, SourceErrorKind
-from agent.sources.http import Answer, Api, retry_after
+from agent.outbound.numbers import retry_after
+from agent.sources.http import Answer, Api
 
 _KINDS: Final[Mapping[str, SourceErrorKind]] = {
     "maxlag": "rate",

@@ -6,23 +6,23 @@ parser is used; it is private there, which is why the version is pinned.
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from html import unescape
+from pathlib import Path
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 import httpx2
-from aiolimiter import AsyncLimiter
 
 from agent.errors import SourceError
 from agent.evidence import Passage
+from agent.outbound.numbers import retry_after
 from agent.plan import Filter
 from agent.sources.base import Hits
 from agent.sources.filters import Wanted, read_filters, unhonoured
-from agent.sources.http import Answer, Api, retry_after
+from agent.sources.http import Answer, Api
 from agent.sources.limits import Limits
+from agent.sources.live.polite_queue import PoliteQueue
 from agent.sources.live.queries import telling
 
 BASE: Final = "https://export.arxiv.org"
@@ -63,27 +63,9 @@ _ERROR_ENTRY: Final = re.compile(rb"<id>\s*https?://(?:export\.)?arxiv\.org/api/
 _SUMMARY: Final = re.compile(rb"<summary[^>]*>(.*?)</summary>", re.DOTALL)
 
 
-class PoliteQueue:
-    """One request at a time, each at least `interval_seconds` after the one before, in each event loop."""
-
-    def __init__(self, interval_seconds: float) -> None:
-        self._interval = interval_seconds
-        self._lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[asyncio.Semaphore, AsyncLimiter]]
-        self._lanes = WeakKeyDictionary()
-
-    @asynccontextmanager
-    async def turn(self) -> AsyncGenerator[None]:
-        """Wait for one's turn, and hold it."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._lanes:
-            self._lanes[loop] = asyncio.Semaphore(1), AsyncLimiter(1, self._interval)
-        one, pace = self._lanes[loop]
-        async with one, pace:
-            yield
-
-
-QUEUE: Final = PoliteQueue(3.0)
-"""The queue of this process: arXiv asks for one connection and three seconds, whoever asks."""
+QUEUE: Final = PoliteQueue(3.0, file=Path("~/.cache/cairn/arxiv.queue"))
+"""The queue of all of a user's processes: arXiv asks each client for one connection and three seconds between requests,
+"even when you control multiple machines"; queues of several machines don't know each other."""
 
 
 class ArxivSource:

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
-from urllib.parse import urlsplit
 
 from agent.errors import SetupError, SourceError
 from agent.evidence import Passage
 from agent.sources.filters import Wanted
+from agent.urls import split_url
 
 Topic = Literal["web", "news"]
 
@@ -132,12 +132,9 @@ def url_of(value: Any) -> str:
     url = value.strip() if isinstance(value, str) else ""
     if _IN_URL.search(url):
         return ""
-    try:
-        parts = urlsplit(url)
-        there = parts.hostname and parts.port != 0  # reading the port refuses those that are none
-        return url if parts.scheme.lower() in {"http", "https"} and there else ""
-    except ValueError:
-        return ""
+    parts = split_url(url)
+    there = parts.hostname and parts.port != 0
+    return url if parts.scheme.lower() in {"http", "https"} and there else ""
 
 
 def passages(rows: Iterable[Row], *, by: str, topic: Topic, wanted: Wanted, limit: int) -> list[Passage]:
@@ -177,7 +174,7 @@ def on_wanted_host(url: str, wanted: Wanted) -> bool:
 def _is_on(url: str, site: str) -> bool:
     """`example.org` holds its subdomains, `example.org/blog` only what lies under that path, `.edu` all its hosts."""
     host, _, path = bare_site(site).partition("/")
-    parts = urlsplit(url)
+    parts = split_url(url)
     there = (parts.hostname or "").removesuffix(".")
     return (there == host or there.endswith(f".{host}")) and parts.path.lower().startswith(f"/{path}" if path else "")
 

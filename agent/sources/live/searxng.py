@@ -8,10 +8,11 @@ from typing import Any, Final, cast
 import httpx2
 
 from agent.errors import SetupError, SourceError
+from agent.outbound.numbers import retry_after
 from agent.plan import Filter
 from agent.sources.base import Hits
 from agent.sources.filters import Wanted, read_filters, unhonoured
-from agent.sources.http import Answer, Api, retry_after
+from agent.sources.http import Answer, Api
 from agent.sources.limits import Limits
 from agent.sources.live.dates import iso_date, utc_now
 from agent.sources.live.queries import cut

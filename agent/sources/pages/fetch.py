@@ -4,6 +4,7 @@ For pages of the open web only; endpoints that the operator set have their own c
 """
 
 import asyncio
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,7 @@ from weakref import WeakValueDictionary
 
 import httpx2
 
+from agent.files import NotPrivate, private_file, private_folder
 from agent.sources.pages.errors import PageError
 from agent.sources.pages.extract import Extracted, Kind
 from agent.sources.pages.get import MAX_BYTES, Getter, Got
@@ -18,6 +20,7 @@ from agent.sources.pages.guard import Guard, GuardedTransport
 from agent.sources.pages.robots import Robots
 from agent.sources.pages.workers import Workers
 
+_log: Final = logging.getLogger(__name__)
 SECONDS: Final = 10.0
 """For one whole page: waiting for its turn, robots.txt, redirects, the body and its extraction."""
 CONCURRENCY: Final = 8
@@ -148,6 +151,12 @@ def kind_of(content_type: str, body: bytes) -> Kind:
 
 def _cached(transport: httpx2.AsyncBaseTransport, file: Path | None) -> httpx2.AsyncBaseTransport:
     if file is None:
+        return transport
+    try:
+        private_folder(file.parent)
+        private_file(file)
+    except (OSError, NotPrivate) as error:
+        _log.warning("pages are not kept: %s", error)
         return transport
     from hishel import AsyncSqliteStorage, CacheOptions
     from hishel.httpx2 import AsyncCacheTransport

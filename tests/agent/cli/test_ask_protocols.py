@@ -41,10 +41,10 @@ def test_one_question_is_answered_under_every_protocol(
     if texts(name):
         (tmp_path / "texts.json").write_text(json.dumps(texts(name)), encoding="utf-8")
         given = ["--prompt-file", "texts.json"]
-    assert run(["ask", "Who employs Persen Golney?", "--json", "--protocol", name, *given]) == 0
+    assert run(["ask", "Who employs Kredel Portwick?", "--json", "--protocol", name, *given]) == 0
     trace = Trace.model_validate_json(capsys.readouterr().out)
     assert trace.protocol == name
-    assert "Who employs Persen Golney?" in trace.segments[0].text
+    assert "Who employs Kredel Portwick?" in trace.segments[0].text
     assert (trace.answer or "").startswith("Frank ")
 
 
@@ -53,7 +53,7 @@ def test_a_profile_without_its_texts_says_where_upstream_keeps_them(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     script(monkeypatch, name)
-    assert run(["ask", "Who employs Persen Golney?", "--protocol", name]) == 1
+    assert run(["ask", "Who employs Kredel Portwick?", "--protocol", name]) == 1
     told = capsys.readouterr().err
     for word in (*protocol_named(name).foreign, "github.com/", "--prompt-file"):
         assert word in told
@@ -64,10 +64,18 @@ def test_a_prompt_file_may_be_the_prompt_itself(
 ):
     script(monkeypatch, "r1-searcher")
     (tmp_path / "prompt.txt").write_bytes(b"Made up.\r\nUser:{question}\nAssistant: <think>")
-    asked = ["ask", "Who employs Persen Golney?", "--json", "--protocol", "r1-searcher", "--prompt-file", "prompt.txt"]
+    asked = [
+        "ask",
+        "Who employs Kredel Portwick?",
+        "--json",
+        "--protocol",
+        "r1-searcher",
+        "--prompt-file",
+        "prompt.txt",
+    ]
     assert run(asked) == 0
     trace = Trace.model_validate_json(capsys.readouterr().out)
-    assert trace.segments[0].text == "Made up.\r\nUser:Who employs Persen Golney?\nAssistant: <think>"
+    assert trace.segments[0].text == "Made up.\r\nUser:Who employs Kredel Portwick?\nAssistant: <think>"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,7 +63,14 @@ def test_a_wrong_call_ends_with_status_2(arguments: list[str], capsys: pytest.Ca
     assert run(arguments) == 2
     captured = capsys.readouterr()
     assert not captured.out
-    assert "Error" in captured.err
+    assert captured.err.startswith("Usage: cairn")
+    assert captured.err.splitlines()[-1].startswith("cairn: ")
+
+
+def test_the_path_in_a_wrong_call_is_on_one_line_to_be_copied(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / ("long-" * 20) / ("name-" * 20) / "gone.toml"
+    assert run(["protocol", "check", str(path)]) == 2
+    assert str(path) in capsys.readouterr().err.splitlines()[-1]
 
 
 @pytest.mark.usefixtures("with_broken_commands")

@@ -120,11 +120,11 @@ def test_a_cache_folder_is_tried(tmp_path: Path) -> None:
 
 
 def test_a_cache_that_is_damaged_is_to_be_removed(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "cache.db") as connection:
+    with sqlite3.connect(tmp_path / "searches.sqlite") as connection:
         connection.execute("CREATE TABLE t (x)")
     connection.close()
     assert look("cache", cache=str(tmp_path)).state == "ok"
-    (tmp_path / "cache.db").write_bytes(b"this is no database" * 100)
+    (tmp_path / "searches.sqlite").write_bytes(b"this is no database" * 100)
     found = look("cache", cache=str(tmp_path))
     assert found.state == "bad"
     assert f"remove the folder {tmp_path}" in found.mend

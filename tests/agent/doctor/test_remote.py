@@ -9,6 +9,7 @@ from agent.doctor import Finding, checks_of, paid_probes
 from agent.settings import CairnSettings
 from tests.agent.doctor.look import SECRET, live, look, look_beside
 from tests.agent.sources.live.apiserver import Reply, Route, json_reply, text_reply
+from tests.model_servers import lm_studio, ollama
 
 KEYS: dict[str, Any] = {f"{name}_key": SecretStr(SECRET) for name in ("tavily", "serper", "brave", "gnews")}
 
@@ -209,3 +210,47 @@ def test_no_endpoint_and_no_server_are_told_apart() -> None:
     found = look("policy", base_url="http://127.0.0.1:1/v1", model="m")
     assert "cannot be reached" in found.says
     assert "start the server" in found.mend
+
+
+def look_local(monkeypatch: pytest.MonkeyPatch, routes: dict[str, Route], **settings: Any) -> tuple[Finding, str]:
+    """The finding on a machine where this server runs, and the server's port; PORT in settings becomes that."""
+    ports: list[str] = []
+
+    def make(base: str) -> CairnSettings:
+        ports.append(base.rpartition(":")[2])
+        monkeypatch.setattr("agent.policies.local_servers.PORTS", {int(ports[0]): "LM Studio"})
+        given: dict[str, Any] = {name: str(value).replace("PORT", ports[0]) for name, value in settings.items()}
+        return CairnSettings(**given)
+
+    return look_beside("local models", routes, make)[0], ports[0]
+
+
+def test_a_model_server_of_this_machine_is_named_with_the_command_that_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, port = look_local(monkeypatch, ollama(*(f"m{n}" for n in range(7))))
+    base = f"http://127.0.0.1:{port}/v1"
+    assert (found.state, found.says) == ("ok", f"Ollama runs at {base} with m0, m1, m2, m3, m4 and 2 more")
+    assert found.mend == f"cairn serve --base-url {base} --model m0"
+
+
+def test_a_model_server_without_a_model_is_named_without_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, port = look_local(monkeypatch, lm_studio("text-embedding-nomic-embed-text-v1.5"))
+    says = f"LM Studio runs at http://127.0.0.1:{port}/v1, without a model that writes"
+    assert (found.state, found.says, found.mend) == ("ok", says, "")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_a_model_server_that_is_the_endpoint_is_not_suggested_again(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    found, _ = look_local(monkeypatch, ollama("m"), base_url=f"http://{host}:PORT/v1", model="m")
+    assert (found.state, found.says, found.mend) == ("ok", "Ollama is the policy's endpoint", "")
+
+
+@pytest.mark.parametrize("base_url", ["http://gpu.lan:PORT/v1", "http://127.0.0.1:1/v1", "http://[bad"])
+def test_beside_another_endpoint_a_model_server_is_suggested(monkeypatch: pytest.MonkeyPatch, base_url: str) -> None:
+    found, _ = look_local(monkeypatch, ollama("m"), base_url=base_url, model="m")
+    assert found.mend.endswith("--model m")
+
+
+def test_without_a_model_server_on_this_machine_the_check_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, _ = look_local(monkeypatch, {"*": text_reply("<html>Jenkins")})
+    assert (found.state, found.mend) == ("skip", "")
+    assert found.says.startswith("no Ollama, LM Studio, llama.cpp or vLLM answers")

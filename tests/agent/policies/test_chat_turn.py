@@ -58,4 +58,4 @@ def test_a_protocol_without_thoughts_leaves_the_reasoning_out():
     plain = TextProtocol(name="chat", prompt="{question}", instructions="", tags={}, plan="queries", stops=())
     turn, given = played(plain, ["hidden"], ["Hello."])
     assert given == "Hello."
-    assert turn.reasoning == "hidden"
+    assert turn.text == "Hello."

@@ -119,7 +119,7 @@ def test_an_agent_and_settings_at_once_are_refused():
 
 def test_the_shipped_agent_gives_evidence_of_the_little_world():
     question = load_world("test-v1").questions[0]
-    bundle = bounded(gather(question.question, settings=CairnSettings()))
+    bundle = bounded(gather(question.question, settings=CairnSettings(world="test-v1")))
     assert bundle.outcome == "found"
     assert {source.id for source in bundle.sources} & set(question.supporting)
     assert all(quote.text for claim in bundle.claims for quote in claim.quotes)

@@ -94,10 +94,9 @@ def test_many_queries_give_what_each_gives():
     assert INDEX.search_many(queries, 2) == [INDEX.search(query, 2) for query in queries]
 
 
-@pytest.mark.parametrize("mmap", [True, False])
-def test_a_saved_index_finds_the_same(tmp_path: Path, mmap: bool):
+def test_a_saved_index_finds_the_same(tmp_path: Path):
     INDEX.save(tmp_path)
-    opened = Bm25Index.open(tmp_path, mmap=mmap)
+    opened = Bm25Index.open(tmp_path)
     assert opened.search("who directed Aurora Falls", 5) == INDEX.search("who directed Aurora Falls", 5)
 
 

@@ -268,12 +268,13 @@ def test_a_rollout_asks_the_example_package_as_the_settings_say(example: Path, t
         example,
         tmp_path,
         "import asyncio\n"
+        "from pathlib import Path\n"
         "from agent.build import build_agent\n"
         "from agent.policies.scripted import ScriptedPolicy\n"
         "from agent.settings import load_settings\n"
         "from agent.trace import Searched\n"
         "turns = ('<search>\\nA: what is RRF (glossary)\\n</search>', '<answer>reciprocal rank fusion</answer>')\n"
-        "agent = build_agent(load_settings(), policy=ScriptedPolicy(turns))\n"
+        "agent = build_agent(load_settings(Path('cairn.toml')), policy=ScriptedPolicy(turns))\n"
         "trace = asyncio.run(agent.run(agent.new_trace('What is RRF?')))\n"
         "[searched] = [step for step in trace.steps if isinstance(step, Searched)]\n"
         "print(searched.source, searched.passages[0].text, trace.answer, sep='|')\n",
@@ -286,8 +287,10 @@ def test_the_command_finds_the_example_package(example: Path, tmp_path: Path) ->
     (tmp_path / "terms.txt").write_text("RRF: reciprocal rank fusion.\n", encoding="utf-8")
     config = 'cache = ""\nport = 0\n[plugins.glossary]\nfile = "terms.txt"\n'
     (tmp_path / "cairn.toml").write_text(config, encoding="utf-8")
-    done = in_process(example, tmp_path, "from agent.cli import run\nsys.exit(run(['doctor', '--json']))\n")
-    states = {check["name"]: check["state"] for check in json.loads(done.stdout)["checks"]}
+    done = in_process(
+        example, tmp_path, "from agent.cli import run\nsys.exit(run(['trust']) or run(['doctor', '--json']))\n"
+    )
+    states = {check["name"]: check["state"] for check in json.loads(done.stdout.splitlines()[-1])["checks"]}
     assert states["glossary"] == "ok"
 
 

@@ -138,7 +138,7 @@ def test_many_worlds_are_surveyed_until_there_are_enough_of_each_type() -> None:
     assert min(types.values()) >= 25
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_thousand_questions_of_each_type_are_sound() -> None:
     checks, types = survey(1000, 0, "test", silent)

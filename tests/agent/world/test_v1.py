@@ -156,16 +156,6 @@ def test_the_first_passage_reader_is_not_blind(frozen: World) -> None:
     assert sum(first_passage_answer(frozen, q) in q.answers for q in ones) / len(ones) > 0.5
 
 
-def test_a_question_about_the_real_world_is_outside_and_says_how_to_connect_a_model(frozen: World) -> None:
-    sentence = frozen.outside("What is the capital of France?")
-    assert sentence is not None
-    assert "cairn serve --policy openai --base-url" in sentence
-
-
-def test_questions_of_the_world_are_inside(frozen: World) -> None:
-    assert [q.question for q in frozen.questions if frozen.outside(q.question)] == []
-
-
 def test_filters_of_a_world_source_hold(frozen: World) -> None:
     async def found() -> list[str]:
         passages = await frozen.sources()["news"].search(

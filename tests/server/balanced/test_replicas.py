@@ -13,8 +13,8 @@ import httpx2
 import pytest
 
 from tests.server.balanced.parts import HOLD, Replica, SearchEngine, balancer, redis, search_engine, started
+from tests.server.conftest import emptied, postgres
 from tests.server.runs.replicas import Seen, all_events, events
-from tests.server.store.conftest import emptied, postgres
 
 RUNS = 50
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -62,7 +62,7 @@ def test_the_python_form_gathers_and_lets_another_model_answer():
 
 
 def test_the_function_calling_loop_calls_the_tool_and_ends_with_an_answer():
-    arguments = json.dumps({"question": "Who taught Persen Golney?", "max_chars": 700})
+    arguments = json.dumps({"question": "Who taught Kredel Portwick?", "max_chars": 700})
     call = {"id": "c1", "type": "function", "function": {"name": "search_evidence", "arguments": arguments}}
 
     wrong = call | {"function": {"name": "search_evidence", "arguments": "{"}}

@@ -5,7 +5,11 @@ from typing import Any
 from mcp import Client
 from mcp_types import CallToolResult, TextContent
 
+from server.guard.ending import Grace
+
 QUESTION = "Where was the director of Aurora Falls born?"
+SOON = Grace(seconds=0.1, answer_seconds=0.1)
+"""For a server that ends while a started search still runs: what runs on is ended, and the test does not wait for it."""
 MODES = ("auto", "legacy")
 """The stateless protocol of 2026, and the one with a handshake before it."""
 

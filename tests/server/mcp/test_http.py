@@ -20,7 +20,7 @@ from server.gate import Rules
 from server.guard.caller import caller
 from server.mcp.tools import tool_list
 from tests.server.live import Hanging, make_service, serving
-from tests.server.mcp.clients import MODES, QUESTION, Told, call, text_of
+from tests.server.mcp.clients import MODES, QUESTION, SOON, Told, call, text_of
 
 
 def talk(use: Callable[[Client], Awaitable[Any]], service: Service | None = None, *, mode: str = "auto") -> Any:
@@ -155,7 +155,7 @@ def test_a_started_search_is_cancelled_by_its_id():
 def test_a_server_that_stops_ends_started_searches_and_calls():
     async def run() -> None:
         service, source, kept = with_hanging_source()
-        async with serving(service) as address, Client(f"{address}/mcp") as client:
+        async with serving(service, grace=SOON) as address, Client(f"{address}/mcp") as client:
             asking = asyncio.create_task(client.call_tool("search_evidence", {"question": "q"}))
             await source.asked.wait()
             source.asked.clear()

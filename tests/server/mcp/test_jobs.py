@@ -18,7 +18,7 @@ from server.guard.admission import Admission, Bounds
 from server.guard.keys import new_key
 from server.store.database import Database
 from tests.server.live import ANSWER, SEARCH, serving
-from tests.server.mcp.clients import QUESTION, call, text_of
+from tests.server.mcp.clients import QUESTION, SOON, call, text_of
 from tests.server.runs.replicas import Held, keeping_service
 
 Use = Callable[[Client], Awaitable[Any]]
@@ -40,7 +40,7 @@ async def state(client: Client, id: str, *, wait_seconds: float = 0.0) -> dict[s
 
 def talk(use: Use, service: Service) -> Any:
     async def run() -> Any:
-        async with asyncio.timeout(60), serving(service) as address, Client(f"{address}/mcp") as client:
+        async with asyncio.timeout(60), serving(service, grace=SOON) as address, Client(f"{address}/mcp") as client:
             return await use(client)
 
     return asyncio.run(run())

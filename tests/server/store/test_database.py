@@ -1,5 +1,9 @@
 import asyncio
+import gc
+import random
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -202,3 +206,42 @@ def test_a_file_that_is_no_database_is_a_typed_error(tmp_path: Path):
 
     asyncio.run(main())
     assert (tmp_path / "runs.sqlite").read_text(encoding="utf-8").startswith("a letter")
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """Python collects no garbage meanwhile: a server freezes what it has loaded, and collects the rest seldom."""
+    gc.disable()
+    yield
+    gc.enable()
+    gc.collect()
+
+
+@pytest.mark.usefixtures("uncollected")
+def test_a_write_that_is_cancelled_leaves_no_lock(tmp_path: Path):
+    path, chance = tmp_path / "runs.sqlite", random.Random(1)
+
+    async def write(database: Database) -> None:
+        async with database.writing() as connection:
+            for _ in range(3):
+                await connection.execute(text("INSERT INTO t VALUES (1)"))
+                await connection.execute(text("SELECT * FROM t"))
+
+    async def main() -> list[int]:
+        database, locked = Database(str(path)), list[int]()
+        async with database.writing() as connection:
+            await connection.execute(text("CREATE TABLE t (x)"))
+        for attempt in range(200):
+            task = asyncio.create_task(write(database))
+            await asyncio.sleep(chance.random() * 0.006)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            with closing(sqlite3.connect(path, timeout=2)) as other:
+                try:
+                    other.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError:
+                    locked.append(attempt)
+        await database.aclose()
+        return locked
+
+    assert asyncio.run(main()) == []

@@ -21,7 +21,7 @@ from train.data.vectors import embedded, embedder
 pytest.importorskip("sklearn")
 pytest.importorskip("datasketch")
 
-ON: list[Any] = ["local", pytest.param("ray", marks=pytest.mark.filterwarnings("ignore"))]
+ON: list[Any] = ["local", pytest.param("ray", marks=[pytest.mark.long, pytest.mark.filterwarnings("ignore")])]
 
 
 def quiet(*far: object) -> None:

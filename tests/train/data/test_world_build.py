@@ -27,7 +27,7 @@ from train.evaluation.datasets import read_dataset
 pytest.importorskip("sklearn")
 pytest.importorskip("datasketch")
 
-RAY: Any = pytest.param("ray", marks=[pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")])
+RAY: Any = pytest.param("ray", marks=[pytest.mark.long, pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")])
 ON: list[Any] = ["local", RAY]
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli import run
+from agent.cli import make_app, run
 from agent.errors import PolicyError
 from agent.policies.scripted import Script, ScriptedPolicy
 from agent.settings import CairnSettings
@@ -79,6 +79,45 @@ def test_bad_input_is_a_sentence_and_a_status(
     captured = capsys.readouterr()
     assert why in " ".join(captured.err.replace("│", " ").split())
     assert not captured.out
+
+
+JUDGE = ["--judge-model", "judge", "--judge-url"]
+
+
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [("http://judge.example/v1", "JUDGE_KEY"), ("http://user:pass-word@judge.example/v1", None)],
+    ids=["a key", "a password"],
+)
+def test_a_judge_gets_a_key_unencrypted_on_this_machine_only_or_where_plain_http_names_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], url: str, key: str | None
+):
+    monkeypatch.setenv("JUDGE_KEY", "s3cret")
+    command = [*ARGUMENTS, *JUDGE, url, *(["--judge-key-env", key] if key else [])]
+    capsys.readouterr()
+    assert run(command) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "--judge-url is http://judge.example, and a key would be sent there unencrypted" in said
+    assert "pass-word" not in said
+    monkeypatch.setattr("train.evaluation.session.Evaluation.__init__", started)
+    for allowed in (
+        [*ARGUMENTS, *JUDGE, url.replace("http:", "https:"), *command[len(ARGUMENTS) + 4 :]],
+        [*ARGUMENTS, *JUDGE, url.replace("judge.example", "127.0.0.1:9"), *command[len(ARGUMENTS) + 4 :]],
+        [*ARGUMENTS, *JUDGE, "http://judge.example/v1"],
+    ):
+        with pytest.raises(Started):
+            make_app()(allowed, prog_name="cairn")
+    monkeypatch.setenv("CAIRN_PLAIN_HTTP", "judge.example")
+    with pytest.raises(Started):
+        make_app()(command, prog_name="cairn")
+
+
+class Started(Exception):
+    """The evaluation would begin now."""
+
+
+def started(*_: object, **__: object) -> None:
+    raise Started
 
 
 def test_ctrl_c_keeps_what_was_scored(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):

@@ -108,7 +108,7 @@ def test_the_report_is_plain_json_and_readable_markdown():
 
 def test_names_from_elsewhere_break_no_table():
     figures = summarise([result(1, type="a|b\n[bold]c")], {})
-    assert "| EM, type a\\|b [bold]c |" in markdown(figures, "t")
+    assert "| EM, type a\\|b \\[bold\\]c |" in markdown(figures, "t")
     assert table(figures, "[red]t").row_count == len(rows(figures))
 
 

@@ -12,7 +12,7 @@ from agent.policies.scripted import Script, ScriptedPolicy
 from agent.settings import CairnSettings
 from agent.world import load_world
 from train.evaluation.chosen import Choice
-from train.evaluation.session import Evaluation, SoFar
+from train.evaluation.session import Evaluation, Measured, SoFar
 
 DOCUMENTS = [
     {"id": "d1", "title": "Aurora Falls", "text": "Lina Orr directed Aurora Falls."},
@@ -75,13 +75,22 @@ def test_real_questions_run_through_the_whole_agent(index: Path, questions: Path
     assert "| EM | 0.667 |" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
 
 
-def test_the_scope_of_the_embedded_policy_ends_no_evaluation(questions: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_guard_that_users_get_is_evaluated_and_taken_off_only_by_a_flag_that_the_report_tells(
+    questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     def build(settings: CairnSettings, *, sources: Sequence[str]) -> ScriptedPolicy:
         return ScriptedPolicy(Asked())
 
     monkeypatch.setattr("agent.build.build_policy", build)
-    figures = Evaluation(CairnSettings(policy="embedded", world="test"), questions).run()
-    assert figures["searches"] == 1.0
+    settings = CairnSettings(policy="embedded", world="test")
+    with_guard = Evaluation(settings, questions, out=tmp_path / "with").run()
+    assert (with_guard["searches"], with_guard["em"], with_guard["settings"]["guard"]) == (0.0, 0.0, "")
+    without = Evaluation(settings, questions, measured=Measured(guard=False), out=tmp_path / "without").run()
+    assert (without["searches"], without["settings"]["guard"]) == (1.0, "off")
+    assert "- guard: off" in (tmp_path / "without" / "report.md").read_text(encoding="utf-8")
+    assert "guard" in (tmp_path / "without" / "report.html").read_text(encoding="utf-8")
+    with pytest.raises(SetupError, match="guard = nothing, and this one has off"):
+        Evaluation(settings, questions, measured=Measured(guard=False), out=tmp_path / "with").run()
 
 
 def test_progress_tells_the_em_and_the_failures_so_far(index: Path, questions: Path):

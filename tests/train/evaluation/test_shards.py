@@ -172,7 +172,9 @@ def test_a_judge_and_several_workers_are_refused():
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("work", ["local", pytest.param("ray", marks=pytest.mark.filterwarnings("ignore"))])
+@pytest.mark.parametrize(
+    "work", ["local", pytest.param("ray", marks=[pytest.mark.long, pytest.mark.filterwarnings("ignore")])]
+)
 def test_the_embedded_policy_is_the_same_elsewhere(work: Literal["local", "ray"], tmp_path: Path):
     choice = Choice(limit=24, sample=1)
     ways: list[tuple[str, int, Literal["local", "ray"]]] = [("here", 1, "local"), ("there", 2, work)]

@@ -33,7 +33,7 @@ def ways(*, embedded: bool = False) -> dict[bool, Way]:
     return {way.fills: way for way in asyncio.run(main())}
 
 
-def test_one_round_with_fills_answers_as_well_as_two_rounds_with_fewer_tokens():
+def test_the_oracle_s_script_answers_as_well_in_one_round_with_fills_as_in_two_with_fewer_tokens():
     found = ways()
     assert found[True].em >= found[False].em >= 0.8
     assert found[True].rounds < found[False].rounds - 0.5

@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 import json
 import shlex
 from pathlib import Path
@@ -21,6 +22,7 @@ from train.plan.planning import Plan, commands_of, plan_of, read_any
 from train.plan.rehearsal import rehearse
 from train.plan.scale import read_scale, scale_of
 from train.ppo.recipe import PpoRecipe
+from train.rewards.base import Reward, Rewarded
 from train.safety.canary import Canary
 
 pytestmark = pytest.mark.train
@@ -89,7 +91,7 @@ def test_what_only_one_paper_says_stands_in_its_recipe() -> None:
     assert (multisearch.optimizer.warmup_steps, multisearch.rollout.rounds) == (0, 4)
     assert evidence.optimizer.warmup_steps / evidence.steps == pytest.approx(0.95, abs=0.003)
     assert (reflect.learning.clip_low, reflect.learning.high, reflect.learning.level) == (0.2, 0.28, "token")
-    assert (reflect.learning.attempts, reflect.report.save_every_steps) == (3, 30)
+    assert (reflect.learning.resampling, reflect.report.save_every_steps) == ("full", 30)
     assert read_any(PAPERS / "dag.toml").data.order == "listed"
     lengths = {
         name: read_any(PAPERS / f"{name}.toml").rollout.policy_tokens for name in ("multisearch", "reflect", "kg")
@@ -228,10 +230,23 @@ def test_the_table_of_another_model_says_where_it_does_not_fit() -> None:
     assert "note: the longest rows do not fit" in done.stdout
 
 
+def rewarded_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each rollout more than the one before: a random policy earns the same each time, which has no gradient."""
+    score, more = Reward[Any].score, itertools.count()
+
+    async def unequal(self: Reward[Any], *given: Any, **named: Any) -> Rewarded | None:
+        rewarded, add = await score(self, *given, **named), next(more)
+        return rewarded and Rewarded({name: value + 0.1 * add for name, value in rewarded.parts.items()})
+
+    monkeypatch.setattr(Reward, "score", unequal)
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_every_recipe_runs_at_a_tiny_size(name: str) -> None:
+def test_every_recipe_runs_and_learns_at_a_tiny_size(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rewarded_apart(monkeypatch)
     recipe = read_any(PAPERS / f"{name}.toml")
     seen = rehearse(recipe)
+    assert seen.figures["trainer/grad_norm"] > 1e-3
     assert seen.steps == 2
     assert {"hub", "manifest.json", "monitors.jsonl", "states", "traces.jsonl"} <= set(seen.files)
     assert (seen.asked > 0) == (recipe.judge is not None or recipe.reader is not None)

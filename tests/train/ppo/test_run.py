@@ -19,7 +19,7 @@ from tests.train.rl.failing import Dying, full_disk_from  # noqa: E402
 from tests.train.rl.small import HUB  # noqa: E402
 from train.ppo.recipe import PpoRecipe, read_ppo_recipe  # noqa: E402
 from train.ppo.run import PpoRun  # noqa: E402
-from train.ppo.states import newest_state, save_state  # noqa: E402
+from train.ppo.states import newest_state, save_state, step_of  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
 
 pytestmark = pytest.mark.train
@@ -77,6 +77,13 @@ def quiet(step: int, figures: Mapping[str, float]) -> None:
     """Nobody listens."""
 
 
+def told(out: Path) -> list[dict[str, Any]]:
+    """The figures of each step that is done, also while a run writes them."""
+    path = out / "monitors.jsonl"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
 def weights(hub: Path) -> dict[str, Any]:
     files: Any = importlib.import_module("safetensors.torch")
     return dict(files.load_file(hub / "model.safetensors"))
@@ -126,18 +133,24 @@ def test_a_run_that_was_stopped_and_gone_on_with_ends_in_the_same_weights(
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_a_run_that_was_killed_ends_in_the_weights_of_one_that_was_not(hub: Path, tmp_path: Path) -> None:
-    recipe(hub, RECIPE.replace("steps = 3", "steps = 4"))
+def test_a_run_killed_in_a_step_after_its_last_state_ends_in_the_weights_of_one_that_was_not(
+    hub: Path, tmp_path: Path
+) -> None:
+    recipe(hub, RECIPE.replace("\nsteps = 3", "\nsteps = 8").replace("every_steps = 1", "every_steps = 4"))
     command = [sys.executable, "-m", "agent.cli", "train", "ppo", "--recipe", str(hub.parent / "recipe.toml")]
     command += ["--start", str(hub), "--threads", "1", "--out"]
     subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
     killed = subprocess.Popen([*command, str(tmp_path / "cut")], stderr=subprocess.DEVNULL)
-    while newest_state(tmp_path / "cut") is None:
+    while (done := len(told(tmp_path / "cut"))) < 5:  # one more than the state holds
         assert killed.poll() is None
     killed.send_signal(signal.SIGKILL)
     killed.wait()
+    state = newest_state(tmp_path / "cut")
+    assert state is not None
+    assert step_of(state) == 4 < done, "what the state doesn't hold is done again"
     assert not (tmp_path / "cut" / "hub").exists()
     subprocess.run([*command, str(tmp_path / "cut"), "--resume"], check=True, capture_output=True)
+    assert [line["step"] for line in told(tmp_path / "cut")] == list(range(1, 9))
     whole, cut = weights(tmp_path / "whole" / "hub"), weights(tmp_path / "cut" / "hub")
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
 

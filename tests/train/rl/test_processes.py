@@ -17,7 +17,7 @@ safetensors: Any = pytest.importorskip("safetensors.torch")
 from tests.fixtures.make_engine import make_hub  # noqa: E402 - only where torch is
 from tests.train.rl.sharded import one_step  # noqa: E402
 from tests.train.rl.small import hot_checkpoint  # noqa: E402
-from train.rl.adapter import newest_state  # noqa: E402
+from train.rl.states import newest_state  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
 
 pytestmark = [pytest.mark.train, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -60,8 +60,8 @@ def test_the_weight_of_the_kl_term_goes_along_its_points() -> None:
 
 def test_dapo_clips_higher_averages_tokens_and_samples_again() -> None:
     dapo, grpo = recipe(learning={"name": "dapo"}).learning, recipe().learning
-    assert (dapo.high, dapo.level, dapo.attempts) == (0.28, "token", 3)
-    assert (grpo.high, grpo.level, grpo.attempts) == (0.2, "sequence", 0)
+    assert (dapo.high, dapo.level, dapo.resampling) == (0.28, "token", "full")
+    assert (grpo.high, grpo.level, grpo.resampling) == (0.2, "sequence", 0)
 
 
 def test_a_staged_reward_changes_at_its_share_of_the_steps() -> None:

@@ -22,12 +22,13 @@ from agent.errors import SetupError  # noqa: E402 - only where torch is
 from tests.train.rl.failing import Dying, Hopeless, fallen, full_disk_from, played_twice  # noqa: E402
 from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402
 from train.rewards.registry import reward_of  # noqa: E402
-from train.rl.adapter import newest_state, updates_of  # noqa: E402
 from train.rl.batch import advantages, rows_of, scored  # noqa: E402
+from train.rl.dynamic import BatchNotFilled  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.rollouts import Played  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
 from train.rl.sitting import TRACES, sitting  # noqa: E402
+from train.rl.states import newest_state, updates_of  # noqa: E402
 from train.rl.tasks import Tasks  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
 
@@ -94,7 +95,7 @@ def test_a_run_that_was_cut_ends_in_the_weights_of_one_that_was_not(hot: str, tm
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("engine", ["embedded", "transformers"])
+@pytest.mark.parametrize("engine", ["embedded", pytest.param("transformers", marks=pytest.mark.long)])
 def test_a_run_that_was_killed_ends_in_the_weights_of_one_that_was_not(engine: str, hot: str, tmp_path: Path) -> None:
     path = tmp_path / "recipe.toml"
     path.write_text(
@@ -226,21 +227,45 @@ def _learned(small: RlRecipe, played: Sequence[Played]) -> Any:
     return rows_of(played, worth, gains.tolist(), level="sequence", all_rows=True)
 
 
-def test_dynamic_sampling_asks_anew_until_there_are_enough_groups_that_differ(hot: str, tmp_path: Path) -> None:
-    learning = {"name": "dapo", "resample": 3}  # with a penalty for length no two rollouts are worth the same
-    small = recipe(1, start=hot, learning=learning)
-    ((_, once),) = _run(small, tmp_path / "once")
-    assert once["rollouts"] == 6
-    flat = small.model_copy(update={"learning": small.learning.model_copy(update={"overlong": None})})
-    ((_, asked),) = _run(flat, tmp_path / "run", tasks=Hopeless(flat, hopeless=lambda _, attempt: attempt == 0))
-    assert asked["rollouts"] >= 12  # both groups of the first attempt are worth nothing, and are asked anew
-    ((_, never),) = _run(flat, tmp_path / "never", tasks=Hopeless(flat, hopeless=lambda _step, _attempt: True))
+def test_dynamic_sampling_fills_the_batch_with_groups_that_differ(hot: str, tmp_path: Path) -> None:
+    small = _flat(recipe(1, start=hot, learning={"name": "dapo"}))
+    ((_, asked),) = _run(small, tmp_path / "run", tasks=Hopeless(small, hopeless=lambda _, attempt: attempt < 4))
+    assert asked["rollouts"] >= 30  # both groups of the first four rounds are worth nothing
+    assert asked["trainer/resample_rounds"] >= 4
+    assert (asked["trainer/batch_filled"], asked["trainer/rows"]) == (1.0, 6.0)
+
+
+def test_dynamic_sampling_plays_no_second_round_where_all_groups_differ(hot: str, tmp_path: Path) -> None:
+    small = recipe(1, start=hot, learning={"name": "dapo"})  # by a penalty for length
+    ((_, once),) = _run(small, tmp_path / "run")
+    assert (once["rollouts"], once["trainer/batch_filled"], once["trainer/resample_rounds"]) == (6, 1.0, 0.0)
+
+
+def test_a_bound_on_the_rounds_leaves_a_smaller_batch_and_reports_it(hot: str, tmp_path: Path) -> None:
+    small = _flat(recipe(1, start=hot, learning={"name": "dapo", "resample": 3}))
+    ((_, never),) = _run(small, tmp_path / "run", tasks=Hopeless(small, hopeless=lambda _step, _attempt: True))
     assert (never["rollouts"], never["trainer/rows"]) == (24, 0)
+    assert (never["trainer/batch_filled"], never["trainer/resample_rounds"]) == (0.0, 3.0)
+
+
+def test_questions_that_teach_nothing_stop_the_run_before_it_samples_for_ever(hot: str, tmp_path: Path) -> None:
+    small = _flat(recipe(3, start=hot, learning={"name": "dapo", "resample_patience": 2}))
+    tasks = Hopeless(small, hopeless=lambda step, _: step == 1)
+    with pytest.raises(BatchNotFilled, match="at step 2: 3 rounds in a row"):
+        _run(small, tmp_path / "run", tasks=tasks)
+    assert newest_state(tmp_path / "run") == tmp_path / "run" / "states" / "checkpoint-1"
+    manifest = read_manifest(tmp_path / "run")
+    assert (manifest.state, "0 of 2 groups" in manifest.sittings[-1].why) == ("stopped", True)
+
+
+def _flat(small: RlRecipe) -> RlRecipe:
+    """Without the penalty for length, by which no two rollouts have the same reward."""
+    return small.model_copy(update={"learning": small.learning.model_copy(update={"overlong": None})})
 
 
 def test_a_step_in_which_nothing_is_learned_moves_no_weight(hot: str, tmp_path: Path) -> None:
     small = recipe(2, start=hot, optimizer={"weight_decay": 0.1}, rollout={"group": 6})
-    small = small.model_copy(update={"learning": small.learning.model_copy(update={"overlong": None})})
+    small = _flat(small)
     told = _run(small, tmp_path / "run", tasks=Hopeless(small, hopeless=lambda step, _: step == 1))
     assert [figures["trainer/rows"] > 0 for _, figures in told] == [True, False]
     first, second = (_weights(tmp_path / "run" / "states" / f"checkpoint-{step}") for step in (1, 2))

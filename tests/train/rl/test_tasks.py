@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,11 @@ def test_a_step_asks_the_same_whenever_it_is_drawn() -> None:
     assert len({question for step in forward for question in step}) == 10
 
 
-def test_further_questions_are_others_than_those_of_any_step() -> None:
-    tasks = tasks_of(recipe(steps=4, learning={"name": "dapo"}))
+@pytest.mark.parametrize("learning", [{"resample": "full"}, {"resample": 4}], ids=["full", "bounded"])
+def test_further_questions_are_others_than_those_of_any_step(learning: Mapping[str, object]) -> None:
+    tasks = tasks_of(recipe(steps=4, learning={"name": "dapo", **learning}))
     first = {question for step in range(4) for question in _questions(tasks.draw(step, 0, 2))}
-    more = [question for step in range(4) for n in (1, 2, 3) for question in _questions(tasks.draw(step, n, 2))]
+    more = [question for step in range(4) for n in (1, 2, 3, 4) for question in _questions(tasks.draw(step, n, 2))]
     assert len(set(more)) == len(more)
     assert not first & set(more)
 

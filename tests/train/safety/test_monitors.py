@@ -1,4 +1,5 @@
 import json
+import os
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -101,9 +102,13 @@ def test_the_table_tells_the_last_step_beside_those_before(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device that is always full")
-def test_a_full_disk_stops_the_run_with_a_sentence(tmp_path: Path) -> None:
+def test_a_full_disk_stops_the_run_with_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watching = monitors(tmp_path)
-    (tmp_path / "monitors.jsonl").symlink_to("/dev/full")
+
+    def full(_path: str, _flags: int) -> int:
+        return os.open("/dev/full", os.O_WRONLY)
+
+    monkeypatch.setattr("train.safety.monitors.no_link", full)
     with pytest.raises(SetupError, match=r"No space left.*what was saved before is whole"):
         watching.ended(1, {"loss": 0.5})
 

@@ -90,12 +90,12 @@ def test_the_table_has_the_stages_that_are_done_in_their_order_and_their_sum(tmp
             entry.said = f"did {name} | well"
     assert [(stage, seconds) for stage, _, seconds in rows(ledger)] == [
         ("worlds", "3.5"),
-        ("SFT from nothing", "60.0"),
+        ("SFT", "60.0"),
         ("all", "63.5"),
     ]
     write_report(ledger)
     written = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
-    assert "| SFT from nothing | did sft \\| well | 60.0 |" in written
+    assert "| SFT | did sft \\| well | 60.0 |" in written
     assert "Serve it: `cairn serve --model" in written
 
 

@@ -8,12 +8,15 @@ import csv
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, cast
 
 from agent.errors import CorpusError
+from agent.foreign_files import read_file
+from agent.sources.questions import MOST_BYTES
 from train.evaluation.datasets.base import Row
 
 Numbered = tuple[str, Row]
@@ -52,10 +55,18 @@ def read_rows(path: Path) -> Iterator[Numbered]:
 
 def _bytes(path: Path) -> bytes:
     try:
-        raw = path.read_bytes()
-        return gzip.decompress(raw) if raw.startswith(_GZIP) else raw
-    except (OSError, EOFError) as error:
+        raw = read_file(path, most=MOST_BYTES)
+        return _unpacked(raw) if raw.startswith(_GZIP) else raw
+    except (OSError, EOFError, zlib.error) as error:
         raise CorpusError(f"the questions {path} cannot be read: {getattr(error, 'strerror', '') or error}") from error
+
+
+def _unpacked(raw: bytes) -> bytes:
+    with gzip.open(io.BytesIO(raw)) as packed:
+        content = packed.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise EOFError(f"it unpacks to more than {MOST_BYTES >> 20:,} MB")
+    return content
 
 
 def _json(text: str, path: Path) -> Iterator[Numbered]:
@@ -65,7 +76,7 @@ def _json(text: str, path: Path) -> Iterator[Numbered]:
         return
     try:
         value: object = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorpusError(f"{path} is no JSON: {error}; is it a part of a file that broke off?") from error
     for number, row in enumerate(_listed(value, path), start=1):
         yield f"{path}, question {number}", _row(row, f"{path}, question {number}")
@@ -74,7 +85,7 @@ def _json(text: str, path: Path) -> Iterator[Numbered]:
 def _parses(line: str) -> bool:
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 
@@ -92,7 +103,7 @@ def _lines(text: str, path: Path) -> Iterator[Numbered]:
             continue
         try:
             value: object = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CorpusError(f"{where}: this is no JSON ({error}); each line must be one object") from error
         yield where, _row(value, where)
 
@@ -144,10 +155,13 @@ def _parquet(path: Path) -> Iterator[Numbered]:
     except ImportError as error:
         raise CorpusError(f"{path} is a Parquet file, which needs pyarrow: pip install pyarrow") from error
     number = 0
-    for batch in parquet.ParquetFile(path).iter_batches():
-        for row in batch.to_pylist():
-            number += 1
-            yield f"{path}, row {number}", row
+    try:
+        for batch in parquet.ParquetFile(path).iter_batches():
+            for row in batch.to_pylist():
+                number += 1
+                yield f"{path}, row {number}", row
+    except (OSError, ValueError) as error:  # pyarrow's own are of these
+        raise CorpusError(f"{path} is no Parquet file that can be read: {error}") from error
 
 
 def literal_list(text: str) -> list[str]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from pydantic import AliasChoices, Field, field_validator
 
 from agent.sources.questions import Question
+from agent.urls import split_url
 from train.evaluation.datasets.base import Beside, Paragraph, Published, Record, distinct, gold_in
 from train.evaluation.datasets.files import literal_list
 from train.evaluation.datasets.multihop import in_pairs
@@ -112,7 +113,7 @@ class Frames(Published):
 
 def page_title(url: str) -> str:
     """The title of a page of Wikipedia, from its address."""
-    return unquote(urlsplit(url).path.rpartition("/wiki/")[2]).replace("_", " ")
+    return unquote(split_url(url).path.rpartition("/wiki/")[2]).replace("_", " ")
 
 
 class FlashRag(Published):

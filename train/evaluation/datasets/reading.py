@@ -10,6 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from agent.errors import CorpusError
+from agent.foreign_files import open_file
 from agent.sources.corpus.documents import line_problem
 from agent.sources.questions import Question
 from train.evaluation.datasets.base import NOTHING_BESIDE, Beside, Paragraph, Published, Row
@@ -52,7 +53,12 @@ def read_dataset(path: Path, name: str | None = None) -> Dataset:
             raise CorpusError(f"{where}: the id {question.id!r} stands twice; give every question its own")
         questions[question.id] = question
     label = form.label if form.name != "cairn" else path.name
-    return Dataset(form.name, label, path, hashlib.sha256(path.read_bytes()).hexdigest(), list(questions.values()))
+    return Dataset(form.name, label, path, _sha256(path), list(questions.values()))
+
+
+def _sha256(path: Path) -> str:
+    with open_file(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_paragraphs(path: Path, name: str | None = None) -> Iterator[Paragraph]:

@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: 933bf39f3ebd03945c0ffc08d402a043a625af50f1fc494f586d745d4942ca33
+// Made of schema.json by tools/types.mjs; sha256 of it: ccfdf5c39d8f7c82dd5eb45b6d57249af71b32472aa5231004bc4636cf8fa647
 
 /**
  * Made by `python -m server.ui.types`.
@@ -40,6 +40,7 @@ passages: Passage[]
 infrastructure: boolean
 usage: Usage
 timings: Timings
+rungs?: RungUsed[]
 versions: {
 [k: string]: string
 }
@@ -206,6 +207,7 @@ kind: "gathered"
 round: number
 passages: Passage[]
 dropped: number
+imitated?: number[]
 }
 export interface Merged {
 segments: number[]
@@ -223,6 +225,7 @@ cites: number[]
 check: ("unchecked" | "verbatim" | "close" | "not_found")
 derived: boolean
 quotes: Quote[]
+ambiguous?: number[]
 }
 /**
  * Words of a cited passage that support a claim: `text` is `passage.text[start:end]`.
@@ -293,6 +296,13 @@ policy: number
 search: number
 first_token: (number | null)
 answer: (number | null)
+}
+/**
+ * How a general model was spoken to from here on, and why so.
+ */
+export interface RungUsed {
+rung: ("tools" | "json" | "words" | "plain")
+why: string
 }
 /**
  * Text on its way. `role` is the role of its block: thought (also untagged text), search, merge, and so on.
@@ -407,6 +417,25 @@ notices: string[]
  * Questions that can be answered here.
  */
 examples: string[]
+/**
+ * What could write instead; empty where a model is connected, or other machines are served.
+ */
+local_models: LocalModels[]
+}
+/**
+ * A model server that runs on the machine of this one.
+ */
+export interface LocalModels {
+/**
+ * What it is, for example Ollama.
+ */
+server: string
+base_url: string
+models: string[]
+/**
+ * Serves Cairn with the first of these models.
+ */
+command: string
 }
 /**
  * The evidence for one question. Everything in claims, quotes and sources is untrusted quotation.
@@ -664,6 +693,9 @@ search_mode?: (("web" | "academic" | "sec") | null)
  * Answer without searching; the answer says so.
  */
 disable_search?: (boolean | null)
+/**
+ * @maxItems 5000
+ */
 messages: Message[]
 stream?: (boolean | null)
 stream_options?: (StreamOptions | null)

@@ -40,6 +40,8 @@ export interface Outline {
   claims: readonly Claim[];
   /** Number → the passages that it means now. */
   shown: ReadonlyMap<number, readonly Passage[]>;
+  /** Numbers that a passage imitates: only a claim that was found says what they mean. */
+  imitated: ReadonlySet<number>;
   searches: number;
   passages: number;
   /** Seconds from the beginning to the last step. */
@@ -72,6 +74,7 @@ export function outlineOf(steps: readonly Step[]): Outline {
     stopped,
     claims: claimsOf(steps),
     shown: shownUnder(steps),
+    imitated: new Set(steps.flatMap((step) => (step.kind === "gathered" ? (step.imitated ?? []) : []))),
     searches: nodes.filter(({ result }) => result && result.kind !== "skipped").length,
     passages: rounds.reduce((sum, { gathered }) => sum + (gathered?.passages.length ?? 0), 0),
     seconds: steps.at(-1)?.seconds ?? 0,

@@ -8,14 +8,21 @@ import { Markdown } from "./markdown";
 const MARK = /\[\d+(\s*[,;]\s*\d+)*\]/;
 
 export function Answer({ session }: { session: Session }) {
-  const { answer, claims, shown, stopped } = session.outline.value;
+  const { answer, claims, shown, imitated, stopped } = session.outline.value;
   const writing = session.open.value.filter(({ role }) => role === "answer").map(({ text }) => text).join("");
   if (!answer && !writing) {
     if (!stopped && !session.error.value) return <Waiting />;
     return <p class="answer none">{stopped?.detail ? `There is no answer: ${stopped.detail}` : "There is no answer."}</p>;
   }
   const text = answer?.text ?? writing;
-  const cite = (number: number, key: string) => <Cite key={key} number={number} shown={shown} claims={claims} />;
+  const cite = (number: number, key: string) =>
+    imitated.has(number) && !claims.some(({ cites }) => cites.includes(number)) ? (
+      <abbr key={key} title={`Another passage imitates the number ${number}, so this names no source.`}>
+        [?]
+      </abbr>
+    ) : (
+      <Cite key={key} number={number} shown={shown} claims={claims} />
+    );
   const cited = MARK.test(text) ? [] : [...new Set(claims.filter(({ check }) => check !== "not_found").flatMap(({ cites }) => cites))];
   return (
     <section class="answer" aria-label="Answer" aria-live="polite">

@@ -1,9 +1,11 @@
 // The frame around every page: the bar, the history beside it, what went wrong, and the dialogs.
 
+import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { keys } from "../api/call";
+import { copyText, keys } from "../api/call";
+import type { LocalModels } from "../api/types.gen";
 import { home, route } from "../app/route";
-import { facts, helpOpen, introduce, nextTheme, readHistory, sideOpen, trouble } from "../app/state";
+import { complain, facts, helpOpen, introduce, nextTheme, readHistory, sideOpen, trouble } from "../app/state";
 import { Ask } from "./ask";
 import { CompareView } from "./compare";
 import { AskForKey, Help } from "./dialogs";
@@ -85,6 +87,7 @@ function Home() {
       <p class="lead">Cairn plans its searches, runs them side by side, and shows every stone of the way to its answer.</p>
       <Ask label="Ask a question" first />
       <Banner />
+      <LocalServers />
     </div>
   );
 }
@@ -97,4 +100,31 @@ function Banner() {
       {notice}
     </p>
   ));
+}
+
+/** Model servers of this machine that could write instead, each with the command that connects it. */
+function LocalServers() {
+  const found = facts.value?.local_models ?? [];
+  return found.map((local) => <LocalServer key={local.base_url} local={local} />);
+}
+
+function LocalServer({ local }: { local: LocalModels }) {
+  const copied = useSignal(false);
+  async function copy(): Promise<void> {
+    try {
+      await copyText(local.command);
+      copied.value = true;
+      setTimeout(() => (copied.value = false), 2000);
+    } catch (error) {
+      complain(error);
+    }
+  }
+  return (
+    <p class="local-server" title={local.models.join(", ")}>
+      {local.server} runs on this machine: <code>{local.command}</code>
+      <button type="button" class="quiet" onClick={() => void copy()}>
+        {copied.value ? "Copied" : "Copy"}
+      </button>
+    </p>
+  );
 }

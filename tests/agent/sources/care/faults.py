@@ -109,7 +109,9 @@ class Faulty:
         await asyncio.sleep(chance.uniform(0.05, 1.5))
         found = [Passage(id=f"{call.mark}{n}", source="", title="", text=f"{call.mark}{n}") for n in range(4)]
         # Each answer has its own pages, and one that every back end knows; some are short, some are empty.
-        urls = [f"https://{self.name}.org/{call.number}/{n}" for n in range(3)] + [f"https://all.org/{call.query}"]
+        urls = [f"https://{self.name}.org/{call.number}/{n}" for n in range(3)] + [
+            f"https://all.org/{call.query.replace(' ', '-')}"
+        ]
         kept = chance.sample(range(4), chance.choice([0, 1, 2, 4, 4, 4]))
         call.end, call.urls = "answered", tuple(urls[n] for n in kept)
         return Hits([found[n].model_copy(update={"url": urls[n]}) for n in kept], backend=self.name, credits=1.0)

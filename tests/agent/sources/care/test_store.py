@@ -9,19 +9,16 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from agent.sources.base import ask
 from agent.sources.care.cached import Cached
-from agent.sources.care.store import OPENING_SECONDS, Store, open_store
+from agent.sources.care.store import OPENING_SECONDS, Kept, Store, open_store
 from agent.sources.limits import Limits
 from tests.agent.sources.care.backends import Scripted, passage
 from tests.virtual_clock import run as run_virtually
-
-if TYPE_CHECKING:
-    from cashews import Cache
 
 
 async def kept_and_found(store: Store) -> bytes | None:
@@ -99,7 +96,7 @@ def test_a_folder_that_cannot_be_made_is_said_once_and_breaks_no_search(
 
 
 def damage(folder: Path) -> None:
-    for database in folder.rglob("cache.db*"):
+    for database in folder.rglob("searches.sqlite*"):
         database.write_bytes(b"this is no database" * 1000)
 
 
@@ -127,7 +124,7 @@ def test_a_store_that_does_not_answer_is_not_waited_for_and_left_alone_for_a_whi
     class Stuck(Store):
         asked = 0
 
-        async def _open(self) -> "Cache":
+        async def _open(self) -> Kept:
             self.asked += 1
             await asyncio.sleep(1e9)
             raise AssertionError("nobody waits so long")

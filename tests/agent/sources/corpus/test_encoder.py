@@ -132,3 +132,20 @@ def test_a_folder_is_called_by_its_whole_path_wherever_it_is_named_from(
     assert Encoder.load("model").name == Encoder.load("./model").name == str(tmp_path / "model")
     (tmp_path / MINILM).mkdir()
     assert Encoder.load(MINILM).dim == 384, "a folder of the same name does not hide a packaged model"
+
+
+@needs_model
+def test_a_model_of_the_hub_is_checked_like_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    for name in ("plain", "strange"):
+        model = tmp_path / f"models--sentence-transformers--{name}"
+        (model / "refs").mkdir(parents=True)
+        (model / "refs" / "main").write_text("0" * 40, encoding="utf-8")
+        snapshot = model / "snapshots" / ("0" * 40)
+        snapshot.parent.mkdir()
+        shutil.move(tiny_encoder(tmp_path / name), snapshot)
+        if name == "strange":
+            (snapshot / "sentence_bert_config.json").write_text('{"model_args": {"x": 1}}', encoding="utf-8")
+    assert Encoder.load("sentence-transformers/plain").fingerprint == Encoder.load("plain").fingerprint
+    with pytest.raises(SetupError, match="model_args"):
+        Encoder.load("strange")

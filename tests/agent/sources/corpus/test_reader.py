@@ -17,6 +17,15 @@ def page(folder: Path, name: str = "a.html") -> Path:
     return path
 
 
+def stop(files: FileReader, folder: Path) -> int:
+    """Read one file, then stop the worker, as a parser does that goes round in circles; gives its process id."""
+    files.read(page(folder), "html")
+    worker = files._worker  # pyright: ignore[reportPrivateUsage]
+    assert worker is not None
+    os.kill(worker.pid, signal.SIGSTOP)
+    return worker.pid
+
+
 def test_files_are_read_by_one_worker_after_the_other(tmp_path: Path):
     (tmp_path / "b.pdf").write_bytes(make_pdf(["One."], ["Two."], title="Numbers"))
     with FileReader() as files:
@@ -34,12 +43,12 @@ def test_a_file_without_text_costs_nothing_but_itself(tmp_path: Path):
 
 
 def test_a_parser_that_hangs_is_killed(tmp_path: Path):
-    """A pipe that nobody writes to stands for it: opening it never ends."""
-    os.mkfifo(tmp_path / "hang.html")
-    started = perf_counter()
-    with FileReader(seconds=0.5) as files, pytest.raises(ExtractError, match=r"took more than 0\.5 s"):
-        files.read(tmp_path / "hang.html", "html")
-    assert perf_counter() - started < 4, "the worker ends itself only seconds later, should nobody do it"
+    with FileReader(seconds=1.5) as files:
+        stop(files, tmp_path)
+        started = perf_counter()
+        with pytest.raises(ExtractError, match=r"took more than 1\.5 s"):
+            files.read(page(tmp_path), "html")
+        assert perf_counter() - started < 5, "the worker ends itself only seconds later, should nobody do it"
 
 
 def test_a_worker_that_died_between_two_files_is_replaced(tmp_path: Path):
@@ -53,15 +62,12 @@ def test_a_worker_that_died_between_two_files_is_replaced(tmp_path: Path):
 
 
 def test_a_parser_that_takes_its_worker_down_costs_its_own_file_only(tmp_path: Path):
-    os.mkfifo(tmp_path / "hang.html")
     with FileReader() as files:
-        files.read(page(tmp_path), "html")
-        worker = files._worker  # pyright: ignore[reportPrivateUsage]
-        assert worker is not None
-        crash = threading.Timer(0.1, worker.kill)
+        worker = stop(files, tmp_path)
+        crash = threading.Timer(0.1, os.kill, (worker, signal.SIGKILL))
         crash.start()
         with pytest.raises(ExtractError, match=r"its reader died \(status -9\)"):
-            files.read(tmp_path / "hang.html", "html")
+            files.read(page(tmp_path, "b.html"), "html")
         crash.join()
         assert files.read(page(tmp_path), "html").title == "Owls"
 

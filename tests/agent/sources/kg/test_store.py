@@ -1,6 +1,8 @@
 import random
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -131,12 +133,16 @@ def test_what_is_no_typo_is_not_found(graph: Graph):
 @given(st.lists(st.text(alphabet="abcö", min_size=1, max_size=8), min_size=1, max_size=30), st.integers(1, 60))
 def test_a_name_is_like_itself_however_the_lists_are_cut(names: list[str], buffer: int):
     db = sqlite3.connect(":memory:")
+
+    def rows(sql: str, parameters: Sequence[Any], *, kinds: str) -> list[tuple[Any, ...]]:
+        return db.execute(sql, parameters).fetchall()
+
     writer = SpellingWriter(db, buffer=buffer)
     for number, name in enumerate(names, start=1):
         writer.add(number, name)
     writer.flush()
     for number, name in enumerate(names, start=1):
-        found = alike(db, name).tolist()
+        found = alike(rows, name).tolist()
         assert number in found
         assert names[found[0] - 1] == name or len(set(found)) == len(found)
     db.close()

@@ -12,8 +12,9 @@ import httpx2
 from agent.plan import Filter
 from agent.sources.base import Hits, Source, ask
 from agent.sources.http import make_client
-from agent.sources.live.arxiv import ArxivSource, PoliteQueue
+from agent.sources.live.arxiv import ArxivSource
 from agent.sources.live.mediawiki import MediaWikiSource
+from agent.sources.live.polite_queue import PoliteQueue
 from agent.sources.live.wikidata import WikidataSource
 from tests.agent.sources.live.apiserver import ApiServer, Asked, Reply, Route, json_reply, run
 

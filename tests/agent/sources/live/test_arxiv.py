@@ -1,8 +1,10 @@
 """arXiv: questions as its query language, ids, dates, one polite queue, and what it says instead of an error."""
 
 import asyncio
+import inspect
 import time
 from functools import partial
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -11,7 +13,8 @@ from hypothesis import strategies as st
 
 from agent.errors import SourceError
 from agent.sources.http import make_client
-from agent.sources.live.arxiv import LIMITS, MAX_AUTHORS, ArxivSource, PoliteQueue, search_query
+from agent.sources.live.arxiv import LIMITS, MAX_AUTHORS, QUEUE, ArxivSource, search_query
+from agent.sources.live.polite_queue import PoliteQueue
 from tests import virtual_clock
 from tests.agent.sources.live.apiserver import ApiServer, Asked, Reply, run, text_reply
 from tests.agent.sources.live.knowledge import answered, arxiv, entry, feed, fixture
@@ -211,14 +214,13 @@ class Timed(httpx2.AsyncBaseTransport):
 
 
 @pytest.mark.parametrize(("answer_seconds", "came"), [(0.4, [0, 3, 6, 9, 12]), (5.0, [0, 5, 10, 15, 20])])
-def test_searches_of_all_objects_in_a_process_go_one_by_one_with_three_seconds_between(
-    answer_seconds: float, came: list[float]
-):
+def test_searches_of_several_objects_go_one_by_one_with_three_seconds_between(answer_seconds: float, came: list[float]):
     transport = Timed(answer_seconds)
+    queue = PoliteQueue(3.0, clock=virtual_clock.now)
 
     async def test() -> None:
         async with httpx2.AsyncClient(transport=transport) as client, asyncio.TaskGroup() as group:
-            one, other = ArxivSource(client), ArxivSource(client)
+            one, other = ArxivSource(client, queue=queue), ArxivSource(client, queue=queue)
             for source in (one, other, one, other, one):
                 group.create_task(source.search("x", limit=1))
 
@@ -229,11 +231,12 @@ def test_searches_of_all_objects_in_a_process_go_one_by_one_with_three_seconds_b
 
 def test_searches_that_come_slowly_do_not_wait():
     transport = Timed(0.1)
+    queue = PoliteQueue(3.0, clock=virtual_clock.now)
 
     async def test() -> None:
         async with httpx2.AsyncClient(transport=transport) as client:
             for _ in range(3):
-                await ArxivSource(client).search("x", limit=1)
+                await ArxivSource(client, queue=queue).search("x", limit=1)
                 await asyncio.sleep(5)
 
     virtual_clock.run(test())
@@ -287,5 +290,7 @@ def test_the_queue_serves_one_event_loop_after_another():
         assert hits
 
 
-def test_the_limits_are_those_that_arxiv_asks_for():
+def test_the_limits_are_those_that_arxiv_asks_for_in_one_queue_of_all_objects():
+    assert inspect.signature(ArxivSource).parameters["queue"].default is QUEUE
+    assert (QUEUE.interval_seconds, QUEUE.file) == (3.0, Path("~/.cache/cairn/arxiv.queue"))
     assert (LIMITS.concurrency, LIMITS.requests, LIMITS.per_seconds) == (1, 1.0, 3.0)

@@ -36,7 +36,7 @@ def parsed(name: str) -> object:
         return [
             [
                 f"{passage.rank} {passage.title} {passage.url}"
-                for passage in read_pages(pair["response"], base="", lang="en")
+                for passage in read_pages(pair["response"], base="https://en.wikipedia.org", lang="en")
             ]
             for pair in recorded(name)
         ]

@@ -129,7 +129,7 @@ def test_parquet_names_what_it_needs(tmp_path: Path):
 def test_the_corpus_of_a_file_holds_every_gold_passage_once(tmp_path: Path, name: str):
     out = tmp_path / "corpus.jsonl"
     written = write_corpus(FILES / name, out)
-    documents = list(read_file(SourceFile(out, "lines"), NoReader()))
+    documents = list(read_file(SourceFile(out, "lines", out), NoReader()))
     ids = [document.id for document in documents]
     assert written == len(ids) == len(set(ids))
     gold = {key for question in read_dataset(FILES / name).questions for key in question.supporting}

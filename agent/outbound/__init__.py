@@ -1,0 +1,1 @@
+"""Requests to other people's servers: addresses without secrets, bounded answers, numbers that are numbers."""

@@ -1,0 +1,54 @@
+"""Which rungs a server's model gets: what the server offers is looked at, then the model takes the exam."""
+
+from typing import Final, Literal
+
+from agent.errors import RequestRefused
+from agent.policies.ladder import exam
+from agent.policies.ladder.dialects import Spoken
+from agent.policies.ladder.policy import RUNGS, LadderPolicy, Rung
+from agent.policies.openai_abilities import Abilities
+from agent.policies.openai_endpoint import Endpoint
+from agent.text import shortened
+
+RungWanted = Literal["auto", "protocol", "tools", "json", "words", "plain"]
+CONTEXT_TOKENS: Final = 8192
+"""Where the server does not say how long a context may be; many are started with little."""
+_EXAMINED: Final[tuple[Spoken, ...]] = ("tools", "json", "words")
+
+
+async def ladder_of(
+    endpoint: Endpoint, abilities: Abilities, wanted: RungWanted, *, special_tokens: tuple[str, ...] = ()
+) -> LadderPolicy:
+    """The ladder for a model, from the rung that it passes or that the settings name.
+
+    Raises:
+        PolicyError: there is no server, or it takes no requests now.
+    """
+    if wanted == "auto":
+        rung, why = await _examined(endpoint)
+    else:
+        rung, why = _pinned(wanted)
+    return LadderPolicy(
+        endpoint,
+        rungs=RUNGS[RUNGS.index(rung) :] if wanted == "auto" else tuple(dict.fromkeys((rung, "plain"))),
+        why=why,
+        context_tokens=abilities.context_tokens or CONTEXT_TOKENS,
+        special_tokens=special_tokens,
+    )
+
+
+def _pinned(wanted: RungWanted) -> tuple[Rung, str]:
+    return next(rung for rung in RUNGS if rung == wanted), "the settings say so"
+
+
+async def _examined(endpoint: Endpoint) -> tuple[Rung, str]:
+    failed: list[str] = []
+    for rung in _EXAMINED:
+        try:
+            why = await exam.failing(endpoint, rung)
+        except RequestRefused as error:
+            why = shortened(str(error), 200)
+        if not why:
+            return rung, "; ".join(["the model passed its exam", *failed])
+        failed.append(f"{rung}: {why}")
+    return "plain", "; ".join(failed)

@@ -1,0 +1,220 @@
+"""A general model behind a chat endpoint, on the best rung that it passed; each rollout can step down from there."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+from copy import copy
+from dataclasses import replace
+from typing import Any, Final, Literal
+
+from agent.errors import ContextFull, PolicyError, RequestRefused
+from agent.policies.base import Chunk, Sampling
+from agent.policies.ladder import plain
+from agent.policies.ladder.dialects import DIALECTS, Spoken, is_repeat
+from agent.policies.ladder.moves import AnswerMove, Move, SearchMove, spelled
+from agent.policies.ladder.reading import move_in
+from agent.policies.ladder.replies import NoMove, Reply, ask
+from agent.policies.ladder.state import State
+from agent.policies.openai_chat import CHARS_A_TOKEN
+from agent.policies.openai_endpoint import Endpoint
+from agent.protocols.base import TextProtocol
+from agent.text import shortened
+from agent.trace import Author, RungUsed, Segment
+
+Rung = Literal["tools", "json", "words", "plain"]
+RUNGS: Final[tuple[Rung, ...]] = ("tools", "json", "words", "plain")
+_MOVE_TOKENS: Final = 700
+"""Of one turn on a rung where the model searches: a move is short."""
+_PASSAGE: Final = "[{number}] {head}{text}"
+
+
+class LadderPolicy:
+    """Opens contexts whose turns are a model's moves, written in the protocol."""
+
+    continues = False
+    instructed = True
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        rungs: Sequence[Rung] = RUNGS,
+        why: str = "",
+        context_tokens: int,
+        special_tokens: tuple[str, ...] = (),
+    ) -> None:
+        """Take note of an endpoint; nothing is sent yet.
+
+        Args:
+            endpoint: of the server.
+            rungs: those that may be used, best first; the last one is `plain`.
+            why: the first one was chosen.
+            context_tokens: the longest context that the model takes.
+            special_tokens: of the model's tokenizer, where that is at hand.
+        """
+        self.name = endpoint.model
+        self.endpoint = endpoint
+        self.rungs: tuple[Rung, ...] = tuple(rungs)
+        self.why = why
+        self.context_tokens = context_tokens
+        self.special_tokens = special_tokens
+
+    def open(
+        self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = (), date: str = ""
+    ) -> "LadderContext":
+        return LadderContext(self, protocol, State(question, tuple(history), date))
+
+    async def aclose(self) -> None:
+        await self.endpoint.aclose()
+
+
+class LadderContext:
+    """One rollout. What was said is kept in no dialect; each request is made from it again."""
+
+    ended_turn = False
+
+    def __init__(self, policy: LadderPolicy, protocol: TextProtocol, state: State) -> None:
+        self.protocol = adapted(protocol)
+        """As the loop shows passages to this model."""
+        self.rungs: list[RungUsed] = [RungUsed(rung=policy.rungs[0], why=policy.why)]
+        """Those that were used until now, with the reason for each."""
+        self._policy = policy
+        self._left = list(policy.rungs)
+        self._state = state
+        prompt = state.question
+        self.segments: list[Segment] = [Segment(by="prompt", text=prompt)]
+        self.tokens = self.count(prompt)
+
+    def append(self, text: str, *, by: Author) -> Segment:
+        if by == "environment":
+            self._state = self._state.finding(self._inside(text))
+        elif by == "loop":
+            self._state = replace(self._state, must_answer=True)
+        return self._grow(text, by=by)
+
+    def fork(self) -> "LadderContext":
+        copied = copy(self)
+        copied.segments, copied.rungs, copied._left = list(self.segments), list(self.rungs), list(self._left)
+        return copied
+
+    def count(self, text: str) -> int:
+        return -(-len(text) // CHARS_A_TOKEN)
+
+    async def generate(self, sampling: Sampling, *, stop: Sequence[str], max_tokens: int) -> AsyncGenerator[Chunk]:
+        """Give the next move as one chunk; see `agent.policies.base.Context`.
+
+        Raises:
+            PolicyError: the server failed, or the model said nothing on any rung. ContextFull where there is no room.
+        """
+        room = min(max_tokens, self._policy.context_tokens - self.tokens)
+        if room <= 0:
+            raise ContextFull(f"the context of {self._policy.context_tokens} tokens is full")
+        move, by = await self._move(sampling, room)
+        if isinstance(move, SearchMove):
+            self._state = self._state.searching(move)
+        text = spelled(move, self.protocol)
+        self._grow(text, by=by)
+        yield Chunk(text)
+
+    async def _move(self, sampling: Sampling, room: int) -> tuple[Move, Author]:
+        while (rung := self._left[0]) != "plain":
+            try:
+                return await self._spoken(rung, sampling, room), "policy"
+            except NoMove as why:
+                self._step_down(str(why))
+            except RequestRefused as error:
+                self._step_down(shortened(str(error), 200))
+        if not self._state.rounds and not self._state.must_answer:
+            return plain.plan(self._state.question, most=self.protocol.max_queries), "loop"
+        return await self._plain(sampling, room), "policy"
+
+    async def _spoken(self, rung: Spoken, sampling: Sampling, room: int) -> Move:
+        """The model's own move.
+
+        Raises:
+            NoMove: it makes none, or one that the floor does better.
+        """
+        dialect = DIALECTS[rung]
+        messages, members = dialect.request(self._state)
+        reply = await self._ask(messages, sampling, min(room, _MOVE_TOKENS), members)
+        try:
+            move = _read(reply)
+        except NoMove as why:
+            repaired = dialect.repaired(messages, reply.text[:2000], str(why))
+            if repaired is None:
+                raise
+            move = _read(await self._ask(repaired, sampling, min(room, _MOVE_TOKENS), members))
+        return self._allowed(move)
+
+    def _allowed(self, move: Move) -> Move:
+        if isinstance(move, AnswerMove) and not self._state.rounds and not self._state.must_answer:
+            raise NoMove("it answered without searching")
+        if isinstance(move, SearchMove):
+            if self._state.must_answer:
+                raise NoMove("it searched where it had to answer")
+            if is_repeat(move, self._state):
+                raise NoMove("it searched for the same again")
+            return SearchMove(move.queries[: self.protocol.max_queries])
+        return move
+
+    async def _plain(self, sampling: Sampling, room: int) -> AnswerMove:
+        messages, short = plain.request(self._state)
+        why = "it said nothing"
+        for attempt in range(2):
+            most = min(room, plain.SHORT_TOKENS if short and not attempt else _MOVE_TOKENS)
+            reply = await self._ask(messages, sampling, most, {})
+            if reply.is_broken:
+                why = "its turn broke off"
+            elif move := _written(reply) or plain.answer_of(reply.text, self._state, short=short):
+                return move
+            elif reply.refusal:
+                why = f"it refused: {reply.refusal[:200]}"
+            elif reply.reasoning:
+                why = "it reasoned and said nothing"
+        raise PolicyError(f"{self._policy.name} gave no answer: {why}; ask another model, or give it more room")
+
+    async def _ask(
+        self, messages: Sequence[dict[str, Any]], sampling: Sampling, most: int, members: dict[str, Any]
+    ) -> Reply:
+        parameters: dict[str, Any] = {"temperature": sampling.temperature, **members}
+        if sampling.top_p < 1:
+            parameters["top_p"] = sampling.top_p
+        if sampling.temperature:
+            parameters["seed"] = sampling.seed
+        return await ask(self._policy.endpoint, messages, max_tokens=most, **parameters)
+
+    def _step_down(self, why: str) -> None:
+        left = self._left.pop(0)
+        self.rungs.append(RungUsed(rung=self._left[0], why=f"on {left}, {why}"))
+
+    def _grow(self, text: str, *, by: Author) -> Segment:
+        self.segments.append(Segment(by=by, text=text))
+        self.tokens += self.count(text)
+        return self.segments[-1]
+
+    def _inside(self, text: str) -> str:
+        """What the environment says, without the marks around it."""
+        return (
+            text.strip()
+            .removeprefix(self.protocol.opening("information"))
+            .removesuffix(self.protocol.closing("information"))
+            .strip()
+        )
+
+
+def _read(reply: Reply) -> Move:
+    if reply.is_broken:
+        raise NoMove("its turn broke off")
+    return move_in(reply)
+
+
+def _written(reply: Reply) -> AnswerMove | None:
+    """The answer with its evidence of a model that writes a form nobody requested of it."""
+    with suppress(NoMove):
+        move = move_in(reply)
+        return move if isinstance(move, AnswerMove) and move.evidence else None
+    return None
+
+
+def adapted(protocol: TextProtocol) -> TextProtocol:
+    """The protocol with passages as a general model reads them best: their numbers, titles and text."""
+    return protocol.model_copy(update={"passage": _PASSAGE, "numbering": "rollout"}) if protocol.numbered else protocol

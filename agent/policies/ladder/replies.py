@@ -1,0 +1,97 @@
+"""One reply of a chat endpoint, read whole: its text, what it reasoned, and the functions that it calls."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agent.errors import TurnBroken
+from agent.outbound.completions import CallPart, read_chat
+from agent.policies.openai_chat import MOST_CHARS_A_TOKEN
+from agent.policies.openai_endpoint import Endpoint
+
+_MOST_CALLS: Final = 16
+_THOUGHT_ENDS: Final = ("</think>", "</thinking>", "</thought>", "[/THINK]")
+
+
+class NoMove(Exception):
+    """A reply from which no move can be read; the text says why, in words that can go to the model."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function call; its arguments are text until they are read as JSON."""
+
+    name: str
+    arguments: str
+
+
+@dataclass
+class Reply:
+    """What a model said in one turn."""
+
+    content: str = ""
+    reasoning: str = ""
+    refusal: str = ""
+    finish: str = ""
+    tokens: int = 0
+    calls: list[Call] = field(default_factory=list[Call])
+
+    @property
+    def text(self) -> str:
+        """The content without the reasoning that some models write into it."""
+        text = self.content
+        for mark in _THOUGHT_ENDS:
+            text = text.rpartition(mark)[2]
+        return text.strip()
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the connection ended before the model did."""
+        return not self.finish
+
+
+async def ask(
+    endpoint: Endpoint, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, **parameters: Any
+) -> Reply:
+    """Send a chat and read the whole reply; what is longer than `max_tokens` can be is cut.
+
+    A reply whose connection broke is given as far as it came: it has no `finish`.
+
+    Raises:
+        PolicyError: the server failed; the sentence says what to do. ContextFull where the chat is too long.
+    """
+    asking = endpoint.chat(messages, max_tokens=max_tokens, stream_options={"include_usage": True}, **parameters)
+    reply = Reply()
+    with suppress(TurnBroken):
+        async with asking as events, aclosing(events):
+            await _read(events, reply, most=MOST_CHARS_A_TOKEN * max_tokens)
+    return reply
+
+
+async def _read(events: AsyncIterator[dict[str, Any]], reply: Reply, *, most: int) -> None:
+    calls: dict[int, tuple[str, str]] = {}
+    chars = 0
+    async for event in events:
+        said = read_chat(event)
+        room = most - chars
+        reply.content += said.content[:room]
+        reply.reasoning += said.reasoning[:room]
+        reply.refusal += said.refusal[:room]
+        for part in said.calls:
+            _add(calls, part, room=room)
+        chars += len(said.content) + len(said.reasoning) + len(said.refusal) + sum(len(p.arguments) for p in said.calls)
+        reply.finish = said.finish or reply.finish
+        reply.tokens = said.completion_tokens or reply.tokens
+        if chars >= most:
+            reply.finish = reply.finish or "length"
+            break
+    reply.calls = [Call(name, arguments) for _, (name, arguments) in sorted(calls.items())]
+    reply.tokens = reply.tokens or -(-chars // 4)
+
+
+def _add(calls: dict[int, tuple[str, str]], part: CallPart, *, room: int) -> None:
+    if part.index not in calls and len(calls) >= _MOST_CALLS:
+        return
+    name, arguments = calls.get(part.index, ("", ""))
+    calls[part.index] = (name or part.name, arguments + part.arguments[:room])

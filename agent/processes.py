@@ -1,0 +1,36 @@
+"""How Cairn starts other Pythons: as fresh ones that never import from the current folder.
+
+Python puts the current folder first on the path of `python -c` and `python -m`, which is how processes are spawned: a
+file `multiprocessing.py` there would run. `PYTHONSAFEPATH` takes it off, for everything that such a process starts.
+"""
+
+import sys
+from multiprocessing import resource_tracker
+from multiprocessing.context import SpawnContext, SpawnProcess
+from typing import Final
+
+from agent.settings import environment_of_children
+
+SAFE_PATH: Final = {"PYTHONSAFEPATH": "1"}
+
+
+class SafeProcess(SpawnProcess):
+    """A spawned process whose path is that of its parent, without the current folder."""
+
+    def start(self) -> None:
+        with environment_of_children(SAFE_PATH):
+            super().start()
+
+
+class SafeContext(SpawnContext):
+    """Python's `spawn`, with `SafeProcess`."""
+
+    Process = SafeProcess  # pyright: ignore[reportAssignmentType] - as the standard library's contexts do
+
+
+def spawning() -> SafeContext:
+    """The only way in which Cairn starts processes of `multiprocessing`, and pools of them."""
+    with environment_of_children(SAFE_PATH):
+        if sys.platform != "win32":
+            resource_tracker.ensure_running()  # a Python of its own, which the first lock would start
+    return SafeContext()

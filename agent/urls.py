@@ -1,0 +1,22 @@
+"""Takes addresses apart that strangers wrote: `urllib.parse` raises for some (`http://[bad`), nothing here does."""
+
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+NO_URL: Final = SplitResult("", "", "", "", "")
+"""The parts of what cannot be an address."""
+
+
+def split_url(url: str) -> SplitResult:
+    """The parts of an address; all are empty where it cannot be one."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.hostname, parts.port  # both are read, and refused, only when they are asked for
+    except ValueError:
+        return NO_URL
+    return parts
+
+
+def host_of(url: str) -> str:
+    """The host in lower case, without port; empty where there is none."""
+    return split_url(url).hostname or ""

@@ -1,0 +1,34 @@
+"""What the checkpoint of the default world scores on its frozen test list, as users get it: with the guard on."""
+
+from typing import Final
+
+import pytest
+
+from agent.settings import load_settings
+from train.evaluation.chosen import Choice
+from train.evaluation.session import Evaluation
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+LEAST: Final = {"cairn": 0.85, "multisearch": 0.90, "dag": 0.42, "evidence": 0.87, "reflect": 0.89, "kg": 0.87}
+"""EM of 80 questions that are drawn with seed 1; docs/benchmarks.md has the figures of all 800."""
+
+
+@pytest.mark.parametrize(("protocol", "least"), LEAST.items())
+def test_tiny_v2_answers_a_sample_of_test_v2_as_well_as_the_docs_say_under_each_protocol(
+    protocol: str, least: float
+) -> None:
+    figures = Evaluation(load_settings(protocol=protocol), choice=Choice(limit=80, sample=1)).run()
+    assert figures["settings"]["policy"] == "cairn-tiny-v2"
+    assert figures["settings"]["questions"] == "world test-v2"
+    assert (figures["n"], figures["settings"]["guard"]) == (80, "")
+    assert figures["em"] >= least
+
+
+@pytest.mark.parametrize("protocol", ["cairn", "multisearch"])
+def test_follow_ups_and_questions_without_an_answer_pass_the_guard(protocol: str) -> None:
+    figures = Evaluation(load_settings(protocol=protocol), choice=Choice(types=("followup", "unanswerable"))).run()
+    groups = figures["by_type"]
+    assert (groups["followup"]["n"], groups["unanswerable"]["n"]) == (42, 56)
+    assert groups["followup"]["em"] >= 0.80
+    assert groups["unanswerable"]["em"] >= 0.68
