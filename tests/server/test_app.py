@@ -75,9 +75,9 @@ def test_a_store_that_cannot_be_opened_leaves_no_policy_open(tmp_path: Any) -> N
 
 def test_a_part_that_cannot_be_closed_keeps_no_other_open() -> None:
     async def run() -> None:
-        closed = asyncio.Event()
-        service = with_policy(make_service(keeper=Unclosable(Store(Database("memory")))), Telling((), closed=closed))
-        said = await lived(service)
+        closed, store = asyncio.Event(), Store(Database("memory"))
+        said = await lived(with_policy(make_service(keeper=Unclosable(store)), Telling((), closed=closed)))
+        await store.aclose()
         assert "lifespan.shutdown.failed" in said
         assert closed.is_set()
 
