@@ -115,6 +115,7 @@ class Tape:
                 self._recorder.trace.rungs = tuple(self._context.rungs)
             self._recorder.count(policy_tokens=sampled)
             self._recorder.spent(policy=self._recorder.seconds - started)
+            self._at = min(self._at, len(self._context.segments) - 1)  # an engine that had no room said nothing
             self._keep()
         return ended, last.cut or sampled >= max_tokens
 

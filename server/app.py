@@ -3,14 +3,17 @@
 `create_app` is the whole server, `create_retrieval_app` only its sources.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 from starlette.types import ASGIApp
 
 from agent import __version__
+from agent.errors import PolicyError
+from agent.policies.base import Policy, Prepared
 from agent.sources.base import close_sources
 from server import errors
 from server.asked import ChatRequest
@@ -52,6 +55,8 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
             if service.keeper:
                 await service.keeper.open()
             stack.push_async_callback(mcp.aclose)
+            looking = asyncio.create_task(_look_at(agent.policy))
+            stack.callback(looking.cancel)
             yield
 
     app = _app(lifespan)
@@ -95,6 +100,13 @@ def create_retrieval_app(retriever: Retriever, rules: Rules | None = None) -> AS
     add_health(app, Readiness(retriever))
     _add_version(app, sources=list(retriever.sources), default_source=retriever.default)
     return guard.around(app)
+
+
+async def _look_at(policy: Policy) -> None:
+    """Ask what must be asked of an engine before the first question comes: a general model's exam takes a while."""
+    if isinstance(policy, Prepared):
+        with suppress(PolicyError):  # the first question says it, and asks again
+            await policy.prepare()
 
 
 def _app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> FastAPI:

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from typing import Final
 
 import httpcore2
@@ -59,7 +60,19 @@ def no_store_of_a_person(tmp_path_factory: pytest.TempPathFactory) -> Generator[
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CAIRN_STORE", "memory")
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        patch.setenv(
+            "MPLCONFIGDIR", str(tmp_path_factory.mktemp("matplotlib"))
+        )  # its fonts are listed once, not per test
         yield
+
+
+_CACHES: Final = count()
+
+
+@pytest.fixture(autouse=True)
+def no_cache_of_another_test(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port may be that of another test's model server, so what Cairn remembers of a server ends with the test."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / f"cache-{next(_CACHES)}"))
 
 
 @pytest.fixture(scope="session", autouse=True)

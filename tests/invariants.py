@@ -211,11 +211,12 @@ def _parsed(trace: Trace, protocol: TextProtocol) -> Iterator[str]:
     if not trace.segments:
         return
     blocks = list(_blocks(main_of(trace), protocol))
-    read = [(b.role, b.text.strip()) for b in blocks if b.role in _BLOCKS.values() or b.role == "fill"]
+    known = [block for block in blocks if block.role in _BLOCKS.values() or block.role == "fill"]
+    read = [("thought" if block.role == "fill" else block.role, block.text.strip()) for block in known]
     told = [(_role(step), str(getattr(step, "text", ""))) for step in trace.steps if step.kind in _BLOCKS]
     if trace.stopped and trace.stopped.reason == "forced":
         read = [part for part in read if part in told]  # what a cut block holds may be the answer's
-    if told != [("thought" if role == "fill" else role, text) for role, text in read][: len(told)]:
+    if told != read[: len(told)]:
         yield f"the policy wrote {read}, and the steps tell of {told}"
     if trace.stopped and trace.stopped.reason == "answered":
         last = [block for block in blocks if block.role == "answer"][-1:]

@@ -13,7 +13,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from agent.cli.console import printable
-from agent.cli.report import cited_passages, closing_line
+from agent.cli.report import cited_passages, closing_line, rung_line
 from agent.evidence import Passage
 from agent.plan import Node, Plan
 from agent.trace import (
@@ -94,6 +94,8 @@ class TraceView:
             self._print(Text(_clean(empty), style="yellow"))
         elif unsearched(trace.steps):
             self._print(Text(UNSEARCHED, style="dim"))
+        if rung := rung_line(trace):
+            self._print(Text(_clean(rung), style="dim"))
         self._print(Text(closing_line(trace), style="dim"))
 
     def _redraw(self, *, at_once: bool = False) -> None:

@@ -65,6 +65,12 @@ def closing_line(trace: Trace) -> str:
     return " · ".join(parts)
 
 
+def rung_line(trace: Trace) -> str:
+    """How the model was spoken to and why, in a sentence; empty for one that speaks the protocol."""
+    used = [f"{each.rung} ({each.why})" if each.why else each.rung for each in trace.rungs]
+    return f"The model was spoken to on the rung {', then '.join(used)}." if used else ""
+
+
 def ending(trace: Trace) -> str:
     """Why the rollout stopped, in words."""
     stopped = trace.stopped

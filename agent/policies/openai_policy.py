@@ -49,7 +49,7 @@ class OpenAiPolicy:
                 passes; `protocol`: by the protocol's own instructions.
         """
         self.name = endpoint.model
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._kind: Kind = kind
         self._continues: Continues = continues
         self._tokenizer = tokenizer
@@ -113,26 +113,26 @@ class OpenAiPolicy:
         Raises:
             PolicyError: there is no server, or it refuses the key.
         """
-        await self._endpoint.models()
+        await self.endpoint.models()
 
     async def aclose(self) -> None:
-        await self._endpoint.aclose()
+        await self.endpoint.aclose()
 
     async def _look(self) -> ChatPolicy | CompletionsPolicy:
-        abilities = await look(self._endpoint)
+        abilities = await look(self.endpoint)
         if form := await self._form(abilities):
             length = abilities.context_tokens or form.context_tokens
-            return CompletionsPolicy(self._endpoint, form.codec, context_tokens=length)
+            return CompletionsPolicy(self.endpoint, form.codec, context_tokens=length)
         special = await asyncio.to_thread(special_tokens_in, self._tokenizer or str(abilities.folder or ""))
         if self._rung != "protocol":
-            self._ladder = await ladder_of(self._endpoint, abilities, self._rung, special_tokens=special)
-        return self._chat(abilities, await continuation_of(self._endpoint, abilities, self._continues), special)
+            self._ladder = await ladder_of(self.endpoint, abilities, self._rung, special_tokens=special)
+        return self._chat(abilities, await continuation_of(self.endpoint, abilities, self._continues), special)
 
     def _chat(
         self, abilities: Abilities, continuation: Continuation | None = None, special: tuple[str, ...] = ()
     ) -> ChatPolicy:
         return ChatPolicy(
-            self._endpoint,
+            self.endpoint,
             sources=self._sources,
             context_tokens=abilities.context_tokens or CONTEXT_TOKENS,
             continuation=continuation,
@@ -152,16 +152,16 @@ class OpenAiPolicy:
         form = await asyncio.to_thread(self._open_form, named) if named else None
         if form is None:
             return None
-        if await gives_ids(self._endpoint):
+        if await gives_ids(self.endpoint):
             return form
         if self._kind == "completions" and abilities.others:
             raise PolicyError(
-                f"the server at {self._endpoint.base_url} does not list {self.name!r} among its models; set --model to "
+                f"the server at {self.endpoint.base_url} does not list {self.name!r} among its models; set --model to "
                 f"one of them, such as {', '.join(abilities.others[:3])}"
             )
         if self._kind == "completions":
             raise PolicyError(
-                f"the server at {self._endpoint.base_url} gives no token ids through completions, as vLLM's does; "
+                f"the server at {self.endpoint.base_url} gives no token ids through completions, as vLLM's does; "
                 "set endpoint to chat"
             )
         return None

@@ -76,6 +76,17 @@ def test_every_trace_of_every_protocol_agrees_with_itself(name: str):
     holds()
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("cairn", "<fill><search>A: x (web)\nB: y</search>"),
+        ("r1-searcher", "A: x (web)\nB: y<answer>it is \\boxed{x}</answer>"),
+    ],
+)
+def test_a_turn_that_fills_the_context_is_recorded_as_far_as_it_came(name: str, said: str):
+    rollout([said, ""], PROTOCOLS[name], Budgets(context_tokens=60, answer_tokens=1))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_protocol_has_a_search_that_finds_and_an_answer(name: str):
     spoken = PROTOCOLS[name]

@@ -1,11 +1,27 @@
-"""An agent that is none: it reads the first passage of one search perfectly. What it reaches, a world gives away."""
+"""Agents that are none, for comparison: a perfect reader of one passage, and plain RAG as people write it."""
 
+import asyncio
+import time
 from dataclasses import dataclass
+from typing import Final
 
-from agent.trace import Answered, Gathered, Stopped, Trace, Usage
+from agent.errors import AgentError, SetupError
+from agent.evidence import Passage
+from agent.policies.ladder.replies import ask
+from agent.policies.openai_policy import OpenAiPolicy
+from agent.rollout import Agent
+from agent.trace import Answered, Gathered, Stopped, Timings, Trace, Usage
 from agent.world import World
 from agent.world.reader import first_passage_answer
+from train.evaluation.asking import AskFailed
 from train.evaluation.questions import Question
+
+RAG_PASSAGES: Final = 5
+_RAG_TOKENS: Final = 48
+_RAG: Final = (
+    "Answer the question from the passages in as few words as possible. Write the answer alone.\n\n{passages}\n\n"
+    "Question: {question}\nAnswer:"
+)
 
 
 @dataclass
@@ -32,3 +48,47 @@ class FirstPassage:
 
     async def aclose(self) -> None:
         """Nothing is held."""
+
+
+class PlainRag:
+    """Searches once with the question, shows a general model the best passages, and takes what it says as it is."""
+
+    def __init__(self, agent: Agent) -> None:
+        """Use the model and the sources of an agent.
+
+        Raises:
+            SetupError: its policy is no model behind an endpoint.
+        """
+        if not isinstance(agent.policy, OpenAiPolicy):
+            raise SetupError("plain RAG asks a model behind an endpoint; set --policy openai and --base-url")
+        self._agent, self._endpoint = agent, agent.policy.endpoint
+
+    async def ask(self, question: Question) -> Trace:
+        begun = time.monotonic()
+        asked = question.question
+        try:
+            found = await self._found(asked)
+            shown = "\n".join(f"[{each.number}] {each.title}: {each.text}" for each in found)
+            prompt = _RAG.format(passages=shown, question=asked)
+            messages = [{"role": "user", "content": prompt}]
+            reply = await ask(self._endpoint, messages, max_tokens=_RAG_TOKENS, temperature=0)
+        except AgentError as error:
+            raise AskFailed("engine", str(error)) from error
+        return Trace(
+            id=f"plain-rag-{question.id}",
+            question=asked,
+            protocol="",
+            policy=f"plain RAG with {self._endpoint.model}",
+            steps=[Gathered(round=1, passages=tuple(found)), Answered(text=reply.text), Stopped(reason="answered")],
+            passages=found,
+            usage=Usage(searches=1, rounds=1, passages=len(found), policy_tokens=reply.tokens),
+            timings=Timings(total=time.monotonic() - begun),
+        )
+
+    async def _found(self, query: str) -> list[Passage]:
+        searches = (source.search(query, limit=RAG_PASSAGES) for source in self._agent.sources.values())
+        found = [passage for passages in await asyncio.gather(*searches) for passage in passages][:RAG_PASSAGES]
+        return [passage.model_copy(update={"number": at}) for at, passage in enumerate(found, start=1)]
+
+    async def aclose(self) -> None:
+        await self._agent.aclose()

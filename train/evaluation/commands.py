@@ -9,7 +9,7 @@ import typer
 from agent.cli.console import messages, note, output, print_json
 from agent.cli.options import JsonOption, Load, WorkersOption, WorkOption, with_agent_options
 from agent.errors import SetupError
-from train.evaluation import commands_compare
+from train.evaluation import commands_compare, commands_rungs
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
@@ -51,8 +51,11 @@ TypesOption = Annotated[
     typer.Option("--types", metavar="A,B", help="Only questions of these types.", rich_help_panel=_ASKED),
 ]
 BaselineOption = Annotated[
-    Literal["closed-book", "first-passage"] | None,
-    typer.Option("--baseline", help="Instead: answer without searching, or read the first passage perfectly."),
+    Literal["closed-book", "first-passage", "plain-rag"] | None,
+    typer.Option(
+        "--baseline",
+        help="Instead: answer without searching, read the first passage perfectly, or search and ask the model once.",
+    ),
 ]
 GuardOption = Annotated[
     bool,
@@ -177,6 +180,7 @@ def register(app: typer.Typer) -> None:
     """Add `eval` and what belongs to it to the root."""
     app.command("eval", epilog=_EXAMPLES)(with_agent_options(evaluate_command))
     commands_compare.register(app)
+    commands_rungs.register()
 
 
 def evaluate_command(
@@ -238,7 +242,7 @@ def evaluate_command(
         retry_failed=retry_failed,
         most_failed=max_failed,
     )
-    _tell(_watched(evaluation, out), evaluation, as_json=as_json, out=out)
+    _tell(watched(evaluation, out), evaluation, as_json=as_json, out=out)
 
 
 _OWN = {"policy": "--policy", "base_url": "--base-url", "checkpoint": "--checkpoint", "protocol": "--protocol"} | {
@@ -310,7 +314,7 @@ def _tell(figures: "Figures", evaluation: "Evaluation", *, as_json: bool, out: P
         raise SetupError(f"no question could be scored; the last one said: {evaluation.last_failure}")
 
 
-def _watched(evaluation: "Evaluation", out: Path | None) -> "Figures":
+def watched(evaluation: "Evaluation", out: Path | None) -> "Figures":
     """Run with a progress bar that tells the EM and the failures so far."""
     from rich.progress import (
         BarColumn,

@@ -24,7 +24,7 @@ from agent.spread import spread_of
 from agent.trace import Trace
 from agent.world import World, load_world
 from train.evaluation.asking import Asker, Rollouts
-from train.evaluation.baselines import FirstPassage
+from train.evaluation.baselines import FirstPassage, PlainRag
 from train.evaluation.chosen import Choice
 from train.evaluation.cited import Passages
 from train.evaluation.gold import GoldBook, Written
@@ -113,7 +113,7 @@ class Evaluation:
             choice: of the questions; left out, all.
             measured: how; left out, as usual and without a judge.
             endpoint: asks this agent instead of one in this process.
-            baseline: `closed-book` forbids searching; `first-passage` reads one passage of the world perfectly.
+            baseline: `closed-book` forbids searching; see `train.evaluation.baselines` for the others.
             concurrency: questions at the same time.
             seed: for sampling.
             out: folder for traces, results and report.
@@ -260,7 +260,8 @@ class Evaluation:
         if self._endpoint:
             return self._far(self._endpoint, card)
         agent = self._agent()
-        return Rollouts(agent, self._seed), card | self._described(agent), Scoring(book=self._searched_book(agent))
+        asker = PlainRag(agent) if self._baseline == "plain-rag" else Rollouts(agent, self._seed)
+        return asker, card | self._described(agent), Scoring(book=self._searched_book(agent))
 
     def _judged(self, scoring: Scoring) -> Scoring:
         if self._measured.judge is None:

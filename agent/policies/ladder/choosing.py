@@ -1,10 +1,12 @@
 """Which rungs a server's model gets: what the server offers is looked at, then the model takes the exam."""
 
+import asyncio
 from typing import Final, Literal
 
 from agent.errors import RequestRefused
 from agent.policies.ladder import exam
 from agent.policies.ladder.dialects import Spoken
+from agent.policies.ladder.memory import recall, remember
 from agent.policies.ladder.policy import RUNGS, LadderPolicy, Rung
 from agent.policies.openai_abilities import Abilities
 from agent.policies.openai_endpoint import Endpoint
@@ -17,15 +19,27 @@ _EXAMINED: Final[tuple[Spoken, ...]] = ("tools", "json", "words")
 
 
 async def ladder_of(
-    endpoint: Endpoint, abilities: Abilities, wanted: RungWanted, *, special_tokens: tuple[str, ...] = ()
+    endpoint: Endpoint,
+    abilities: Abilities,
+    wanted: RungWanted,
+    *,
+    special_tokens: tuple[str, ...] = (),
+    anew: bool = False,
 ) -> LadderPolicy:
     """The ladder for a model, from the rung that it passes or that the settings name.
+
+    Args:
+        endpoint: of its server.
+        abilities: of the server.
+        wanted: as the settings say.
+        special_tokens: of the model's tokenizer, where that is at hand.
+        anew: the model takes the exam also where it is remembered how it did.
 
     Raises:
         PolicyError: there is no server, or it takes no requests now.
     """
     if wanted == "auto":
-        rung, why = await _examined(endpoint)
+        rung, why = await _found(endpoint, abilities, anew=anew)
     else:
         rung, why = _pinned(wanted)
     return LadderPolicy(
@@ -39,6 +53,16 @@ async def ladder_of(
 
 def _pinned(wanted: RungWanted) -> tuple[Rung, str]:
     return next(rung for rung in RUNGS if rung == wanted), "the settings say so"
+
+
+async def _found(endpoint: Endpoint, abilities: Abilities, *, anew: bool) -> tuple[Rung, str]:
+    model = (endpoint.base_url, endpoint.model, abilities.owner, str(abilities.context_tokens))
+    known = None if anew else await asyncio.to_thread(recall, *model)
+    if known:
+        return known.rung, known.why
+    rung, why = await _examined(endpoint)
+    await asyncio.to_thread(remember, rung, why, *model)
+    return rung, why
 
 
 async def _examined(endpoint: Endpoint) -> tuple[Rung, str]:

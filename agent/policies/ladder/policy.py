@@ -83,13 +83,17 @@ class LadderContext:
         prompt = state.question
         self.segments: list[Segment] = [Segment(by="prompt", text=prompt)]
         self.tokens = self.count(prompt)
+        """What it read, estimated, and what the server says that it sampled, also in replies that were of no use."""
+        self._sampled = 0
 
     def append(self, text: str, *, by: Author) -> Segment:
         if by == "environment":
             self._state = self._state.finding(self._inside(text))
         elif by == "loop":
             self._state = replace(self._state, must_answer=True)
-        return self._grow(text, by=by)
+        self.segments.append(Segment(by=by, text=text))
+        self.tokens += self.count(text)
+        return self.segments[-1]
 
     def fork(self) -> "LadderContext":
         copied = copy(self)
@@ -108,11 +112,15 @@ class LadderContext:
         room = min(max_tokens, self._policy.context_tokens - self.tokens)
         if room <= 0:
             raise ContextFull(f"the context of {self._policy.context_tokens} tokens is full")
-        move, by = await self._move(sampling, room)
+        self._sampled = 0
+        try:
+            move, by = await self._move(sampling, room)
+        finally:
+            self.tokens += self._sampled
         if isinstance(move, SearchMove):
             self._state = self._state.searching(move)
         text = spelled(move, self.protocol)
-        self._grow(text, by=by)
+        self.segments.append(Segment(by=by, text=text))
         yield Chunk(text)
 
     async def _move(self, sampling: Sampling, room: int) -> tuple[Move, Author]:
@@ -180,16 +188,13 @@ class LadderContext:
             parameters["top_p"] = sampling.top_p
         if sampling.temperature:
             parameters["seed"] = sampling.seed
-        return await ask(self._policy.endpoint, messages, max_tokens=most, **parameters)
+        reply = await ask(self._policy.endpoint, messages, max_tokens=most, **parameters)
+        self._sampled += reply.tokens
+        return reply
 
     def _step_down(self, why: str) -> None:
         left = self._left.pop(0)
         self.rungs.append(RungUsed(rung=self._left[0], why=f"on {left}, {why}"))
-
-    def _grow(self, text: str, *, by: Author) -> Segment:
-        self.segments.append(Segment(by=by, text=text))
-        self.tokens += self.count(text)
-        return self.segments[-1]
 
     def _inside(self, text: str) -> str:
         """What the environment says, without the marks around it."""

@@ -142,7 +142,7 @@ def test_a_server_that_is_not_there_yet_is_asked_again_the_next_time():
         assert trace.stopped is not None
         assert trace.stopped.reason == "engine"
         assert "no server at http://127.0.0.1:1/v1" in trace.stopped.detail
-        policy._endpoint = Endpoint(base_url=url, model=MODEL)  # pyright: ignore[reportPrivateUsage]
+        policy.endpoint = Endpoint(base_url=url, model=MODEL)
         assert (await agent.run(agent.new_trace(TWO_HOPS))).answer == "Lurnia"
         await policy.aclose()
 
