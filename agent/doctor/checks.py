@@ -29,7 +29,7 @@ def checks_of(settings: CairnSettings, *, probe: bool = False) -> list[Check]:
     """
     return [
         Check("install", local.check_install),
-        *_policy(settings),
+        *_policy(settings, probe=probe),
         Check("local models", partial(remote.check_local_servers, settings)),
         *_sources(settings, probe=probe),
         Check("cache", partial(local.check_cache, settings.cache)),
@@ -51,7 +51,7 @@ def paid_probes(settings: CairnSettings) -> dict[str, float]:
     return {name: cost for name, backend in made.items() if name in _wanted(settings) and (cost := credits_of(backend))}
 
 
-def _policy(settings: CairnSettings) -> list[Check]:
+def _policy(settings: CairnSettings, *, probe: bool) -> list[Check]:
     if settings.policy == "embedded":
         policy = Check("policy", partial(local.check_checkpoint, settings))
     elif settings.policy == "transformers":
@@ -60,6 +60,9 @@ def _policy(settings: CairnSettings) -> list[Check]:
         policy = Check("policy", partial(models.check_vllm, settings))
     else:
         policy = Check("policy", partial(remote.check_engine, settings))
+        if settings.base_url and settings.model:
+            model = Check("model", partial(remote.check_model, settings, probe=probe), slow=True)
+            return [policy, model, Check("protocol", partial(local.check_protocol, settings))]
     return [policy, Check("protocol", partial(local.check_protocol, settings))]
 
 

@@ -75,6 +75,26 @@ async def check_engine(settings: CairnSettings) -> Verdict:
                 return bad(f"{at} answered {status}", "look at the server's log, then try again")
 
 
+async def check_model(settings: CairnSettings, *, probe: bool) -> Verdict:
+    """What the endpoint's model offers, and how it will be spoken to; a model elsewhere is asked only on request."""
+    from agent.build import build_policy
+    from agent.policies.openai_offers import offers_of
+    from agent.policies.openai_policy import OpenAiPolicy
+
+    host = split_url(settings.base_url.strip()).hostname or ""
+    if not probe and not is_loopback(host):
+        return skipped(f"{settings.model} at {host} was asked nothing: that may cost, see --probe")
+    policy = build_policy(settings, sources=())
+    if not isinstance(policy, OpenAiPolicy):
+        return skipped("the policy is no endpoint")
+    try:
+        offers = await offers_of(policy.endpoint)
+        await policy.prepare(anew=True)
+        return ok(f"{settings.model}: {offers}; {policy.told}")
+    finally:
+        await policy.aclose()
+
+
 def _has_model(data: Any, settings: CairnSettings, at: str) -> Verdict:
     rows = cast(dict[str, Any], data).get("data") if isinstance(data, dict) else None
     if not isinstance(rows, list):

@@ -27,6 +27,11 @@ _PIECE: Final = 64 * 1024
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
+_IDLE_SECONDS: Final = 2.0
+"""After which a connection is not used again: many servers, as llama.cpp's, close one after five seconds, and a request
+that is just on its way then is lost."""
+
+
 class TooLong(httpx2.DecodingError):
     """An answer is longer than any that is of use."""
 
@@ -62,7 +67,7 @@ def bounded_client(
         headers=dict(headers or {}),
         params=dict(params or {}),
         timeout=timeout,
-        limits=httpx2.Limits(max_connections=None),
+        limits=httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_SECONDS),
         follow_redirects=False,
         transport=transport,
         trust_env=trust_env,

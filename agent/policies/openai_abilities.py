@@ -1,8 +1,9 @@
 """What a server behind an OpenAI-compatible endpoint can do: token ids through completions, going on inside a turn.
 
-Told from what it lists and from at most three small requests, of one or a few tokens each.
+Told from what it lists, from Ollama's own API, and from at most three small requests, of one or a few tokens each.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,12 @@ class Continuation:
     """Members of the last message."""
 
 
+OLLAMA: Final = "library"
+"""What Ollama writes into `owned_by`."""
+OLLAMA_CONTEXT: Final = 4096
+"""Tokens with which it loads a model where nothing else is set."""
+_NUM_CTX: Final = re.compile(r"\bnum_ctx\s+(\d{1,8})\b")
+
 _FINAL: Final = Continuation({"continue_final_message": True, "add_generation_prompt": False})
 _PREFIX: Final = Continuation(message={"prefix": True})
 _BARE: Final = Continuation()
@@ -33,7 +40,7 @@ CONTINUATIONS: Final[Mapping[str, Continuation]] = {
     "vllm": _FINAL,
     "sglang": _FINAL,
     "llamacpp": _FINAL,  # older ones know no such member, and go on of themselves
-    "library": _BARE,  # Ollama: whether it goes on is the model's template's affair
+    OLLAMA: _BARE,  # whether it goes on is the model's template's affair
     "mistralai": _PREFIX,
     "deepseek": _PREFIX,  # under its address that ends in /beta
 }
@@ -69,10 +76,11 @@ async def look(endpoint: Endpoint) -> Abilities:
     named = [row for row in rows if row.get("id") == endpoint.model]
     alone = rows if len(rows) == 1 else []
     row: dict[str, Any] = (named or alone or [{}])[0]
+    owner = str(row.get("owned_by", ""))[:100].lower()
     return Abilities(
-        owner=str(row.get("owned_by", ""))[:100].lower(),
+        owner=owner,
         others=() if named else tuple(names),
-        context_tokens=_context_tokens(row),
+        context_tokens=_context_tokens(row) or (await _of_ollama(endpoint) if owner == OLLAMA else None),
         folder=_folder(row.get("root")),
     )
 
@@ -83,6 +91,23 @@ def _context_tokens(row: dict[str, Any]) -> int | None:
     inner = cast(dict[str, Any], meta) if isinstance(meta, dict) else {}
     said = [row.get(name) for name in ("max_model_len", "loaded_context_length", "context_length")]
     return next(filter(None, map(count, [*said, inner.get("n_ctx"), inner.get("n_ctx_train")])), None)
+
+
+async def _of_ollama(endpoint: Endpoint) -> int | None:
+    """The context of a model at Ollama, which lists none: of the loaded one, else what it will be loaded with.
+
+    A longer prompt is cut there without a word, so what the model could take is of no use.
+    """
+    running = await endpoint.native("/api/ps") or {}
+    listed: Any = running.get("models")
+    rows = cast(list[Any], listed) if isinstance(listed, list) else []
+    loaded = [cast(dict[str, Any], row) for row in rows if isinstance(row, dict)]
+    mine = [row for row in loaded if endpoint.model in (row.get("model"), row.get("name"))]
+    if said := next(filter(None, (count(row.get("context_length")) for row in mine)), None):
+        return said
+    shown = await endpoint.native("/api/show", {"model": endpoint.model}) or {}
+    set_ = _NUM_CTX.search(str(shown.get("parameters", ""))[:10_000])
+    return int(set_[1]) if set_ else OLLAMA_CONTEXT
 
 
 async def gives_ids(endpoint: Endpoint) -> bool:

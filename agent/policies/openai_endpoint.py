@@ -31,6 +31,8 @@ _NO_KEY: Final = "none"
 """Servers that ask for no key get this one: the client wants some."""
 _WAIT_SECONDS: Final = 0.5
 _AGAIN: Final = (408, 409, 429, 500, 502, 503, 504)
+_CLOSED: Final = "disconnected without sending a response"
+"""What httpx says of a connection that the server had closed when the request came."""
 _PATHS: Final = {"chat": "/chat/completions", "completions": "/completions"}
 _TOKEN_BYTES: Final = 4096
 """Of a stream, for each token that was asked for: an event has some hundred."""
@@ -87,6 +89,26 @@ class Endpoint:
             rows: Any = answer.get("data")
             listed = cast(list[Any], rows) if isinstance(rows, list) else []
             return [cast(dict[str, Any], row) for row in listed if isinstance(row, dict)]
+
+    async def native(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+        """Ask the server in its own API, beside OpenAI's; None where it has no such address.
+
+        Args:
+            path: from the server's root, as /api/show.
+            body: posted as JSON; without it the address is read.
+
+        Raises:
+            PolicyError: there is no server, or it failed.
+        """
+        root = self.base_url.removesuffix("/v1")
+        send = partial(self._client.get, f"{root}{path}", cast_to=httpx2.Response)
+        if body is not None:
+            send = partial(self._client.post, f"{root}{path}", body=dict(body), cast_to=httpx2.Response)
+        async with self._speaking():
+            try:
+                return await self._whole(send)
+            except (openai.APIStatusError, OddReply):
+                return None
 
     async def try_once(self, kind: Literal["chat", "completions"], **parameters: Any) -> dict[str, Any] | None:
         """Ask without a stream; None where the server refuses such a request, or answers with no object.
@@ -223,7 +245,9 @@ def _may_try_again(error: Exception) -> bool:
         case openai.APIStatusError():
             return error.status_code in _AGAIN
         case openai.APIConnectionError():  # a timeout is one, too
-            return isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
+            cause = error.__cause__
+            closed = isinstance(cause, httpx2.RemoteProtocolError) and _CLOSED in str(cause)
+            return closed or isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.PoolTimeout)
         case _:
             return False
 

@@ -87,15 +87,28 @@ class OpenAiPolicy:
     def special_tokens(self) -> tuple[str, ...]:
         return self.chosen.special_tokens
 
-    async def prepare(self) -> None:
+    async def prepare(self, *, anew: bool = False) -> None:
         """Look at the server, the first time; afterwards it does nothing. What fails is tried again the next time.
+
+        Args:
+            anew: a general model takes its exam also where it is remembered how it did.
 
         Raises:
             PolicyError: there is no server, it refuses the key, or it is not what the settings say.
         """
         async with self._preparing:
             if self._chosen is None:
-                self._chosen = await self._look()
+                self._chosen = await self._look(anew=anew)
+
+    @property
+    def told(self) -> str:
+        """What is known of the server once `prepare` has asked, for people."""
+        context = f"a context of {(self._ladder or self.chosen).context_tokens:,} tokens"
+        if isinstance(self._chosen, CompletionsPolicy):
+            return f"{context}, and token ids through completions"
+        inside = "goes on inside a turn" if self.continues else "begins a new turn each time"
+        rung = f"; spoken to on the rung {self._ladder.rungs[0]} ({self._ladder.why})" if self._ladder else ""
+        return f"{context}; {inside}{rung}"
 
     def open(
         self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = (), date: str = ""
@@ -118,14 +131,14 @@ class OpenAiPolicy:
     async def aclose(self) -> None:
         await self.endpoint.aclose()
 
-    async def _look(self) -> ChatPolicy | CompletionsPolicy:
+    async def _look(self, *, anew: bool) -> ChatPolicy | CompletionsPolicy:
         abilities = await look(self.endpoint)
         if form := await self._form(abilities):
             length = abilities.context_tokens or form.context_tokens
             return CompletionsPolicy(self.endpoint, form.codec, context_tokens=length)
         special = await asyncio.to_thread(special_tokens_in, self._tokenizer or str(abilities.folder or ""))
         if self._rung != "protocol":
-            self._ladder = await ladder_of(self.endpoint, abilities, self._rung, special_tokens=special)
+            self._ladder = await ladder_of(self.endpoint, abilities, self._rung, special_tokens=special, anew=anew)
         return self._chat(abilities, await continuation_of(self.endpoint, abilities, self._continues), special)
 
     def _chat(

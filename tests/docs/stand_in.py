@@ -1,4 +1,7 @@
-"""A server on 127.0.0.1 that stands in for other people's models, so that what the pages show can be run."""
+"""A server on 127.0.0.1 that stands in for other people's models, so that what the pages show can be run.
+
+It speaks Ollama's API as that is documented: OpenAI's under /v1, and what Cairn asks of its own.
+"""
 
 import asyncio
 import json
@@ -9,7 +12,7 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from server.launch import address_of, bind
 
@@ -39,7 +42,24 @@ def _app() -> FastAPI:
     @app.get("/v1/models")
     async def models() -> Fields:  # pyright: ignore[reportUnusedFunction]
         names = ("qwen3:8b", "llama3.2:3b", "my-agent")
-        return {"object": "list", "data": [{"id": name, "object": "model", "created": 1} for name in names]}
+        rows = [{"id": name, "object": "model", "created": 1, "owned_by": "library"} for name in names]
+        return {"object": "list", "data": rows}
+
+    @app.get("/")
+    async def front() -> Response:  # pyright: ignore[reportUnusedFunction]
+        return PlainTextResponse("Ollama is running")
+
+    @app.get("/api/ps")
+    async def loaded() -> Fields:  # pyright: ignore[reportUnusedFunction]
+        return {"models": []}
+
+    @app.post("/api/show")
+    async def show(request: Request) -> Fields:  # pyright: ignore[reportUnusedFunction]
+        await request.json()
+        details = {"family": "qwen3", "parameter_size": "8.2B", "quantization_level": "Q4_K_M"}
+        known = {"general.architecture": "qwen3", "qwen3.context_length": 40960}
+        told = {"parameters": "temperature 0.6\nnum_ctx 8192", "details": details, "model_info": known}
+        return told | {"capabilities": ["completion", "tools", "thinking"]}
 
     @app.post("/v1/chat/completions")
     async def complete(request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]

@@ -254,3 +254,23 @@ def test_without_a_model_server_on_this_machine_the_check_is_skipped(monkeypatch
     found, _ = look_local(monkeypatch, {"*": text_reply("<html>Jenkins")})
     assert (found.state, found.mend) == ("skip", "")
     assert found.says.startswith("no Ollama, LM Studio, llama.cpp or vLLM answers")
+
+
+def _said(message: dict[str, Any]) -> Route:
+    choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": "stop"}
+    return json_reply({"id": "c", "object": "chat.completion", "choices": [choice]})
+
+
+def test_what_the_model_offers_and_how_it_is_spoken_to_is_shown() -> None:
+    routes = {"/v1/models": MODELS, "/v1/chat/completions": _said({"content": "I like films."})}
+    found, asked = look_beside("model", routes, lambda base: CairnSettings(base_url=f"{base}/v1", model="qwen3:8b"))
+    assert found.state == "ok"
+    assert "function calls: no, JSON by a schema: no" in found.says
+    assert "a context of 8,192 tokens" in found.says
+    assert "on the rung plain (tools: it wrote neither a search nor an answer;" in found.says
+    assert sum(one.path.endswith("/chat/completions") for one in asked) == 3 + 3
+
+
+def test_a_model_elsewhere_is_asked_only_on_request() -> None:
+    found = look("model", base_url="https://models.example/v1", model="m")
+    assert (found.state, "--probe" in found.says) == ("skip", True)

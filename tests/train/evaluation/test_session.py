@@ -1,3 +1,4 @@
+import asyncio
 import json
 import subprocess
 import sys
@@ -11,7 +12,9 @@ from agent.errors import PolicyError, SetupError
 from agent.policies.scripted import Script, ScriptedPolicy
 from agent.settings import CairnSettings
 from agent.world import load_world
+from tests.agent.policies.chat_server import Reply, chat_server
 from train.evaluation.chosen import Choice
+from train.evaluation.report import Figures
 from train.evaluation.session import Evaluation, Measured, SoFar
 
 DOCUMENTS = [
@@ -172,6 +175,25 @@ def test_the_closed_book_baseline_answers_without_a_search(index: Path, question
 
     figures = evaluation(index, questions, guess, baseline="closed-book").run()
     assert (figures["n"], figures["searches"], figures["forced"], figures["em"]) == (3, 0.0, 3, 0.6667)
+
+
+def test_plain_rag_searches_once_and_takes_what_the_model_says(index: Path, questions: Path):
+    async def run() -> tuple[Figures, list[dict[str, Any]]]:
+        async with chat_server(Reply(["The director is Lina Orr."]), Reply(["Trieste"])) as server:
+            settings = CairnSettings(corpus=index, policy="openai", base_url=server.url, model="m")
+            made = Evaluation(settings, questions, baseline="plain-rag", concurrency=1)
+            return await asyncio.to_thread(made.run), server.requests
+
+    figures, requests = asyncio.run(run())
+    assert (figures["n"], figures["searches"], figures["rounds"], figures["em"]) == (3, 1.0, 1.0, 0.3333)
+    assert len(requests) == 3
+    (message,) = requests[0]["messages"]
+    assert "Lina Orr directed" in message["content"] or "Aurora Falls" in message["content"]
+
+
+def test_plain_rag_wants_a_model_behind_an_endpoint(index: Path, questions: Path):
+    with pytest.raises(SetupError, match="--policy openai"):
+        evaluation(index, questions, Asked(), baseline="plain-rag").run()
 
 
 def test_the_first_passage_baseline_reads_one_passage_of_the_world():
