@@ -8,16 +8,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 _PAUSE: Final = 0.02
 _END_SECONDS: Final = 60
 _T = TypeVar("_T")
 
 
+class Process(Protocol):
+    """What the tests need of `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, sig: int, /) -> None: ...
+
+
 @dataclass(frozen=True)
 class Running:
-    process: subprocess.Popen[bytes]
+    process: Process
     log: Path
     """What it says, on both of its outputs."""
 

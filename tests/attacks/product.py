@@ -3,6 +3,7 @@
 Nothing here imports Cairn, so the attacks run against any environment that has the `cairn` command.
 """
 
+import os
 import socket
 import subprocess
 import threading
@@ -12,9 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Final
 from urllib.error import URLError
 
+from tests.attacks.forked import Commands
 from tests.processes import Running, running
 
 COMMAND_SECONDS: Final = 60
@@ -37,6 +40,8 @@ class Product:
     python: Path
     home: Path
     """The user's home folder: settings, cache and store stay in it."""
+    commands: Commands | None = None
+    """What starts commands of this environment and home with their modules imported; without it each imports them."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -51,16 +56,23 @@ class Product:
         env: Mapping[str, str] | None = None,
         input: str = "",
         seconds: float = COMMAND_SECONDS,
+        fresh: bool = False,
     ) -> subprocess.CompletedProcess[str]:
         """Run `cairn ARGUMENTS` in the folder `cwd` and wait for its end.
+
+        Args:
+            fresh: start a Python for it, where the attack is on what Python does as it starts or imports.
 
         Raises:
             subprocess.TimeoutExpired: it takes longer than `seconds`.
         """
+        environment = self.environment | dict(env or {})
+        if self.commands is not None and not fresh:
+            return _run(self.commands, list(map(str, arguments)), environment, cwd, input, seconds)
         return subprocess.run(
             [str(self.python.parent / "cairn"), *map(str, arguments)],
             cwd=cwd,
-            env=self.environment | dict(env or {}),
+            env=environment,
             input=input,
             capture_output=True,
             text=True,
@@ -74,10 +86,40 @@ class Product:
         """`cairn serve ARGUMENTS` on a free port, from the moment it answers /healthz until the context ends."""
         port = free_port()
         url = f"http://127.0.0.1:{port}"
-        command = [str(self.python.parent / "cairn"), "serve", "--port", str(port), *map(str, arguments)]
-        with running(command, env=self.environment | dict(env or {}), cwd=cwd) as server:
+        command = ["serve", "--port", str(port), *map(str, arguments)]
+        environment = self.environment | dict(env or {})
+        if self.commands is None:
+            program = running([str(self.python.parent / "cairn"), *command], env=environment, cwd=cwd)
+        else:
+            program = _running(self.commands, command, environment, cwd)
+        with program as server:
             server.wait_for(lambda: _answers(f"{url}/healthz"))
             yield Served(url, server)
+
+
+def _run(
+    commands: Commands, arguments: list[str], env: Mapping[str, str], cwd: Path, input: str, seconds: float
+) -> subprocess.CompletedProcess[str]:
+    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as error:
+        given.write(input.encode())
+        given.flush()
+        given.seek(0)
+        streams = (given.fileno(), out.fileno(), error.fileno())
+        with commands.start(arguments, env=env, cwd=cwd, streams=streams) as command:
+            code = command.wait(seconds)
+        said = [os.pread(stream.fileno(), os.fstat(stream.fileno()).st_size, 0) for stream in (out, error)]
+    texts = [text.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n") for text in said]
+    return subprocess.CompletedProcess(["cairn", *arguments], code, *texts)
+
+
+@contextmanager
+def _running(commands: Commands, arguments: list[str], env: Mapping[str, str], cwd: Path) -> Generator[Running]:
+    with TemporaryDirectory(prefix="cairn-log-") as folder, (Path(folder) / "log").open("w+b") as out:
+        with open(os.devnull, "rb") as nothing:
+            streams = (nothing.fileno(), out.fileno(), out.fileno())
+            command = commands.start(arguments, env=env, cwd=cwd, streams=streams)
+        with command:
+            yield Running(command, Path(out.name))
 
 
 def free_port() -> int:

@@ -23,7 +23,7 @@ def hostile(folder: Path) -> Path:
 
 def test_workers_do_not_import_from_the_current_folder(product: Product, tmp_path: Path) -> None:
     mark = hostile(tmp_path)
-    done = product.run("index", "build", "docs", "--out", "index", "--workers", "2", cwd=tmp_path)
+    done = product.run("index", "build", "docs", "--out", "index", "--workers", "2", cwd=tmp_path, fresh=True)
     assert not mark.exists(), "a module of the folder ran"
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "index" / "index.json").exists() or list((tmp_path / "index").iterdir())
@@ -44,7 +44,7 @@ def test_workers_do_not_import_from_the_current_folder(product: Product, tmp_pat
 def test_a_folder_may_not_choose_processes_or_code(product: Product, tmp_path: Path, text: str, names: str) -> None:
     mark = hostile(tmp_path)
     (tmp_path / "cairn.toml").write_text(text, encoding="utf-8")
-    done = product.run("index", "build", "docs", "--out", "index", cwd=tmp_path)
+    done = product.run("index", "build", "docs", "--out", "index", cwd=tmp_path, fresh=True)
     assert done.returncode == 2, done.stdout
     assert f"sets {names}, which" in done.stderr
     assert "cairn trust" in done.stderr

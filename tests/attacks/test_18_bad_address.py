@@ -41,6 +41,7 @@ def test_a_filtered_search_and_an_evaluation_go_on(product: Product, tmp_path: P
         "run",
         "--json",
         cwd=tmp_path,
+        env={"CAIRN_BUDGETS__POLICY_TOKENS": "400"},
         seconds=100,
     )
     assert evaluated.returncode == 0, evaluated.stderr

@@ -2,10 +2,14 @@
 
 import json
 import subprocess
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.attacks.forked import Commands
 from tests.attacks.product import Product
 
 _MAKE = """
@@ -51,10 +55,20 @@ _ROUTER = {
 _ROUTED = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Router"}]
 
 
-def test_an_encoder_unpickles_nothing_and_names_no_class_of_its_own(product: Product, tmp_path: Path) -> None:
-    look = [str(product.python), "-P", "-c", "import faiss, sentence_transformers"]
-    if subprocess.run(look, capture_output=True, check=False).returncode != 0:
+@pytest.fixture
+def encoding(product: Product, tmp_path: Path) -> Generator[Product]:
+    """The product, whose commands start with the libraries of the extra dense imported."""
+    libraries = ("faiss", "sentence_transformers")
+    look = f"import sys, importlib.util as u; sys.exit(not all(map(u.find_spec, {libraries})))"
+    if subprocess.run([str(product.python), "-P", "-c", look], capture_output=True, check=False).returncode != 0:
         pytest.skip("the product lacks the extra dense")
+    more = Commands(product.python, product.environment, tmp_path / "log", preloaded=libraries)
+    with closing(more) as commands:
+        yield replace(product, commands=commands)
+
+
+def test_an_encoder_unpickles_nothing_and_names_no_class_of_its_own(encoding: Product, tmp_path: Path) -> None:
+    product = encoding
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.txt").write_text("Dune was written by Frank Herbert.", encoding="utf-8")
     model, mark = tmp_path / "model", tmp_path / "mark"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,22 @@ from tests.attacks.product import Product
 OUTSIDE = "a file of the user's own\n"
 
 
-@pytest.fixture
-def stored(product: Product, tmp_path: Path) -> Path:
-    """An evaluation that ended, its report, and a file that is none of the run's business."""
+@pytest.fixture(scope="module")
+def ended(installed: Product, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An evaluation that ended, and its report."""
+    folder = tmp_path_factory.mktemp("ended")
     row = {"id": "q1", "question": "Where was Persen Golney born?", "answers": ["a"]}
-    (tmp_path / "asked.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    (tmp_path / "thesis.txt").write_text(OUTSIDE, encoding="utf-8")
-    done = product.run("eval", "--questions", "asked.jsonl", "--out", "run", cwd=tmp_path)
+    (folder / "asked.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    done = installed.run("eval", "--questions", "asked.jsonl", "--out", "run", cwd=folder)
     assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def stored(ended: Path, tmp_path: Path) -> Path:
+    """A copy of it, beside a file that is none of the run's business."""
+    shutil.copytree(ended, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "thesis.txt").write_text(OUTSIDE, encoding="utf-8")
     return tmp_path
 
 
