@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { barsOf } from "../src/run/bars";
 import { evidenceOf } from "../src/run/evidence";
 import { outlineOf } from "../src/run/outline";
-import { segmentsUntil, tokensOf } from "../src/run/raw";
+import { rungsTold, segmentsUntil, tokensOf } from "../src/run/raw";
 import { inOrder } from "../src/run/reduce";
 import { doing } from "../src/run/told";
 import { NOTHING } from "../src/run/reduce";
@@ -85,5 +85,16 @@ describe.each(Object.entries(ALL))("the trace %s", (_, trace) => {
     const own = trace.segments.filter(({ by }) => by === "policy");
     const told = tokensOf(own);
     if (!told.guessed) expect(told.count).toBe(trace.usage.policy_tokens);
+  });
+});
+
+describe("the rungs of a general model", () => {
+  it("are one sentence with the reasons, and none for a model that speaks the protocol", () => {
+    const rungs = [
+      { rung: "json" as const, why: "the model passed its exam" },
+      { rung: "plain" as const, why: "" },
+    ];
+    expect(rungsTold(rungs)).toBe("The model was spoken to on the rung json (the model passed its exam), then plain.");
+    expect(rungsTold(undefined)).toBe("");
   });
 });

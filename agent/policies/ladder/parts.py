@@ -21,6 +21,7 @@ _OPEN: Final = re.compile(
     r"write|list|discuss|difference|what happens|tell me about)\b",
     re.IGNORECASE,
 )
+YES_OR_NO: Final = ("yes", "no")
 _BEHIND: Final = re.compile(
     r"\s(?:born|released|founded|built|die|died|come out|older|younger)(?: (?:first|later|earlier))?$"
 )
@@ -83,7 +84,7 @@ def wants_yes_or_no(question: str) -> bool:
 def choices_of(question: str) -> tuple[str, ...]:
     """The answers that a question offers: yes and no, or the two sides of its "or"; none where it offers none."""
     if wants_yes_or_no(question):
-        return ("yes", "no")
+        return YES_OR_NO
     before, either, after = _BEHIND.sub("", question.rstrip("?. ")).rpartition(" or ")
     if not either or not 0 < len(after.split()) <= _LONGEST_SIDE:
         return ()

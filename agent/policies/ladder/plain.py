@@ -4,7 +4,7 @@ import re
 from typing import Any, Final
 
 from agent.policies.ladder.moves import AnswerMove, SearchMove, Statement, queries_of
-from agent.policies.ladder.parts import choices_of, parts_of, wants_short
+from agent.policies.ladder.parts import YES_OR_NO, choices_of, parts_of, wants_short
 from agent.policies.ladder.reading import numbers_in, statements
 from agent.policies.ladder.state import State, numbered
 from agent.relevance import content_words
@@ -35,6 +35,12 @@ _LEAD: Final = re.compile(
 _CITE: Final = re.compile(
     r"\s*[\[【(]\s*(?:passage\s*)?\d{1,4}(?:\s*[,;]\s*(?:passage\s*)?\d{1,4})*\s*[\]】)]", re.IGNORECASE
 )
+_ABSTAINS: Final = re.compile(
+    r"\b(?:(?:do|does|did|can) ?not|(?:do|does|did)n[’']t|can[’']t) (?:know|say|tell|answer|mention|provide)\b",
+    re.IGNORECASE,
+)
+_DENIES: Final = re.compile(r"\b(?:not|different|neither|nor|never|none|unlike)\b|n[’']t\b", re.IGNORECASE)
+_AFFIRMS: Final = re.compile(r"\b(?:both|same|also|indeed)\b", re.IGNORECASE)
 _SENTENCE: Final = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b(?:Mr|Dr|St|Jr)\.)(?<!\bMrs\.)\s+(?=[A-Z\d\"“(])")
 _MOST_WORDS: Final = 7
 """Of an answer that is taken as it is; a longer one is looked through for what the question does not say."""
@@ -81,7 +87,8 @@ def answer_of(text: str, state: State, *, short: bool) -> AnswerMove | None:
 def reduced(text: str, question: str) -> str:
     """The short answer in a verbose one: without a lead, marks, and what the question says itself."""
     said = _LEAD.sub("", _CITE.sub("", text.strip()).strip()).strip()
-    if choice := _chosen(said, choices_of(question)):
+    choices = choices_of(question)
+    if choice := _chosen(said, choices) or (_meant(said) if choices == YES_OR_NO else ""):
         return choice
     first = next((line.strip() for line in said.splitlines() if line.strip()), "")
     sentence = _SENTENCE.split(first)[0].strip()
@@ -94,6 +101,15 @@ def _chosen(said: str, choices: tuple[str, ...]) -> str:
     """The one choice that the text names first; empty where it names none."""
     places = [(found.start(), choice) for choice in choices if (found := _named(choice, said))]
     return min(places)[1] if places else ""
+
+
+def _meant(said: str) -> str:
+    """Yes or no, where a sentence says it without the word; empty where it says neither."""
+    if _ABSTAINS.search(said):
+        return ""
+    if _DENIES.search(said):
+        return "no"
+    return "yes" if _AFFIRMS.search(said) else ""
 
 
 def _named(choice: str, said: str) -> re.Match[str] | None:

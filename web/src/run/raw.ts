@@ -1,6 +1,6 @@
 // The exact text of the context with its authors, and how many tokens each of them wrote. Pure.
 
-import type { Segment, Trace } from "../api/types.gen";
+import type { RungUsed, Segment, Trace } from "../api/types.gen";
 import type { Step } from "./reduce";
 
 export type Author = Segment["by"];
@@ -29,4 +29,10 @@ export function segmentsUntil(trace: Trace, steps: readonly Step[], whole: boole
   const latest = Math.max(-1, ...steps.flatMap((step) => step.segments));
   const prompt = trace.segments.findIndex(({ by }) => by !== "prompt");
   return trace.segments.slice(0, Math.max(latest + 1, prompt < 0 ? trace.segments.length : prompt));
+}
+
+/** How a general model was spoken to and why, in a sentence; empty for one that speaks the protocol. */
+export function rungsTold(rungs: readonly RungUsed[] | undefined): string {
+  const told = (rungs ?? []).map(({ rung, why }) => (why ? `${rung} (${why})` : rung));
+  return told.length ? `The model was spoken to on the rung ${told.join(", then ")}.` : "";
 }

@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import type { Segment, Trace } from "../api/types.gen";
 import type { Session } from "../app/session";
 import { complain } from "../app/state";
-import { AUTHORS, segmentsUntil, tokensOf, type Author } from "../run/raw";
+import { AUTHORS, rungsTold, segmentsUntil, tokensOf, type Author } from "../run/raw";
 import { count } from "../run/told";
 
 const SAID: Record<Author, string> = { prompt: "prompt", policy: "policy (trained)", environment: "environment (masked)", loop: "loop (masked)" };
@@ -19,8 +19,10 @@ export function Raw({ session }: { session: Session }) {
   const trace = session.detail.value?.trace;
   if (!trace) return <p class="none">Nothing was written yet.</p>;
   const segments = segmentsUntil(trace, session.steps.value, session.replay.value === null);
+  const rungs = rungsTold(trace.rungs);
   return (
     <>
+      {rungs && <p class="none">{rungs}</p>}
       <Counts segments={segments} />
       <div class="raw" tabIndex={0} role="group" aria-label="Text of the context">
         {segments.map((segment, at) => (
