@@ -39,8 +39,9 @@ def whole(trace: Trace) -> None:
 class ConformanceOfFills:
     """Two fills at the same time, of one parent."""
 
+    @classmethod
     def filling(
-        self,
+        cls,
         case: EngineCase,
         *,
         budgets: Budgets | None = None,
@@ -67,20 +68,24 @@ class ConformanceOfFills:
         whole(trace)
         return trace
 
-    def test_fills_run_in_branches_with_ids_of_their_own(self, case: EngineCase):
-        trace = self.filling(case)
-        assert list(trace.branches) == ["1.B", "1.C"]
-        assert [row.branch for row in to_samples(trace)] == ["main", "1.B", "1.C"]
-        filled = [step.node for step in trace.steps if isinstance(step, Filled | Skipped)]
-        assert filled[:2] == ["B", "C"]
+    @pytest.fixture(scope="class")
+    @classmethod
+    def filled(cls, case: EngineCase) -> Trace:
+        """A rollout that nothing ends early."""
+        return cls.filling(case)
 
-    def test_equal_rollouts_have_equal_branches(self, case: EngineCase):
-        one, other = self.filling(case), self.filling(case)
-        assert said(one) == said(other)
+    def test_fills_run_in_branches_with_ids_of_their_own(self, filled: Trace):
+        assert list(filled.branches) == ["1.B", "1.C"]
+        assert [row.branch for row in to_samples(filled)] == ["main", "1.B", "1.C"]
+        nodes = [step.node for step in filled.steps if isinstance(step, Filled | Skipped)]
+        assert nodes[:2] == ["B", "C"]
+
+    def test_equal_rollouts_have_equal_branches(self, case: EngineCase, filled: Trace):
+        assert said(self.filling(case)) == said(filled)
 
     @pytest.mark.parametrize("most", [1, 40])
-    def test_the_fills_share_the_tokens_that_are_left(self, case: EngineCase, most: int):
-        given = len(self.filling(case).segments[1].ids or ())
+    def test_the_fills_share_the_tokens_that_are_left(self, case: EngineCase, filled: Trace, most: int):
+        given = len(filled.segments[1].ids or ())
         budgets = Budgets(policy_tokens=given + 2 * most + 60, answer_tokens=60)
         trace = self.filling(case, budgets=budgets)
         assert trace.usage.policy_tokens <= budgets.policy_tokens

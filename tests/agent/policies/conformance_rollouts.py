@@ -78,8 +78,9 @@ def agrees(trace: Trace, *, exact: bool) -> None:
 class ConformanceOfRollouts:
     """Whole rollouts on the test world."""
 
+    @classmethod
     def rollout(
-        self,
+        cls,
         case: EngineCase,
         budgets: Budgets | None = None,
         *,
@@ -95,11 +96,30 @@ class ConformanceOfRollouts:
         agrees(trace, exact=case.exact)
         return trace
 
+    @pytest.fixture(scope="class")
+    @classmethod
+    def alone(cls, case: EngineCase) -> dict[str, Trace]:
+        """By question: a rollout that nothing ends early, with no other beside it."""
+        return {question: cls.rollout(case, question=question) for question in (ONE_HOP, TWO_HOPS)}
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def places(cls, case: EngineCase) -> list[int]:
+        """After how many events a rollout is interrupted: before and at the first ones, then a few up to the end."""
+        events: list[Event] = []
+
+        async def scene() -> None:
+            asked = agent(case.policy)
+            await asked.run(asked.new_trace(ONE_HOP), emit=events.append)
+
+        case.run(scene())
+        return [0, 1, 2, *range(3, len(events), max(1, len(events) // 7)), len(events) - 1]
+
     # Every reason
 
     @pytest.mark.parametrize(("question", "rounds"), [(ONE_HOP, 1), (TWO_HOPS, 2)])
-    def test_a_question_is_answered_after_its_rounds(self, case: EngineCase, question: str, rounds: int):
-        trace = self.rollout(case, question=question)
+    def test_a_question_is_answered_after_its_rounds(self, alone: dict[str, Trace], question: str, rounds: int):
+        trace = alone[question]
         assert (ended(trace), trace.usage.rounds) == (("answered", None), rounds)
         assert trace.answer
         assert [segment.by for segment in trace.segments] == ["prompt", "policy", *["environment", "policy"] * rounds]
@@ -204,9 +224,9 @@ class ConformanceOfRollouts:
 
     # Anywhere
 
-    def test_it_can_be_cancelled_at_any_event(self, case: EngineCase):
-        whole = self.rollout(case)
-        for after in _places(case):
+    def test_it_can_be_cancelled_at_any_event(self, case: EngineCase, alone: dict[str, Trace], places: list[int]):
+        whole = alone[ONE_HOP]
+        for after in places:
             trace = case.run(_interrupted(case, after, lambda task, control: task.cancel()))
             assert ended(trace) in {("cancelled", None), ("answered", None)}
             agrees(trace, exact=case.exact)
@@ -215,8 +235,8 @@ class ConformanceOfRollouts:
         again = self.rollout(case)
         assert [segment.text for segment in again.segments] == [segment.text for segment in whole.segments]
 
-    def test_the_answer_can_be_asked_for_at_any_event(self, case: EngineCase):
-        for after in _places(case):
+    def test_the_answer_can_be_asked_for_at_any_event(self, case: EngineCase, places: list[int]):
+        for after in places:
             trace = case.run(_interrupted(case, after, lambda task, control: control.answer_now()))
             assert ended(trace) in {("forced", "user"), ("answered", None)}
             assert trace.answer
@@ -224,15 +244,14 @@ class ConformanceOfRollouts:
 
     # The same again
 
-    def test_rollouts_repeat_alone_and_in_company(self, case: EngineCase):
+    def test_rollouts_repeat_alone_and_in_company(self, case: EngineCase, alone: dict[str, Trace]):
         async def scene() -> Sequence[Trace]:
             asked = agent(case.policy)
             return await asyncio.gather(*(asked.run(asked.new_trace(q)) for q in [ONE_HOP, TWO_HOPS] * 3))
 
-        alone = [self.rollout(case), self.rollout(case, question=TWO_HOPS)]
         again = self.rollout(case)
-        assert timeless(again) == timeless(alone[0]).model_copy(update={"id": timeless(again).id})
-        for one, other in zip(case.run(scene()), alone * 3, strict=True):
+        assert timeless(again) == timeless(alone[ONE_HOP]).model_copy(update={"id": timeless(again).id})
+        for one, other in zip(case.run(scene()), list(alone.values()) * 3, strict=True):
             assert [step.kind for step in one.steps] == [step.kind for step in other.steps]
             assert [(s.text, s.ids) for s in one.segments] == [(s.text, s.ids) for s in other.segments]
             for mine, yours in zip(one.segments, other.segments, strict=True):
@@ -262,15 +281,3 @@ async def _interrupted(case: EngineCase, after: int, end: End) -> Trace:
     if trace.stopped is None:  # cancelled before it began
         return await asked.run(trace)
     return trace
-
-
-def _places(case: EngineCase) -> list[int]:
-    """After how many events a rollout is interrupted: before and at the first ones, then a few up to the end."""
-    events: list[Event] = []
-
-    async def scene() -> None:
-        asked = agent(case.policy)
-        await asked.run(asked.new_trace(ONE_HOP), emit=events.append)
-
-    case.run(scene())
-    return [0, 1, 2, *range(3, len(events), max(1, len(events) // 7)), len(events) - 1]
