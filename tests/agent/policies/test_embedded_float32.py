@@ -13,16 +13,23 @@ from tests.agent.policies.engine_case import HUB, EngineCase, engine_case
 pytestmark = pytest.mark.train
 
 
-class TestEmbeddedFloat32(ConformanceOfTurns, ConformanceOfRollouts, ConformanceOfFills):
-    @pytest.fixture(scope="class")
-    @classmethod
-    def case(cls, tmp_path_factory: pytest.TempPathFactory) -> Generator[EngineCase]:
-        from train.export import export_checkpoint
+@pytest.fixture(scope="module")
+def case(tmp_path_factory: pytest.TempPathFactory) -> Generator[EngineCase]:
+    from train.export import export_checkpoint
 
-        folder = tmp_path_factory.mktemp("float32")
-        export_checkpoint(HUB, folder, "float32")
+    folder = tmp_path_factory.mktemp("float32")
+    export_checkpoint(HUB, folder, "float32")
 
-        def load() -> EmbeddedPolicy:
-            return EmbeddedPolicy.load(folder, workers=2, compute_type="float32")
+    def load() -> EmbeddedPolicy:
+        return EmbeddedPolicy.load(folder, workers=2, compute_type="float32")
 
-        yield from engine_case(load, busy=lambda policy: policy.busy)
+    yield from engine_case(load, busy=lambda policy: policy.busy)
+
+
+class TestEmbeddedFloat32(ConformanceOfTurns):
+    """Whole rollouts in float32 are those of transformers: test_agreement.py."""
+
+
+@pytest.mark.long
+class TestRolloutsInFloat32(ConformanceOfRollouts, ConformanceOfFills):
+    """Interrupted, in company, and with fills."""
