@@ -10,10 +10,15 @@ import agent
 from train.rl.recipe import RlRecipe
 
 HUB = Path(agent.__file__).parent / "checkpoints" / "tiny-v1" / "hub"
+PAIR = {"prompts": 1, "group": 2}
+"""Rollouts of a step, for tests that ask what a run does around it."""
 
 
 def recipe(steps: int = 2, **changes: Mapping[str, Any] | object) -> RlRecipe:
-    """A recipe whose rewards differ inside of groups: length costs a little. Tables are merged, key by key."""
+    """A recipe whose rewards differ inside of groups: length costs a little. Tables are merged, key by key.
+
+    A rollout reads four passages at most, which halves what a step costs.
+    """
     said: dict[str, Any] = {
         "kind": "rl",
         "name": "small",
@@ -22,7 +27,7 @@ def recipe(steps: int = 2, **changes: Mapping[str, Any] | object) -> RlRecipe:
         "seed": 3,
         "steps": steps,
         "data": {"generator": 1, "people": 30, "questions_per_world": 6},
-        "rollout": {"prompts": 2, "group": 3, "policy_tokens": 256, "answer_tokens": 64},
+        "rollout": {"prompts": 2, "group": 3, "rounds": 1, "passages": 6, "policy_tokens": 128, "answer_tokens": 48},
         "reward": ({"name": "outcome"},),
         "learning": {"name": "grpo", "overlong": {"longest": 256, "buffer": 256, "penalty": 0.5}},
         "optimizer": {"lr": 1e-4, "pieces": 2},
