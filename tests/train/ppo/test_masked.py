@@ -22,7 +22,7 @@ pytestmark = pytest.mark.train
 
 
 def test_failed_searches_of_some_rollouts_change_nothing_for_the_others(tmp_path: Path) -> None:
-    small = recipe(start=str(hot_checkpoint(tmp_path / "hub")), rollout={"prompts": 4, "group": 5})
+    small = recipe(start=str(hot_checkpoint(tmp_path / "hub")), rollout={"group": 5})
     well, ill = played_twice(small, transformers.Qwen3ForCausalLM.from_pretrained(small.start, dtype=torch.float32))
     masked = fallen(well, ill)
 

@@ -20,7 +20,7 @@ safetensors: Any = pytest.importorskip("safetensors.torch")
 
 from agent.errors import SetupError  # noqa: E402 - only where torch is
 from tests.train.rl.failing import Dying, Hopeless, fallen, full_disk_from, played_twice  # noqa: E402
-from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402
+from tests.train.rl.small import PAIR, hot_checkpoint, recipe  # noqa: E402
 from train.rewards.registry import reward_of  # noqa: E402
 from train.rl.batch import advantages, rows_of, scored  # noqa: E402
 from train.rl.dynamic import BatchNotFilled  # noqa: E402
@@ -132,6 +132,7 @@ engine = "{engine}"
 concurrency = {concurrency}
 prompts = 2
 group = 3
+passages = 4
 policy_tokens = 256
 answer_tokens = 64
 [[reward]]
@@ -148,18 +149,18 @@ save_every_steps = 1
 
 
 def test_a_full_disk_loses_nothing_that_was_saved_before(hot: str, tmp_path: Path) -> None:
-    small = recipe(3, start=hot)
+    small = recipe(2, start=hot, rollout=PAIR)
     run = RlRun(small, tmp_path / "run", threads=1)
     with pytest.raises(SetupError, match="step 2 could not be saved") as raised, full_disk_from(2) as tell:
         run.go(tell)
     assert "--resume" in str(raised.value)
     assert [path.name for path in (tmp_path / "run" / "states").iterdir()] == ["checkpoint-1"]
     assert read_manifest(tmp_path / "run").state == "stopped"
-    assert [step for step, _ in _run(small, tmp_path / "run", resume=True)] == [2, 3]
+    assert [step for step, _ in _run(small, tmp_path / "run", resume=True)] == [2]
 
 
 def test_a_model_that_could_not_be_written_is_written_when_the_run_goes_on(hot: str, tmp_path: Path) -> None:
-    small, out = recipe(1, start=hot), tmp_path / "run"
+    small, out = recipe(1, start=hot, rollout=PAIR), tmp_path / "run"
     out.mkdir()
     (out / "hub").write_text("in the way", encoding="utf-8")
     with pytest.raises(SetupError, match="hub could not be saved"):
@@ -171,7 +172,7 @@ def test_a_model_that_could_not_be_written_is_written_when_the_run_goes_on(hot: 
 
 
 def test_ctrl_c_saves_after_the_step_and_the_run_goes_on_later(hot: str, tmp_path: Path) -> None:
-    small = recipe(3, start=hot, report={"save_every_steps": 3})
+    small = recipe(3, start=hot, rollout=PAIR, report={"save_every_steps": 3})
     run = RlRun(small, tmp_path / "run", threads=1)
     assert not run.go(lambda step, _: signal.raise_signal(signal.SIGINT) if step == 1 else None)
     assert read_manifest(tmp_path / "run").state == "interrupted"
@@ -199,7 +200,7 @@ def test_a_weight_of_no_part_is_refused(tmp_path: Path) -> None:
 def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(
     canary_every_steps: int, why: str, hot: str, tmp_path: Path
 ) -> None:
-    small = recipe(3, start=hot, safety={"canary_every_steps": canary_every_steps})
+    small = recipe(3, start=hot, rollout=PAIR, safety={"canary_every_steps": canary_every_steps})
     told: Told = []
     run = RlRun(small, tmp_path / "run", threads=1, tasks=Dying(small, dead_from=1))
     with pytest.raises(SetupError, match=why):
@@ -212,7 +213,7 @@ def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(
 
 
 def test_failed_searches_of_some_rollouts_change_nothing_for_the_others(hot: str) -> None:
-    small = recipe(start=hot, rollout={"prompts": 4, "group": 5})
+    small = recipe(start=hot, rollout={"group": 5})
     well, ill = played_twice(small, transformers.Qwen3ForCausalLM.from_pretrained(hot, dtype=torch.float32))
     masked = fallen(well, ill)
     others = [one for at, one in enumerate(well) if at not in masked]
@@ -229,9 +230,9 @@ def _learned(small: RlRecipe, played: Sequence[Played]) -> Any:
 
 def test_dynamic_sampling_fills_the_batch_with_groups_that_differ(hot: str, tmp_path: Path) -> None:
     small = _flat(recipe(1, start=hot, learning={"name": "dapo"}))
-    ((_, asked),) = _run(small, tmp_path / "run", tasks=Hopeless(small, hopeless=lambda _, attempt: attempt < 4))
-    assert asked["rollouts"] >= 30  # both groups of the first four rounds are worth nothing
-    assert asked["trainer/resample_rounds"] >= 4
+    ((_, asked),) = _run(small, tmp_path / "run", tasks=Hopeless(small, hopeless=lambda _, attempt: attempt < 2))
+    assert asked["rollouts"] >= 18  # both groups of the first two rounds are worth nothing
+    assert asked["trainer/resample_rounds"] >= 2
     assert (asked["trainer/batch_filled"], asked["trainer/rows"]) == (1.0, 6.0)
 
 
@@ -242,10 +243,10 @@ def test_dynamic_sampling_plays_no_second_round_where_all_groups_differ(hot: str
 
 
 def test_a_bound_on_the_rounds_leaves_a_smaller_batch_and_reports_it(hot: str, tmp_path: Path) -> None:
-    small = _flat(recipe(1, start=hot, learning={"name": "dapo", "resample": 3}))
+    small = _flat(recipe(1, start=hot, rollout={"group": 2}, learning={"name": "dapo", "resample": 2}))
     ((_, never),) = _run(small, tmp_path / "run", tasks=Hopeless(small, hopeless=lambda _step, _attempt: True))
-    assert (never["rollouts"], never["trainer/rows"]) == (24, 0)
-    assert (never["trainer/batch_filled"], never["trainer/resample_rounds"]) == (0.0, 3.0)
+    assert (never["rollouts"], never["trainer/rows"]) == (12, 0)
+    assert (never["trainer/batch_filled"], never["trainer/resample_rounds"]) == (0.0, 2.0)
 
 
 def test_questions_that_teach_nothing_stop_the_run_before_it_samples_for_ever(hot: str, tmp_path: Path) -> None:
@@ -275,7 +276,7 @@ def test_a_step_in_which_nothing_is_learned_moves_no_weight(hot: str, tmp_path: 
 
 def test_the_reward_of_a_stage_is_the_one_that_is_learned_from(hot: str, tmp_path: Path) -> None:
     staged = ({"name": "outcome", "until": 0.5}, {"name": "multisearch"})
-    (_, first), (_, second) = _run(recipe(2, start=hot, reward=staged), tmp_path / "run")
+    (_, first), (_, second) = _run(recipe(2, start=hot, rollout=PAIR, reward=staged), tmp_path / "run")
     own = set(reward_of("multisearch").parts) - set(reward_of("outcome").parts)
     assert own
     assert not {f"reward/{part}" for part in own} & first.keys()
