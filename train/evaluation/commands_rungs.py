@@ -27,8 +27,8 @@ _HEAD: Final = (
     "way",
     "EM",
     "F1",
-    "less plain RAG",
-    "less plain RAG, cut",
+    "over plain RAG",
+    "over plain RAG, cut",
     "searches",
     "searched",
     "kept format",
@@ -39,8 +39,8 @@ _TOLD: Final = (
     "What a general model reaches with Cairn, without any training, beside plain RAG and closed book. *plain-rag* is "
     "what people write in twenty lines: one search with the question, five passages, one request, and the reply as it "
     "is; *cut* scores the same replies after the rules with which Cairn's lowest rung takes the short answer out of a "
-    "sentence. *auto* is what `cairn ask` does: the rung is named behind it. EM with its 95 % interval; differences of "
-    "EM are paired by question. *Searched*: share of questions with at least one search. *No answer*: share that ended "
+    "sentence. *auto* is what `cairn ask` does: the rung is named behind it. EM with its 95 % interval; *over*: "
+    "the difference of EM, paired by question, with its 95 % interval. *Searched*: share of questions with at least one search. *No answer*: share that ended "
     "without one, for whatever reason. *Seconds*: the median of a question, with {concurrency} on their way at once."
 )
 
