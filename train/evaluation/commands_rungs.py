@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from train.evaluation.result import Result
 
 REPORT: Final = Path("docs/bench/rungs.md")
-CODE: Final = ("agent/policies/ladder*", "train/evaluation/rungs.py", "train/evaluation/baselines.py")
+CODE: Final = ("agent/policies/ladder", "train/evaluation/rungs.py", "train/evaluation/baselines.py")
 """What the figures depend on."""
 ROWS: Final = "rungs.json"
 _HEAD: Final = (
@@ -39,9 +39,10 @@ _TOLD: Final = (
     "What a general model reaches with Cairn, without any training, beside plain RAG and closed book. *plain-rag* is "
     "what people write in twenty lines: one search with the question, five passages, one request, and the reply as it "
     "is; *cut* scores the same replies after the rules with which Cairn's lowest rung takes the short answer out of a "
-    "sentence. *auto* is what `cairn ask` does: the rung is named behind it. EM with its 95 % interval; *over*: "
-    "the difference of EM, paired by question, with its 95 % interval. *Searched*: share of questions with at least one search. *No answer*: share that ended "
-    "without one, for whatever reason. *Seconds*: the median of a question, with {concurrency} on their way at once."
+    "sentence. *auto* is what `cairn ask` does: the rung is named behind it. EM with its 95 % interval; *over*: the "
+    "difference of EM, paired by question, with its 95 % interval. *Searched*: share of questions with at least one "
+    "search. *No answer*: share that ended without one, for whatever reason. *Seconds*: the median of a question, with "
+    "{concurrency} on their way at once."
 )
 
 
