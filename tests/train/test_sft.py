@@ -5,13 +5,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, Self, cast
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from agent.errors import SetupError  # noqa: E402 - only where torch is
+from agent import cli  # noqa: E402 - only where torch is
+from agent.errors import SetupError  # noqa: E402
 from tests.train.disk import full_disk  # noqa: E402
 from train.crew import Crew, with_crew  # noqa: E402
 from train.recipe import SftRecipe, read_recipe  # noqa: E402
@@ -118,18 +119,6 @@ def weights_of(crew: Crew, recipe: SftRecipe, out: Path, resume: bool = False) -
     return dict(run.model.state_dict())
 
 
-def test_processes_that_share_a_step_learn_what_one_process_learns(recipe: SftRecipe, tmp_path: Path) -> None:
-    optimizer = recipe.optimizer.model_copy(update={"batches_per_step": 2, "tokens": 12_000})
-    shared = recipe.model_copy(update={"optimizer": optimizer})
-    one = with_crew(1, weights_of, shared, tmp_path / "one")
-    two = with_crew(2, weights_of, shared, tmp_path / "two")
-    assert all(torch.allclose(one[name], two[name], atol=1e-4) for name in one)
-    logs = [(tmp_path / name / "log.jsonl").read_text(encoding="utf-8").splitlines() for name in ("one", "two")]
-    assert len(logs[0]) == len(logs[1]) > 1
-    told = [[json.loads(line)["policy_loss"] for line in log] for log in logs]
-    assert told[0] == pytest.approx(told[1], abs=1e-3)
-
-
 def stopped_in_the_middle(crew: Crew, recipe: SftRecipe, out: Path) -> None:
     run = SftRun(recipe, out, crew)
 
@@ -141,28 +130,61 @@ def stopped_in_the_middle(crew: Crew, recipe: SftRecipe, out: Path) -> None:
     assert run.place.step == 3
 
 
-def test_what_two_processes_saved_one_goes_on_with(recipe: SftRecipe, tmp_path: Path) -> None:
-    optimizer = recipe.optimizer.model_copy(update={"batches_per_step": 2, "tokens": 36_000})
-    shared = recipe.model_copy(update={"optimizer": optimizer})
-    unbroken = with_crew(1, weights_of, shared, tmp_path / "unbroken")
-    with_crew(2, stopped_in_the_middle, shared, tmp_path / "two")
-    resumed = with_crew(1, weights_of, shared, tmp_path / "two", True)
-    assert all(torch.allclose(unbroken[name], resumed[name], atol=1e-4) for name in unbroken)
-
-
 def moved_without_being_brought_together(crew: Crew, recipe: SftRecipe, out: Path) -> list[bool]:
     run: Any = SftRun(recipe, out, crew)
     run._step(next(run._steps()))
     return [bool(kept) for kept in run._optimizers._muon.state.values()]
 
 
-def test_each_process_updates_its_share_of_the_matrices_alone(recipe: SftRecipe, tmp_path: Path) -> None:
-    optimizer = recipe.optimizer.model_copy(update={"batches_per_step": 2})
-    shared = recipe.model_copy(update={"optimizer": optimizer})
-    alone = with_crew(1, moved_without_being_brought_together, shared, tmp_path / "one")
-    assert alone == [True] * 7
-    first = with_crew(2, moved_without_being_brought_together, shared, tmp_path / "two")
-    assert sum(first) == 4
+class Shared(NamedTuple):
+    """What one process, or the first of two, has of a run: all of it, the matrices it moved, one that was stopped."""
+
+    weights: dict[str, Any]
+    moved: list[bool]
+    out: Path
+    stopped: Path
+
+    @classmethod
+    def of(cls, crew: Crew, recipe: SftRecipe, out: Path) -> Self:
+        weights = weights_of(crew, recipe, out / "whole")
+        moved = moved_without_being_brought_together(crew, recipe, out / "moved")
+        if crew.size > 1:
+            stopped_in_the_middle(crew, recipe, out / "stopped")
+        return cls(weights, moved, out / "whole", out / "stopped")
+
+
+@pytest.fixture(scope="module")
+def shared(recipe: SftRecipe) -> SftRecipe:
+    return recipe.model_copy(update={"optimizer": recipe.optimizer.model_copy(update={"batches_per_step": 2})})
+
+
+@pytest.fixture(scope="module")
+def one(shared: SftRecipe, tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    return with_crew(1, Shared.of, shared, tmp_path_factory.mktemp("one"))
+
+
+@pytest.fixture(scope="module")
+def two(shared: SftRecipe, tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    """Two processes are started once: what they import costs more than what they learn."""
+    return with_crew(2, Shared.of, shared, tmp_path_factory.mktemp("two"))
+
+
+def test_processes_that_share_a_step_learn_what_one_process_learns(one: Shared, two: Shared) -> None:
+    assert all(torch.allclose(one.weights[name], two.weights[name], atol=1e-4) for name in one.weights)
+    logs = [(of.out / "log.jsonl").read_text(encoding="utf-8").splitlines() for of in (one, two)]
+    assert len(logs[0]) == len(logs[1]) > 1
+    told = [[json.loads(line)["policy_loss"] for line in log] for log in logs]
+    assert told[0] == pytest.approx(told[1], abs=1e-3)
+
+
+def test_what_two_processes_saved_one_goes_on_with(shared: SftRecipe, one: Shared, two: Shared) -> None:
+    resumed = with_crew(1, weights_of, shared, two.stopped, True)
+    assert all(torch.allclose(one.weights[name], resumed[name], atol=1e-4) for name in one.weights)
+
+
+def test_each_process_updates_its_share_of_the_matrices_alone(one: Shared, two: Shared) -> None:
+    assert one.moved == [True] * 7
+    assert sum(two.moved) == 4
 
 
 def end_early(crew: Crew) -> None:
@@ -177,11 +199,10 @@ def test_a_process_that_dies_ends_the_others_with_a_sentence() -> None:
         with_crew(2, end_early)
 
 
-def test_more_processes_than_batches_are_refused(tmp_path: Path) -> None:
+def test_more_processes_than_batches_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["train", "sft", "--recipe", str(write_recipe(tmp_path)), "--out", str(tmp_path), "--processes", "2"]
-    said = subprocess.run([sys.executable, "-m", "agent.cli", *command], capture_output=True, text=True, check=False)
-    assert said.returncode == 1
-    assert "batches_per_step" in said.stderr
+    assert cli.run(command) == 1
+    assert "batches_per_step" in capsys.readouterr().err
 
 
 def test_the_first_loss_is_that_of_the_model_over_all_policy_tokens(recipe: SftRecipe, tmp_path: Path) -> None:

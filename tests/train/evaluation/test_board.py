@@ -243,13 +243,21 @@ def own_server() -> Generator[str]:
     thread.join(20)
 
 
+OF_WORLD = Choice(limit=16, sample=4)
+
+
+@pytest.fixture(scope="module")
+def near() -> dict[str, Any]:
+    """What the agent in this process scores."""
+    return Evaluation(load_settings(world="test-v1"), choice=OF_WORLD).run()
+
+
 @pytest.mark.parametrize("stream", [True, False])
-def test_our_own_server_scores_what_the_agent_in_this_process_scores(own_server: str, stream: bool):
-    settings = load_settings(world="test-v1")
-    choice = Choice(limit=30, sample=4)
+def test_our_own_server_scores_what_the_agent_in_this_process_scores(
+    own_server: str, near: dict[str, Any], stream: bool
+):
     where = Where(url=f"{own_server}/v1", model="cairn", stream=stream)
-    near = Evaluation(settings, choice=choice).run()
-    far = Evaluation(settings, choice=choice, endpoint=where).run()
+    far = Evaluation(load_settings(world="test-v1"), choice=OF_WORLD, endpoint=where).run()
     same = ("asked", "n", "em", "em_interval", "f1", "cover", "searches", "policy_tokens")
     assert {name: far[name] for name in same} == {name: near[name] for name in same}
     by_type = [{kind: group["em"] for kind, group in figures["by_type"].items()} for figures in (far, near)]

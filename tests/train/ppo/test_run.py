@@ -167,7 +167,11 @@ def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(
     said = RECIPE.replace("[safety]", f"[safety]\ncanary_every_steps = {canary_every_steps}").replace(
         'protocols = ["reflect"]', 'protocols = ["multisearch"]'
     )
-    given = recipe(tmp_path / "none", said.replace("= 24", "= 96").replace("lr = 1e-3", "lr = 1e-6"), start=HUB)
+    said = said.replace("prompts = 3", "prompts = 1").replace("passes = 2", "passes = 1").replace("minibatches = 2", "")
+    said = (
+        said.replace("= 24", "= 96").replace("lr = 1e-3", "lr = 1e-6").replace("[rollout]", "[rollout]\npassages = 4")
+    )
+    given = recipe(tmp_path / "none", said, start=HUB)
     heard: list[int] = []
     run = PpoRun(given, tmp_path / "run", tasks=Dying(given, dead_from=1))
     with pytest.raises(SetupError, match=why):
