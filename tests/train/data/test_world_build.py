@@ -34,7 +34,7 @@ ON: list[Any] = ["local", RAY]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("worlds") / "world"
-    build_world(5, split="train", size=700, questions=0, out=out, name="small")
+    build_world(5, split="train", size=400, questions=0, out=out, name="small")
     return out
 
 
@@ -175,7 +175,7 @@ def test_a_build_gives_its_questions_in_order_and_again_from_the_first(diverse: 
 
 
 def test_a_world_of_several_parts_is_bundled_and_asked_part_by_part(tmp_path: Path):
-    build_world(2, split="train", size=2600, questions=0, out=tmp_path / "wide", name="wide")
+    build_world(2, split="train", size=1920, questions=0, out=tmp_path / "wide", name="wide")
     done = built(tmp_path / "wide", tmp_path / "out")
     rows = lines(done.folder / "questions.jsonl")
     parts = [{key.split("-")[1].replace("known", "0") for key in row["supporting"]} for row in rows]

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
-from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402 - only where torch is
+from tests.train.rl.small import PAIR, hot_checkpoint, recipe  # noqa: E402 - only where torch is
 from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
 from train.safety.manifest import Manifest, read_manifest  # noqa: E402
@@ -58,7 +58,7 @@ def test_gdpo_learns_from_every_part_of_the_reward_on_its_own(hot: str, tmp_path
 
 
 def test_a_kl_term_holds_the_policy_to_its_start_and_fades_by_its_schedule(hot: str, tmp_path: Path) -> None:
-    small = recipe(4, start=hot, learning={"kl": ((0.0, 0.2), (0.5, 0.0))}, optimizer={"lr": 3e-4})
+    small = recipe(4, start=hot, rollout=PAIR, learning={"kl": ((0.0, 0.2), (0.5, 0.0))}, optimizer={"lr": 3e-4})
     manifest, lines = ran(small, tmp_path)
     assert (manifest.state, manifest.recipe["learning"]["kl"]) == ("done", [[0.0, 0.2], [0.5, 0.0]])
     assert [line["trainer/beta"] for line in lines] == pytest.approx([0.2, 0.1, 0.0, 0.0])

@@ -59,7 +59,8 @@ def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
 
 
 def test_a_run_leaves_a_model_with_card_manifest_figures_and_traces(hot: str, tmp_path: Path) -> None:
-    small = recipe(2, start=hot, report={"evaluate_every_steps": 2, "dev_questions": 4, "save_every_steps": 2})
+    report = {"evaluate_every_steps": 2, "dev_questions": 4, "save_every_steps": 2, "traces": 1}
+    small = recipe(2, start=hot, rollout=PAIR, report=report)
     told = _run(small, tmp_path / "run")
     assert [step for step, _ in told] == [1, 2]
     assert 0 <= told[0][1]["trainer/dev_em"] <= 1
@@ -69,7 +70,7 @@ def test_a_run_leaves_a_model_with_card_manifest_figures_and_traces(hot: str, tm
     assert (manifest.state, manifest.figures["steps"]) == ("done", 2.0)
     lines = (tmp_path / "run" / "monitors.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["step"] for line in lines] == [1, 2]
-    assert len((tmp_path / "run" / "traces.jsonl").read_text(encoding="utf-8").splitlines()) == 8
+    assert len((tmp_path / "run" / "traces.jsonl").read_text(encoding="utf-8").splitlines()) == 2
 
 
 @pytest.mark.slow
