@@ -16,7 +16,7 @@ WORLD = "dev-v1"
 
 @cache
 def questions() -> tuple[Question, ...]:
-    return tuple(world_questions(load_world(WORLD).questions)[:40])
+    return tuple(world_questions(load_world(WORLD).questions)[:20])
 
 
 @cache

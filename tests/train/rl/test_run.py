@@ -76,7 +76,7 @@ def test_a_run_leaves_a_model_with_card_manifest_figures_and_traces(hot: str, tm
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_run_that_was_cut_ends_in_the_weights_of_one_that_was_not(hot: str, tmp_path: Path) -> None:
-    small = recipe(3, start=hot, optimizer={"minibatches": 2, "passes": 2})
+    small = recipe(3, start=hot, rollout={"prompts": 1, "group": 4}, optimizer={"minibatches": 2, "passes": 2})
     _run(small, tmp_path / "whole")
 
     class Cut(Exception):
@@ -131,8 +131,8 @@ questions_per_world = 6
 [rollout]
 engine = "{engine}"
 concurrency = {concurrency}
-prompts = 2
-group = 3
+prompts = 1
+group = 4
 passages = 4
 policy_tokens = 256
 answer_tokens = 64
@@ -230,7 +230,7 @@ def _learned(small: RlRecipe, played: Sequence[Played]) -> Any:
 
 
 def test_dynamic_sampling_fills_the_batch_with_groups_that_differ(hot: str, tmp_path: Path) -> None:
-    small = _flat(recipe(1, start=hot, learning={"name": "dapo"}))
+    small = _flat(recipe(1, start=hot, seed=4, learning={"name": "dapo"}))
     ((_, asked),) = _run(small, tmp_path / "run", tasks=Hopeless(small, hopeless=lambda _, attempt: attempt < 2))
     assert asked["rollouts"] >= 18  # both groups of the first two rounds are worth nothing
     assert asked["trainer/resample_rounds"] >= 2
@@ -251,13 +251,14 @@ def test_a_bound_on_the_rounds_leaves_a_smaller_batch_and_reports_it(hot: str, t
 
 
 def test_questions_that_teach_nothing_stop_the_run_before_it_samples_for_ever(hot: str, tmp_path: Path) -> None:
-    small = _flat(recipe(3, start=hot, learning={"name": "dapo", "resample_patience": 2}))
+    learning = {"name": "dapo", "resample_patience": 2}
+    small = _flat(recipe(3, start=hot, seed=4, rollout={"prompts": 1, "group": 6}, learning=learning))
     tasks = Hopeless(small, hopeless=lambda step, _: step == 1)
     with pytest.raises(BatchNotFilled, match="at step 2: 3 rounds in a row"):
         _run(small, tmp_path / "run", tasks=tasks)
     assert newest_state(tmp_path / "run") == tmp_path / "run" / "states" / "checkpoint-1"
     manifest = read_manifest(tmp_path / "run")
-    assert (manifest.state, "0 of 2 groups" in manifest.sittings[-1].why) == ("stopped", True)
+    assert (manifest.state, "0 of 1 groups" in manifest.sittings[-1].why) == ("stopped", True)
 
 
 def _flat(small: RlRecipe) -> RlRecipe:
@@ -266,7 +267,7 @@ def _flat(small: RlRecipe) -> RlRecipe:
 
 
 def test_a_step_in_which_nothing_is_learned_moves_no_weight(hot: str, tmp_path: Path) -> None:
-    small = recipe(2, start=hot, optimizer={"weight_decay": 0.1}, rollout={"group": 6})
+    small = recipe(2, start=hot, seed=4, optimizer={"weight_decay": 0.1}, rollout={"prompts": 1, "group": 6})
     small = _flat(small)
     told = _run(small, tmp_path / "run", tasks=Hopeless(small, hopeless=lambda step, _: step == 1))
     assert [figures["trainer/rows"] > 0 for _, figures in told] == [True, False]
