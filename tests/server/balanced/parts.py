@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import socket
-import subprocess
 import sys
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -15,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.processes import running
+from tests.processes import Process, running
 
 CONFIG = Path(__file__).parents[3] / "docs" / "deploy" / "haproxy.cfg"
 HOLD = "hold"
@@ -70,7 +69,7 @@ def redis() -> Generator[str]:
 @dataclass(frozen=True)
 class Replica:
     address: str
-    process: subprocess.Popen[bytes]
+    process: Process
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator
 from contextlib import ExitStack, asynccontextmanager
@@ -111,7 +112,7 @@ def test_a_replica_that_is_killed_in_the_middle_of_fifty_runs_loses_none(shared:
             runs = [Follower(await start(there.balanced, f"{HOLD} {n}: where from?")) for n in range(RUNS)]
             following = asyncio.gather(*(run.follow(there.balanced) for run in runs))
             await asyncio.gather(*(run.planned.wait() for run in runs))
-            there.replicas[0].process.kill()
+            there.replicas[0].process.send_signal(signal.SIGKILL)
             there.engine.go.set()
             await following
             states = Counter(run.state for run in runs)
@@ -158,7 +159,7 @@ def test_of_a_server_of_documents_that_is_killed_only_answers_that_had_begun_are
 
             async def ask(number: int) -> str:
                 if number == 80:
-                    victim.process.kill()
+                    victim.process.send_signal(signal.SIGKILL)
                 body = {"queries": [f"{number % 30} owls"], "topk": 3}
                 try:
                     said = await client.post("/retrieve", json=body)
