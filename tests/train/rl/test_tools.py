@@ -50,8 +50,8 @@ def listening(said: str) -> Generator[Line]:
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(reply)))
             self.end_headers()
+            line.answered += 1  # before the reply: its client may look as soon as that is there
             self.wfile.write(reply)
-            line.answered += 1
 
         def finish(self) -> None:
             super().finish()
