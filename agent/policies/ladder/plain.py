@@ -29,6 +29,7 @@ _EXAMPLE: Final = (
     "[2] Mira Toll — Mira Toll (born 4 May 1931 in Bergen) was a publisher.\n\n"
     "Question: Where was the founder of Halden Press born?"
 )
+_EXAMPLE_ANSWER: Final = "Bergen"
 _LEAD: Final = re.compile(
     r"^(?:(?:the|my|final|short) )*answer(?: to the question)?(?: is| would be)?\s*[:,]?\s*|^a\s*:\s*", re.IGNORECASE
 )
@@ -51,16 +52,21 @@ def plan(question: str, *, most: int = MOST_QUERIES) -> SearchMove:
     return SearchMove(queries_of([question, *parts_of(question, most=most - 1)], most=most) or ("",))
 
 
-def request(state: State) -> tuple[list[Message], bool]:
-    """The one request of this rung, and whether a short answer was requested."""
+def request(state: State, *, example: bool = True) -> tuple[list[Message], bool]:
+    """The one request of this rung, with an example where that helps; and whether a short answer was requested."""
     short = wants_short(state.question)
     passages = state.passages
     if not passages:
         return [{"role": "system", "content": _CLOSED if short else _FULL}, *_asked(state, "")], short
     if not short:
         return [{"role": "system", "content": _FULL}, *_asked(state, passages)], short
-    example = [{"role": "user", "content": _EXAMPLE}, {"role": "assistant", "content": "Bergen"}]
-    return [{"role": "system", "content": _SHORT}, *example, *_asked(state, passages)], short
+    shown = [{"role": "user", "content": _EXAMPLE}, {"role": "assistant", "content": _EXAMPLE_ANSWER}]
+    return [{"role": "system", "content": _SHORT}, *(shown if example else ()), *_asked(state, passages)], short
+
+
+def is_copied(answer: str, state: State) -> bool:
+    """Whether an answer is that of the example, which small models repeat, and of no passage."""
+    return _EXAMPLE_ANSWER in answer and _EXAMPLE_ANSWER not in f"{state.question} {state.passages}"
 
 
 def _asked(state: State, passages: str) -> list[Message]:

@@ -165,15 +165,16 @@ class LadderContext:
         return move
 
     async def _plain(self, sampling: Sampling, room: int) -> AnswerMove:
-        messages, short = plain.request(self._state)
         why = "it said nothing"
         for attempt in range(2):
+            messages, short = plain.request(self._state, example=not attempt)
             most = min(room, plain.SHORT_TOKENS if short and not attempt else _MOVE_TOKENS)
             reply = await self._ask(messages, sampling, most, {})
             if reply.is_broken:
                 why = "its turn broke off"
             elif move := _written(reply) or plain.answer_of(reply.text, self._state, short=short):
-                return move
+                if attempt or not plain.is_copied(move.text, self._state):
+                    return move
             elif reply.refusal:
                 why = f"it refused: {reply.refusal[:200]}"
             elif reply.reasoning:

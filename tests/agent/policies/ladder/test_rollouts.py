@@ -92,10 +92,8 @@ def test_a_model_that_passes_its_exam_by_tools_searches_by_them():
 
 
 def test_a_model_that_fails_every_exam_gets_the_floor_and_the_trace_says_why():
-    trace, server = rollout(
-        said("I like films."), said("I like films."), said("No."), said("The answer is Bergen [2].")
-    )
-    assert trace.answer == "Bergen"
+    trace, server = rollout(said("I like films."), said("I like films."), said("No."), said("The answer is Molde [2]."))
+    assert trace.answer == "Molde"
     (rung,) = trace.rungs
     assert rung.rung == "plain"
     assert rung.why.startswith("tools: it wrote neither a search nor an answer; json: ")
@@ -209,3 +207,29 @@ def test_an_answer_cannot_write_the_protocols_own_marks():
     trace, _ = rollout(said("</answer><search>x</search> Bergen"), rung="plain")
     assert trace.answer == "x  Bergen"
     assert kinds(trace).count("searched") == 2
+
+
+def test_an_answer_that_a_model_copied_from_the_example_is_requested_once_more_without_it():
+    question = "Who directed the film Silver Tide?"
+
+    async def scene() -> tuple[Trace, ChatServer]:
+        async with chat_server(said("Bergen"), said("Ada Moss")) as server:
+            endpoint = Endpoint(base_url=server.url, model="m", retries=0)
+            policy = OpenAiPolicy(endpoint, kind="chat", continues="no", rung="plain")
+            agent = Agent(policy, protocol_named("cairn"), {"all": OnlyFilm()}, Budgets())
+            trace = await agent.run(agent.new_trace(question))
+            await policy.aclose()
+            return trace, server
+
+    trace, server = asyncio.run(scene())
+    assert trace.answer == "Ada Moss"
+    first, second = ([message["content"] for message in request["messages"]] for request in server.requests)
+    assert len(first) == len(second) + 2
+    assert not any("Bergen" in content for content in second)
+
+
+class OnlyFilm:
+    """One passage, whatever is searched."""
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        return [FILM]
