@@ -60,10 +60,9 @@ def _policy(settings: CairnSettings, *, probe: bool) -> list[Check]:
         policy = Check("policy", partial(models.check_vllm, settings))
     else:
         policy = Check("policy", partial(remote.check_engine, settings))
-        if settings.base_url and settings.model:
-            model = Check("model", partial(remote.check_model, settings, probe=probe), slow=True)
-            return [policy, model, Check("protocol", partial(local.check_protocol, settings))]
-    return [policy, Check("protocol", partial(local.check_protocol, settings))]
+    has_endpoint = settings.policy == "openai" and settings.base_url and settings.model
+    model = [Check("model", partial(remote.check_model, settings, probe=probe), slow=True)] if has_endpoint else []
+    return [policy, *model, Check("protocol", partial(local.check_protocol, settings))]
 
 
 def _sources(settings: CairnSettings, *, probe: bool) -> list[Check]:

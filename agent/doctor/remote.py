@@ -89,8 +89,8 @@ async def check_model(settings: CairnSettings, *, probe: bool) -> Verdict:
         return skipped("the policy is no endpoint")
     try:
         offers = await offers_of(policy.endpoint)
-        await policy.prepare(anew=True)
-        return ok(f"{settings.model}: {offers}; {policy.told}")
+        await policy.prepare(fresh=True)
+        return ok(f"{settings.model}: {offers}; {policy.summary}")
     finally:
         await policy.aclose()
 

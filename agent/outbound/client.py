@@ -23,13 +23,11 @@ STREAM_BYTES: Final = 256 * 1024 * 1024
 ERROR_BYTES: Final = 64 * 1024
 """Of the body of an error. What follows is left out: a sentence is made of it."""
 EVENTS: Final = "text/event-stream"
-_PIECE: Final = 64 * 1024
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-
-
 _IDLE_SECONDS: Final = 2.0
 """After which a connection is not used again: many servers, as llama.cpp's, close one after five seconds, and a request
 that is just on its way then is lost."""
+_PIECE: Final = 64 * 1024
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 class TooLong(httpx2.DecodingError):

@@ -1,6 +1,6 @@
 """What a server behind an OpenAI-compatible endpoint can do: token ids through completions, going on inside a turn.
 
-Told from what it lists, from Ollama's own API, and from at most three small requests, of one or a few tokens each.
+Read from what it lists, from Ollama's own API, and from at most three small requests, of one or a few tokens each.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""What a server's model offers beyond plain text, told by trying: function calls, JSON by a schema, and the like.
+"""What a server's model offers beyond plain text, found out by trying: function calls, JSON by a schema, and the like.
 
 `cairn doctor` shows it. The agent itself needs none of it: what a model can do with it decides, see the exam.
 """
@@ -41,13 +41,13 @@ class Offers:
     """It says what it thinks in a field of its own."""
 
     def __str__(self) -> str:
-        told = {
+        seen = {
             "function calls": self.tools,
             "JSON by a schema": self.schema,
             "log-probabilities": self.logprobs,
             "a field for its reasoning": self.reasoning,
         }
-        return ", ".join(f"{name}: {'yes' if seen else 'no'}" for name, seen in told.items())
+        return ", ".join(f"{name}: {'yes' if found else 'no'}" for name, found in seen.items())
 
 
 async def offers_of(endpoint: Endpoint) -> Offers:

@@ -87,21 +87,21 @@ class OpenAiPolicy:
     def special_tokens(self) -> tuple[str, ...]:
         return self.chosen.special_tokens
 
-    async def prepare(self, *, anew: bool = False) -> None:
+    async def prepare(self, *, fresh: bool = False) -> None:
         """Look at the server, the first time; afterwards it does nothing. What fails is tried again the next time.
 
         Args:
-            anew: a general model takes its exam also where it is remembered how it did.
+            fresh: a general model takes its exam also where it is remembered how it did.
 
         Raises:
             PolicyError: there is no server, it refuses the key, or it is not what the settings say.
         """
         async with self._preparing:
             if self._chosen is None:
-                self._chosen = await self._look(anew=anew)
+                self._chosen = await self._look(fresh=fresh)
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """What is known of the server once `prepare` has asked, for people."""
         context = f"a context of {(self._ladder or self.chosen).context_tokens:,} tokens"
         if isinstance(self._chosen, CompletionsPolicy):
@@ -131,14 +131,14 @@ class OpenAiPolicy:
     async def aclose(self) -> None:
         await self.endpoint.aclose()
 
-    async def _look(self, *, anew: bool) -> ChatPolicy | CompletionsPolicy:
+    async def _look(self, *, fresh: bool) -> ChatPolicy | CompletionsPolicy:
         abilities = await look(self.endpoint)
         if form := await self._form(abilities):
             length = abilities.context_tokens or form.context_tokens
             return CompletionsPolicy(self.endpoint, form.codec, context_tokens=length)
         special = await asyncio.to_thread(special_tokens_in, self._tokenizer or str(abilities.folder or ""))
         if self._rung != "protocol":
-            self._ladder = await ladder_of(self.endpoint, abilities, self._rung, special_tokens=special, anew=anew)
+            self._ladder = await ladder_of(self.endpoint, abilities, self._rung, special_tokens=special, fresh=fresh)
         return self._chat(abilities, await continuation_of(self.endpoint, abilities, self._continues), special)
 
     def _chat(

@@ -1,4 +1,4 @@
-"""A server on 127.0.0.1 that stands in for other people's models, so that what the pages show can be run.
+"""A stand-in on 127.0.0.1 for the servers of other people's models, so that what the pages show can be run.
 
 It speaks Ollama's API as that is documented: OpenAI's under /v1, and what Cairn asks of its own.
 """
@@ -58,8 +58,8 @@ def _app() -> FastAPI:
         await request.json()
         details = {"family": "qwen3", "parameter_size": "8.2B", "quantization_level": "Q4_K_M"}
         known = {"general.architecture": "qwen3", "qwen3.context_length": 40960}
-        told = {"parameters": "temperature 0.6\nnum_ctx 8192", "details": details, "model_info": known}
-        return told | {"capabilities": ["completion", "tools", "thinking"]}
+        shown = {"parameters": "temperature 0.6\nnum_ctx 8192", "details": details, "model_info": known}
+        return shown | {"capabilities": ["completion", "tools", "thinking"]}
 
     @app.post("/v1/chat/completions")
     async def complete(request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]

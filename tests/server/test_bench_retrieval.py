@@ -48,8 +48,8 @@ def test_times_faster_are_told_beside_each_plain_server():
         Load(mode="hybrid", kind=kind, clients=8, requests=60, lost=0, qps=rates[kind], p50_ms=1.0, p99_ms=2.0)
         for kind in KINDS["hybrid"]
     ]
-    told = Speed(passages=8, loads=tuple(loads)).as_dict()
-    assert (told["hybrid_speedup_8"], told["hybrid_speedup_alike_8"]) == (5.0, 1.25)
+    figures = Speed(passages=8, loads=tuple(loads)).as_dict()
+    assert (figures["hybrid_speedup_8"], figures["hybrid_speedup_alike_8"]) == (5.0, 1.25)
 
 
 def test_a_server_that_cannot_start_says_why(tmp_path: Path):

@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from agent.errors import AgentError, SetupError
+from agent.errors import AgentError, SetupError, SourceError
 from agent.evidence import Passage
 from agent.policies.ladder.replies import ask
 from agent.policies.openai_policy import OpenAiPolicy
@@ -16,6 +16,7 @@ from agent.world.reader import first_passage_answer
 from train.evaluation.asking import AskFailed
 from train.evaluation.questions import Question
 
+NO_ENDPOINT: Final = "plain RAG asks a model behind an endpoint; set --policy openai, --base-url and --model"
 RAG_PASSAGES: Final = 5
 _RAG_TOKENS: Final = 48
 _RAG: Final = (
@@ -60,7 +61,7 @@ class PlainRag:
             SetupError: its policy is no model behind an endpoint.
         """
         if not isinstance(agent.policy, OpenAiPolicy):
-            raise SetupError("plain RAG asks a model behind an endpoint; set --policy openai and --base-url")
+            raise SetupError(NO_ENDPOINT)
         self._agent, self._endpoint = agent, agent.policy.endpoint
 
     async def ask(self, question: Question) -> Trace:
@@ -72,6 +73,8 @@ class PlainRag:
             prompt = _RAG.format(passages=shown, question=asked)
             messages = [{"role": "user", "content": prompt}]
             reply = await ask(self._endpoint, messages, max_tokens=_RAG_TOKENS, temperature=0)
+        except SourceError as error:
+            raise AskFailed("source", str(error)) from error
         except AgentError as error:
             raise AskFailed("engine", str(error)) from error
         return Trace(

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -35,7 +36,7 @@ _HEAD: Final = (
     "no answer",
     "seconds",
 )
-_TOLD: Final = (
+_INTRO: Final = (
     "What a general model reaches with Cairn, without any training, beside plain RAG and closed book. *plain-rag* is "
     "what people write in twenty lines: one search with the question, five passages, one request, and the reply as it "
     "is; *cut* scores the same replies after the rules with which Cairn's lowest rung takes the short answer out of a "
@@ -46,8 +47,19 @@ _TOLD: Final = (
 )
 
 
+class Rung(StrEnum):
+    """What the setting `rung` takes."""
+
+    AUTO = "auto"
+    PROTOCOL = "protocol"
+    TOOLS = "tools"
+    JSON = "json"
+    WORDS = "words"
+    PLAIN = "plain"
+
+
 def register() -> None:
-    """`bench rungs` stands in the benchmarks' own app."""
+    """`bench rungs` is in the benchmarks' own app."""
     bench_app.command("rungs")(with_agent_options(rungs))
 
 
@@ -57,7 +69,7 @@ def rungs(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Keep every run; a later call goes on with it.")],
     name: Annotated[str, typer.Option("--name", help="Of this model, server and question list in the table.")] = "",
     rung: Annotated[
-        list[str] | None, typer.Option("--rung", help="auto, tools, json, words or plain; may be repeated.")
+        list[Rung] | None, typer.Option("--rung", help="A rung beside these; may be repeated.  [default: auto]")
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="The first N questions.")] = None,
     concurrency: Annotated[int, typer.Option("--concurrency", min=1, help="Questions on their way at once.")] = 4,
@@ -76,9 +88,9 @@ def rungs(
     """
     from train.evaluation.rungs import CLOSED, RAG, rows_of
 
-    settings, called = load(), name or questions.parent.name
+    settings, called = load(), name or questions.resolve().parent.name
     folder = out / called.replace("/", "-")
-    ways = [CLOSED, RAG, *(rung or ["auto"])]
+    ways = [RAG, CLOSED, *(each.value for each in rung or [Rung.AUTO])]  # the first refuses what is no endpoint
     found = {}
     for way in ways:
         note(f"{called}: {way}")
@@ -116,7 +128,8 @@ def _asked(
         concurrency=concurrency,
         out=out,
     )
-    watched(evaluation, out)
+    if not watched(evaluation, out)["n"]:
+        raise SetupError(f"no question could be scored; the last one said: {evaluation.last_failure}")
     return read_run(out).results
 
 
@@ -172,5 +185,5 @@ def _page(out: Path) -> str:
         asked = max(row["n"] for row in kept["rows"])
         head = f"| {' | '.join(_HEAD)} |\n|{'---|' * len(_HEAD)}"
         parts.append(f"## {kept['name']}\n\n{asked} questions.\n\n{head}\n{rows}")
-    told = _TOLD.format(concurrency=concurrency)
-    return f"# General models on their rungs\n\n`cairn bench rungs --write`\n\n{told}\n\n" + "\n\n".join(parts) + "\n"
+    intro = _INTRO.format(concurrency=concurrency)
+    return f"# General models on their rungs\n\n`cairn bench rungs --write`\n\n{intro}\n\n" + "\n\n".join(parts) + "\n"

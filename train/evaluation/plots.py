@@ -77,13 +77,17 @@ class Bin:
     high: float | None
 
 
+_LEAST: Final = 1e-6
+"""Below this a value is 0 to a reader: edges are rounded to nine places."""
+
+
 def bins(values: Sequence[float], *, whole: bool) -> list[Bin]:
     """Bins of one round width over the values; a long tail (above the 99th percentile) shares the last, open one."""
     if not values:
         return []
     ordered = sorted(values)
     body = ordered[math.ceil(0.99 * len(ordered)) - 1]
-    start, end = (math.floor(ordered[0]), math.floor(body) + 1) if whole else (0.0, body or 1.0)
+    start, end = (math.floor(ordered[0]), math.floor(body) + 1) if whole else (0.0, body if body > _LEAST else 1.0)
     width = max(_round_up((end - start) / MOST_BINS), 1 if whole else 0)
     start = math.floor(start / width) * width
     count = max(1, math.ceil((end - start) / width - 1e-9))

@@ -48,7 +48,7 @@ def rows_of(runs: Mapping[str, Sequence[Result]]) -> list[Row]:
 
 
 def cut(result: Result) -> Result:
-    """The same reply, cut to its short answer and scored anew."""
+    """The same reply, cut to its short answer and scored again."""
     said = reduced(result.prediction, result.question)
     scored = {"em": float(exact_match(said, result.answers)), "f1": f1(said, result.answers)}
     return result.model_copy(update={"prediction": said, "metrics": result.metrics | scored})

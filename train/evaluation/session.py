@@ -24,7 +24,7 @@ from agent.spread import spread_of
 from agent.trace import Trace
 from agent.world import World, load_world
 from train.evaluation.asking import Asker, Rollouts
-from train.evaluation.baselines import FirstPassage, PlainRag
+from train.evaluation.baselines import NO_ENDPOINT, FirstPassage, PlainRag
 from train.evaluation.chosen import Choice
 from train.evaluation.cited import Passages
 from train.evaluation.gold import GoldBook, Written
@@ -259,6 +259,8 @@ class Evaluation:
             return FirstPassage(self._world), card, Scoring(book=self._book(self._world.documents))
         if self._endpoint:
             return self._far(self._endpoint, card)
+        if self._baseline == "plain-rag" and self._settings.policy != "openai":
+            raise SetupError(NO_ENDPOINT)
         agent = self._agent()
         asker = PlainRag(agent) if self._baseline == "plain-rag" else Rollouts(agent, self._seed)
         return asker, card | self._described(agent), Scoring(book=self._searched_book(agent))
@@ -312,6 +314,7 @@ class Evaluation:
             "policy": agent.policy.name,
             "checkpoint": str(settings.checkpoint or ""),
             "base_url": shown(settings.base_url),
+            "rung": "" if settings.rung == "auto" else settings.rung,
             "temperature": str(agent.sampling.temperature),
             "budgets": json.dumps(dataclasses.asdict(agent.budgets)),
             "seed": str(self._seed),

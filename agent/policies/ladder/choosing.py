@@ -24,7 +24,7 @@ async def ladder_of(
     wanted: RungWanted,
     *,
     special_tokens: tuple[str, ...] = (),
-    anew: bool = False,
+    fresh: bool = False,
 ) -> LadderPolicy:
     """The ladder for a model, from the rung that it passes or that the settings name.
 
@@ -33,13 +33,13 @@ async def ladder_of(
         abilities: of the server.
         wanted: as the settings say.
         special_tokens: of the model's tokenizer, where that is at hand.
-        anew: the model takes the exam also where it is remembered how it did.
+        fresh: the model takes the exam also where it is remembered how it did.
 
     Raises:
         PolicyError: there is no server, or it takes no requests now.
     """
     if wanted == "auto":
-        rung, why = await _found(endpoint, abilities, anew=anew)
+        rung, why = await _found(endpoint, abilities, fresh=fresh)
     else:
         rung, why = _pinned(wanted)
     return LadderPolicy(
@@ -55,9 +55,9 @@ def _pinned(wanted: RungWanted) -> tuple[Rung, str]:
     return next(rung for rung in RUNGS if rung == wanted), "the settings say so"
 
 
-async def _found(endpoint: Endpoint, abilities: Abilities, *, anew: bool) -> tuple[Rung, str]:
+async def _found(endpoint: Endpoint, abilities: Abilities, *, fresh: bool) -> tuple[Rung, str]:
     model = (endpoint.base_url, endpoint.model, abilities.owner, str(abilities.context_tokens))
-    known = None if anew else await asyncio.to_thread(recall, *model)
+    known = None if fresh else await asyncio.to_thread(recall, *model)
     if known:
         return known.rung, known.why
     rung, why = await _examined(endpoint)

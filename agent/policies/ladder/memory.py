@@ -4,18 +4,17 @@ A file that is damaged, strange or too old is as good as none, and a folder that
 """
 
 import hashlib
-import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import Final, Literal
+from typing import Final
 
 from platformdirs import user_cache_path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.errors import SetupError
-from agent.files import private_folder, read_bounded
+from agent.files import private_file, private_folder, read_bounded
+from agent.policies.ladder.policy import Rung
 
 DAYS: Final = 7
 """After which a model takes its exam again: another one may be served under the same name."""
@@ -29,7 +28,7 @@ class Remembered(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    rung: Literal["tools", "json", "words", "plain"]
+    rung: Rung
     why: str = Field(max_length=4000)
     at: float
     """When, as seconds since 1970."""
@@ -48,15 +47,13 @@ def recall(*model: str) -> Remembered | None:
     return found if 0 <= time.time() - found.at < DAYS * 86_400 else None
 
 
-def remember(rung: Literal["tools", "json", "words", "plain"], why: str, *model: str) -> None:
-    """Keep it for this user alone, in one step."""
+def remember(rung: Rung, why: str, *model: str) -> None:
+    """Keep it for this user alone. A file that is cut off half-way counts as none, so it is written in place."""
     said = Remembered(rung=rung, why=why[:4000], at=time.time()).model_dump_json()
     path = _file(model)
     with suppress(OSError, SetupError):
         private_folder(path.parent)
-        with NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-            file.write(said)
-        os.replace(file.name, path)
+        private_file(path).write_text(said, encoding="utf-8")
 
 
 def _file(model: tuple[str, ...]) -> Path:

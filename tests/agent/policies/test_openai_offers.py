@@ -1,4 +1,4 @@
-"""What a server offers is told by what it does, and Ollama's context by its own API."""
+"""What a server offers is seen from what it does, and Ollama's context by its own API."""
 
 import asyncio
 import json

@@ -14,6 +14,7 @@ def test_whole_numbers_get_a_bin_each_and_a_long_tail_shares_the_last():
     table = bins([1.0] * 500 + [2.0] * 500 + [900.0], whole=True)
     assert table == [Bin(1, 2), Bin(2, 3), Bin(3, None)]
     assert bins([], whole=True) == []
+    assert bins([5e-324], whole=False)[0].low == 0
 
 
 @given(st.lists(numbers, min_size=1, max_size=60), st.booleans())

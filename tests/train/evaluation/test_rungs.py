@@ -62,6 +62,26 @@ def reply(asked: Asked) -> Reply:
     return json_reply({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 
 
+ENDPOINT = ["--base-url", "http://127.0.0.1:1/v1", "--model", "m"]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ([], "plain RAG asks a model behind an endpoint"),
+        (ENDPOINT, "no question could be scored; the last one said: no server at"),
+        ([*ENDPOINT, "--rung", "best"], "'best' is not one of 'auto'"),
+    ],
+)
+def test_what_cannot_be_measured_is_a_sentence(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], says: str
+):
+    questions = write(tmp_path / "questions.jsonl", QUESTIONS)
+    what = ["--questions", str(questions), "--corpus", str(corpus), "--out", str(tmp_path / "runs")]
+    assert run(["bench", "rungs", *what, *options]) != 0
+    assert says in " ".join(capsys.readouterr().err.split())
+
+
 def test_the_command_asks_in_every_way_and_writes_one_page_of_all_runs(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -16,11 +16,11 @@ from tests.agent.policies.ladder.test_rollouts import EXAM_BY_TOOLS
 MODEL = ("http://127.0.0.1:1/v1", "m", "", "8192")
 
 
-async def _rung(url: str, *, anew: bool = False) -> str:
+async def _rung(url: str, *, fresh: bool = False) -> str:
     policy = OpenAiPolicy(Endpoint(base_url=url, model="m", retries=0), kind="chat", continues="no", rung="auto")
     try:
-        await policy.prepare(anew=anew)
-        return policy.told
+        await policy.prepare(fresh=fresh)
+        return policy.summary
     finally:
         await policy.aclose()
 
@@ -32,7 +32,7 @@ def test_a_model_takes_its_exam_once_and_again_on_request():
             assert len(server.requests) == 3
             assert "on the rung tools" in await _rung(server.url)
             assert len(server.requests) == 3
-            await _rung(server.url, anew=True)
+            await _rung(server.url, fresh=True)
             assert len(server.requests) == 6
 
     asyncio.run(scene())
