@@ -124,6 +124,10 @@ def _written(text: str, out: Path) -> Path:
 
 
 def _what(recipe: SftRecipe) -> str:
+    spoken = f"Protocols: {', '.join(recipe.protocols)}. {licence_of(recipe.start) if recipe.start else OURS}."
+    if recipe.model is None:
+        with_adapter = f", with an adapter of rank {recipe.adapter.rank}" if recipe.adapter else ""
+        return f"# {recipe.name}\n\nA search policy from a pretrained model, `{recipe.start}`{with_adapter}. {spoken}"
     shape = recipe.model
     knows = {
         1: "It knows no fact about any world, real or little: it knows how to think, search, merge, cite and answer.",
@@ -133,8 +137,7 @@ def _what(recipe: SftRecipe) -> str:
         f"# {recipe.name}\n\n"
         f"A search policy for the little world. {knows} Questions about anything else are outside what it can "
         f"do.\n\nQwen3 shape: width {shape.width}, {shape.layers} layers, {shape.heads} heads of {shape.head_dim} "
-        f"({shape.kv_heads} for keys and values), inner width {shape.inner}, context {shape.context} tokens. "
-        f"Protocols: {', '.join(recipe.protocols)}. {licence_of(recipe.start) if recipe.start else OURS}."
+        f"({shape.kv_heads} for keys and values), inner width {shape.inner}, context {shape.context} tokens. {spoken}"
     )
 
 

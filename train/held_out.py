@@ -64,7 +64,7 @@ def held_out(recipe: SftRecipe, tokenizer: Tokenizer) -> Iterator[list[Example]]
             recipe,
             fill=bool(data.fill_share) and place % 2 == 0 and can_fill(question.plan, protocol),
         )
-        if len(row.ids) <= recipe.model.context
+        if recipe.model is None or len(row.ids) <= recipe.model.context
     ]
     yield from _batches(examples)
 

@@ -21,19 +21,25 @@ class Optimizers:
     def __init__(self, model: torch.nn.Module, settings: Optimizer, crew: Crew) -> None:
         named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
         self.weights = [weight for _, weight in named]
-        self._matrices = [weight for name, weight in named if weight.ndim == 2 and "embed" not in name]
-        others = [weight for name, weight in named if weight.ndim != 2 or "embed" in name]
+        inner = {name for name, weight in named if weight.ndim == 2 and "embed" not in name and settings.muon_lr}
+        self._matrices = [weight for name, weight in named if name in inner]
+        others = [weight for name, weight in named if name not in inner]
         self._settings = settings
         self._crew = crew
         mine = {id(weight) for weight in crew.share(self._matrices)}
         self._of_others = [weight for weight in self._matrices if id(weight) not in mine]
-        self._muon = torch.optim.Muon(
-            self._matrices,
-            lr=settings.muon_lr,
-            weight_decay=settings.weight_decay,
-            adjust_lr_fn="match_rms_adamw",
-        )
-        self._adamw = torch.optim.AdamW(others, lr=settings.adamw_lr, betas=(0.9, 0.98), weight_decay=0.0)
+        self._all: list[tuple[torch.optim.Optimizer, float]] = []
+        if self._matrices:
+            self._muon = torch.optim.Muon(
+                self._matrices,
+                lr=settings.muon_lr,
+                weight_decay=settings.weight_decay,
+                adjust_lr_fn="match_rms_adamw",
+            )
+            self._all.append((self._muon, settings.muon_lr))
+        decay = 0.0 if self._matrices else settings.weight_decay
+        adamw = torch.optim.AdamW(others, lr=settings.adamw_lr, betas=(0.9, 0.98), weight_decay=decay)
+        self._all.append((adamw, settings.adamw_lr))
 
     def step(self, *, step: int, tokens: int) -> None:
         """Change the weights by their gradients, which are the same in every process, and let go of these."""
@@ -41,26 +47,29 @@ class Optimizers:
         torch.nn.utils.clip_grad_norm_(self.weights, self._settings.clip)
         for weight in self._of_others:
             weight.grad = None
-        for optimizer, peak in ((self._muon, self._settings.muon_lr), (self._adamw, self._settings.adamw_lr)):
+        for optimizer, peak in self._all:
             for group in optimizer.param_groups:
                 group["lr"] = peak * rate
             optimizer.step()
             optimizer.zero_grad()
-        self._crew.hand_on([weight.data for weight in self._matrices])
+        if self._matrices:
+            self._crew.hand_on([weight.data for weight in self._matrices])
 
     def bring_together(self) -> None:
         """Have all of Muon's momentum in every process, before a state is saved; every process must call it."""
+        if not self._matrices:
+            return
         states = [self._muon.state[weight] for weight in self._matrices]
         held = zip(states, self._matrices, strict=True)
         self._crew.hand_on([state.setdefault(_MOMENTUM, torch.zeros_like(weight)) for state, weight in held])
 
     def state(self) -> list[dict[str, Any]]:
         """What `load` takes; whole if it was brought together after the last step."""
-        return [self._muon.state_dict(), self._adamw.state_dict()]
+        return [optimizer.state_dict() for optimizer, _ in self._all]
 
     def load(self, state: list[dict[str, Any]]) -> None:
         """Go on from there, in any number of processes."""
-        for optimizer, kept in zip((self._muon, self._adamw), state, strict=True):
+        for (optimizer, _), kept in zip(self._all, state, strict=True):
             optimizer.load_state_dict(kept)
 
 

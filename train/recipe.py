@@ -41,15 +41,26 @@ class ModelShape(_Part):
     context: int
 
 
+class Adapter(_Part):
+    """Low-rank matrices that are trained beside a pretrained model's own, which stay as they are (LoRA, peft)."""
+
+    rank: int = Field(ge=1)
+    alpha: float = Field(gt=0)
+    """What they add is multiplied by alpha / rank."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    targets: tuple[str, ...] = ()
+    """Names of the linear layers that get one; empty: all but the one in front of the vocabulary."""
+
+
 class Data(_Part):
     """Where trajectories come from: world after world, `questions_per_world` from each, shuffled pool by pool."""
 
     generator: Literal[1, 2] = 1
     """Of the worlds: 1 has six types of questions, 2 is the whole little world."""
     split: Split = "train"
-    people: int
-    questions_per_world: int
-    worlds_per_pool: int
+    people: int = 110
+    questions_per_world: int = 300
+    worlds_per_pool: int = 4
     passages: dict[str, int] = Field(default_factory=dict, exclude_if=_is_empty)
     """A search shows, by protocol, where it is another number than the protocol's; the checkpoint says it, too."""
     max_tokens: int
@@ -63,7 +74,8 @@ class Data(_Part):
     tokenizer_worlds: int = 40
     """Worlds whose trajectories the tokenizer is made from."""
     rows: str = Field(default="", exclude_if=_is_empty)
-    """A file of `cairn train distill` to learn from, again and again, instead of the oracle's trajectories."""
+    """A file of `cairn data trajectories` or `cairn train distill` to learn from, again and again, instead of the
+    oracle's trajectories."""
     built: str = Field(default="", exclude_if=_is_empty)
     """Folder of a `cairn data build` on a little world: its questions in their order, again and again, instead of those
     of made worlds. Those of dev worlds are still made."""
@@ -91,6 +103,7 @@ class Optimizer(_Part):
     batches_per_step: int = Field(default=1, ge=1)
     """Of every step; several processes share them."""
     muon_lr: float
+    """Of matrices inside of the layers; 0: AdamW trains these, too, as it should with an adapter."""
     adamw_lr: float
     final_lr: float
     decay: float = Field(default=1.0, gt=0, le=1)
@@ -104,9 +117,9 @@ class Optimizer(_Part):
 class Weights(_Part):
     """Weight of a token in the loss, by what it is."""
 
-    policy: float
-    answer: float
-    environment: float
+    policy: float = 1.0
+    answer: float = 1.0
+    environment: float = 0.0
     decision: float | None = Field(default=None, exclude_if=_is_none)
     """Of the policy's tokens that decide something: a value that was found, that nothing was found, yes or no. They are
     few among regular sentences. None: as any other of the policy's."""
@@ -129,7 +142,7 @@ class Stage(_Part):
 class Report(_Part):
     every_steps: int
     evaluate_every_steps: int
-    dev_questions: int
+    dev_questions: int = 120
     save_every_steps: int
 
 
@@ -141,16 +154,32 @@ class SftRecipe(_Part):
     protocols: tuple[str, ...]
     seed: int
     start: str = ""
-    """A checkpoint in the hub's form and of the same shape to begin from: its weights, and the embeddings of the tokens
-    that both have; another token begins as the mean of its pieces. Empty: from nothing."""
+    """A checkpoint in the hub's form to begin from; empty: from nothing. Where the recipe has a model of its own, the
+    checkpoint is of the same shape and gives its weights, and the embeddings of the tokens that both have; another
+    token begins as the mean of its pieces."""
     keep_tokenizer: bool = False
     """Whether the tokenizer of `start` is used, too; otherwise a new one is made from the recipe's trajectories."""
-    model: ModelShape
+    model: ModelShape | None = Field(default=None, exclude_if=_is_none)
+    """None: the model of `start` as it is, any causal language model that transformers loads, with its tokenizer."""
+    adapter: Adapter | None = Field(default=None, exclude_if=_is_none)
+    """Of a model that is taken as it is; None: all of its weights are trained."""
+    end: str = Field(default="", exclude_if=_is_empty)
+    """The token that ends the policy's last turn; empty: what the tokenizer of `start` says, or that of our own."""
     data: Data
     optimizer: Optimizer
-    weights: Weights
-    curriculum: tuple[Stage, ...]
+    weights: Weights = Weights()
+    curriculum: tuple[Stage, ...] = Field(default=(Stage(until=1.0, mix={}),), min_length=1)
     report: Report
+
+    @model_validator(mode="after")
+    def _begins_somewhere(self) -> "SftRecipe":
+        if self.model is None and not self.start:
+            raise ValueError("it needs a table [model], or `start` with a checkpoint whose model is taken as it is")
+        if self.model is None and not self.data.rows:
+            raise ValueError("a model that is taken as it is learns from rows: name them as `rows` in [data]")
+        if self.model is not None and self.adapter is not None:
+            raise ValueError("[adapter] is for a model that is taken as it is: leave out [model] or [adapter]")
+        return self
 
     @model_validator(mode="after")
     def _a_build_has_its_own_order(self) -> "SftRecipe":

@@ -9,10 +9,9 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import torch
 from tokenizers import Tokenizer
@@ -28,7 +27,8 @@ from train.initial import begin_from
 from train.interrupt import check_folder, interruptible
 from train.memory import give_back, keep_few_kernels
 from train.optimizers import Optimizers
-from train.recipe import SftRecipe
+from train.pretrained import ADAPTER, Pretrained, open_pretrained
+from train.recipe import ModelShape, SftRecipe
 from train.safety.manifest import hash_of, kept_manifest
 from train.saving import as_a_whole
 from train.tokenizer import EOS, PAD, token_id, train_tokenizer
@@ -108,14 +108,14 @@ class SftRun:
         keep_few_kernels()
         out.mkdir(parents=True, exist_ok=True)
         torch.manual_seed(recipe.seed)
-        self.tokenizer = self._tokenizer()
-        self.model = Qwen3ForCausalLM(_config(recipe, self.tokenizer))
-        if recipe.start:
-            begin_from(self.model, self.tokenizer, Path(recipe.start))
+        self._begun = self._begin()
+        self.tokenizer, self.model = self._begun.tokenizer, self._begun.model
+        if recipe.model is None:
+            self.recipe = recipe = recipe.model_copy(update={"end": recipe.end or self._begun.end})
         if self.device.type == "cpu" and recipe.optimizer.bf16:
             use_blocked(self.model)
-        cast(torch.nn.Module, self.model).to(self.device)
-        self._optimizers = Optimizers(cast(torch.nn.Module, self.model), recipe.optimizer, self.crew)
+        self._begun.trained.to(self.device)
+        self._optimizers = Optimizers(self._begun.trained, recipe.optimizer, self.crew)
         self._last: dict[str, float] = {}
         """What was told last, for the manifest."""
 
@@ -141,7 +141,7 @@ class SftRun:
             raise SetupError(f"{path} is damaged ({error}): start again in another folder") from error
         if state["recipe"] != self.recipe.model_dump_json():
             raise SetupError(f"{path} was made by another recipe: use that one, or another --out")
-        self.model.load_state_dict(state["model"])
+        self._begun.load(state["model"])
         self._optimizers.load(state["optimizers"])
         self.place = Place(**state["place"])
 
@@ -153,7 +153,7 @@ class SftRun:
         """
         state = {
             "recipe": self.recipe.model_dump_json(),
-            "model": self.model.state_dict(),
+            "model": self._begun.state(),
             "optimizers": self._optimizers.state(),
             "place": asdict(self.place),
         }
@@ -168,13 +168,17 @@ class SftRun:
         """
         hub = self.out / "hub"
         dtype = torch.bfloat16 if self.recipe.optimizer.bf16 else torch.float32
-        shipped = deepcopy(self.model)
-        cast(torch.nn.Module, shipped).to(dtype)
+        if self._begun.peft is not None:
+            with as_a_whole(self.out / ADAPTER) as made:
+                made.mkdir()
+                self._begun.save_adapter(made)
         with as_a_whole(hub) as made:
-            shipped.save_pretrained(made)
-            self.tokenizer.save(str(made / "tokenizer.json"))
-            config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": EOS, "pad_token": PAD}
-            (made / "tokenizer_config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
+            made.mkdir()
+            self._begun.save(made, dtype=dtype)
+            if self.recipe.model is not None:
+                self.tokenizer.save(str(made / "tokenizer.json"))
+                config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": EOS, "pad_token": PAD}
+                (made / "tokenizer_config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
             describe(made, name=self.recipe.name, protocols=self.recipe.protocols, passages=self.recipe.data.passages)
             if (hub / "README.md").is_file():
                 shutil.copyfile(hub / "README.md", made / "README.md")
@@ -185,7 +189,7 @@ class SftRun:
         if not self.crew.leads:
             return self._run(tell)
         recipe = self.recipe
-        data = data_hashes(recipe) | {"tokenizer": hash_of(self.out / "tokenizer.json")}
+        data = data_hashes(recipe) | {"tokenizer": hash_of(self._begun.folder / "tokenizer.json")}
         start = Path(recipe.start) if recipe.start else None
         with kept_manifest(self.out, recipe=recipe, seeds={"data": recipe.seed}, data=data, start=start) as manifest:
             done = self._run(tell)
@@ -279,8 +283,8 @@ class SftRun:
         """
         kept = ((batch.weights != 0) | batch.policy)[:, 1:]
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.optimizer.bf16):
-            hidden = self.model.model(batch.ids, use_cache=False).last_hidden_state[:, :-1]
-            logits = self.model.lm_head(hidden[kept])
+            hidden = self._begun.decoder()(batch.ids, use_cache=False).last_hidden_state[:, :-1]
+            logits = self._begun.logits(hidden[kept])
         targets = batch.ids[:, 1:][kept]
         losses = torch.nn.functional.cross_entropy(logits.float(), targets, reduction="none")
         return losses, logits.detach().argmax(-1) == targets, kept
@@ -309,21 +313,31 @@ class SftRun:
         with open(self.out / "log.jsonl", "a", encoding="utf-8", opener=no_link) as log:
             log.write(json.dumps({k: v for k, v in asdict(progress).items() if v is not None}) + "\n")
 
-    def _tokenizer(self) -> Tokenizer:
+    def _begin(self) -> Pretrained:
+        """The model as it is before the first step."""
+        recipe = self.recipe
+        if recipe.model is None:
+            return open_pretrained(recipe.start, adapter=recipe.adapter, bf16=recipe.optimizer.bf16)
+        tokenizer = self._tokenizer(recipe.model.vocabulary)
+        model = Qwen3ForCausalLM(_config(recipe.model, tokenizer))
+        if recipe.start:
+            begin_from(model, tokenizer, Path(recipe.start))
+        return Pretrained(self.out, model, tokenizer, EOS)
+
+    def _tokenizer(self, vocabulary: int) -> Tokenizer:
         path = self.out / "tokenizer.json"
         if not self.crew.leads:
             self.crew.wait()
         if self.recipe.keep_tokenizer and not path.exists():
             path.write_bytes((Path(self.recipe.start) / "tokenizer.json").read_bytes())
         if not path.exists():
-            train_tokenizer(tokenizer_texts(self.recipe), vocabulary=self.recipe.model.vocabulary).save(str(path))
+            train_tokenizer(tokenizer_texts(self.recipe), vocabulary=vocabulary).save(str(path))
         if self.crew.leads:
             self.crew.wait()
         return Tokenizer.from_file(str(path))
 
 
-def _config(recipe: SftRecipe, tokenizer: Tokenizer) -> Qwen3Config:
-    shape = recipe.model
+def _config(shape: ModelShape, tokenizer: Tokenizer) -> Qwen3Config:
     return Qwen3Config(
         vocab_size=tokenizer.get_vocab_size(),
         hidden_size=shape.width,

@@ -44,19 +44,19 @@ class Example:
     """Protocol and type of question, for the report."""
 
 
-def to_example(pieces: Sequence[Piece], tokenizer: Tokenizer, weights: Weights, *, kind: str = "") -> Example:
-    """Encode each piece on its own, as engines do; the end mark is the policy's last token."""
+def to_example(
+    pieces: Sequence[Piece], tokenizer: Tokenizer, weights: Weights, *, kind: str = "", end: str = EOS
+) -> Example:
+    """Encode each piece on its own, as engines do; the token `end` is the policy's last one."""
     ids: list[int] = []
     weighed: list[float] = []
     policy: list[bool] = []
-    answer = token_id(tokenizer, "<answer>")
     answer_from = 0
     for piece, encoded in zip(pieces, _encoded(pieces, tokenizer), strict=True):
         policy.extend([piece.by == "policy"] * len(encoded))
         if piece.by != "policy":
             weighed.extend([weights.environment] * len(encoded))
-        elif answer in encoded:
-            at = encoded.index(answer)
+        elif (at := answer_at(piece.text, encoded, tokenizer)) is not None:
             answer_from = len(ids) + at
             weighed.extend([weights.policy] * at + [weights.answer] * (len(encoded) - at))
         else:
@@ -66,9 +66,22 @@ def to_example(pieces: Sequence[Piece], tokenizer: Tokenizer, weights: Weights, 
             for place in decisions(tokenizer, piece.text, encoded):
                 weighed[start + place] = weights.decision
         ids.extend(encoded)
-    return Example((*ids, token_id(tokenizer, EOS)), (*weighed, weights.policy), (*policy, True), answer_from, kind)
+    return Example((*ids, token_id(tokenizer, end)), (*weighed, weights.policy), (*policy, True), answer_from, kind)
 
 
+def answer_at(text: str, ids: Sequence[int], tokenizer: Tokenizer) -> int | None:
+    """The place among a text's ids where its answer block begins; None where it has none."""
+    single = tokenizer.token_to_id(_ANSWER)
+    if single is not None:
+        return ids.index(single) if single in ids else None
+    start = text.rfind(_ANSWER)
+    if start < 0:
+        return None
+    offsets = tokenizer.encode(text, add_special_tokens=False).offsets
+    return next((place for place, (_, until) in enumerate(offsets) if until > start), None)
+
+
+_ANSWER = "<answer>"
 _DECISIONS = re.compile(
     r"(?<= )(?:yes|no)(?=[,.])|not found|(?:before|after)(?= \d+, so)|(?<=<think>I )(?:know|need)"
     r"|(?<= is )(?!missing)[^.\[<\n]+|(?<=\]: )[^.,<\n]+(?=\. Nothing)"
@@ -120,11 +133,11 @@ def to_branch(
     return Example(tuple(ids), tuple(weighed), tuple(policy), kind=kind)
 
 
-def row_example(row: Row, tokenizer: Tokenizer, weights: Weights) -> Example:
-    """A row of `cairn train distill` as an example."""
+def row_example(row: Row, tokenizer: Tokenizer, weights: Weights, *, end: str = EOS) -> Example:
+    """A row as an example."""
     pieces = [Piece(piece.by, piece.text, piece.ids) for piece in row.pieces]
     if row.branch == "main":
-        return to_example(pieces, tokenizer, weights, kind=row.kind)
+        return to_example(pieces, tokenizer, weights, kind=row.kind, end=end)
     context = row.context
     return to_branch(pieces[:context], pieces[context:], tokenizer, weights, kind=f"{row.protocol} fill")
 
@@ -137,7 +150,7 @@ def row_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, held_out: bool, pro
     """
     rows = [row for row in read_rows(Path(recipe.data.rows)) if row.held_out == held_out]
     weights = recipe.weights_at(progress)
-    examples = [row_example(row, tokenizer, weights) for row in rows]
+    examples = [row_example(row, tokenizer, weights, end=recipe.end or EOS) for row in rows]
     kept = [example for example in examples if len(example.ids) <= recipe.data.max_tokens]
     if not kept and not held_out:
         longest = recipe.data.max_tokens

@@ -1,0 +1,1 @@
+"""Trajectories from real questions: an expert that knows the gold passages searches a real index and answers."""

@@ -1,0 +1,84 @@
+"""What the expert has to find for a question, in which order, and what it then answers."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent.evidence import Frozen
+
+UNKNOWN = "I do not know"
+
+
+class Gold(Frozen):
+    """A passage that a question needs."""
+
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What one passage says towards the answer."""
+
+    passage: str
+    """Its id."""
+    quote: str
+    """The sentence that says it, exactly as the passage has it."""
+    about: str = ""
+    """What to search for where the question itself did not find the passage: a name that is known by then."""
+    asked: str = ""
+    """Words of what is wanted about it."""
+    title: str = ""
+    """What the passage is about."""
+    relation: str = ""
+    """In which relation the value stands to that, where it is known."""
+    value: str = ""
+    """What the quote says that counts; empty: all of it."""
+
+    @property
+    def told(self) -> str:
+        """The fact in short: "The Straw Hat, composer: Isaac Schwartz"."""
+        about = ", ".join(part for part in (self.title, self.relation) if part)
+        said = self.value or self.quote
+        return f"{about}: {said}" if about else said
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The facts, stage by stage: those of a stage can be searched for at the same time."""
+
+    stages: tuple[tuple[Fact, ...], ...]
+    answer: str
+    because: str = ""
+    """What follows from the facts together, where the answer is no part of one of them."""
+
+    @property
+    def facts(self) -> list[Fact]:
+        return [fact for stage in self.stages for fact in stage]
+
+
+class NoPlan(LookupError):
+    """Nothing can be made of a question; the message is the reason that the report counts."""
+
+
+class Passages(Protocol):
+    """Gives the passage of an id."""
+
+    def __call__(self, passage: str) -> Gold | None: ...
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, what was said before it, and its plan."""
+
+    id: str
+    question: str
+    kind: str
+    plan: Plan
+    history: tuple[tuple[str, str], ...] = ()
+    restated: str = ""
+    """The question without what leans on earlier turns."""
+
+    @property
+    def whole(self) -> str:
+        return self.restated or self.question

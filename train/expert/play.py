@@ -1,0 +1,214 @@
+"""The expert at work: it searches with the question, then for what is missing by name, and writes what it found.
+
+What it is shown is made by the loop's own parts from what the real index gives, so a trained policy meets the same.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from agent.evidence import Passage
+from agent.protocols import TextProtocol
+from agent.shown import show
+from train.expert.plan import UNKNOWN, Asked, Fact, NoPlan
+from train.expert.text import holds, mentions, query_of
+from train.pieces import Piece
+
+Find = Callable[[str, int], list[Passage]]
+"""A query and how many passages it may give → passages, best first."""
+Phrasing = Literal["name", "words", "of"]
+"""Of a query for something about a name: the name alone, with the words of what is wanted, "director of X"."""
+_LETTERS = "ABCDEFGH"
+_MANY = 1_000_000
+_MISSING = "Missing."
+_SPARE = 12
+"""Hits beyond the protocol's, in the place of those that are left out."""
+
+
+def whole_id(passage: str) -> str:
+    """The id of the document that a passage is a part of."""
+    return passage.rpartition("#")[0] or passage
+
+
+def says(passage: Passage, fact: Fact) -> bool:
+    """Whether a passage that was found is the one that a fact quotes."""
+    return whole_id(passage.id) == fact.passage and fact.quote in passage.text
+
+
+@dataclass
+class _Known:
+    """What was shown and found until now."""
+
+    shown: list[Passage] = field(default_factory=list[Passage])
+    facts: dict[Fact, int] = field(default_factory=dict[Fact, int])
+    """Fact → the number of its passage."""
+    tried: set[tuple[Fact, str]] = field(default_factory=set[tuple[Fact, str]])
+    """What a query of its own looked for, and that query."""
+
+
+def played(
+    asked: Asked,
+    protocol: TextProtocol,
+    find: Find,
+    *,
+    phrasing: Phrasing = "words",
+    without: frozenset[str] = frozenset(),
+) -> list[Piece]:
+    """The pieces of one trajectory.
+
+    Args:
+        asked: the question and its plan.
+        protocol: how things are spelled.
+        find: the index.
+        phrasing: of the queries after the first one.
+        without: passages that no search finds: then the expert says that it does not know.
+
+    Raises:
+        NoPlan: the searches do not find what the plan needs, or it does not fit the protocol's rounds.
+    """
+    return list(_Play(asked, protocol, find, phrasing, without).pieces())
+
+
+def _phrased(fact: Fact, phrasing: Phrasing) -> list[str]:
+    """The parts of a query."""
+    if phrasing == "words" or not fact.about:
+        return [fact.about, fact.asked]
+    if phrasing == "of" and fact.relation:
+        return [f"{fact.relation} of", fact.about]
+    return [fact.about]
+
+
+class _Play:
+    def __init__(
+        self, asked: Asked, protocol: TextProtocol, find: Find, phrasing: Phrasing, without: frozenset[str]
+    ) -> None:
+        self._asked, self._protocol, self._find, self._without = asked, protocol, find, without
+        self._phrasings = list(dict.fromkeys((phrasing, "words")))
+        self._known = _Known()
+        self._lines = protocol.plan == "lines"
+
+    def pieces(self) -> Iterator[Piece]:
+        protocol, asked = self._protocol, self._asked
+        yield Piece("prompt", protocol.prompt_text(asked.question, history=asked.history))
+        before = self._restated()
+        queries = [self._first_query()]
+        for _ in range(protocol.max_rounds):
+            yield Piece("policy", self._written(before, self._block("search", self._plan(queries))))
+            yield Piece("environment", self._search(queries))
+            fresh = self._look()
+            before = self._said(fresh)
+            missing = self._missing()
+            if missing and self._without and self._gives_away():
+                raise NoPlan("another passage holds the answer that should be missing")
+            if not missing:
+                yield Piece("policy", self._answering(before, asked.plan.answer))
+                return
+            queries = self._next_queries(missing)
+            if not queries:
+                yield Piece("policy", self._answering(before, UNKNOWN))
+                return
+        raise NoPlan("its rounds do not suffice")
+
+    # Searching
+
+    def _first_query(self) -> str:
+        question = " ".join(self._asked.whole.split())
+        return query_of([question]) if question.endswith(")") or "#" in question else question
+
+    def _plan(self, queries: Sequence[str]) -> str:
+        if not self._lines:
+            return f"{self._protocol.separator} ".join(queries)
+        return "\n" + "".join(f"{letter}: {query}\n" for letter, query in zip(_LETTERS, queries, strict=False))
+
+    def _search(self, queries: Sequence[str]) -> str:
+        limit = self._protocol.passages
+        found: dict[str, list[Passage]] = {}
+        for letter, query in zip(_LETTERS, queries, strict=False):
+            hits = [hit for hit in self._find(query, limit + _SPARE) if whole_id(hit.id) not in self._without]
+            found[letter] = [hit.model_copy(update={"node": letter}) for hit in hits[:limit]]
+        told = show(
+            found, [], protocol=self._protocol, seen=self._known.shown, limit=_MANY, fits=lambda _: True,
+        )  # fmt: skip
+        self._known.shown.extend(told.passages)
+        return told.text
+
+    def _look(self) -> list[Fact]:
+        """The facts that can be told now and could not before: a later one only where the name it is about is known."""
+        fresh: list[Fact] = []
+        for stage in self._asked.plan.stages:
+            for fact in stage:
+                number = next((one.number for one in self._known.shown if says(one, fact)), 0)
+                if number and fact not in self._known.facts:
+                    self._known.facts[fact] = number
+                    fresh.append(fact)
+            if any(fact not in self._known.facts for fact in stage):
+                break
+        return fresh
+
+    def _missing(self) -> list[Fact]:
+        """What the first stage that is not done lacks."""
+        lacking = ([f for f in stage if f not in self._known.facts] for stage in self._asked.plan.stages)
+        return next((facts for facts in lacking if facts), [])
+
+    def _next_queries(self, missing: Sequence[Fact]) -> list[str]:
+        """Queries for what is missing; none where there is nothing more to try, and that is as it should be.
+
+        Raises:
+            NoPlan: it should have been found.
+        """
+        missing = missing if self._lines else missing[:1]
+        queries: list[str] = []
+        for fact in missing:
+            if fact.about and not self._is_named(fact.about):
+                raise NoPlan("what has to be searched for is not named by what was found")
+            phrased = (query_of(_phrased(fact, phrasing)) for phrasing in self._phrasings)
+            query = next((query for query in phrased if query and (fact, query) not in self._known.tried), "")
+            if not query and fact.passage not in self._without:
+                raise NoPlan("the searches do not find a passage that it needs")
+            if query:
+                self._known.tried.add((fact, query))
+                queries.append(query)
+        return list(dict.fromkeys(queries))
+
+    def _is_named(self, about: str) -> bool:
+        told = [self._asked.whole, *(fact.told for fact in self._known.facts)]
+        return any(mentions(text, about) for text in told)
+
+    def _gives_away(self) -> bool:
+        answer = self._asked.plan.answer
+        return any(holds(passage.text, answer) for passage in self._known.shown)
+
+    # What is written
+
+    def _block(self, role: str, text: str) -> str:
+        return f"{self._protocol.opening(role)}{text}{self._protocol.closing(role)}"  # pyright: ignore[reportArgumentType]
+
+    def _written(self, *parts: str) -> str:
+        return "\n".join(part for part in parts if part)
+
+    def _restated(self) -> str:
+        restated = self._asked.restated
+        if restated and "restated" in self._protocol.tags:
+            return self._block("restated", restated)
+        return ""
+
+    def _said(self, fresh: Sequence[Fact]) -> str:
+        """What a round gave: a merge where the protocol has one, plain text otherwise."""
+        lines = [self._cited(fact) for fact in fresh]
+        plan = self._asked.plan
+        done = not self._missing()
+        if done and plan.because:
+            lines.append(plan.because)
+        if "merge" not in self._protocol.tags:
+            return "\n".join(lines or [_MISSING])
+        return self._block("merge", "\n" + "".join(f"{line}\n" for line in lines or [_MISSING]))
+
+    def _cited(self, fact: Fact) -> str:
+        return f"- {fact.told} [{self._known.facts[fact]}]" if self._protocol.numbered else fact.told
+
+    def _answering(self, before: str, answer: str) -> str:
+        parts = [before]
+        if "merge" not in self._protocol.tags and self._known.facts and answer != UNKNOWN:
+            quotes = list(dict.fromkeys(fact.quote for fact in self._known.facts))
+            parts.append(self._block("evidence", "\n" + "".join(f"{text}\n" for text in quotes)))
+        return self._written(*parts, self._block("answer", answer))

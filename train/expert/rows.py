@@ -1,0 +1,229 @@
+"""Questions to rows for `cairn train sft`, with a report of how many came from where and why others were left out."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agent.errors import CorpusError, SetupError, wrong_fields
+from agent.protocols import TextProtocol, protocol_named
+from train.distill.rows import Row, RowPiece
+from train.expert import combine
+from train.expert.library import Library
+from train.expert.plan import Asked, NoPlan
+from train.expert.play import Phrasing, played
+from train.expert.reading import Record, plans_of
+from train.expert.relations import Described, asked_about
+from train.pieces import Piece
+
+_Model = TypeVar("_Model", bound=BaseModel)
+POLICY: Final = "expert"
+_PHRASINGS: Final[dict[Phrasing, float]] = {"name": 0.6, "words": 0.2, "of": 0.2}
+"""How often queries are phrased how; a name alone finds its passage most often."""
+_PLANS: Final = frozenset({"lines", "query", "queries"})
+"""Ways to write a plan that the expert knows."""
+
+
+class Wanted(BaseModel):
+    """Which rows are made."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    protocols: tuple[str, ...] = ("cairn", "evidence")
+    every_protocol: bool = False
+    """Whether each question gives a row under every protocol, instead of under one that is drawn."""
+    unanswerable: float = Field(default=0.1, ge=0, le=1)
+    """Share of rows whose gold passages no search finds: the expert says that it does not know."""
+    combine: int = Field(default=0, ge=0)
+    """From evidence triples: so many questions of each kind that the list does not have."""
+    limit: int = Field(default=0, ge=0)
+    """Questions that are used, drawn at random; 0: all."""
+    set_aside: int = Field(default=0, ge=0)
+    """Questions that are kept for an evaluation: no row has one of their gold passages as its own."""
+    seed: int = 0
+
+
+@dataclass
+class Report:
+    """What came of the questions."""
+
+    rows: Counter[str] = field(default_factory=Counter[str])
+    """Protocol and kind of question → rows."""
+    dropped: Counter[str] = field(default_factory=Counter[str])
+    """Reason → questions."""
+    unknown: int = 0
+    searches: Counter[int] = field(default_factory=Counter[int])
+    """Number of rounds → rows."""
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "rows": sum(self.rows.values()),
+            "by_kind": dict(sorted(self.rows.items())),
+            "unanswerable": self.unknown,
+            "rounds": {str(rounds): count for rounds, count in sorted(self.searches.items())},
+            "dropped": dict(self.dropped.most_common()),
+        }
+
+
+def read_records(path: Path) -> list[Record]:
+    """Read questions with what is known of their solutions.
+
+    Raises:
+        CorpusError: a line is no question.
+    """
+    return [_line(Record, line, f"{path}, line {number}") for number, line in _lines(path)]
+
+
+def read_described(path: Path) -> list[Described]:
+    """Read documents with their relations.
+
+    Raises:
+        CorpusError: a line is none.
+    """
+    return [_line(Described, line, f"{path}, line {number}") for number, line in _lines(path)]
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    try:
+        with path.open(encoding="utf-8") as file:
+            yield from ((number, line) for number, line in enumerate(file, start=1) if line.strip())
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorpusError(f"{path} cannot be read: {error}") from error
+
+
+def _line(model: type[_Model], line: str, where: str) -> _Model:
+    try:
+        return model.model_validate_json(line)
+    except ValidationError as error:
+        raise CorpusError(f"{where}: {wrong_fields(error, whole='the line', most=1)}") from error
+
+
+def set_aside(records: Sequence[Record], count: int, *, seed: int) -> tuple[list[Record], list[Record]]:
+    """Draw questions for an evaluation; gives them, and the others that share none of their gold passages.
+
+    Raises:
+        SetupError: there are not so many.
+    """
+    if count >= len(records):
+        raise SetupError(f"--set-aside {count} of {len(records)} questions leaves none to learn from: name fewer")
+    kept = random.Random(f"set aside {seed}").sample(records, count)
+    names = {record.id for record in kept}
+    gold = {passage for record in kept for passage in record.supporting}
+    return kept, [one for one in records if one.id not in names and not gold & set(one.supporting)]
+
+
+def choices(
+    records: Sequence[Record], documents: Sequence[Described], library: Library, wanted: Wanted, report: Report
+) -> list[list[Asked]]:
+    """Every question with its plans, in an order that is drawn."""
+    rng = random.Random(f"order {wanted.seed}")
+    made: list[list[Asked]] = []
+    for record in records:
+        try:
+            plans = plans_of(record, library.passage)
+        except NoPlan as error:
+            report.dropped[str(error)] += 1
+            continue
+        made.append([Asked(record.id, record.question, record.type or "question", plan) for plan in plans])
+    more = [[asked] for document in documents for asked in asked_about(document)]
+    if wanted.combine:
+        more += [[asked] for asked in _combined(records, library, wanted, rng)]
+    asked_already = {one.question.casefold() for plans in made for one in plans}
+    made += [plans for plans in more if plans[0].question.casefold() not in asked_already]
+    rng.shuffle(made)
+    return made[: wanted.limit or None]
+
+
+def _combined(records: Sequence[Record], library: Library, wanted: Wanted, rng: random.Random) -> Iterator[Asked]:
+    each, passage = wanted.combine, library.passage
+    for found in (
+        combine.one_hops(records, passage),
+        combine.two_hops(records, passage),
+        combine.follow_ups(records, passage),
+    ):
+        all_of_it = list(found)
+        yield from rng.sample(all_of_it, min(each, len(all_of_it)))
+    yield from combine.comparisons(records, passage, rng, each=max(1, each // 8))
+    yield from combine.bridge_comparisons(records, passage, rng, each=max(1, each // 8))
+
+
+def rows_of(asked: Iterable[Sequence[Asked]], library: Library, wanted: Wanted, report: Report) -> Iterator[Row]:
+    """The rows; what they are depends on nothing but the arguments.
+
+    Raises:
+        SetupError: a protocol writes its plans in a way that the expert does not know.
+    """
+    protocols = [protocol_named(name) for name in wanted.protocols]
+    for protocol in protocols:
+        if protocol.plan not in _PLANS or protocol.deliver != "continue":
+            raise SetupError(
+                f"the expert does not write plans as {protocol.name} has them; use cairn, evidence or multisearch"
+            )
+    for plans in asked:
+        rng = random.Random(f"{wanted.seed} {plans[0].id}")
+        chosen = protocols if wanted.every_protocol else [rng.choice(protocols)]
+        phrasing = rng.choices(list(_PHRASINGS), list(_PHRASINGS.values()))[0]
+        hides = rng.random() < wanted.unanswerable
+        for protocol in chosen:
+            if row := _row(plans, protocol, library, rng, phrasing=phrasing, hides=hides, report=report):
+                yield row
+
+
+def _row(
+    plans: Sequence[Asked],
+    protocol: TextProtocol,
+    library: Library,
+    rng: random.Random,
+    *,
+    phrasing: Phrasing,
+    hides: bool,
+    report: Report,
+) -> Row | None:
+    why = ""
+    for asked in plans:
+        hidden = _hidden(asked, rng) if hides else frozenset[str]()
+        try:
+            pieces = played(asked, protocol, library.find, phrasing=phrasing, without=hidden)
+        except NoPlan as error:
+            why = why or str(error)
+            continue
+        report.rows[f"{protocol.name} {asked.kind}"] += 1
+        report.unknown += hides
+        report.searches[sum(piece.by == "environment" for piece in pieces)] += 1
+        return _as_row(asked, protocol, pieces)
+    report.dropped[why] += 1
+    return None
+
+
+def _hidden(asked: Asked, rng: random.Random) -> frozenset[str]:
+    """Passages that are kept from the expert: all gold, or now and then what the last step needs alone."""
+    facts = asked.plan.stages[-1] if rng.random() < _LAST_ALONE else asked.plan.facts
+    return frozenset(fact.passage for fact in facts)
+
+
+_LAST_ALONE: Final = 0.3
+
+
+def _as_row(asked: Asked, protocol: TextProtocol, pieces: Sequence[Piece]) -> Row:
+    return Row(
+        trace=f"{asked.id} {protocol.name}",
+        question=asked.question,
+        type=asked.kind,
+        protocol=protocol.name,
+        policy=POLICY,
+        pieces=tuple(RowPiece(by=piece.by, text=piece.text) for piece in pieces),
+    )
+
+
+def write_set_aside(path: Path, records: Sequence[Record]) -> None:
+    """Write the questions that were set aside, for `cairn eval --questions`."""
+    lines = [
+        {"id": one.id, "question": one.question, "answers": one.answers, "supporting": one.supporting, "type": one.type}
+        for one in records
+    ]
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
