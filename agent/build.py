@@ -1,27 +1,23 @@
 """From settings to a ready `Agent`. Each engine is imported where it is built; sources are `agent.build_sources`'s."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.build_sources import build_sources, chosen, distinct, uses_world
-from agent.errors import CheckpointError, SetupError
+from agent.errors import SetupError
 from agent.policies.model_folder import trained_with, with_passages
 from agent.processes import SAFE_PATH
 from agent.protocols import TextProtocol, load_protocol, protocol_named
 from agent.protocols.registry import whole, with_texts
 from agent.settings import CairnSettings, default_environment
+from agent.shipped import CHECKPOINTS, is_small, needs_small, shipped_checkpoint, with_policy
 
 if TYPE_CHECKING:
     from agent.policies.base import Policy
     from agent.rollout import Agent
     from agent.sources.base import Source
 
-CHECKPOINTS: Final = Path(__file__).parent / "checkpoints"
-_FIRST_WORLDS: Final = frozenset({"test-v1", "dev", "dev-v1"})
-_FIRST_PROTOCOLS: Final = frozenset({"cairn", "multisearch"})
-"""What the checkpoint `tiny-v1` was trained on."""
 VLLM_ENVIRONMENT: Final = {
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
     "VLLM_LOGGING_LEVEL": "WARNING",
@@ -43,6 +39,7 @@ def build_agent(
     from agent.policies.base import Sampling, Trained
     from agent.rollout import Agent, Budgets
 
+    settings = settings if policy else with_policy(settings)
     protocol = build_protocol(settings)
     if policy is None:
         protocol = as_trained(protocol, settings)
@@ -195,46 +192,18 @@ def named_model(settings: CairnSettings) -> str:
     return settings.model
 
 
-def shipped_checkpoint(settings: CairnSettings, folder: Path = CHECKPOINTS) -> Path:
-    """The shipped checkpoint that fits: the first one for a world of generator 1 in a protocol that it speaks.
-
-    It was trained on those worlds and on nothing else; the newest one is made for everything else.
-
-    Raises:
-        CheckpointError: none is shipped.
-    """
-    first = folder / "tiny-v1" / "ct2"
-    fits = settings.world in _FIRST_WORLDS and settings.protocol in _FIRST_PROTOCOLS
-    return first if fits and first.is_dir() else newest_checkpoint(folder)
-
-
-def newest_checkpoint(folder: Path = CHECKPOINTS) -> Path:
-    """The newest of the shipped checkpoints, in the form that `embedded` reads.
-
-    Raises:
-        CheckpointError: none is shipped.
-    """
-    found = sorted(folder.glob("*/ct2"), key=_version)
-    if not found:
-        raise CheckpointError(
-            f"no checkpoint is in {folder}; name one with --checkpoint DIR, "
-            "or a model with --policy openai --base-url URL --model NAME"
-        )
-    return found[-1]
-
-
-def _version(path: Path) -> list[tuple[int, str]]:
-    """`tiny-v10` is newer than `tiny-v9`."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", path.parent.name)]
-
-
 def notices(settings: CairnSettings) -> list[str]:
     """What a person should know before believing an answer."""
     connect = "connect a model with --policy openai --base-url URL --model NAME"
     if settings.policy == "embedded" and uses_world(settings):
         return [f"The embedded policy knows how to search the little world, and nothing else; {connect}."]
-    if settings.policy == "embedded":
-        return [f"The embedded policy was trained on the little world only; for other sources, {connect}."]
+    if is_small(settings):
+        return [f"small-v1 writes, a model of 135 million parameters: look at what it cites. For more, {connect}."]
+    if settings.policy == "embedded" and (not settings.checkpoint or needs_small(settings)):
+        return [
+            "The embedded policy was trained on the little world only; for other sources, run cairn model fetch, or "
+            f"{connect}."
+        ]
     if uses_world(settings):
         return [
             "The little world answers the searches; bring your documents with --corpus DIR, or search the live web "

@@ -13,15 +13,31 @@ if TYPE_CHECKING:
 
 SOURCE_NAMES: Final = ("web", "news", "arxiv", "wiki", "corpus", "kg")
 """The names that a plan may use besides `all`."""
+NEWEST_WORLD: Final = "test-v2"
 _NEEDS: Final = {
     "web": "CAIRN_TAVILY_KEY, CAIRN_SERPER_KEY, CAIRN_BRAVE_KEY or CAIRN_SEARXNG_URL",
     "news": "CAIRN_GNEWS_KEY, CAIRN_SERPER_KEY, CAIRN_TAVILY_KEY, CAIRN_BRAVE_KEY or CAIRN_SEARXNG_URL",
 }
 
 
+def has_sources(settings: CairnSettings) -> bool:
+    """Whether documents, a graph, the live web or a plug-in are configured: they come before any little world."""
+    return bool(settings.is_live or settings.corpus or settings.kg or _plugins(settings))
+
+
 def uses_world(settings: CairnSettings) -> bool:
-    """Whether the little world answers: it does where nothing else is configured."""
-    return not (settings.is_live or settings.corpus or settings.kg or _plugins(settings))
+    """Whether a little world is searched: one is named, and nothing else is configured."""
+    return bool(settings.world) and not has_sources(settings)
+
+
+def uses_manual(settings: CairnSettings) -> bool:
+    """Whether Cairn's own manual is searched: nothing at all is configured."""
+    return not settings.world and not has_sources(settings)
+
+
+def with_world(settings: CairnSettings) -> CairnSettings:
+    """The settings with the newest little world, where they name none: for what needs one, as benchmarks do."""
+    return settings if settings.world else settings.model_copy(update={"world": NEWEST_WORLD})
 
 
 def build_sources(settings: CairnSettings) -> "dict[str, Source]":
@@ -103,6 +119,10 @@ def _plugins(settings: CairnSettings) -> list[str]:
 def _own_sources(settings: CairnSettings) -> "dict[str, Source]":
     """What the user brought: documents, a graph, plug-ins."""
     own: dict[str, Source] = {}
+    if uses_manual(settings):
+        from agent.manual import open_manual
+
+        own["corpus"] = open_manual()
     if settings.corpus is not None:
         from agent.sources.corpus.hybrid import open_corpus
 

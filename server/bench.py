@@ -122,8 +122,10 @@ def measure(settings: CairnSettings, *, streams: int, questions: int, progress: 
     Raises:
         SetupError: the server could not be started.
     """
+    from agent.build_sources import with_world
     from agent.world import load_world
 
+    settings = with_world(settings)
     asked = [question.question for question in load_world(settings.world).questions]
     asked = [asked[i % len(asked)] for i in range(questions)]
     context = spawning()

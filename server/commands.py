@@ -82,6 +82,7 @@ def serve(
     Only this machine is served, unless --host says otherwise; then a key is
     needed.
     """
+    from agent.shipped import with_policy
     from server import launch
     from server.runs.opening import check_store
     from server.telemetry.setup import set_up_log
@@ -92,6 +93,7 @@ def serve(
         check_store(settings)
     rules = launch.rules_of(settings)
     with launch.bind(settings.host, settings.port) as listener:
+        settings = settings if retrieval_only else with_policy(settings, report=messages().print)
         made = launch.make_retriever(settings) if retrieval_only else launch.make_service(settings)
         server = launch.make_server(made, rules, grace=launch.grace_of(settings))
         local = [] if retrieval_only else launch.local_servers_of(settings)
@@ -106,8 +108,9 @@ def serve(
 
 def _greet(settings: "CairnSettings", address: str, *, local: "Sequence[LocalServer]") -> None:
     from agent.build import notices
+    from agent.shipped import is_small
 
-    shipped = settings.checkpoint or "the shipped checkpoint"
+    shipped = "small-v1" if is_small(settings) else settings.checkpoint or "the shipped checkpoint"
     writes = str(shipped) if settings.policy == "embedded" else settings.model
     searches = _what_searches(settings)
     body = shlex.quote('{"model": "cairn", "stream": true, "messages": [{"role": "user", "content": "your question"}]}')
@@ -130,10 +133,12 @@ def _greet_retrieval(settings: "CairnSettings", address: str) -> None:
 
 
 def _what_searches(settings: "CairnSettings") -> str:
-    from agent.build_sources import uses_world
+    from agent.build_sources import uses_manual, uses_world
 
     if uses_world(settings):
         return "the little world"
+    if uses_manual(settings):
+        return "Cairn's own manual (your documents: --corpus DIR)"
     parts = {
         f"the documents in {settings.corpus}": settings.corpus,
         f"the graph in {settings.kg}": settings.kg,

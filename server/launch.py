@@ -19,6 +19,7 @@ from agent.policies.base import Policy
 from agent.policies.local_servers import LocalServer
 from agent.protocols import protocol_named, protocol_names
 from agent.settings import CairnSettings
+from agent.shipped import with_policy
 from agent.sources.base import Source
 from server.app import create_app, create_retrieval_app
 from server.chat import Service
@@ -53,6 +54,7 @@ def make_service(
         policy: what writes instead, under every protocol.
         sources: what is searched instead.
     """
+    settings = settings if policy else with_policy(settings)
     agent = build_agent(settings, policy=policy, sources=sources)
     own = {agent.protocol.name: agent.protocol}
     spoken = (

@@ -76,6 +76,18 @@ def no_cache_of_another_test(tmp_path_factory: pytest.TempPathFactory, monkeypat
 
 
 @pytest.fixture(scope="session", autouse=True)
+def the_little_world_is_searched() -> Generator[None]:
+    """Where a test names nothing to search, the little world answers, by its own policy, and nothing is fetched.
+
+    What a user gets who names nothing is tested where it says so.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CAIRN_WORLD", "test-v2")
+        patch.setenv("CAIRN_FETCH", "false")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def no_model_server_of_a_person() -> Generator[None]:
     """What listens on this machine's ports changes no test."""
     with pytest.MonkeyPatch.context() as patch:

@@ -44,8 +44,9 @@ def ask(
     steps are printed as plain text; --json prints the whole trace instead.
     """
     from agent.build import build_agent, notices
+    from agent.shipped import with_policy
 
-    settings = load()
+    settings = with_policy(load(), report=note)
     asked = _read(question, max_chars=settings.max_question_chars)
     agent = build_agent(settings)
     for notice in notices(settings):

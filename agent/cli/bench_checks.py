@@ -70,10 +70,11 @@ async def _share() -> float:
     """The checks' share of the time of some rollouts of the built-in policy."""
     from agent.bench.checks import rollout_share
     from agent.build import build_agent
+    from agent.build_sources import with_world
     from agent.settings import load_settings
     from agent.world.store import load_world
 
-    agent = build_agent(load_settings())
+    agent = build_agent(with_world(load_settings()))
     try:
         return await rollout_share(agent, [q.question for q in load_world("test-v1").questions[:ROLLOUTS]])
     finally:

@@ -79,10 +79,11 @@ def _measure(
     model: Path | None, rollouts: Sequence[int], *, repeats: int, world: str, protocol: str, dtype: str
 ) -> "list[Row]":
     from agent.bench.engine import measure
-    from agent.build import VLLM_ENVIRONMENT, newest_checkpoint
+    from agent.build import VLLM_ENVIRONMENT
     from agent.policies.vllm import VllmPolicy
     from agent.protocols import protocol_named
     from agent.settings import default_environment
+    from agent.shipped import newest_checkpoint
     from agent.world import load_world
 
     default_environment(VLLM_ENVIRONMENT)

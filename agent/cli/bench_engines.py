@@ -85,7 +85,7 @@ def engines(
 
 
 def _checkpoint(model: Path | None) -> Path:
-    from agent.build import newest_checkpoint
+    from agent.shipped import newest_checkpoint
 
     return model or newest_checkpoint().parent
 

@@ -64,10 +64,12 @@ def evidence(
     """
     from agent.build import notices
     from agent.rstool import SizeBudget
+    from agent.shipped import with_policy
 
     settings = load()
     if answer_with and not answer_url and not settings.model:  # then the endpoint is the other model's alone
         settings = load(policy="embedded")
+    settings = with_policy(settings, report=note)
     where = answer_url or settings.base_url
     if answer_with and not where:
         raise typer.BadParameter("name the endpoint of that model, too, with --base-url", param_hint="--answer-with")

@@ -187,10 +187,10 @@ def _protocol(name: str) -> "TextProtocol":
 
 
 def _codec(path: Path | None) -> "Codec":
-    from agent.build import newest_checkpoint
     from agent.errors import SetupError
     from agent.foreign_files import read_text
     from agent.policies.tokens import Codec
+    from agent.shipped import newest_checkpoint
 
     folder = newest_checkpoint() if path is None else path
     file = folder / "tokenizer.json" if folder.is_dir() else folder

@@ -45,8 +45,8 @@ async def check_install() -> Verdict:
 
 async def check_checkpoint(settings: CairnSettings) -> Verdict:
     """Every file of the embedded policy's checkpoint against its hash; the model itself is not loaded."""
-    from agent.build import shipped_checkpoint
     from agent.policies.checkpoint import open_checkpoint
+    from agent.shipped import shipped_checkpoint
 
     folder = settings.checkpoint or shipped_checkpoint(settings)
     found = await asyncio.to_thread(open_checkpoint, folder)

@@ -69,8 +69,9 @@ def _built(settings: "CairnSettings | None", protocol: str) -> "Agent":
     from agent.build import build_agent
     from agent.protocols import protocol_names
     from agent.settings import load_settings
+    from agent.shipped import with_policy
 
-    settings = settings or load_settings()
+    settings = with_policy(settings or load_settings())
     if not protocol:
         return build_agent(settings)
     there = dict.fromkeys([settings.protocol, *protocol_names()])

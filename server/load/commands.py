@@ -43,11 +43,12 @@ def bench_load(
     """
     from rich.progress import BarColumn, Progress, TextColumn
 
+    from agent.build_sources import with_world
     from agent.settings import load_settings
     from server.load.measure import measure
     from server.load.report import page, table
 
-    settings = load_settings(config, checkpoint=checkpoint, world=world, host="127.0.0.1", port=0)
+    settings = with_world(load_settings(config, checkpoint=checkpoint, world=world, host="127.0.0.1", port=0))
     columns = TextColumn("{task.description}"), BarColumn()
     with Progress(*columns, console=messages(), transient=True, disable=not messages().is_terminal) as bar:
         task = bar.add_task("starting", total=None)
@@ -95,6 +96,7 @@ def bench_model(
     """
     from rich.progress import BarColumn, Progress, TextColumn
 
+    from agent.build_sources import with_world
     from agent.errors import SetupError
     from agent.settings import load_settings
 
@@ -105,7 +107,7 @@ def bench_model(
     except ModuleNotFoundError as error:
         raise SetupError("the model needs an extra: pip install 'cairn-search[bench]'") from error
 
-    settings = load_settings(config, checkpoint=checkpoint, world=world, host="127.0.0.1", port=0)
+    settings = with_world(load_settings(config, checkpoint=checkpoint, world=world, host="127.0.0.1", port=0))
     columns = TextColumn("{task.description}"), BarColumn()
     with Progress(*columns, console=messages(), transient=True, disable=not messages().is_terminal) as bar:
         task = bar.add_task("starting", total=None)

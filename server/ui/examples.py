@@ -1,16 +1,25 @@
-"""Questions that a newcomer may begin with: of the little world, where it answers. Nothing else knows its questions."""
+"""Questions that a newcomer may begin with: about Cairn's manual, or in the little world, where these are searched."""
 
 from typing import Final
 
-from agent.build_sources import uses_world
+from agent.build_sources import uses_manual, uses_world
 from agent.settings import CairnSettings
 from agent.world.store import load_world
 
+ABOUT_CAIRN: Final = (
+    "What is Cairn?",
+    "Which formats of documents can be read?",
+    "Where are traces kept?",
+    "What does a check say?",
+    "Which port does Cairn listen on?",
+)
 _KINDS: Final = ("chain2", "comparison", "intersection", "chain3", "time")
 
 
 def examples_of(settings: CairnSettings) -> tuple[str, ...]:
-    """One question of each of a few kinds; none where something else than the little world is searched."""
+    """A few questions that can be answered; none where only the user knows what is searched."""
+    if uses_manual(settings):
+        return ABOUT_CAIRN
     if not uses_world(settings):
         return ()
     asked = load_world(settings.world).questions

@@ -9,21 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.build import (
-    CHECKPOINTS,
-    as_trained,
-    build_agent,
-    build_policy,
-    build_protocol,
-    build_sources,
-    newest_checkpoint,
-    notices,
-    shipped_checkpoint,
-)
+from agent.build import as_trained, build_agent, build_policy, build_protocol, build_sources, notices
 from agent.build_sources import distinct
 from agent.errors import AgentError, CheckpointError, SetupError
 from agent.policies.scripted import ScriptedPolicy
 from agent.settings import BudgetSettings, CairnSettings, load_settings
+from agent.shipped import CHECKPOINTS, newest_checkpoint, shipped_checkpoint
 from agent.sources.base import Source
 from agent.sources.corpus.source import build_index
 

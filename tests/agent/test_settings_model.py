@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from agent.build import CHECKPOINTS, build_agent, build_policy, build_protocol
+from agent.build import build_agent, build_policy, build_protocol
 from agent.errors import SetupError
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.hub_form import open_hub_form
 from agent.policies.model_folder import ABOUT
 from agent.settings import CairnSettings, load_settings
+from agent.shipped import CHECKPOINTS
 
 TINY = CHECKPOINTS / "tiny-v1"
 OWN = 'name = "mine"\nplan = "query"\n[tags]\nsearch = "search"\ninformation = "information"\nanswer = "answer"\n'

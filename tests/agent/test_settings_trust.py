@@ -73,7 +73,8 @@ def test_a_name_that_could_be_a_path_needs_consent(name: str, value: object):
     assert needing_consent({name: value}) == [name]
 
 
-def test_a_folder_says_how_questions_are_answered():
+def test_a_folder_says_how_questions_are_answered(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("CAIRN_WORLD")
     text = 'protocol = "multisearch"\nworld = "test-v1"\nsources = ["web"]\nanswer_style = "sentence"\n[budgets]\nrounds = 2\n'
     Path("cairn.toml").write_text(text, encoding="utf-8")
     settings = load_settings()

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.build import CHECKPOINTS, build_agent
+from agent.build import build_agent
 from agent.protocols import protocol_names
 from agent.settings import load_settings
+from agent.shipped import CHECKPOINTS
 from agent.trace import Evidenced, Trace
 from agent.world import Question, load_world
 

@@ -110,10 +110,12 @@ def distill_command(
     Example: cairn train distill --policy openai --base-url http://127.0.0.1:11434/v1 --model qwen3:8b
     --world dev --tries 4 --temperature 0.8 --out runs/rows
     """
+    from agent.build_sources import with_world
     from train.distill.run import ROWS, DistillRecipe, distill
     from train.evaluation.chosen import Choice
 
     settings = load(**({} if temperature is None else {"temperature": temperature}))
+    settings = settings if questions else with_world(settings)
     check = _check(settings, reward, reward_setting, least, any_answer=any_answer, any_claims=any_claims, each=each)
     choice = Choice(limit=limit, sample=sample, types=tuple(filter(None, (types or "").split(","))))
     listed = choice.pick(_questions(settings, questions, dataset))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agent import __version__
 from agent.build import build_agent
-from agent.build_sources import uses_world
+from agent.build_sources import uses_world, with_world
 from agent.errors import SetupError
 from agent.outbound.address import shown
 from agent.policies.base import Policy
@@ -136,6 +136,7 @@ class Evaluation:
         self._most_failed, self._choice, self._measured = most_failed, choice or Choice(), measured or Measured()
         if policy or sources or self._measured.judge:
             _check_here(settings)
+        settings = settings if questions else with_world(settings)
         self._settings, self._path, self._dataset, self._sources = settings, questions, dataset, sources
         self._baseline, self._endpoint, self._policy = baseline, endpoint, policy
         self._concurrency, self._seed, self._out, self._retry_failed = concurrency, seed, out, retry_failed

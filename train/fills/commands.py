@@ -97,9 +97,9 @@ async def _measure(
     search_seconds: float,
     at_once: int,
 ) -> "list[Way]":
-    from agent.build import newest_checkpoint
     from agent.policies.checkpoint import open_checkpoint
     from agent.policies.embedded import EmbeddedPolicy
+    from agent.shipped import newest_checkpoint
     from agent.world import load_world
     from train.fills.measure import Pace, measure
 

