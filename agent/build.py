@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agent.build_sources import build_sources, chosen, distinct, uses_world
+from agent.build_sources import build_sources, chosen, distinct, uses_manual, uses_world
 from agent.errors import SetupError
 from agent.policies.model_folder import trained_with, with_passages
 from agent.processes import SAFE_PATH
@@ -194,19 +194,29 @@ def named_model(settings: CairnSettings) -> str:
 
 def notices(settings: CairnSettings) -> list[str]:
     """What a person should know before believing an answer."""
+    return [*_about_policy(settings), *_about_sources(settings)]
+
+
+def _about_policy(settings: CairnSettings) -> list[str]:
     connect = "connect a model with --policy openai --base-url URL --model NAME"
-    if settings.policy == "embedded" and uses_world(settings):
-        return [f"The embedded policy knows how to search the little world, and nothing else; {connect}."]
+    if settings.policy != "embedded":
+        return []
     if is_small(settings):
         return [f"small-v1 writes, a model of 135 million parameters: look at what it cites. For more, {connect}."]
-    if settings.policy == "embedded" and (not settings.checkpoint or needs_small(settings)):
-        return [
-            "The embedded policy was trained on the little world only; for other sources, run cairn model fetch, or "
-            f"{connect}."
-        ]
     if uses_world(settings):
-        return [
-            "The little world answers the searches; bring your documents with --corpus DIR, or search the live web "
-            "with a key, for example CAIRN_TAVILY_KEY."
-        ]
+        return [f"The embedded policy knows how to search the little world, and nothing else; {connect}."]
+    if settings.checkpoint and not needs_small(settings):
+        return []
+    return [
+        "The embedded policy was trained on the little world only; for other sources, run cairn model fetch, "
+        f"or {connect}."
+    ]
+
+
+def _about_sources(settings: CairnSettings) -> list[str]:
+    own = "bring your documents with --corpus DIR, or search the live web with a key, for example CAIRN_TAVILY_KEY"
+    if uses_manual(settings):
+        return [f"Cairn's own manual is searched; {own}."]
+    if uses_world(settings) and settings.policy != "embedded":
+        return [f"The little world answers the searches; {own}."]
     return []
