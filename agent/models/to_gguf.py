@@ -1,0 +1,145 @@
+"""From a model to one GGUF file, which llama.cpp, Ollama and LM Studio run."""
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, Final, Literal
+
+import gguf
+import numpy as np
+from numpy.typing import NDArray
+
+from agent.errors import CheckpointError
+from agent.models.base import Base
+from agent.models.safetensors_file import Floats
+from agent.models.shape import Shape, gguf_name
+from agent.models.tokenizer import TokenizerFiles, begins, gguf_tokenizer
+from agent.models.weights import Weights, turned, turned_heads
+
+Packing = Literal["f16", "bf16", "q8_0", "f32"]
+Told = Callable[[int, int], None]
+"""Gets the tensors that are done, and how many there are."""
+_KINDS: Final[dict[Packing, tuple[gguf.GGMLQuantizationType, gguf.LlamaFileType]]] = {
+    "f32": (gguf.GGMLQuantizationType.F32, gguf.LlamaFileType.ALL_F32),
+    "f16": (gguf.GGMLQuantizationType.F16, gguf.LlamaFileType.MOSTLY_F16),
+    "bf16": (gguf.GGMLQuantizationType.BF16, gguf.LlamaFileType.MOSTLY_BF16),
+    "q8_0": (gguf.GGMLQuantizationType.Q8_0, gguf.LlamaFileType.MOSTLY_Q8_0),
+}
+
+
+def write_gguf(
+    base: Base, weights: Weights, out: Path, *, name: str, packing: Packing, told: Told = lambda _, __: None
+) -> None:
+    """Write a model into a file; an older one of this name is replaced once the new one is whole.
+
+    Args:
+        base: the model, for its tokenizer.
+        weights: its own, or with an adapter in them.
+        out: the file.
+        name: of the model, as the file says it.
+        packing: of the matrices; norms and biases are float32. Matrices whose rows q8_0 cannot cut are f16.
+        told: how far it is.
+
+    Raises:
+        CheckpointError: the model cannot be read, or llama.cpp has no name for what its tokenizer does.
+        OSError: the file cannot be written.
+    """
+    said = gguf_tokenizer(base.tokenizer.json, weights.shape.vocabulary)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(mkdtemp(dir=out.parent, prefix=".gguf-"))
+    try:
+        _write(folder / out.name, base.tokenizer, said, weights, name=name, packing=packing, told=told)
+        (folder / out.name).replace(out)
+    finally:
+        (folder / out.name).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def _write(
+    path: Path,
+    tokenizer: TokenizerFiles,
+    said: dict[str, Any],
+    weights: Weights,
+    *,
+    name: str,
+    packing: Packing,
+    told: Told,
+) -> None:
+    shape = weights.shape
+    kind, file_type = _KINDS[packing]
+    writer = gguf.GGUFWriter(path, shape.kind)
+    try:
+        writer.add_name(name)
+        writer.add_file_type(file_type)
+        writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
+        _say_shape(writer, shape)
+        _say_tokenizer(writer, tokenizer, said)
+        shapes = shape.tensors()
+        kinds = {tensor: _kind(size, kind) for tensor, size in shapes.items()}
+        for tensor, size in shapes.items():
+            block, of_block = gguf.GGML_QUANT_SIZES[kinds[tensor]]
+            count = int(np.prod(size)) // block * of_block
+            writer.add_tensor_info(gguf_name(tensor), size, np.dtype(np.float32), count, raw_dtype=kinds[tensor])
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_ti_data_to_file()
+        for done, tensor in enumerate(shapes):
+            told(done, len(shapes))
+            writer.write_tensor_data(_packed(weights, tensor, kinds[tensor]))
+        told(len(shapes), len(shapes))
+    finally:
+        writer.close()
+
+
+def _kind(size: tuple[int, ...], kind: gguf.GGMLQuantizationType) -> gguf.GGMLQuantizationType:
+    if len(size) == 1:
+        return gguf.GGMLQuantizationType.F32
+    return kind if size[-1] % gguf.GGML_QUANT_SIZES[kind][0] == 0 else gguf.GGMLQuantizationType.F16
+
+
+def _packed(weights: Weights, tensor: str, kind: gguf.GGMLQuantizationType) -> NDArray[Any]:
+    numbers: Floats = weights.read(tensor)
+    heads = turned_heads(weights.shape, tensor)
+    if heads is not None:
+        numbers = turned(numbers, heads)
+    if kind == gguf.GGMLQuantizationType.F16 and np.abs(numbers).max() > np.finfo(np.float16).max:
+        raise CheckpointError(f"{tensor} holds numbers that f16 cannot hold; save it as bf16 or f32")
+    return gguf.quants.quantize(numbers, kind)
+
+
+def _say_shape(writer: gguf.GGUFWriter, shape: Shape) -> None:
+    writer.add_context_length(shape.context)
+    writer.add_embedding_length(shape.width)
+    writer.add_block_count(shape.layers)
+    writer.add_feed_forward_length(shape.inner)
+    writer.add_head_count(shape.heads)
+    writer.add_head_count_kv(shape.kv_heads)
+    writer.add_key_length(shape.head_width)
+    writer.add_value_length(shape.head_width)
+    writer.add_rope_dimension_count(shape.head_width)
+    writer.add_rope_freq_base(shape.rope_base)
+    writer.add_layer_norm_rms_eps(shape.epsilon)
+    writer.add_vocab_size(shape.vocabulary)
+    if shape.rope_factor != 1.0:
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(shape.rope_factor)
+
+
+def _say_tokenizer(writer: gguf.GGUFWriter, tokenizer: TokenizerFiles, said: dict[str, Any]) -> None:
+    number = {token: at for at, token in enumerate(said["tokens"])}
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(said["pre"])
+    writer.add_token_list(said["tokens"])
+    writer.add_token_types(said["types"])
+    writer.add_token_merges(said["merges"])
+    writer.add_eos_token_id(number[tokenizer.end])
+    for token, say in (
+        (tokenizer.begin, writer.add_bos_token_id),
+        (tokenizer.unknown, writer.add_unk_token_id),
+        (tokenizer.padding, writer.add_pad_token_id),
+    ):
+        if token in number:
+            say(number[token])
+    writer.add_add_bos_token(begins(tokenizer.json))
+    if tokenizer.chat_template is not None:
+        writer.add_chat_template(tokenizer.chat_template)
