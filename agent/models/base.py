@@ -15,7 +15,14 @@ from agent.policies.hub_form import open_hub_form
 
 HUB_FILES: Final = (
     *("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"),
-    *("special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "*.safetensors"),
+    *(
+        "special_tokens_map.json",
+        "added_tokens.json",
+        "vocab.json",
+        "merges.txt",
+        "*.safetensors",
+        "*.safetensors.index.json",
+    ),
 )
 """What is kept of a folder in the hub's form."""
 

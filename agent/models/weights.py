@@ -85,7 +85,7 @@ def hub_weights(folder: Path) -> HubWeights:
         raise CheckpointError(f"{path} holds no object; name a checkpoint in the hub's form")
     shape = shape_of_config(cast(dict[str, Any], config), str(path))
     entries: dict[str, Entry] = {}
-    for file in sorted(folder.glob("*.safetensors")):
+    for file in sorted(folder.glob("model*.safetensors")):
         entries |= open_safetensors(file)
     for name in [name for name in entries if name.endswith("rotary_emb.inv_freq") or (shape.tied and name == HEAD)]:
         del entries[name]  # computed from the config; a second copy of the embeddings

@@ -1,0 +1,208 @@
+"""Where fetched and converted models are kept for this user, and how a folder gets there: whole, or not at all.
+
+    fetched/NAME    a GGUF file, or a folder in the hub's form
+    hub/NAME-KEY    made of a GGUF: the hub's form
+    served/NAME-KEY made of either, and perhaps an adapter: what the embedded engine serves
+
+Each has a `made.json`. A folder is written under `staging` and renamed; processes that want the same one wait.
+"""
+
+import errno
+import json
+import re
+import shutil
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Final, Literal
+
+from platformdirs import user_cache_path
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from agent.errors import SetupError
+from agent.files import lock_file, private_folder, read_bounded
+
+Kind = Literal["fetched", "hub", "served"]
+Progress = Callable[[str, int, int], None]
+"""Gets the name of a stage, what is done of it, and what there is to do: bytes, layers or tensors."""
+KINDS: Final[tuple[Kind, ...]] = ("fetched", "hub", "served")
+RECORD: Final = "made.json"
+_LEAST_FREE: Final = 16 << 20
+"""Bytes that are left free beside what is written."""
+_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class Record(BaseModel):
+    """What made.json says of a folder."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    name: str
+    """Of the model, as commands take it."""
+    source: str
+    """Where it came from: a package, a name on the hub, a path; or the name of the model that it was made of."""
+    sha256: str
+    """Of what was fetched; or of everything that it was made of."""
+    file: str = ""
+    """The GGUF in the folder; empty for the hub's form."""
+    stored: str = ""
+    """How the weights were converted: int8, float32, bfloat16."""
+    adapter: str = ""
+    """The folder of the adapter that is merged into them."""
+    sizes: dict[str, int] = {}
+    """Bytes of each file."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A folder of the cache."""
+
+    kind: Kind
+    folder: Path
+    record: Record
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return sum(self.record.sizes.values())
+
+    @property
+    def model(self) -> Path:
+        """The GGUF, or the folder."""
+        return self.folder / self.record.file if self.record.file else self.folder
+
+
+def quiet(stage: str, done: int, total: int) -> None:
+    """Progress that nobody looks at."""
+
+
+class ModelCache:
+    """The models in one folder: the user's, unless another one is named."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or user_cache_path("cairn", appauthor=False) / "models"
+
+    def find(self, kind: Kind, name: str) -> Kept | None:
+        """What is kept under a name; None where nothing is, or a file of it is missing or has another size."""
+        folder = self.folder / kind / file_name(name)
+        try:
+            record = Record.model_validate_json(read_bounded(folder / RECORD))
+            same = {file: (folder / file).stat().st_size for file in record.sizes} == record.sizes
+        except (OSError, ValidationError):
+            return None
+        return Kept(kind, folder, record) if same and record.sizes else None
+
+    def all(self) -> list[Kept]:
+        """Everything that is kept, by kind and name."""
+        found = (
+            self.find(kind, folder.name) for kind in KINDS for folder in sorted((self.folder / kind).glob("[!.]*"))
+        )
+        return [kept for kept in found if kept is not None]
+
+    def make(
+        self,
+        kind: Kind,
+        name: str,
+        write: Callable[[Path], Record],
+        *,
+        needs: int,
+        progress: Progress = quiet,
+        again: Callable[[Kept], bool] = lambda kept: False,
+    ) -> Kept:
+        """Give what is kept under a name; where nothing is, write it.
+
+        Args:
+            kind: of the folder.
+            name: of the folder.
+            write: gets an empty folder, fills it, and says what it is.
+            needs: bytes that it will take on disk, about.
+            progress: hears of waiting for another process.
+            again: whether what is kept is to be replaced.
+
+        Raises:
+            SetupError: there is no room, or the cache cannot be written; or what `write` raises.
+        """
+        kept = self.find(kind, name)  # also where the cache cannot be written, as in an image
+        if kept is not None and not again(kept):
+            return kept
+        with self._errors(needs), self._locked(kind, name, progress):
+            now = self.find(kind, name)
+            if now is not None and (now != kept or not again(now)):
+                return now  # another process made it meanwhile
+            self._make_room(needs)
+            staging = Path(mkdtemp(dir=private_folder(self.folder / "staging"), prefix=f"{file_name(name)[:80]}-"))
+            try:
+                record = write(staging)
+                files = {path.name: path.stat().st_size for path in staging.iterdir() if path.is_file()}
+                said = record.model_copy(update={"sizes": files}).model_dump_json(indent=2) + "\n"
+                (staging / RECORD).write_text(said, encoding="utf-8")
+                self._publish(staging, kind, name)
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
+            kept = self.find(kind, name)
+        if kept is None:
+            raise SetupError(f"{self.folder / kind / file_name(name)} was changed while it was made; run it again")
+        return kept
+
+    def partial(self, name: str) -> Path:
+        """A folder for a download that may go on where it was broken off; `make` holds the lock of its name."""
+        return private_folder(self.folder / "staging" / f"partial-{file_name(name)}")
+
+    def _publish(self, staging: Path, kind: Kind, name: str) -> None:
+        place = private_folder(self.folder / kind) / file_name(name)
+        if place.exists():  # damaged, or to be replaced: it is moved away whole
+            place.rename(Path(mkdtemp(dir=staging.parent, prefix="old-")) / place.name)
+        with suppress(FileExistsError):  # on a disk without locks, another process was first
+            try:
+                staging.rename(place)
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY:
+                    raise
+        for old in staging.parent.glob("old-*"):
+            shutil.rmtree(old, ignore_errors=True)
+
+    def _make_room(self, needs: int) -> None:
+        free = shutil.disk_usage(private_folder(self.folder)).free
+        if free < needs + _LEAST_FREE:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    @contextmanager
+    def _locked(self, kind: Kind, name: str, progress: Progress) -> Generator[None]:
+        """One process at a time makes a folder. Where the disk has no locks, the first one to rename its own wins."""
+        folder = private_folder(self.folder / "locks")
+        with (folder / f"{kind}-{file_name(name)}").open("ab") as file:
+            with suppress(OSError):
+                if not lock_file(file, wait=False):
+                    progress("waiting", 0, 1)
+                    lock_file(file, wait=True)
+            yield
+
+    @contextmanager
+    def _errors(self, needs: int) -> Generator[None]:
+        """What the disk refuses, as a sentence."""
+        try:
+            yield
+        except OSError as error:
+            elsewhere = "or set XDG_CACHE_HOME to a folder elsewhere"
+            if error.errno in _FULL or " requested and " in str(error):  # numpy says so of a full disk
+                raise SetupError(
+                    f"there is no room for a model in {self.folder}: about {max(needs, 1) / 1e6:,.0f} MB are needed; "
+                    f"make room, {elsewhere}"
+                ) from error
+            raise SetupError(
+                f"the cache of models {self.folder} cannot be used: {error.strerror or error} "
+                f"({error.filename or self.folder}); give yourself the right to write there, {elsewhere}"
+            ) from error
+
+
+def file_name(name: str) -> str:
+    """A model's name as that of a folder: ORG/NAME is ORG--NAME."""
+    return re.sub(r"[^\w.+-]+", "-", name.replace("/", "--"), flags=re.ASCII).lstrip(".-")[:120] or "model"
+
+
+def as_json(kept: Kept) -> dict[str, object]:
+    """What `cairn model list --json` says of a folder."""
+    said = json.loads(kept.record.model_dump_json(exclude={"sizes"}))
+    return {"kind": kept.kind, **said, "bytes": kept.size, "folder": str(kept.folder)}
