@@ -1,33 +1,60 @@
 """`cairn checkpoint export`, `mean` and `push`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
 from agent.cli.console import messages, output
 
+if TYPE_CHECKING:
+    from agent.models.to_gguf import Packing
+
 
 def export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A checkpoint in the hub's form (transformers).")],
-    out: Annotated[Path, typer.Option("--out", help="Where the exported checkpoint goes.")],
+    out: Annotated[Path, typer.Option("--out", help="Where the exported checkpoint goes: a folder, or a GGUF file.")],
+    form: Annotated[
+        Literal["ct2", "gguf"], typer.Option("--format", help="For the embedded policy, or one file for llama.cpp.")
+    ] = "ct2",
     quantization: Annotated[
-        Literal["int8", "float32"], typer.Option(help="Of the weights; float32 where log-probabilities must be exact.")
-    ] = "int8",
+        Literal["int8", "float32", "f16", "bf16", "q8_0"] | None,
+        typer.Option(
+            help="Of the weights. ct2: int8, or float32 where log-probabilities must be exact; gguf: f16, bf16, q8_0.  "
+            "[default: int8, f16]",
+        ),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Of the policy; without it, the folder's.")] = None,
     protocol: Annotated[
         list[str] | None, typer.Option(help="What it was trained on, the default one first; may be repeated.")
     ] = None,
 ) -> None:
-    """Export a checkpoint for the embedded policy: CTranslate2, without torch at run time.
+    """Export a checkpoint for the embedded policy (CTranslate2, without torch at run time), or as GGUF.
 
     Example: cairn checkpoint export runs/tiny/hub --out runs/tiny/ct2
+
+    Example: cairn checkpoint export runs/small/hub --format gguf --quantization q8_0 --out small.gguf
     """
+    fits = {"ct2": ("int8", "float32"), "gguf": ("f16", "bf16", "q8_0")}[form]
+    if quantization is not None and quantization not in fits:
+        raise typer.BadParameter(f"{form} has {' and '.join(fits)}", param_hint="--quantization")
+    if form == "gguf":
+        _export_gguf(folder, out, cast(Any, quantization or "f16"), name)
+        return
     from train.export import export_checkpoint
 
-    made = export_checkpoint(folder, out, quantization, name=name, protocols=protocol or ())
+    made = export_checkpoint(folder, out, cast(Any, quantization or "int8"), name=name, protocols=protocol or ())
     size = sum((out / file).stat().st_size for file in made.manifest.files)
-    output().print(f"exported: {out} ({made.manifest.name}, {quantization}, {size / 1e6:.1f} MB)")
+    output().print(f"exported: {out} ({made.manifest.name}, {quantization or 'int8'}, {size / 1e6:.1f} MB)")
+
+
+def _export_gguf(folder: Path, out: Path, packing: "Packing", name: str | None) -> None:
+    from agent.cli.progress import Stages
+    from agent.models.to_gguf import export_gguf
+
+    with Stages({"writing": "tensors"}) as bar:
+        said = export_gguf(folder, out, packing=packing, name=name, told=lambda done, of: bar.show("writing", done, of))
+    output().print(f"exported: {out} ({said}, {packing}, {out.stat().st_size / 1e6:.1f} MB)")
 
 
 def mean(

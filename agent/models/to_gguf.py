@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.errors import CheckpointError
-from agent.models.base import Base
+from agent.models.base import Base, open_base
 from agent.models.safetensors_file import Floats
 from agent.models.shape import Shape, gguf_name
 from agent.models.tokenizer import TokenizerFiles, begins, gguf_tokenizer
 from agent.models.weights import Weights, turned, turned_heads
+from agent.policies.hub_form import open_hub_form
+from agent.policies.model_folder import look_at
 
 Packing = Literal["f16", "bf16", "q8_0", "f32"]
 Told = Callable[[int, int], None]
@@ -25,6 +27,35 @@ _KINDS: Final[dict[Packing, tuple[gguf.GGMLQuantizationType, gguf.LlamaFileType]
     "bf16": (gguf.GGMLQuantizationType.BF16, gguf.LlamaFileType.MOSTLY_BF16),
     "q8_0": (gguf.GGMLQuantizationType.Q8_0, gguf.LlamaFileType.MOSTLY_Q8_0),
 }
+
+
+def export_gguf(
+    folder: Path, out: Path, *, packing: Packing, name: str | None = None, told: Told = lambda _, __: None
+) -> str:
+    """Write a checkpoint in the hub's form as GGUF; gives the name that the file says.
+
+    Args:
+        folder: of the checkpoint, or of a run with one in its folder `hub`.
+        out: the file.
+        packing: of the matrices.
+        name: of the model; without it what its cairn.json says, or the folder's.
+        told: how far it is.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be read or converted, or the file cannot be written.
+    """
+    found = look_at(folder)
+    if found.hub is None or found.missing:
+        raise CheckpointError(found.missing)
+    if out.is_dir():
+        raise CheckpointError(f"{out} is a folder; name the file that is to be written, such as {out / 'model.gguf'}")
+    base = open_base(found.hub)
+    named = name or (found.about.name if found.about else open_hub_form(str(found.hub)).name)
+    try:
+        write_gguf(base, base.weights, out, name=named, packing=packing, told=told)
+    except OSError as error:
+        raise CheckpointError(f"{out} cannot be written: {error.strerror or error}; choose another place") from error
+    return named
 
 
 def write_gguf(
