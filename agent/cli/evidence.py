@@ -63,13 +63,13 @@ def evidence(
     between marks that no page can forge. --json prints the whole bundle.
     """
     from agent.build import notices
+    from agent.cli.model import ready
     from agent.rstool import SizeBudget
-    from agent.shipped import with_policy
 
     settings = load()
     if answer_with and not answer_url and not settings.model:  # then the endpoint is the other model's alone
         settings = load(policy="embedded")
-    settings = with_policy(settings, report=note)
+    settings = ready(settings)
     where = answer_url or settings.base_url
     if answer_with and not where:
         raise typer.BadParameter("name the endpoint of that model, too, with --base-url", param_hint="--answer-with")

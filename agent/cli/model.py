@@ -11,6 +11,7 @@ from agent.cli.options import JsonOption
 
 if TYPE_CHECKING:
     from agent.models.cache import Kept
+    from agent.settings import CairnSettings
 
 model_app = typer.Typer(no_args_is_help=True, help="Base models: fetch, convert, list.")
 UNITS: Final = {"fetching": "bytes", "unpacking": "bytes", "converting": "parts", "waiting": "for another process"}
@@ -25,6 +26,15 @@ ModelArgument = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the `model` commands."""
     app.add_typer(model_app, name="model")
+
+
+def ready(settings: "CairnSettings") -> "CairnSettings":
+    """The settings with the shipped policy where they need it; fetching and converting its model is drawn."""
+    from agent.cli.progress import Stages
+    from agent.shipped import with_policy
+
+    with Stages(UNITS) as bar:
+        return with_policy(settings, progress=bar.show)
 
 
 @model_app.command("fetch")

@@ -28,11 +28,11 @@ def serve_mcp(*, load: Load) -> None:
     server that runs already offers the same at /mcp over HTTP: cairn serve.
     """
     from agent.build import notices
-    from agent.shipped import with_policy
+    from agent.cli.model import ready
     from server.launch import make_service
     from server.mcp.stdio import serve_stdio
 
-    settings = with_policy(load(), report=note)
+    settings = ready(load())
     for notice in notices(settings):
         note(notice)
     asyncio.run(serve_stdio(make_service(settings)))

@@ -118,13 +118,19 @@ def trajectories_command(
     set_aside: Annotated[
         int, typer.Option(min=0, help="Questions kept for an evaluation, beside FILE; no row uses their passages.")
     ] = 0,
+    without: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Questions that no row may come from, as of an evaluation. Repeatable."),
+    ] = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Make training rows from real questions: an expert searches your documents, quotes, and answers.
 
-    It knows the passages that answer each question (`supporting`: their ids),
-    searches the real index as a user's agent will, and quotes what it found.
+    It knows the passages that answer each question (`supporting`: their ids;
+    left out, passages are looked for that the question leads to and that hold
+    the answer), searches the real index as a user's agent will, and writes
+    down what it found.
     Questions whose passages its searches do not find are left out; the report
     says how many, and why.
 
@@ -134,6 +140,7 @@ def trajectories_command(
     from train.expert.library import Library
     from train.expert.rows import Report, Wanted, choices, read_described, read_records, rows_of, write_set_aside
     from train.expert.rows import set_aside as draw
+    from train.expert.rows import without as leave_out
 
     if questions is None and relations is None:
         raise SetupError("there is nothing to ask: name --questions FILE, --relations FILE or both")
@@ -147,6 +154,8 @@ def trajectories_command(
         seed=seed,
     )
     records = read_records(questions) if questions else []
+    for path in without or []:
+        records = leave_out(records, read_records(path))
     if set_aside:
         kept, records = draw(records, set_aside, seed=seed)
         write_set_aside(out.with_name(f"{out.stem}.set-aside.jsonl"), kept)

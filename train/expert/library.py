@@ -1,6 +1,7 @@
 """The documents that the expert searches: a real index, and every passage by its id."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 from agent.evidence import Passage
@@ -33,6 +34,10 @@ class Library:
 
     def __len__(self) -> int:
         return len(self._gold)
+
+    def passages(self) -> Iterable[Gold]:
+        """Every document."""
+        return self._gold.values()
 
     def find(self, query: str, limit: int) -> list[Passage]:
         """The best passages for a query."""

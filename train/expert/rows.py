@@ -12,8 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.errors import CorpusError, SetupError, wrong_fields
 from agent.protocols import TextProtocol, protocol_named
+from agent.sources.bm25 import words
 from train.distill.rows import Row, RowPiece
 from train.expert import combine
+from train.expert.distant import Locator
 from train.expert.library import Library
 from train.expert.plan import Asked, NoPlan
 from train.expert.play import Phrasing, played
@@ -103,6 +105,17 @@ def _line(model: type[_Model], line: str, where: str) -> _Model:
         raise CorpusError(f"{where}: {wrong_fields(error, whole='the line', most=1)}") from error
 
 
+def without(records: Sequence[Record], kept: Sequence[Record]) -> list[Record]:
+    """The questions but for those of another list, whatever their ids are, and for those that share their passages."""
+    asked = {_plain(record.question) for record in kept}
+    gold = {passage for record in kept for passage in record.supporting}
+    return [one for one in records if _plain(one.question) not in asked and not gold & set(one.supporting)]
+
+
+def _plain(question: str) -> str:
+    return " ".join(words(question))
+
+
 def set_aside(records: Sequence[Record], count: int, *, seed: int) -> tuple[list[Record], list[Record]]:
     """Draw questions for an evaluation; gives them, and the others that share none of their gold passages.
 
@@ -123,7 +136,7 @@ def choices(
     """Every question with its plans, in an order that is drawn."""
     rng = random.Random(f"order {wanted.seed}")
     made: list[list[Asked]] = []
-    for record in records:
+    for record in _with_gold(records, library, report):
         try:
             plans = plans_of(record, library.passage)
         except NoPlan as error:
@@ -137,6 +150,20 @@ def choices(
     made += [plans for plans in more if plans[0].question.casefold() not in asked_already]
     rng.shuffle(made)
     return made[: wanted.limit or None]
+
+
+def _with_gold(records: Sequence[Record], library: Library, report: Report) -> Iterator[Record]:
+    """The questions with their gold passages; those that name none get those that are found for them."""
+    locator: Locator | None = None
+    for record in records:
+        if record.supporting or record.decomposition or record.evidences:
+            yield record
+            continue
+        locator = locator or Locator(library)
+        if located := locator.located(record):
+            yield located
+        else:
+            report.dropped["no passage is named, and none that the question leads to holds the answer"] += 1
 
 
 def _combined(records: Sequence[Record], library: Library, wanted: Wanted, rng: random.Random) -> Iterator[Asked]:

@@ -1,0 +1,88 @@
+"""Gold passages for questions that name none: passages that the question leads to and that hold its answer.
+
+That is distant supervision: such a passage may hold the answer by chance. So it must share words with the question,
+too, and the expert's own searches must find it.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from train.expert.library import Library
+from train.expert.plan import Gold
+from train.expert.reading import YES_NO, Record
+from train.expert.text import asked_words, holds, names_in, plain_title, quote
+
+LOOKED_AT: Final = 5
+"""Passages that a search with the question gives."""
+_LONGEST_NAME: Final = 8
+"""Words of a title that is looked for in a text."""
+_LEAST_SHARED: Final = 2
+"""Words of the question that stand in the sentence with the answer, where the question names its passage."""
+_WORD: Final = re.compile(r"\w+(?:['’.]\w+)*")
+
+
+class Locator:
+    """Finds gold passages in an index, by their titles and their texts."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._titled: dict[str, list[Gold]] = defaultdict(list)
+        for document in library.passages():
+            self._titled[names_in(plain_title(document.title))].append(document)
+
+    def located(self, record: Record) -> Record | None:
+        """The question with gold passages; None where none can be found."""
+        question, answer = record.question, record.answers[0]
+        named = list(self._named_in(question))
+        if answer.casefold() in YES_NO or any(names_in(plain_title(one.title)) == names_in(answer) for one in named):
+            titles = {names_in(plain_title(one.title)): one for one in named}
+            return _with(record, titles.values(), kind="comparison") if len(titles) == 2 else None
+        if direct := _most_shared(_holding(named, answer), question, answer, least=_LEAST_SHARED):
+            return _with(record, [direct], kind="one hop")
+        return self._bridge(record, named)
+
+    def _bridge(self, record: Record, named: list[Gold]) -> Record | None:
+        """A passage that the question leads to, and one that it names, which holds the answer."""
+        question, answer = record.question, record.answers[0]
+        found = (self._library.passage(hit.id) for hit in self._library.find(question, LOOKED_AT))
+        for first in [*named, *(one for one in found if one is not None)]:
+            others = (one for one in self._named_in(first.text) if one.title != first.title)
+            if last := _most_shared(_holding(others, answer), question, answer, least=1):
+                return _with(record, [first, last], kind="bridge")
+        return None
+
+    def _named_in(self, text: str) -> Iterator[Gold]:
+        """The documents whose titles stand in a text, the longest name first; a name begins with a capital or digit."""
+        words = list(_WORD.finditer(text))
+        taken = [False] * len(words)
+        for length in range(min(_LONGEST_NAME, len(words)), 0, -1):
+            for at in range(len(words) - length + 1):
+                begins = words[at][0][0]
+                if any(taken[at : at + length]) or not (begins.isupper() or begins.isdigit()):
+                    continue
+                if documents := self._titled.get(names_in(text[words[at].start() : words[at + length - 1].end()])):
+                    taken[at : at + length] = [True] * length
+                    yield from documents
+
+
+def _holding(documents: Iterable[Gold], answer: str) -> list[Gold]:
+    return [one for one in documents if holds(one.text, answer)]
+
+
+def _most_shared(documents: Iterable[Gold], question: str, answer: str, *, least: int) -> Gold | None:
+    """The one whose sentence with the answer has most words of the question, and at least so many."""
+    shared = [(_shared(one, question, answer), one) for one in documents]
+    count, best = max(shared, key=lambda pair: pair[0], default=(0, None))
+    return best if count >= least else None
+
+
+def _shared(document: Gold, question: str, answer: str) -> int:
+    said = quote(document.text, answer, question)
+    return len(asked_words(question, f"{document.title} {answer}", said, most=99).split())
+
+
+def _with(record: Record, gold: Iterable[Gold], *, kind: str) -> Record:
+    supporting = tuple(dict.fromkeys(one.id for one in gold))
+    return record.model_copy(update={"supporting": supporting, "type": record.type or f"distant {kind}"})
