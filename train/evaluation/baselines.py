@@ -1,19 +1,24 @@
-"""Agents that are none, for comparison: a perfect reader of one passage, and plain RAG as people write it."""
+"""What an agent is compared with: a perfect reader of one passage, plain RAG, and the agent with its gold passages."""
 
 import asyncio
+import dataclasses
 import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from agent.errors import AgentError, SetupError, SourceError
 from agent.evidence import Passage
+from agent.plan import Filter
 from agent.policies.ladder.replies import ask
 from agent.policies.openai_policy import OpenAiPolicy
 from agent.rollout import Agent
 from agent.trace import Answered, Gathered, Stopped, Timings, Trace, Usage
 from agent.world import World
 from agent.world.reader import first_passage_answer
-from train.evaluation.asking import AskFailed
+from train.evaluation.asking import AskFailed, Rollouts
+from train.evaluation.gold import Written
 from train.evaluation.questions import Question
 
 NO_ENDPOINT: Final = "plain RAG asks a model behind an endpoint; set --policy openai, --base-url and --model"
@@ -95,3 +100,50 @@ class PlainRag:
 
     async def aclose(self) -> None:
         await self._agent.aclose()
+
+
+class GoldGiven:
+    """The agent where every search gives the question's gold passages: what is left is reading and reasoning."""
+
+    def __init__(self, agent: Agent, documents: Iterable[Written], questions: Iterable[Question], *, seed: int) -> None:
+        """Pick the gold passages of some questions.
+
+        Args:
+            agent: that is asked.
+            documents: of the corpus.
+            questions: with the ids of their gold passages.
+            seed: for sampling.
+
+        Raises:
+            SetupError: the corpus has no gold passage of any question.
+        """
+        self._agent, self._seed = agent, seed
+        wanted = {key for question in questions for key in question.supporting}
+        self._gold: dict[str, list[Passage]] = defaultdict(list)
+        for document in documents:
+            for key in {document.id, document.id.rpartition("#")[0]} & wanted:
+                self._gold[key].append(_passage(document))
+        if not self._gold:
+            raise SetupError("the corpus has no gold passage of these questions; name it with `supporting` in each one")
+
+    async def ask(self, question: Question) -> Trace:
+        gold = [passage for key in question.supporting for passage in self._gold.get(key, ())]
+        sources = dict.fromkeys(self._agent.sources, _Given(gold))
+        return await Rollouts(dataclasses.replace(self._agent, sources=sources), self._seed).ask(question)
+
+    async def aclose(self) -> None:
+        await self._agent.aclose()
+
+
+def _passage(document: Written) -> Passage:
+    return Passage(id=document.id, source="corpus", title=document.title, text=document.text, url=document.url)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A source that finds the same whatever it is asked."""
+
+    passages: Sequence[Passage]
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        return list(self.passages[:limit])

@@ -51,10 +51,11 @@ TypesOption = Annotated[
     typer.Option("--types", metavar="A,B", help="Only questions of these types.", rich_help_panel=_ASKED),
 ]
 BaselineOption = Annotated[
-    Literal["closed-book", "first-passage", "plain-rag"] | None,
+    Literal["closed-book", "one-search", "gold-passages", "first-passage", "plain-rag"] | None,
     typer.Option(
         "--baseline",
-        help="Instead: answer without searching, read the first passage perfectly, or search and ask the model once.",
+        help="Instead: the agent without searching, with one round of searches, or with the gold passages for every "
+        "query; a perfect reader of the first passage; a general model asked once with what one search found.",
     ),
 ]
 GuardOption = Annotated[

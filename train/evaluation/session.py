@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent import __version__
 from agent.build import build_agent
@@ -24,7 +24,7 @@ from agent.spread import spread_of
 from agent.trace import Trace
 from agent.world import World, load_world
 from train.evaluation.asking import Asker, Rollouts
-from train.evaluation.baselines import NO_ENDPOINT, FirstPassage, PlainRag
+from train.evaluation.baselines import NO_ENDPOINT, FirstPassage, GoldGiven, PlainRag
 from train.evaluation.chosen import Choice
 from train.evaluation.cited import Passages
 from train.evaluation.gold import GoldBook, Written
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from train.evaluation.endpoint import Where
     from train.evaluation.judge import JudgeSettings
 
+_ROUNDS: Final = {"closed-book": 0, "one-search": 1}
+"""Baselines that are the agent itself with fewer rounds."""
 LOOKED_THROUGH = 1_000_000
 """Documents of a corpus; a larger one is not read for what it has of the gold."""
 
@@ -113,7 +115,8 @@ class Evaluation:
             choice: of the questions; left out, all.
             measured: how; left out, as usual and without a judge.
             endpoint: asks this agent instead of one in this process.
-            baseline: `closed-book` forbids searching; see `train.evaluation.baselines` for the others.
+            baseline: `closed-book` forbids searching, `one-search` a second round; see `train.evaluation.baselines`
+                for the others.
             concurrency: questions at the same time.
             seed: for sampling.
             out: folder for traces, results and report.
@@ -263,7 +266,11 @@ class Evaluation:
         if self._baseline == "plain-rag" and self._settings.policy != "openai":
             raise SetupError(NO_ENDPOINT)
         agent = self._agent()
-        asker = PlainRag(agent) if self._baseline == "plain-rag" else Rollouts(agent, self._seed)
+        asker: Asker = Rollouts(agent, self._seed)
+        if self._baseline == "plain-rag":
+            asker = PlainRag(agent)
+        elif self._baseline == "gold-passages":
+            asker = GoldGiven(agent, self._documents(agent), self.questions, seed=self._seed)
         return asker, card | self._described(agent), Scoring(book=self._searched_book(agent))
 
     def _judged(self, scoring: Scoring) -> Scoring:
@@ -288,22 +295,39 @@ class Evaluation:
         agent = build_agent(self._settings, policy=self._policy, sources=self._sources)
         if not self._measured.guard:
             agent = dataclasses.replace(agent, scope=None)
-        if self._baseline == "closed-book":
-            return dataclasses.replace(agent, budgets=dataclasses.replace(agent.budgets, rounds=0))
+        if self._baseline in _ROUNDS:
+            budgets = dataclasses.replace(agent.budgets, rounds=_ROUNDS[self._baseline])
+            return dataclasses.replace(agent, budgets=budgets)
         return agent
 
     def _book(self, documents: Iterable[Written]) -> GoldBook:
         return GoldBook.of(self.questions, documents)
 
+    def _documents(self, agent: Agent) -> Iterable[Written]:
+        """What is searched, one by one.
+
+        Raises:
+            SetupError: it is more than one corpus.
+        """
+        if uses_world(self._settings):
+            return self._world.documents
+        if (corpus := self._corpus(agent)) is None:
+            raise SetupError("gold passages are given from one corpus: name it with --corpus DIR, and nothing else")
+        return corpus.documents()
+
+    def _corpus(self, agent: Agent) -> CorpusSource | HybridSource | None:
+        """The corpus that is searched, where nothing else is."""
+        corpora = {s.card.sha256: s for s in agent.sources.values() if isinstance(s, CorpusSource | HybridSource)}
+        return None if len(corpora) != 1 or self._settings.is_live else next(iter(corpora.values()))
+
     def _searched_book(self, agent: Agent) -> GoldBook | None:
         """What is searched, where it can be read as a whole."""
         if uses_world(self._settings):
             return self._book(load_world(self._settings.world).documents if self._path else self._world.documents)
-        corpora = {s.card.sha256: s for s in agent.sources.values() if isinstance(s, CorpusSource | HybridSource)}
-        if len(corpora) != 1 or self._settings.is_live:
+        corpus = self._corpus(agent)
+        if corpus is None or corpus.card.documents > LOOKED_THROUGH:
             return None
-        (corpus,) = corpora.values()
-        return self._book(corpus.documents()) if corpus.card.documents <= LOOKED_THROUGH else None
+        return self._book(corpus.documents())
 
     def _described(self, agent: Agent) -> dict[str, str]:
         """The agent, exactly enough to tell two runs apart."""

@@ -177,6 +177,35 @@ def test_the_closed_book_baseline_answers_without_a_search(index: Path, question
     assert (figures["n"], figures["searches"], figures["forced"], figures["em"]) == (3, 0.0, 3, 0.6667)
 
 
+def test_with_one_search_a_second_one_is_not_made(index: Path, questions: Path):
+    def keen(context: str) -> str:
+        if context.count("<information>") < 2 and not context.endswith("<answer>"):
+            return "<search>\nA: Lina Orr (web)\n</search>"
+        return "Lina Orr</answer>" if context.endswith("<answer>") else "<answer>Lina Orr</answer>"
+
+    assert evaluation(index, questions, keen).run()["searches"] == 2
+    assert evaluation(index, questions, keen, baseline="one-search").run()["searches"] == 1
+
+
+def test_gold_passages_are_given_whatever_is_searched_for(index: Path, questions: Path):
+    def lost(context: str) -> str:
+        if "<information>" not in context:
+            return "<search>\nA: something else (web)\n</search>"
+        return "<answer>Trieste</answer>" if "born in Trieste" in context else "<answer>nobody</answer>"
+
+    choice = Choice(limit=2)
+    assert evaluation(index, questions, lost, choice=choice).run()["em"] == 0
+    figures = evaluation(index, questions, lost, choice=choice, baseline="gold-passages").run()
+    assert figures["em"] == 0.5
+    assert figures["gold_found"] == 1
+
+
+def test_gold_passages_that_no_corpus_has_cannot_be_given(index: Path, tmp_path: Path):
+    strange = write(tmp_path / "strange.jsonl", [{**QUESTIONS[0], "supporting": ["d9"]}])
+    with pytest.raises(SetupError, match="no gold passage"):
+        evaluation(index, strange, lambda _: "<answer>x</answer>", baseline="gold-passages").run()
+
+
 def test_plain_rag_searches_once_and_takes_what_the_model_says(index: Path, questions: Path):
     async def run() -> tuple[Figures, list[dict[str, Any]]]:
         async with chat_server(Reply(["The director is Lina Orr."]), Reply(["Trieste"])) as server:
