@@ -238,7 +238,7 @@ _REST: Final = re.compile(
 _SECOND: Final = re.compile(r",? and (?:he|she|it|they|was|is|were|has|had|[a-z]{3,}ed)\b.*$")
 _PERSON: Final = re.compile(r"^(He|She|It|They)\b ")
 _APPOSITION: Final = re.compile(
-    rf"^([A-Z][\w.'-]+(?: [A-Z][\w.'-]+){{0,4}}), (an? [^,]{{5,60}}|the [^,]{{5,60}}), (was|is|were|has|had|[a-z]+ed) "
+    r"^([A-Z][\w.'-]+(?: [A-Z][\w.'-]+){0,4}), (an? [^,]{5,60}|the [^,]{5,60}), (was|is|were|has|had|[a-z]+ed) "
 )
 
 
@@ -519,8 +519,9 @@ def _redocred(data: Path, half: Half) -> Iterator[_Told]:
 
 
 _STATED: Final[Mapping[str, str]] = {
-    "place of birth": r"(born|native|birth|hometown)((?!died|death|moved)[^.]){0,90}@|\(\s*[^()–]*\d{4}[^()–-]*@[^()]*\d{4}",
-    "place of death": r"(die[ds]|death|executed|killed|passed away)((?!born)[^.]){0,90}@|[–-][^()–-]*\d{4}[^()]*@[^()]*\)",
+    "place of birth": r"(born|birth)((?!died|death|moved|from)[^.]){0,50} (in|at|near) [^.]{0,30}@|native of @"
+    r"|\(\s*[^()–]*\d{4}[^()–-]*@[^()]*\d{4}",
+    "place of death": r"(die[ds]|executed|killed|passed away)((?!born)[^.]){0,90}@|[–-][^()–-]*\d{4}[^()]*@[^()]*\)",
     "date of birth": r"born[^.]{0,70}@|\(\s*[^()–]{0,60}@",
     "date of death": r"(died|death|killed|executed|passed away)[^.]{0,90}@|[–-] ?[^()]{0,60}@",
     "award received": r"award|receiv|won|prize|medal|cross|winner", "religion": "$^", "country of origin": "$^",
@@ -536,11 +537,12 @@ _STATED: Final[Mapping[str, str]] = {
     "inception": r"(found|establish|form|creat|start|incorporat|began)[^.,;()]{0,60}@", "production company": r"produc",
     "official language": r"official", "member of sports team": r"play|sign|join",
     "followed by": r"follow|success|next|sequel", "follows": r"follow|success|next|sequel|after|second|third",
-    "performer": r"by|'s|band|singer|sang|perform|record", "manufacturer": r"manufact|made|built|produc",
+    "performer": r"(?<!written )(?<!composed )(?<!produced )(?<!directed )by[^.,]{0,60}@|@'s|recorded", "manufacturer": r"manufact|made|built|produc",
     "headquarters location": r"headquart|based|office", "operator": r"operat|run|manag|flown",
     "military branch": r"serv|officer|soldier|join|command|enlist|general|colonel|captain|major|admiral",
-    "member of political party": r"party|member|politician|[a-z]+", "mouth of the watercourse": r"flow|tributar|empt|join|mouth",
-    "located in the administrative territorial entity": r"(in|,|of|near) (the )?([a-z]+ )*@",
+    "member of political party": r"", "mouth of the watercourse": r"(flows into|tributary of|empties into) (the )?@",
+    "country of citizenship": r"\b(is|was) an?-? (\w+[- ]){0,2}@",
+    "located in the administrative territorial entity": r"(?-i:\b(in|at)( the)? ([A-Z][\w ]+, )*@)",
 }  # fmt: skip
 """What a sentence holds that states the relation, `@` being the object; without, annotators knew it from elsewhere."""
 _PLACES: Final = ("place of birth", "place of death", "residence", "headquarters location", "educated at")

@@ -1,9 +1,12 @@
 """What is said in passing: life dates in brackets, and "a 1965 novel"."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from agent.checks.facts import End, Fact, Reading
 from agent.checks.mentions import Mention
+from agent.checks.tokens import Token
 from agent.checks.words import ARTICLES, BE
 
 
@@ -13,24 +16,33 @@ def asides(reading: Reading) -> Reading:
     return replace(reading, groups=(*reading.groups, *groups)) if groups else reading
 
 
+_DASHES: Final = frozenset(("–", "—", "-"))
+
+
+def _closing(found: Sequence[Token], opening: int) -> int:
+    return next((k for k in range(opening, len(found)) if found[k].text == ")"), len(found))
+
+
 def _life(reading: Reading) -> list[tuple[Fact, ...]]:
     """Read "Lina Orr (12 May 1944 – 3 June 2001)" or "(1944, Trieste – 2001, Rome)"."""
     found = reading.tokens
-    opening = next((k for k, token in enumerate(found) if token.text == "("), None)
+    dates = [m for m in reading.mentions if m.kind == "date"]
+    openings = [k for k, token in enumerate(found) if token.text == "("]
+    opening = next((k for k in openings if sum(k < m.first < _closing(found, k) for m in dates) == 2), None)
     if opening is None:
         return []
-    closing = next((k for k in range(opening, len(found)) if found[k].text == ")"), len(found))
+    closing = _closing(found, opening)
     who = [m for m in reading.mentions if m.kind == "name" and m.last < opening][-1:]
-    dates = [m for m in reading.mentions if m.kind == "date" and opening < m.first < closing]
-    if not who or len(dates) != 2:
+    dates = [m for m in dates if opening < m.first < closing]
+    if not who:
         return []
     between = [token.text for token in found[dates[0].last + 1 : dates[1].first]]
     if {"from", "since", "and", "to"} & {token.text for token in found[opening:closing]} or (
-        between and not {"–", "—"} & set(between)
+        between and not _DASHES & set(between)
     ):
         return []
     holder = End((*who, *(m for m in reading.mentions if m.kind == "name" and m.last < opening)), open=True)
-    dash = next((k for k in range(dates[0].last, dates[1].first) if found[k].text in ("–", "—")), dates[1].first)
+    dash = next((k for k in range(dates[0].last, dates[1].first) if found[k].text in _DASHES), dates[1].first)
     parts = [m for m in reading.mentions if opening < m.first < closing]
     born = tuple(m for m in parts if m.last < dash and (m is dates[0] or m.first > dates[0].last))
     died = tuple(m for m in parts if m.first >= dash)

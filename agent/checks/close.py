@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from agent.checks.facts import End, Fact, Reading, read
-from agent.checks.lexicon import CONVERSE, KINDS, SAME
-from agent.checks.mentions import Mention, same
+from agent.checks.lexicon import CONVERSE, KINDS, SAME, SENSES
+from agent.checks.mentions import Mention, Titles, mentions, same
 from agent.checks.page import Line, Page
-from agent.checks.tokens import Token, fold, sentences, stem
+from agent.checks.patterns import told_by
+from agent.checks.pointer import Pointer, pointer, senses_of
+from agent.checks.tokens import Token, fold, sentences, stem, tokens
 from agent.checks.words import DENIALS, FUNCTION, NEGATIONS, PREPOSITIONS
 
 Support = tuple[int, int]
@@ -24,6 +26,8 @@ _PAST = frozenset("was were had until formerly former previously once".split())
 
 def supported(text: str, pages: Sequence[Page]) -> list[Support] | None:
     """The lines that say it, or None where they do not."""
+    if (short := pointer(text, [page.title for page in pages])) is not None:
+        return _pointed(short, pages)
     found: list[Support] = []
     for sentence in sentences(text):
         lines = _sentence(sentence.tokens, pages)
@@ -47,6 +51,56 @@ def _sentence(found: Sequence[Token], pages: Sequence[Page]) -> list[Support] | 
     return lines if _rest_stands(claim, pages, lines) else None
 
 
+# Claims in short
+
+
+def _pointed(short: Pointer, pages: Sequence[Page]) -> list[Support] | None:
+    """The line that says the relation of a claim in short; where it names none, the one that has the value."""
+    known = {m.words: None for page in pages for m in page.names if m.words and not m.weak}
+    about, value = (_whole(text, tuple(known)) for text in (short.bare, short.value))
+    if not about.words or not (value.words or value.kind != "name"):
+        return None
+    if not short.relation:
+        return next(([line] for line in _having(value, short.value, about, pages)), None)
+    senses = senses_of(short.relation)
+    if not senses:
+        said = f"The {short.relation} of {short.bare} is {short.value}."
+        return supported(said, pages)
+    reading = read(tokens(short.value))
+    for sense in senses:
+        fact = Fact(sense, End((about,)), End((value,)), False, (), 0, 0)
+        if sense in SENSES and (line := next(_tellers(fact, value, reading, pages), None)):
+            return [line]
+    found = ((at, line) for at, page in enumerate(pages) for s in senses for line in told_by(s, about, value, page))
+    return next(([line] for line in found), None)
+
+
+def _whole(text: str, known: Titles) -> Mention:
+    """What a text names: the one mention that all of it is, or its words as a name."""
+    found = tokens(text)
+    words = tuple(token.text for token in found if not token.mark)
+    named = mentions(found, titles=known)
+    if len(named) == 1 and named[0].kind != "name" and named[0].last - named[0].first + 1 == len(found):
+        return named[0]
+    if named and named[0].kind == "name" and len(named[0].words) == len(words):
+        return named[0]
+    return Mention("name", 0, max(len(found) - 1, 0), words)
+
+
+def _having(value: Mention, text: str, about: Mention, pages: Sequence[Page]) -> Iterator[Support]:
+    """The lines that have a value, on pages about what the claim is about, or that name it."""
+    words = [token.text for token in tokens(text) if not token.mark]
+    for place, page in enumerate(pages):
+        topic = any(page.knows(about, m) for m in page.topics)
+        for at, line in enumerate(page.lines):
+            if line.start < 0 or not (topic or page.names_it(about, line.reading.mentions)):
+                continue
+            there = [token.text for token in line.reading.tokens if not token.mark]
+            stands = any(there[k : k + len(words)] == words for k in range(len(there) - len(words) + 1))
+            if stands or any(same(value, m) for m in line.reading.mentions if value.kind == m.kind != "name"):
+                yield place, at
+
+
 # Facts
 
 
@@ -55,13 +109,27 @@ def _group(group: Sequence[Fact], claim: Reading, pages: Sequence[Page]) -> list
     for fact in group:
         lines: list[Support] = []
         for value in fact.value.names or (None,):
-            support = next(_tellers(fact, value, claim, pages), None)
+            support = next(_tellers(fact, value, claim, pages), None) or _drawn(fact, value, pages)
             if support is None:
                 break
             lines.append(support)
         else:
             return lines
     return None
+
+
+def _drawn(fact: Fact, value: Mention | None, pages: Sequence[Page]) -> Support | None:
+    """The line that says a fact of its page's subject in a pattern."""
+    if value is None or fact.negated or fact.times or fact.ended:
+        return None
+    found = (
+        (place, at)
+        for place, page in enumerate(pages)
+        for who in fact.holder.names
+        for at in told_by(fact.sense, who, value, page)
+        if not page.lines[at].reading.negated
+    )
+    return next(found, None)
 
 
 def _tellers(fact: Fact, value: Mention | None, claim: Reading, pages: Sequence[Page]) -> Iterator[Support]:

@@ -35,6 +35,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Page:
+    title: str
     text: str
     lines: tuple[Line, ...]
     """The sentences in order; the title comes last."""
@@ -42,6 +43,8 @@ class Page:
     """Every name of text and title."""
     stems: frozenset[str]
     words: tuple[Token, ...]
+    topics: tuple[Mention, ...] = ()
+    """What the title names."""
     alias: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     """The title, and what the first sentence calls it: "Tove Lo", "Ebba Tove Elsa Nilsson"."""
 
@@ -76,7 +79,7 @@ def page(title: str, text: str) -> Page:
         lines.append(Line(-1, -1, read(found, titles=topics), heading, _stems(found)))
     names = (*heading, *(m for line in lines for m in line.reading.mentions if m.kind == "name"))
     stems = frozenset(stem for line in lines for stem in line.stems)
-    return Page(text, tuple(lines), names, stems, tuple(words_of(tokens(text))), _alias(topics, lines))
+    return Page(title, text, tuple(lines), names, stems, tuple(words_of(tokens(text))), heading, _alias(topics, lines))
 
 
 def _alias(topics: Titles, lines: Sequence[Line]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:

@@ -1,0 +1,84 @@
+"""Claims in short: "The Straw Hat, director: Maurice Tourneur" and "Frédéric Chopin: 1829"."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from agent.checks.lexicon import SENSES
+from agent.checks.tokens import fold, tokens, words_of
+
+_RELATION: Final = re.compile(r"(?P<about>.+), (?P<relation>[a-z][a-z' -]*)")
+_BRACKETS: Final = re.compile(r"\s*\([^()]*\)")
+_MOST: Final = 9
+"""Words of what a pointer is about."""
+
+_NAMED: Final[Mapping[str, tuple[str, ...]]] = {
+    "educated at": ("studied",), "founded by": ("founder",), "owned by": ("owner",), "created by": ("founder", "author"),
+    "country of citizenship": ("citizenship",), "country of origin": ("citizenship", "country"),
+    "publication date": ("released", "published"), "release date": ("released", "published"),
+    "inception": ("founded",), "cast member": ("lead",), "record label": ("label",), "creator": ("founder", "author", "creator"),
+    "headquarters location": ("headquarters",), "work location": ("residence", "employer"),
+    "located in the administrative territorial entity": ("country", "location"), "location": ("location", "host", "country"),
+    "award received": ("award", "winner"), "member of sports team": ("team", "employer"), "developer": ("developer",),
+    "member of political party": ("party",), "military branch": ("branch",), "original network": ("network",),
+    "production company": ("producer",), "performer": ("performer", "author"), "author": ("author",),
+    "place of birth": ("birth",), "place of death": ("death",), "date of birth": ("birth",), "date of death": ("death",),
+    "screenwriter": ("screenwriter", "author"), "manufacturer": ("maker",), "operator": ("operator",),
+    "follows": ("after",), "followed by": ("before",), "mouth of the watercourse": ("mouth",), "language": ("language",),
+    "official language": ("language",), "residence": ("residence",), "religion": ("religion",),
+}  # fmt: skip
+"""Relation as knowledge graphs call it → senses of the lexicon, where it is none of their nouns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    about: str
+    relation: str
+    """Empty: the value alone."""
+    value: str
+
+    @property
+    def bare(self) -> str:
+        """What it is about, without what tells it from others of the same name."""
+        return _BRACKETS.sub("", self.about) or self.about
+
+
+def pointer(text: str, titles: Sequence[str]) -> Pointer | None:
+    """A claim in short, or None where it is none.
+
+    Args:
+        text: of the claim.
+        titles: of the pages that it cites.
+    """
+    known = {_plain(title) for title in titles}
+    for colon in re.finditer(r":\s+(?=\S)", text):
+        about, value = text[: colon.start()].strip(), text[colon.end() :].strip(" .")
+        if (match := _RELATION.fullmatch(about)) and len(match["relation"].split()) < _MOST:
+            return Pointer(match["about"], match["relation"], value)
+        if _plain(about) in known:
+            return Pointer(about, "", value)
+    about, colon, value = text.partition(": ")
+    words = about.split()
+    if colon and len(words) < _MOST and all(w[0].isupper() or len(w) < 4 or not w[0].isalpha() for w in words):
+        return Pointer(about, "", value.strip(" ."))
+    return None
+
+
+def _plain(title: str) -> str:
+    return " ".join(token.text for token in words_of(tokens(_BRACKETS.sub("", title) or title)))
+
+
+def senses_of(relation: str) -> tuple[str, ...]:
+    """The senses that a relation's name may have; none: the lexicon does not know it."""
+    return _NAMED.get(relation, ()) or _by_noun().get(fold(relation), ())
+
+
+@cache
+def _by_noun() -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for sense in SENSES.values():
+        for noun in sense.nouns:
+            found[noun] = (*found.get(noun, ()), sense.name)
+    return found
