@@ -133,7 +133,7 @@ def shape_of_gguf(file: GgufFile) -> Shape:
     embeddings = file.tensors.get(_OUTSIDE[EMBEDDINGS])
     if embeddings is None:
         raise file.wrong(f"it has no tensor {_OUTSIDE[EMBEDDINGS]}")
-    return Shape(
+    found = Shape(
         kind=kind,
         layers=_layers(count("block_count"), str(file.path)),
         width=width,
@@ -148,6 +148,7 @@ def shape_of_gguf(file: GgufFile) -> Shape:
         epsilon=real("attention.layer_norm_rms_epsilon"),
         tied=_OUTSIDE[HEAD] not in file.tensors,
     )
+    return _possible(found, str(file.path))
 
 
 def shape_of_config(config: Mapping[str, Any], where: str) -> Shape:
@@ -179,7 +180,7 @@ def shape_of_config(config: Mapping[str, Any], where: str) -> Shape:
 
     heads, width = count("num_attention_heads"), count("hidden_size")
     base = rope.get("rope_theta") or config.get("rope_theta") or 10_000.0
-    return Shape(
+    found = Shape(
         kind=kind,
         layers=_layers(count("num_hidden_layers"), where),
         width=width,
@@ -194,6 +195,7 @@ def shape_of_config(config: Mapping[str, Any], where: str) -> Shape:
         epsilon=_real(config.get("rms_norm_eps", 1e-6), f"{where}: rms_norm_eps"),
         tied=bool(config.get("tie_word_embeddings", False)),
     )
+    return _possible(found, where)
 
 
 def config_of(shape: Shape) -> dict[str, Any]:
@@ -248,6 +250,15 @@ def _refuse_variants(config: Mapping[str, Any], where: str) -> None:
         raise CheckpointError(
             f"{where} names layers that are not of full attention, which are not converted; {SUPPORTED}"
         )
+
+
+def _possible(shape: Shape, where: str) -> Shape:
+    if shape.heads % shape.kv_heads or shape.head_width % 2:
+        raise CheckpointError(
+            f"{where} says {shape.heads} heads of {shape.head_width} numbers, {shape.kv_heads} of them for keys: no "
+            "model is so; copy or download it again"
+        )
+    return shape
 
 
 def _layers(value: int, where: str) -> int:
