@@ -32,7 +32,7 @@ def small_shape(kind: Kind = "llama", *, tied: bool = True, kv_heads: int = 2) -
         inner=96,
         heads=4,
         kv_heads=kv_heads,
-        head_width=32 if kind == "qwen3" else 16,
+        head_width=128 if kind == "qwen3" else 16,  # transformers reads no other of a Qwen3 GGUF
         vocabulary=len(tokens()),
         context=256,
         rope_base=10_000.0,
