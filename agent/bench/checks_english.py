@@ -98,7 +98,7 @@ def _when_where(asked: str, said: str) -> str | None:
     if first.lower() not in ("when", "where") or auxiliary not in (*_BE, "did", "does", "do"):
         return None
     when = first.lower() == "when"
-    if when and not re.search(r"\d", said) or said.lower().startswith(("every", "next", "today")):
+    if (when and not re.search(r"\d", said)) or said.lower().startswith(("every", "next", "today")):
         return None
     lead = "" if _PREPOSITION.match(said) else "on " if when and _DAY.match(said) else "in "
     clause = _clause(auxiliary, rest)
@@ -205,7 +205,7 @@ OTHER_VERBS: Final[Mapping[str, tuple[str, ...]]] = {
     "began": ("ended", "was cancelled"), "started": ("ended", "was cancelled"), "introduced": ("abolished", "banned"),
     "joined": ("left", "sued"), "married": ("divorced", "sued"), "discovered": ("overlooked", "denied"),
     "invented": ("copied", "banned"), "completed": ("abandoned", "demolished"), "signed": ("rejected", "broke"),
-    "located": ("unknown", "banned"), "became": ("replaced", "criticised"), "appointed": ("dismissed", "arrested"),
+    "located": ("demolished", "banned"), "became": ("replaced", "criticised"), "appointed": ("dismissed", "arrested"),
     "elected": ("rejected", "arrested"), "produced": ("criticised", "banned"), "received": ("refused", "lost"),
     "moved": ("never moved", "returned"), "recorded": ("lost", "burned"), "developed": ("abandoned", "copied"),
     "killed": ("rescued", "pardoned"), "designed": ("demolished", "bought"), "led": ("opposed", "betrayed"),

@@ -161,6 +161,10 @@ def _asks(question: str) -> str:
     return " ".join(words[:2]) if words[0] == "how" else words[0]
 
 
+_OF_STATES: Final = frozenset(("us", "u s", "united states", "america", "american"))
+"""Where nearly everything lies: put for another name it is often no false claim."""
+
+
 def _another(value: str, near: Sequence[str], text: str, rng: random.Random) -> str | None:
     """Another value of the same kind; from the page, if it has one."""
     wanted = set(_folded(value).split())
@@ -169,6 +173,7 @@ def _another(value: str, near: Sequence[str], text: str, rng: random.Random) -> 
         other.strip(" .,")
         for other in near
         if not wanted & set(_folded(other).split())
+        and not (_OF_STATES & {_folded(value), _folded(other)})
         and len(other.split()) < 6
         and any(c.isdigit() for c in other) == digits
         and other[:1].isupper() == value[:1].isupper()

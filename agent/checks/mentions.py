@@ -17,6 +17,7 @@ from agent.checks.words import (
     PLACE_MARKS,
     SCALES,
     SCALES_SHORT,
+    SHORT,
     TENS,
     UNITS,
 )
@@ -83,7 +84,8 @@ def same(claimed: Mention, told: Mention) -> bool:
 def same_name(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     """Lina Orr is Orr, L. Orr, Mrs. Orr and Lina B. Orr; Trenholm is not East Trenholm, nor York New York."""
     one, other = _bare(one), _bare(other)
-    if one == other or "".join(one) == "".join(other):
+    joined = "".join(one), "".join(other)
+    if one == other or joined[0] == joined[1] or SHORT.get(joined[0], joined[0]) == SHORT.get(joined[1], joined[1]):
         return True
     short, long = sorted((one, other), key=len)
     if not short:
@@ -224,7 +226,8 @@ def _name(found: Sequence[Token], at: int, openers: frozenset[str]) -> Mention |
         opening = False if places and places[0] - at > 1 else opening
     while places and found[places[0]].text in FUNCTION and len(places) > 1 and found[places[0]].text in ARTICLES:
         places = places[1:]
-    if not places or (len(places) == 1 and found[places[0]].text in FUNCTION):
+    alone = len(places) == 1 and found[places[0]].text in FUNCTION and not found[places[0]].caps
+    if not places or alone:
         return None
     words = tuple(found[place].text for place in places if not found[place].mark)
     weak = opening and len(places) == 1

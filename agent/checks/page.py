@@ -127,7 +127,7 @@ def _sentences(text: str) -> list[tuple[int, int, tuple[Token, ...]]]:
 def _moved(found: Sequence[Token], by: int) -> tuple[Token, ...]:
     if not by:
         return tuple(found)
-    return tuple(Token(t.text, t.stem, t.start + by, t.end + by, t.capital, t.mark) for t in found)
+    return tuple(Token(t.text, t.stem, t.start + by, t.end + by, t.capital, t.caps, t.mark) for t in found)
 
 
 def _said(triple: Sequence[Token]) -> tuple[Token, ...]:

@@ -16,7 +16,8 @@ from agent.checks.words import FUNCTION
 
 _LIST: Final = (
     r"(?:(?:the|a|an|his|her|its|their|[a-z]+) ){0,4}"
-    r"(?:(?:N|#)(?: 's)? (?:\( [^()]* \) )?(?:(?:, and|, |and|&|or) ?)?(?:[a-z]+ ){0,3})*"
+    r"(?:(?:N|#)(?: 's)? (?:\( [^()]* \) )?(?:(?:, and|, |and|&|or) ?)?"
+    r"(?:(?!by |to |[a-z]+ed |written |born |sung )[a-z]+ ){0,3})*"
 )
 """What may stand between a word that leads to names and one of them: other names of the same list, and what they are."""
 _MORE: Final = r"(?: (?:,|and|co|by|[a-z]+(?:ed|ten|en|ung)))*(?: (?:in|on|at|for) (?:D|N|#|the|[a-z]+))*"
@@ -184,11 +185,13 @@ def _fits(sense: str, row: list[str], here: int) -> bool:
 
 
 def _nationality(row: list[str], here: int) -> bool:
-    """"was an @ actor", "a German - born @ actor", "citizen of @"."""
+    """ "was an @ actor", "a German - born @ actor", "citizen of @"."""
     before = " ".join(row[max(0, here - 6) : here])
     if re.search(r"\b(?:citizen|national|citizenship|nationality)(?: [a-z]+)*$", before):
         return True
-    return bool(re.search(r"(?:\b(?:is|was|became|were|are)|,) (?:a|an|the|one)?(?: (?:[a-z]+|N|and|born|,))*$", before)) and here + 1 < len(row)
+    return bool(
+        re.search(r"(?:\b(?:is|was|became|were|are)|,) (?:a|an|the|one)?(?: (?:[a-z]+|N|and|born|,))*$", before)
+    ) and here + 1 < len(row)
 
 
 def _places(value: Mention, line: Line, page: Page, sense: str) -> Iterator[tuple[int, int]]:

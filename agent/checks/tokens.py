@@ -32,6 +32,8 @@ class Token:
     start: int
     end: int
     capital: bool = False
+    caps: bool = False
+    """Capitals alone, two at least: "US" is not "us"."""
     mark: bool = False
     """Punctuation, or the possessive."""
 
@@ -76,7 +78,7 @@ def _token(match: re.Match[str], offset: int) -> Token:
     if not raw[0].isalpha() or raw in ("'s", "’s"):
         return Token(raw.replace("’", "'"), "", start, end, mark=True)
     folded = fold(raw)
-    return Token(folded, stem(folded), start, end, capital=raw[0].isupper())
+    return Token(folded, stem(folded), start, end, capital=raw[0].isupper(), caps=len(raw) > 1 and raw.isupper())
 
 
 def sentences(text: str) -> tuple[Sentence, ...]:

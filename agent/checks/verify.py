@@ -6,7 +6,8 @@ cannot see). In doubt it says not found.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from agent.checks.close import Support, supported
+from agent.checks.close import Support
+from agent.checks.judge import State, judged
 from agent.checks.page import Page, page
 from agent.checks.tokens import tokens, words_of
 from agent.checks.words import DENIALS, NEGATIONS
@@ -31,10 +32,18 @@ def check_claim(claim: Claim, shown: Shown) -> Claim:
     for number, read in pages:
         if (place := _verbatim(claim.text, read)) is not None:
             return claim.model_copy(update={"check": "verbatim", "quotes": (_quote(number, read, *place),)})
-    support = supported(claim.text, [read for _, read in pages])
-    if support is None:
+    found = judged(claim.text, [read for _, read in pages])
+    if found.state != "supported":
         return claim.model_copy(update={"check": "not_found", "quotes": ()})
-    return claim.model_copy(update={"check": "close", "quotes": tuple(_quotes(pages, support))})
+    return claim.model_copy(update={"check": "close", "quotes": tuple(_quotes(pages, found.lines))})
+
+
+def state_of(claim: Claim, shown: Shown) -> State:
+    """What the cited passages say of a claim: that it is so, that it is otherwise, or nothing that can be verified."""
+    pages = [page(passage.title, passage.text) for number in claim.cites for passage in shown.get(number, ())]
+    if any(_verbatim(claim.text, read) is not None for read in pages):
+        return "supported"
+    return judged(claim.text, pages).state
 
 
 def _quotes(pages: Sequence[tuple[int, Page]], support: Iterable[Support]) -> Iterator[Quote]:

@@ -76,6 +76,16 @@ PLACE_MARKS: Final = _set(
     " central northern southern eastern western"
 )
 """With one of these before it, a name is another name: Trenholm is not East Trenholm."""
+SHORT: Final = {
+    short: names[0]
+    for names in (
+        ("unitedstates", "us", "usa", "unitedstatesofamerica", "america"), ("unitedkingdom", "uk", "greatbritain", "britain"),
+        ("sovietunion", "ussr"), ("europeanunion", "eu"), ("unitednations", "un"), ("newyork", "newyorkcity"),
+        ("losangeles", "la"), ("worldwari", "firstworldwar", "wwi"), ("worldwarii", "secondworldwar", "wwii"),
+    )
+    for short in names
+}  # fmt: skip
+"""Names in one word → the one that stands for all of them."""
 NAME_TAILS: Final = _set(
     "inc corp corporation ltd limited co company gmbh ag plc llc group sa jr sr ii iii iv film novel"
 )

@@ -1,0 +1,332 @@
+"""Where a page says most of a claim, and what of the claim is not there: names, numbers and words, and how they stand.
+
+It knows no relation. What it finds is weighed in two ways only: all of it stands there and as in the claim, or all but
+one thing does, and something else stands in that thing's place.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Final
+
+from agent.checks.facts import Reading
+from agent.checks.lexicon import KINDS, LIGHT, SAME
+from agent.checks.mentions import Mention, same
+from agent.checks.page import Line, Page
+from agent.checks.tokens import Token, fold, stem
+from agent.checks.wordings import wordings
+from agent.checks.words import DENIALS, FUNCTION, NEGATIONS
+
+_PREFIX: Final = 5
+"""Letters that two stems of one word share at least: "signatur", "signat"."""
+_SLACK: Final = 6
+"""Tokens by which two things may stand farther apart in a page than in the claim."""
+_HAVE: Final = frozenset(("has", "have", "had"))
+_NAME: Final = 3.0
+_WORD: Final = 1.0
+_LIGHT: Final = 0.5
+_CONTEXT: Final = 2.0
+"""What a line gains by a name or number, a word, a word that says little, and by a name that was named before it."""
+_MARGIN: Final = 2.5
+"""By which the line that has most of a claim must lead, where some word of the claim is lacking."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A name, number, date or word of a claim: its place there, and its places in the line."""
+
+    place: float
+    there: tuple[float, ...]
+    what: Mention | Token
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """The line that has most of a claim, and what of the claim it has not."""
+
+    page: int
+    line: int
+    lacking: tuple[Mention, ...]
+    """Names, dates and numbers that neither the line nor what it is about has."""
+    replaced: bool
+    """Whether another one of its kind stands in the place of what is lacking."""
+    missed: float
+    """Weight of the words that the line lacks."""
+    share: float
+    """Of the weight of the claim's words, what the line has."""
+    verbless: bool
+    """Whether the line lacks a verb of the claim."""
+    apart: bool
+    """Whether a name or number stands far from what it stands beside in the claim."""
+    turned: bool
+    """Whether who does it to whom is turned around."""
+    known: bool
+    """Whether the claim has relations of the lexicon."""
+    read: bool
+    """Whether the line has one of them, too: then what the two say of it was compared already."""
+    negated: bool
+    """Whether one of the two negates what the other does not."""
+    lead: float
+    """By how much this line has more than any other."""
+
+    @property
+    def says(self) -> bool:
+        if self.read or self.share < 0.5:
+            return False
+        whole = self.missed <= (0.0 if self.known else _LIGHT) or (
+            not self.known and self.missed <= _WORD and self.share >= 0.6 and self.lead >= _MARGIN
+        )
+        return whole and not (self.lacking or self.verbless or self.apart or self.negated or self.turned)
+
+    @property
+    def denies(self) -> bool:
+        """Whether the line says something else in the claim's place."""
+        if self.missed > _LIGHT or self.verbless or self.apart or self.turned:
+            return False
+        return self.negated != (len(self.lacking) == 1 and self.replaced) and len(self.lacking) < 2
+
+
+def align(claim: Reading, pages: Sequence[Page]) -> Aligned | None:
+    """The line of the pages that has most of a claim."""
+    wanted = content(claim)
+    if not wanted and not claim.mentions:
+        return None
+    ranked = sorted(
+        ((_gain(claim, wanted, page, line), -number, -at)
+         for number, page in enumerate(pages) for at, line in enumerate(page.lines) if line.start >= 0),
+        reverse=True,
+    )  # fmt: skip
+    if not ranked or ranked[0][0] <= 0:
+        return None
+    gain, number, at = ranked[0]
+    lead = gain - (ranked[1][0] if len(ranked) > 1 else 0.0)
+    return _aligned(claim, wanted, pages, -number, -at, lead)
+
+
+def content(claim: Reading) -> list[tuple[int, Token]]:
+    """The words that carry a meaning and belong to no name, with their places."""
+    named = {place for m in claim.mentions if not m.weak for place in range(m.first, m.last + 1)}
+    return [
+        (place, token)
+        for place, token in enumerate(claim.tokens)
+        if place not in named and not token.mark and token.text not in FUNCTION and token.text not in NEGATIONS
+    ]
+
+
+def weight(token: Token) -> float:
+    return _LIGHT if token.stem in _light() or token.text in KINDS else _WORD
+
+
+@cache
+def _light() -> frozenset[str]:
+    return frozenset(stem(fold(word)) for word in LIGHT)
+
+
+# Words and names that may stand for each other
+
+
+@cache
+def _alike() -> dict[str, frozenset[str]]:
+    table: dict[str, frozenset[str]] = {}
+    for words in SAME:
+        group = frozenset(stem(fold(word)) for word in words.split())
+        for word in group:
+            table[word] = table.get(word, frozenset()) | group
+    return table
+
+
+@cache
+def _senses() -> dict[str, frozenset[str]]:
+    """Stem → the relations that it says alone."""
+    table: dict[str, set[str]] = {}
+    for first, made in wordings().items():
+        for wording in made:
+            if wording.weight == 1:
+                table.setdefault(stem(first.lstrip("=")), set()).add(wording.sense)
+    return {word: frozenset(senses) for word, senses in table.items()}
+
+
+@lru_cache(maxsize=50_000)
+def alike(one: str, other: str) -> bool:
+    """Whether two stems may mean the same: synonyms, one word in two forms, words of one relation."""
+    if one == other or other in _alike().get(one, ()):
+        return True
+    shared = next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    if shared >= _PREFIX and shared >= 0.7 * min(len(one), len(other)):
+        return True
+    return not _senses().get(one, frozenset[str]()).isdisjoint(_senses().get(other, ()))
+
+
+def has(token: Token, stems: frozenset[str]) -> bool:
+    return token.stem in stems or any(alike(token.stem, other) for other in stems)
+
+
+def _same(page: Page, claimed: Mention, told: Mention) -> bool:
+    return page.knows(claimed, told) if claimed.kind == told.kind == "name" else same(claimed, told)
+
+
+def _places(mention: Mention, line: Line, page: Page) -> tuple[float, ...]:
+    """Where a line has what a claim names: as a name, date or number, or all its words near each other."""
+    found = tuple((m.first + m.last) / 2 for m in line.reading.mentions if _same(page, mention, m))
+    if found:
+        return found
+    if mention.kind != "name":
+        year = mention.date[0] if mention.kind == "date" and not mention.date[1] else mention.value
+        return tuple(
+            float(m.first) for m in line.reading.mentions if year and year in (m.value, m.date[0] * (not m.date[1]))
+        )
+    words = {word for word in mention.words if word not in FUNCTION}
+    at = [place for place, token in enumerate(line.reading.tokens) if token.text in words]
+    whole = words and {line.reading.tokens[place].text for place in at} == words
+    return (sum(at) / len(at),) if whole and at[-1] - at[0] < len(mention.words) + _SLACK else ()
+
+
+# One line
+
+
+def _gain(claim: Reading, wanted: Sequence[tuple[int, Token]], page: Page, line: Line) -> float:
+    gain = sum(weight(token) for _, token in wanted if has(token, line.stems))
+    for mention in claim.mentions:
+        if not mention.weak:
+            here = _places(mention, line, page)
+            gain += _NAME if here else _CONTEXT if _before(mention, line, page) else 0.0
+    return gain
+
+
+def _before(mention: Mention, line: Line, page: Page) -> bool:
+    return mention.kind == "name" and page.names_it(mention, line.context)
+
+
+def _aligned(
+    claim: Reading, wanted: Sequence[tuple[int, Token]], pages: Sequence[Page], number: int, at: int, lead: float
+) -> Aligned:
+    page, line = pages[number], pages[number].lines[at]
+    firm = [mention for mention in claim.mentions if not mention.weak]
+    items = [Item((m.first + m.last) / 2, _places(m, line, page), m) for m in firm]
+    title = frozenset(stem for other in page.lines if other.start < 0 for stem in other.stems)
+    missing = 0.0
+    verbless = False
+    for place, token in wanted:
+        strict = place in claim.used
+        here = tuple(
+            float(k)
+            for k, t in enumerate(line.reading.tokens)
+            if not t.mark and (token.stem == t.stem or (not strict and alike(token.stem, t.stem)))
+        )
+        items.append(Item(float(place), here, token))
+        if not here and not has(token, title):
+            missing += weight(token)
+            verbless = verbless or (claim.clauses.verbish(place) and weight(token) == _WORD)
+    items.sort(key=lambda item: item.place)
+    lacking = tuple(
+        item.what
+        for item in items
+        if isinstance(item.what, Mention) and not item.there and not _before(item.what, line, page)
+    )
+    whole = sum(weight(token) for _, token in wanted)
+    return Aligned(
+        number, at, lacking,
+        replaced=len(lacking) == 1 and _replaced(lacking[0], items, firm, line, page),
+        missed=missing, share=1 - missing / whole if whole else 1.0, verbless=verbless,
+        apart=_apart(items, firm), turned=_turned(items, claim, line, page) or not _owns(claim, line.reading), known=bool(claim.groups), read=_senses_in(claim) & _senses_in(line.reading) != set(),
+        negated=_negated_there(items, line) != claim.negated, lead=lead,
+    )  # fmt: skip
+
+
+def _beside(items: Sequence[Item], at: int) -> Iterator[Item]:
+    """What stands right before and right after an item, of what the line has."""
+    yield from ([item for item in items[:at] if item.there][-1:])
+    yield from ([item for item in items[at + 1 :] if item.there][:1])
+
+
+def _apart(items: Sequence[Item], firm: Sequence[Mention]) -> bool:
+    """Whether a name or number is far from both things that it stands between in the claim."""
+    for at, item in enumerate(items):
+        if isinstance(item.what, Mention) and item.there and item.what is not firm[0]:
+            beside = list(_beside(items, at))
+            if beside and all(_distance(item, other) > abs(other.place - item.place) + _SLACK for other in beside):
+                return True
+    return False
+
+
+def _distance(one: Item, other: Item) -> float:
+    return min(abs(x - y) for x in one.there for y in other.there)
+
+
+def _replaced(lacking: Mention, items: Sequence[Item], firm: Sequence[Mention], line: Line, page: Page) -> bool:
+    """Whether another name, date or number stands beside what the lacking one stands beside in the claim."""
+    at = next(k for k, item in enumerate(items) if item.what is lacking)
+    others = [
+        (m.first + m.last) / 2
+        for m in line.reading.mentions
+        if m.kind == lacking.kind and not m.weak and not any(_same(page, claimed, m) for claimed in firm)
+    ]
+    return any(
+        abs(there - other) <= abs(item.place - items[at].place) + 2
+        for item in _beside(items, at)
+        for there in item.there
+        for other in others
+    )
+
+
+def _senses_in(reading: Reading) -> set[str]:
+    return {fact.sense for group in reading.groups for fact in group}
+
+
+def _turned(items: Sequence[Item], claim: Reading, line: Line, page: Page) -> bool:
+    """Whether somebody else does what the claim's verb says: the names around it exchanged, or another subject."""
+    verb = next(
+        (i for i in items if isinstance(i.what, Token) and claim.clauses.verbish(int(i.place)) and i.there), None
+    )
+    names = [item for item in items if isinstance(item.what, Mention) and item.what.kind == "name"]
+    before = [item for item in names if verb and item.place < verb.place][-1:]
+    after = [item for item in names if verb and item.place > verb.place][:1]
+    if verb is None or not before:
+        return False
+    said = claim.clauses.passive(int(verb.place), int(verb.place))
+    return all(_exchanged(before[0], after, said, int(at), line, page) for at in verb.there)
+
+
+def _exchanged(before: Item, after: Sequence[Item], said: bool, at: int, line: Line, page: Page) -> bool:
+    """The same about one place of the verb; `said`: whether the claim's verb is passive."""
+    clauses = line.reading.clauses
+    told = clauses.passive(at, at)
+    subject = clauses.subject(at)
+    first = before.what if said == told else after[0].what if after else None
+    if isinstance(first, Mention) and subject.names and not subject.open:
+        return not page.names_it(first, subject.names)
+    if not after:
+        return False
+    left, right = (before, after[0]) if said == told else (after[0], before)
+    behind = [place for place in right.there if place > at]
+    ahead = [place for place in left.there if place < at] or ([-1.0] if not left.there else [])
+    return not (behind or not right.there) or not ahead
+
+
+def _owns(claim: Reading, told: Reading) -> bool:
+    """Whether what somebody is said to have is something that somebody has there, too."""
+    said = [token.text for token in claim.tokens]
+    owns = any(text in _HAVE and not claim.clauses.verbish(place + 1) for place, text in enumerate(said[:-1]))
+    return not owns or any(token.text in _HAVE or token.text in ("with", "'s") for token in told.tokens)
+
+
+def _negated_there(items: Sequence[Item], line: Line) -> bool:
+    """Whether a line negates or doubts what it has of a claim: shortly before it."""
+    places = [place for item in items for place in item.there]
+    for at, token in enumerate(line.reading.tokens):
+        reach = 8 if token.text in DENIALS else 4 if token.text in NEGATIONS else 0
+        if reach and line.reading.clauses.negated(at, at) and any(0 < place - at <= reach for place in places):
+            return True
+    return False
+
+
+def negates(told: Reading, wanted: Sequence[Token]) -> bool:
+    """Whether a line negates what is claimed; "without" only negates what comes right after it."""
+    for place, token in enumerate(told.tokens):
+        if token.text == "without":
+            near = frozenset(other.stem for other in told.tokens[place + 1 : place + 5])
+            if any(has(word, near) for word in wanted):
+                return True
+        elif (token.text in NEGATIONS or token.text in DENIALS) and told.clauses.negated(place, place):
+            return True
+    return False
