@@ -34,20 +34,39 @@ checkpoint_app = typer.Typer(no_args_is_help=True, help="Checkpoints: card, expo
 def sft(
     recipe: Annotated[Path, typer.Option(help="What to train, as TOML: see train/recipes/.")],
     out: OutOption,
-    rows: Annotated[
-        Path | None, typer.Option(help="Learn from these rows of `cairn train distill`, not from the oracle.")
+    start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR|NAME",
+            help="Begin from this, not from the recipe's: a folder in the hub's form or of an adapter, a name on the "
+            "hub or of `cairn model list`.",
+        ),
     ] = None,
+    rows: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Learn from these rows of `cairn data trajectories` or `train distill`."),
+    ] = None,
+    adapter: Annotated[
+        str,
+        typer.Option(
+            metavar="RANK|none", help="Train an adapter of this rank beside the start's weights; none: all weights."
+        ),
+    ] = "",
     resume: ResumeOption = False,
     threads: ThreadsOption = 0,
     processes: Annotated[
         int, typer.Option(min=1, help="That share the batches of every step; at most the recipe's batches_per_step.")
     ] = 1,
 ) -> None:
-    """Train a policy on oracle trajectories, or on rows of `cairn train distill`, on CPUs or any GPU that torch sees.
+    """Train a policy on trajectories, from nothing or from a checkpoint, on CPUs or any GPU that torch sees.
 
-    Ctrl-C stops after the current step and saves; --resume goes on and ends in the same weights.
+    Before the first step it prints how much memory and time the run will need. Ctrl-C stops after the current step and
+    saves; --resume goes on and ends in the same weights.
 
     Example: cairn train sft --recipe train/recipes/tiny_sft.toml --out runs/tiny
+
+    Example: cairn train sft --recipe train/recipes/small.toml --start HuggingFaceTB/SmolLM2-135M-Instruct --rows
+    rows.jsonl --out runs/small
     """
     import torch
 
@@ -57,9 +76,7 @@ def sft(
 
     if threads:
         torch.set_num_threads(threads)
-    settings = read_recipe(recipe)
-    if rows:
-        settings = settings.model_copy(update={"data": settings.data.model_copy(update={"rows": str(rows)})})
+    settings = read_recipe(recipe, start=start, rows=rows, adapter=adapter)
     if processes > settings.optimizer.batches_per_step:
         most = settings.optimizer.batches_per_step
         raise SetupError(f"--processes {processes} would have nothing to share: batches_per_step of {recipe} is {most}")
@@ -74,6 +91,8 @@ def _train(crew: "Crew", settings: "SftRecipe", out: Path, resume: bool) -> None
     run = SftRun(settings, out, crew)
     if resume:
         run.resume()
+    if not run.done:
+        _foretell(run)
     if not crew.leads:
         run.run(lambda _: None)
         return
@@ -82,6 +101,16 @@ def _train(crew: "Crew", settings: "SftRecipe", out: Path, resume: bool) -> None
     elif not _watched(run):
         raise stopped_early(out)
     tell_trained(run.save_hub())
+
+
+def _foretell(run: "SftRun") -> None:
+    """Print what the run will need: memory before anything large is computed, then time."""
+    if run.crew.leads:
+        for sentence in run.memory().sentences():
+            note(sentence)
+    speed = run.speed()
+    if run.crew.leads:
+        note(speed.sentence())
 
 
 def _watched(run: "SftRun") -> bool:

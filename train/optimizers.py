@@ -55,6 +55,11 @@ class Optimizers:
         if self._matrices:
             self._crew.hand_on([weight.data for weight in self._matrices])
 
+    def bytes(self) -> float:
+        """What it will keep beside weights and gradients: one value a weight for Muon, two for AdamW."""
+        muon = 4 * sum(weight.numel() for weight in self._matrices)
+        return float(muon + 8 * (sum(weight.numel() for weight in self.weights) - muon // 4))
+
     def bring_together(self) -> None:
         """Have all of Muon's momentum in every process, before a state is saved; every process must call it."""
         if not self._matrices:

@@ -1,4 +1,8 @@
-"""A pretrained causal language model as a start: its tokenizer, an adapter beside its weights, the hub form saved."""
+"""A pretrained causal language model as a start: its tokenizer, an adapter beside its weights, the hub form saved.
+
+Any architecture that transformers' Auto classes load by themselves will do; what it computes is looked at before it is
+trained, so that nothing depends on a list of names. Code that a checkpoint brings along is never run.
+"""
 
 import shutil
 from collections.abc import Mapping
@@ -10,18 +14,36 @@ from typing import Any, Final, cast
 import torch
 from tokenizers import Tokenizer
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers.utils import logging
 
 from agent.errors import CheckpointError, SetupError
-from agent.policies.hub_form import open_hub_form
+from agent.policies.hub_form import HubForm, fetch, open_hub_form
+from agent.protocols import TextProtocol
+from train.adapters import (
+    AdapterFolder,
+    bare,
+    merged,
+    merged_state,
+    read_adapter,
+    save_adapter,
+    with_adapter_of,
+    with_new_adapter,
+)
+from train.attention import NAME
 from train.recipe import Adapter
 
 ADAPTER: Final = "adapter"
 """Folder beside `hub` in which the adapter alone is saved, in peft's form."""
 _KEPT: Final = (
-    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json"),
-    *("merges.txt", "chat_template.jinja", "generation_config.json"),
+    *("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json", "added_tokens.json"),
+    *("vocab.json", "merges.txt", "chat_template.jinja", "chat_template.json", "generation_config.json"),
+    *("LICENSE*", "NOTICE*", "additional_chat_templates/*.jinja"),
 )
-"""Files of the start that belong to its tokenizer; they are kept as they are."""
+"""Files of the start that belong to its tokenizer, its chats and its licence; they are kept as they are."""
+_PROBE: Final = (3, 5, 7, 11, 13, 17)
+"""Ids that a model is looked at with, within every vocabulary."""
+_CLOSE: Final = {torch.float32: 1e-4}
+"""How far two ways to the same logits may lie apart by rounding, as a share of their deviation; else 1e-2."""
 
 
 @dataclass(frozen=True)
@@ -33,23 +55,56 @@ class Pretrained:
     tokenizer: Tokenizer
     end: str
     """The token that ends a turn."""
+    context: int
+    """Tokens that it takes."""
     peft: Any = None
+    parted: bool = True
+    """Whether its logits are those of its decoder and its head; otherwise the model has to be called as a whole."""
 
     @property
     def trained(self) -> torch.nn.Module:
         """What an optimizer sees."""
         return cast(torch.nn.Module, self.peft if self.peft is not None else self.model)
 
-    def decoder(self) -> torch.nn.Module:
-        """The part from ids to hidden states."""
-        return cast(torch.nn.Module, getattr(self.model, self.model.base_model_prefix))
+    def logits_at(self, ids: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        """The logits behind some of the tokens alone.
 
-    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """From hidden states [tokens, width] to logits [tokens, vocabulary], with the model's own cap on them."""
-        head = cast(torch.nn.Module, self.model.get_output_embeddings())
-        logits = cast(torch.Tensor, head(hidden))
-        cap = getattr(self.model.config.get_text_config(), "final_logit_softcapping", None)
-        return torch.tanh(logits / cap) * cap if cap else logits
+        Args:
+            ids: [rows, length], padded on the right.
+            places: [rows, length], whether the logits behind this token are wanted.
+
+        Returns:
+            [places, vocabulary].
+        """
+        states = self.hidden(ids)[places]
+        return head_of(self.model, states) if self.parted else states
+
+    def hidden(self, ids: torch.Tensor) -> torch.Tensor:
+        """States in front of the head, [rows, length, width]; where they cannot be had alone, the logits."""
+        if not self.parted:
+            return cast(Any, self.model)(input_ids=ids, use_cache=False).logits
+        decoder: Any = getattr(self.model, self.model.base_model_prefix)
+        return decoder(input_ids=ids, use_cache=False).last_hidden_state
+
+    @property
+    def vocabulary(self) -> int:
+        """Size of its logits."""
+        return self.model.config.get_text_config().vocab_size
+
+    def recompute(self, on: bool) -> None:
+        """Compute each layer again in the backward pass of training, instead of keeping it; or no longer.
+
+        Raises:
+            SetupError: the model cannot.
+        """
+        if on:
+            try:
+                recompute_layers(self.model)
+            except ValueError as error:
+                raise SetupError(f"{error}: leave out gradient_checkpointing") from error
+            return
+        named = "activation_checkpointing_disable"  # older transformers know the other name only
+        getattr(self.model, named if hasattr(self.model, named) else "gradient_checkpointing_disable")()
 
     def state(self) -> dict[str, torch.Tensor]:
         """The weights that are trained, by name."""
@@ -68,117 +123,236 @@ class Pretrained:
 
     def save(self, hub: Path, *, dtype: torch.dtype) -> None:
         """Write the hub's form into a folder that is there: the adapter is merged into the weights."""
-        if self.peft is not None:
-            merged = deepcopy(self.peft).to(torch.float32).merge_and_unload()
-        else:
-            merged = deepcopy(self.model)
-        merged.config._attn_implementation = "sdpa"
-        cast(torch.nn.Module, merged).to(dtype)
-        merged.save_pretrained(hub)
-        for name in _KEPT:
-            if (self.folder / name).is_file():
-                shutil.copyfile(self.folder / name, hub / name)
+        save_model(self.trained, hub, dtype=dtype)
+        keep_files(self.folder, hub)
 
     def save_adapter(self, folder: Path) -> None:
         """Write the adapter alone into a folder that is there, in peft's form."""
-        self.peft.save_pretrained(folder)
-        (folder / "README.md").unlink(missing_ok=True)  # peft's empty card
+        save_adapter(self.peft, folder)
+
+
+def recompute_layers(model: Any) -> None:
+    """Have a model of transformers compute each layer again in the backward pass of training.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    named = "activation_checkpointing_enable"  # older transformers know the other name only
+    getattr(model, named if hasattr(model, named) else "gradient_checkpointing_enable")({"use_reentrant": False})
+
+
+def head_of(model: PreTrainedModel, hidden: torch.Tensor) -> torch.Tensor:
+    """From hidden states [tokens, width] to logits [tokens, vocabulary], with the model's own cap on them."""
+    head = cast(torch.nn.Module, model.get_output_embeddings())
+    logits = cast(torch.Tensor, head(hidden))
+    cap = getattr(model.config.get_text_config(), "final_logit_softcapping", None)
+    return torch.tanh(logits / cap) * cap if cap else logits
+
+
+def plain_model(model: Any, *, dtype: torch.dtype | None = None, state: Mapping[str, Any] | None = None) -> Any:
+    """A model of the same shape, without an adapter and without its habits in training, around the same weights.
+
+    Args:
+        model: with an adapter, which is merged into the weights, or without.
+        dtype: of all weights; None: as they are.
+        state: the weights, where `model` holds a share of them alone.
+    """
+    inside = bare(model)
+    config = deepcopy(inside.config)
+    if config._attn_implementation == NAME:  # no other program knows it
+        config._attn_implementation = "sdpa"
+    kept: dict[tuple[int, torch.Size], torch.Tensor] = {}
+    weights: dict[str, torch.Tensor] = {}
+    for name, weight in (merged_state(model) if state is None else state).items():
+        wanted = dtype if dtype is not None and weight.is_floating_point() else weight.dtype
+        same = (weight.data_ptr(), weight.shape)  # what two layers share is one tensor afterwards, too
+        weights[name] = kept[same] = kept[same] if same in kept else weight.detach().to(wanted)
+    with torch.device("meta"):
+        shell: Any = type(inside)(config)
+    shell.load_state_dict(weights, assign=True)
+    shell.generation_config = deepcopy(inside.generation_config)
+    return shell
+
+
+def save_model(
+    model: Any, hub: Path, *, dtype: torch.dtype | None = None, state: Mapping[str, Any] | None = None
+) -> None:
+    """Write config and weights into a folder that is there; see `plain_model`."""
+    plain_model(model, dtype=dtype, state=state).save_pretrained(hub)
+    for path in hub.glob("*.safetensors"):  # they are written for their owner alone
+        path.chmod((hub / "config.json").stat().st_mode & 0o777)
+
+
+def keep_files(start: Path, hub: Path) -> None:
+    """Copy what belongs to the start's tokenizer, chats and licence, byte for byte."""
+    for pattern in _KEPT:
+        for path in sorted(start.glob(pattern)):
+            there = hub / path.relative_to(start)
+            there.parent.mkdir(exist_ok=True)
+            shutil.copyfile(path, there)
+
+
+def base_folder(start: str) -> Path:
+    """The folder, in the hub's form, of a start; of an adapter, that of its model.
+
+    Raises:
+        SetupError: there is none.
+    """
+    return _found(start)[0]
 
 
 def open_pretrained(start: str, *, adapter: Adapter | None, bf16: bool) -> Pretrained:
-    """Load a model with its tokenizer.
+    """Load a model with its tokenizer, to train it.
 
     Args:
-        start: a folder in the hub's form, a name on the hub, or a folder with an adapter of such a model alone, which
-            is then trained further.
-        adapter: that is put beside its weights, which then stay as they are; None: all weights are trained.
+        start: a folder in the hub's form, a GGUF file, a name on the hub or of `cairn model list`, or the folder of an
+            adapter of such a model, which is then trained further.
+        adapter: that is put beside its weights, which then stay as they are; None: all weights are trained, and an
+            adapter is merged into them first.
         bf16: whether weights that stay as they are may be kept in bfloat16.
 
     Raises:
         SetupError: it cannot be loaded; the sentence says what to do.
     """
-    begun = _adapter_config(Path(start).expanduser())
-    if begun is not None:
+    folder, begun = _found(start)
+    if begun is not None and adapter is not None:
         _same_shape(begun, adapter, start)
-    base = start if begun is None else str(begun.base_model_name_or_path)
+    form = _form_of(folder, start)
+    model = load_model(folder, dtype=torch.bfloat16 if adapter is not None and bf16 else torch.float32)
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    parted = _looked_at(model, folder, tokens=tokenizer.get_vocab_size())
+    peft: Any = None
+    if adapter is not None:
+        base = str(folder.resolve()) if Path(start).expanduser().is_dir() else start
+        peft = with_adapter_of(model, begun) if begun else with_new_adapter(model, adapter, base=base)
+    elif begun is not None:
+        model = merged(model, begun)
+    end = form.codec.tokens[form.codec.eos]
+    return Pretrained(folder, model, tokenizer, end, form.context_tokens, peft, parted)
+
+
+def check_chat(begun: Pretrained, protocol: TextProtocol, start: str) -> None:
+    """Refuse a protocol that speaks inside of a chat whose marks the tokenizer does not have.
+
+    Other protocols speak outside of any chat: the start's chat template is kept, and not used.
+
+    Raises:
+        SetupError: the sentence names the mark.
+    """
+    chat = protocol.chat
+    if chat is None:
+        return
+    written = chat.begin + chat.user + chat.assistant + chat.end
+    lacking = [mark for mark in chat.controls if mark in written and begun.tokenizer.token_to_id(mark) is None]
+    if lacking:
+        raise SetupError(
+            f"the protocol {protocol.name} speaks inside of a chat, and the tokenizer of {start} has no token "
+            f"{lacking[0]} for that: take a protocol without a chat, such as cairn, or another start"
+        )
+
+
+def load_model(folder: Path, *, dtype: torch.dtype) -> PreTrainedModel:
+    """The model in a folder, whole.
+
+    Raises:
+        SetupError: transformers does not know its kind, or its weights are damaged or not all there.
+    """
+    logging.disable_progress_bar()  # the terminal belongs to the command
     try:
-        form = open_hub_form(base)
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        model, said = cast(Any, AutoModelForCausalLM).from_pretrained(
+            folder,
+            config=config,
+            dtype=dtype,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+    except Exception as error:  # readers of weights have errors of their own, with no base in common
+        why = " ".join(str(error).split())[:300]
+        raise SetupError(
+            f"{folder} is no causal language model that transformers loads by itself, or its weights are damaged: "
+            f"{why}; name another start"
+        ) from error
+    if lacking := sorted(said["missing_keys"]):
+        raise SetupError(
+            f"{folder} lacks weights of its model, {lacking[0]} for one: it is no causal language model, or it was "
+            "not copied whole; name another start"
+        )
+    return model
+
+
+def _found(start: str) -> tuple[Path, AdapterFolder | None]:
+    """The folder of a start's model in the hub's form, and the adapter that the start is, where it is one.
+
+    Raises:
+        SetupError: there is no such folder or name.
+    """
+    folder = _folder_of(start)
+    adapter = read_adapter(folder)
+    if adapter is None:
+        return folder, None
+    try:
+        return _folder_of(adapter.base), adapter
+    except SetupError as error:
+        raise SetupError(f"{start} is an adapter, and its model is not there: {error}") from error
+
+
+def _folder_of(start: str) -> Path:
+    folder = Path(start).expanduser()
+    if folder.is_dir():
+        return folder
+    from agent.models.fetch import at_hand
+    from agent.models.ready import hub_folder
+
+    try:
+        return hub_folder(start) if folder.is_file() or at_hand(start) else fetch(start)
     except CheckpointError as error:
         raise SetupError(f"{start} cannot be begun from: {error}") from error
-    dtype = torch.bfloat16 if adapter is not None and bf16 else torch.float32
+
+
+def _form_of(folder: Path, start: str) -> HubForm:
     try:
-        config = AutoConfig.from_pretrained(form.folder, trust_remote_code=False)
-        model = cast(Any, AutoModelForCausalLM).from_pretrained(
-            form.folder, config=config, dtype=dtype, use_safetensors=True, trust_remote_code=False
-        )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        why = " ".join(str(error).split())[:300]
-        raise SetupError(f"{form.folder} is no causal language model that transformers loads: {why}") from error
-    tokenizer = Tokenizer.from_file(str(form.folder / "tokenizer.json"))
-    if adapter is None:
-        return Pretrained(form.folder, model, tokenizer, form.codec.tokens[form.codec.eos])
-    peft = _with_adapter(model, adapter) if begun is None else _adapter_of(model, Path(start).expanduser())
-    return Pretrained(form.folder, model, tokenizer, form.codec.tokens[form.codec.eos], peft)
+        return open_hub_form(str(folder))
+    except CheckpointError as error:
+        raise SetupError(f"{start} cannot be begun from: {error}") from error
 
 
-def _adapter_config(folder: Path) -> Any:
-    """What an adapter's folder says of itself; None where it is no such folder."""
-    if not (folder / "adapter_config.json").is_file():
-        return None
-    from peft import PeftConfig
-
-    try:
-        config: Any = PeftConfig.from_pretrained(str(folder))
-    except (ValueError, TypeError, KeyError, OSError) as error:
-        raise SetupError(f"{folder / 'adapter_config.json'} cannot be used: {error}") from error
-    if not config.base_model_name_or_path:
-        raise SetupError(f"{folder / 'adapter_config.json'} does not say of which model it is: base_model_name_or_path")
-    return config
-
-
-def _same_shape(config: Any, adapter: Adapter | None, start: str) -> None:
-    if adapter is None:
-        raise SetupError(f"{start} is an adapter, and the recipe has no [adapter]: say rank = {config.r} there")
-    if (config.r, config.lora_alpha) != (adapter.rank, adapter.alpha):
+def _same_shape(begun: AdapterFolder, adapter: Adapter, start: str) -> None:
+    if (begun.rank, begun.alpha) != (adapter.rank, adapter.alpha):
         raise SetupError(
-            f"{start} is an adapter of rank {config.r} and alpha {config.lora_alpha:g}: say so under [adapter]"
+            f"{start} is an adapter of rank {begun.rank} and alpha {begun.alpha:g}: say so under [adapter]"
         )
 
 
-def _adapter_of(model: PreTrainedModel, folder: Path) -> Any:
-    """A model with the adapter of a folder, which is trained further."""
-    from peft import PeftModel
+@torch.no_grad()
+def _looked_at(model: PreTrainedModel, folder: Path, *, tokens: int) -> bool:
+    """Whether the model's logits are those of its decoder and its head, after a look at what it computes.
 
+    Raises:
+        SetupError: it cannot be trained to continue text.
+    """
+    rows = cast(Any, model.get_input_embeddings()).weight.shape[0]
+    if tokens > rows:
+        raise SetupError(
+            f"the tokenizer in {folder} has {tokens} tokens, and the model embeddings of {rows}: they do not belong "
+            "together; copy the folder again"
+        )
+    ids = torch.tensor([_PROBE, (*_PROBE[:-1], _PROBE[0])])
+    cast(Any, model).eval()
     try:
-        made: Any = PeftModel.from_pretrained(model, str(folder), is_trainable=True, use_safetensors=True)
-    except (ValueError, RuntimeError, OSError, KeyError) as error:
-        why = " ".join(str(error).split())[:300]
-        raise SetupError(f"the adapter in {folder} does not fit its model: {why}") from error
-    return _in_float(made)
-
-
-def _in_float(made: Any) -> Any:
-    """A model whose trained weights are float32, however its others are kept."""
-    for weight in made.parameters():
-        if weight.requires_grad:
-            weight.data = weight.data.float()
-    return made
-
-
-def _with_adapter(model: PreTrainedModel, adapter: Adapter) -> Any:
-    from peft import LoraConfig, get_peft_model
-
-    targets: Any = list(adapter.targets) or "all-linear"
-    settings = LoraConfig(
-        r=adapter.rank,
-        lora_alpha=cast(int, adapter.alpha),
-        lora_dropout=adapter.dropout,
-        target_modules=targets,
-        bias="none",
-        task_type="CAUSAL_LM",
-    )
-    try:
-        made: Any = get_peft_model(model, settings)
-    except ValueError as error:
-        raise SetupError(f"the adapter does not fit the model: {' '.join(str(error).split())[:300]}") from error
-    return _in_float(made)
+        logits = cast(Any, model)(input_ids=ids, use_cache=False).logits.float()
+    except Exception as error:  # a model that wants images, or two texts: each in words of its own
+        why = " ".join(str(error).split())[:200]
+        raise SetupError(f"the model in {folder} does not continue text alone: {why}; name another start") from error
+    close = _CLOSE.get(cast(torch.dtype, model.dtype), 1e-2) * (float(logits.std()) or 1.0)
+    if float((logits[0, :-1] - logits[1, :-1]).abs().max()) > close:
+        raise SetupError(
+            f"the model in {folder} sees the tokens behind each token (an encoder): it cannot be trained to write; "
+            "name a causal language model"
+        )
+    decoder: Any = getattr(model, model.base_model_prefix, None)
+    if decoder is None or model.get_output_embeddings() is None:
+        return False
+    parts = head_of(model, decoder(input_ids=ids, use_cache=False).last_hidden_state).float()
+    return parts.shape == logits.shape and float((parts - logits).abs().max()) <= close

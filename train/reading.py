@@ -37,7 +37,14 @@ def read_model(path: Path, model: type[Model], *, what: str = "recipe", start: s
     Raises:
         SetupError: it is missing, no TOML, of another kind, or has a wrong or unknown key; the sentence names each.
     """
-    table = {**read_table(path, what=what), **({"start": start} if start else {})}
+    return as_model(read_table(path, what=what), model, path, what=what, start=start)
+
+
+def as_model(
+    said: Mapping[str, Any], model: type[Model], path: Path, *, what: str = "recipe", start: str | None = None
+) -> Model:
+    """The table of a file, perhaps with changes, as its model has it; see `read_model`."""
+    table = {**said, **({"start": start} if start else {})}
     kinds = get_args(model.model_fields["kind"].annotation) if "kind" in model.model_fields else ()
     if kinds and table.get("kind") not in kinds:
         raise SetupError(

@@ -1,14 +1,16 @@
 """Recipes: everything that decides how a run ends, read once from a TOML file."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from agent.errors import SetupError
 from agent.world.names import Split
 from agent.world.records import QuestionType
 from train.knobs import Ranges
-from train.reading import read_model
+from train.reading import as_model, read_table
 
 
 def _is_none(value: object) -> bool:
@@ -97,7 +99,10 @@ class Data(_Part):
 
 
 class Optimizer(_Part):
-    tokens: int
+    tokens: int = Field(default=0, ge=0)
+    """Of trajectories, padding not counted, until the run ends."""
+    epochs: float | None = Field(default=None, gt=0, exclude_if=_is_none)
+    """How often every row is seen, in the place of `tokens`, where the recipe learns from rows."""
     batch_tokens: int
     """Of one batch, with padding."""
     batches_per_step: int = Field(default=1, ge=1)
@@ -112,6 +117,9 @@ class Optimizer(_Part):
     weight_decay: float
     clip: float
     bf16: bool
+    gradient_checkpointing: bool = Field(default=False, exclude_if=_is_empty)
+    """Compute each layer again in the backward pass instead of keeping it: a third slower, and a fraction of the memory
+    that a batch needs."""
 
 
 class Weights(_Part):
@@ -182,6 +190,14 @@ class SftRecipe(_Part):
         return self
 
     @model_validator(mode="after")
+    def _ends_somewhere(self) -> "SftRecipe":
+        if bool(self.optimizer.tokens) == (self.optimizer.epochs is not None):
+            raise ValueError("[optimizer] needs `tokens` or `epochs`, one of the two")
+        if self.optimizer.epochs is not None and not self.data.rows:
+            raise ValueError("`epochs` are of rows: name them as `rows` in [data], or say `tokens` in [optimizer]")
+        return self
+
+    @model_validator(mode="after")
     def _a_build_has_its_own_order(self) -> "SftRecipe":
         if self.data.built and any(stage.mix for stage in self.curriculum):
             raise ValueError("the questions of `built` come in their own order: write mix = {} in every stage")
@@ -197,10 +213,32 @@ class SftRecipe(_Part):
         return next((stage for stage in self.curriculum if progress < stage.until), self.curriculum[-1])
 
 
-def read_recipe(path: Path) -> SftRecipe:
+def read_recipe(path: Path, *, start: str | None = None, rows: Path | None = None, adapter: str = "") -> SftRecipe:
     """Read a recipe.
 
+    Args:
+        path: of the TOML file.
+        start: a checkpoint in the place of the recipe's own.
+        rows: to learn from, in the place of the recipe's data.
+        adapter: the rank of an adapter in the place of the recipe's, or `none`: all weights are trained; empty: as the
+            recipe has it.
+
     Raises:
-        SetupError: the file is missing, no TOML, or has a wrong or unknown key.
+        SetupError: the file is missing, no TOML, or has a wrong or unknown key; or there is no such rank.
     """
-    return read_model(path, SftRecipe)
+    table = dict(read_table(path))
+    if rows is not None:
+        table["data"] = {**table.get("data", {}), "rows": str(rows)}
+    if adapter == "none":
+        table.pop("adapter", None)
+    elif adapter:
+        table["adapter"] = _with_rank(table.get("adapter", {}), adapter)
+    return as_model(table, SftRecipe, path, start=start)
+
+
+def _with_rank(said: Mapping[str, Any], adapter: str) -> dict[str, Any]:
+    """An adapter's table with another rank; what it adds keeps its weight."""
+    if not adapter.isdecimal() or not int(adapter):
+        raise SetupError(f"--adapter {adapter!r} is neither a rank, such as 64, nor none")
+    weight = said.get("alpha", 2) / said.get("rank", 1)
+    return {**said, "rank": int(adapter), "alpha": int(adapter) * weight}

@@ -1,7 +1,8 @@
-"""Supervised training on oracle trajectories: from nothing to a policy, on CPU cores or GPUs of one machine.
+"""Supervised training on trajectories: from nothing or from a pretrained model, on CPU cores or GPUs of one machine.
 
-Departures from a textbook loop: hidden matrices are trained with Muon, everything else with AdamW; tokens of the
-environment keep a small weight in the loss (they teach copying early); batches hold trajectories of like length.
+Departures from a textbook loop: from nothing, hidden matrices are trained with Muon, everything else with AdamW, and
+tokens of the environment keep a small weight in the loss (they teach copying early); batches hold trajectories of like
+length; logits are made only where something is learned.
 A run that is stopped and resumed ends in the same weights as one that never stopped.
 """
 
@@ -19,6 +20,8 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from agent.errors import SetupError
 from agent.foreign_files import no_link
+from agent.policies.model_folder import ABOUT
+from agent.protocols import load_protocol, protocol_named
 from train.attention import use_blocked
 from train.crew import Crew
 from train.export import describe
@@ -26,13 +29,14 @@ from train.held_out import Tally, held_out
 from train.initial import begin_from
 from train.interrupt import check_folder, interruptible
 from train.memory import give_back, keep_few_kernels
+from train.needs import Activations, Memory, Speed, activations, memory
 from train.optimizers import Optimizers
-from train.pretrained import ADAPTER, Pretrained, open_pretrained
+from train.pretrained import ADAPTER, Pretrained, check_chat, open_pretrained
 from train.recipe import ModelShape, SftRecipe
 from train.safety.manifest import hash_of, kept_manifest
 from train.saving import as_a_whole
 from train.tokenizer import EOS, PAD, token_id, train_tokenizer
-from train.trajectories import Example, data_hashes, pool_batches, tokenizer_texts
+from train.trajectories import Example, data_hashes, pool_batches, row_examples, tokenizer_texts
 
 STATE: Final = "state.pt"
 _GIVE_BACK_EVERY_STEPS: Final = 25
@@ -108,14 +112,15 @@ class SftRun:
         keep_few_kernels()
         out.mkdir(parents=True, exist_ok=True)
         torch.manual_seed(recipe.seed)
-        self._begun = self._begin()
-        self.tokenizer, self.model = self._begun.tokenizer, self._begun.model
-        if recipe.model is None:
-            self.recipe = recipe = recipe.model_copy(update={"end": recipe.end or self._begun.end})
+        self.begun = self._begin()
+        self.tokenizer, self.model = self.begun.tokenizer, self.begun.model
+        self.recipe = recipe = self._decided(recipe)
         if self.device.type == "cpu" and recipe.optimizer.bf16:
             use_blocked(self.model)
-        self._begun.trained.to(self.device)
-        self._optimizers = Optimizers(self._begun.trained, recipe.optimizer, self.crew)
+        self.begun.trained.to(self.device)
+        self.begun.recompute(recipe.optimizer.gradient_checkpointing)
+        self._optimizers = Optimizers(self.begun.trained, recipe.optimizer, self.crew)
+        self._pool: tuple[tuple[int, float], list[list[Example]]] | None = None
         self._last: dict[str, float] = {}
         """What was told last, for the manifest."""
 
@@ -126,6 +131,57 @@ class SftRun:
     @property
     def progress(self) -> float:
         return self.place.tokens / self.recipe.optimizer.tokens
+
+    def memory(self) -> Memory:
+        """What this process will need, before anything large is computed."""
+        begun, settings = self.begun, self.recipe.optimizer
+        context = self.model.config.get_text_config().max_position_embeddings
+        vocabulary = begun.vocabulary
+
+        def forward(ids: torch.Tensor) -> torch.Tensor:
+            with self._precision():
+                return begun.hidden(ids)
+
+        def kept() -> Activations:
+            return activations(forward, begun.trained, vocabulary=vocabulary, longest=context, device=self.device)
+
+        begun.trained.train()
+        found, layer = kept(), None
+        if settings.gradient_checkpointing:
+            begun.recompute(False)
+            layer = kept().shared(self.model.config.get_text_config().num_hidden_layers)
+            begun.recompute(True)
+        trained = 4.0 * sum(weight.numel() for weight in self._optimizers.weights)
+        return memory(
+            begun.trained,
+            found,
+            [_extent(batch) for batch in self._batches()],
+            vocabulary=vocabulary,
+            optimizer=self._optimizers.bytes(),
+            gradients=trained * (1 if self.crew.size == 1 else 3),  # they are exchanged in one piece
+            bf16=settings.bf16,
+            recomputed=layer,
+            device=self.device,
+        )
+
+    def speed(self) -> Speed:
+        """How long it will take, from the first batches that are still to be seen; no weight changes.
+
+        All processes must ask at the same time.
+        """
+        batches = self._batches()
+        mine = self.crew.share(batches[self.place.batch :] or batches)[:1]
+        self.begun.trained.train()
+        began = time.perf_counter()
+        for batch in mine:
+            self._backward(collate(batch, self.device), 1.0)
+        self.crew.wait()
+        seconds = time.perf_counter() - began
+        for weight in self._optimizers.weights:
+            weight.grad = None
+        seen = torch.tensor([float(sum(len(example.ids) for batch in mine for example in batch))])
+        self.crew.add_up([seen])
+        return Speed(float(seen) / seconds, self.recipe.optimizer.tokens - self.place.tokens)
 
     def resume(self) -> None:
         """Go on where the last save left off.
@@ -141,7 +197,7 @@ class SftRun:
             raise SetupError(f"{path} is damaged ({error}): start again in another folder") from error
         if state["recipe"] != self.recipe.model_dump_json():
             raise SetupError(f"{path} was made by another recipe: use that one, or another --out")
-        self._begun.load(state["model"])
+        self.begun.load(state["model"])
         self._optimizers.load(state["optimizers"])
         self.place = Place(**state["place"])
 
@@ -153,7 +209,7 @@ class SftRun:
         """
         state = {
             "recipe": self.recipe.model_dump_json(),
-            "model": self._begun.state(),
+            "model": self.begun.state(),
             "optimizers": self._optimizers.state(),
             "place": asdict(self.place),
         }
@@ -168,13 +224,9 @@ class SftRun:
         """
         hub = self.out / "hub"
         dtype = torch.bfloat16 if self.recipe.optimizer.bf16 else torch.float32
-        if self._begun.peft is not None:
-            with as_a_whole(self.out / ADAPTER) as made:
-                made.mkdir()
-                self._begun.save_adapter(made)
         with as_a_whole(hub) as made:
             made.mkdir()
-            self._begun.save(made, dtype=dtype)
+            self.begun.save(made, dtype=dtype)
             if self.recipe.model is not None:
                 self.tokenizer.save(str(made / "tokenizer.json"))
                 config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": EOS, "pad_token": PAD}
@@ -182,6 +234,11 @@ class SftRun:
             describe(made, name=self.recipe.name, protocols=self.recipe.protocols, passages=self.recipe.data.passages)
             if (hub / "README.md").is_file():
                 shutil.copyfile(hub / "README.md", made / "README.md")
+        if self.begun.peft is not None:
+            with as_a_whole(self.out / ADAPTER) as made:
+                made.mkdir()
+                self.begun.save_adapter(made)
+                shutil.copyfile(hub / ABOUT, made / ABOUT)
         return hub
 
     def run(self, tell: Tell) -> bool:
@@ -189,8 +246,8 @@ class SftRun:
         if not self.crew.leads:
             return self._run(tell)
         recipe = self.recipe
-        data = data_hashes(recipe) | {"tokenizer": hash_of(self._begun.folder / "tokenizer.json")}
-        start = Path(recipe.start) if recipe.start else None
+        data = data_hashes(recipe) | {"tokenizer": hash_of(self.begun.folder / "tokenizer.json")}
+        start = Path(recipe.start).expanduser() if recipe.start else None
         with kept_manifest(self.out, recipe=recipe, seeds={"data": recipe.seed}, data=data, start=start) as manifest:
             done = self._run(tell)
             manifest.figures = {name: float(value) for name, value in asdict(self.place).items()} | self._last
@@ -230,18 +287,27 @@ class SftRun:
         """The batches of every step still to be done."""
         size = self.recipe.optimizer.batches_per_step
         while not self.done:
-            if self.place.batch == 0:
-                self.place.pool_progress = self.progress
-            batches = pool_batches(self.recipe, self.tokenizer, pool=self.place.pool, progress=self.place.pool_progress)
+            batches = self._batches()
             while self.place.batch < len(batches):
                 first, self.place.batch = self.place.batch, min(self.place.batch + size, len(batches))
                 yield batches[first : self.place.batch]
             self.place.pool, self.place.batch = self.place.pool + 1, 0
 
+    def _batches(self) -> list[list[Example]]:
+        """The batches of the pool that the run is at."""
+        if self.place.batch == 0:
+            self.place.pool_progress = self.progress
+        at = (self.place.pool, self.place.pool_progress)
+        if self._pool is None or self._pool[0] != at:
+            self._pool = (at, pool_batches(self.recipe, self.tokenizer, pool=at[0], progress=at[1]))
+        return self._pool[1]
+
     def _step(self, batches: list[list[Example]]) -> Progress:
         whole = sum(sum(example.weights[1:]) for examples in batches for example in examples)
         sums = torch.zeros(4)
-        for examples in self.crew.share(batches):
+        self.begun.trained.train()
+        for place, examples in self.crew.share(list(enumerate(batches))):
+            torch.manual_seed(hash((self.recipe.seed, self.place.step, place)) % 2**63)  # of an adapter's dropout
             sums += self._backward(collate(examples, self.device), whole)
         for weight in self._optimizers.weights:
             weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
@@ -282,16 +348,19 @@ class SftRun:
             are, [rows, length - 1].
         """
         kept = ((batch.weights != 0) | batch.policy)[:, 1:]
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.optimizer.bf16):
-            hidden = self._begun.decoder()(batch.ids, use_cache=False).last_hidden_state[:, :-1]
-            logits = self._begun.logits(hidden[kept])
+        with self._precision():
+            logits = self.begun.logits_at(batch.ids, torch.nn.functional.pad(kept, (0, 1)))
         targets = batch.ids[:, 1:][kept]
         losses = torch.nn.functional.cross_entropy(logits.float(), targets, reduction="none")
         return losses, logits.detach().argmax(-1) == targets, kept
 
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.optimizer.bf16)
+
     @torch.no_grad()
     def _evaluated(self, progress: Progress) -> Progress:
         tally = Tally()
+        self.begun.trained.eval()
         for examples in held_out(self.recipe, self.tokenizer):
             batch = collate(examples, self.device)
             _, right, kept = self._losses(batch)
@@ -317,12 +386,31 @@ class SftRun:
         """The model as it is before the first step."""
         recipe = self.recipe
         if recipe.model is None:
-            return open_pretrained(recipe.start, adapter=recipe.adapter, bf16=recipe.optimizer.bf16)
+            begun = open_pretrained(recipe.start, adapter=recipe.adapter, bf16=recipe.optimizer.bf16)
+            if begun.context < recipe.data.max_tokens:
+                raise SetupError(
+                    f"rows of {recipe.data.max_tokens:,} tokens do not fit into the context of {recipe.start}: write "
+                    f"max_tokens = {begun.context} or less under [data]"
+                )
+            for name in recipe.protocols:
+                protocol = load_protocol(Path(name)) if name.endswith(".toml") else protocol_named(name)
+                check_chat(begun, protocol, recipe.start)
+            return begun
         tokenizer = self._tokenizer(recipe.model.vocabulary)
         model = Qwen3ForCausalLM(_config(recipe.model, tokenizer))
         if recipe.start:
             begin_from(model, tokenizer, Path(recipe.start))
-        return Pretrained(self.out, model, tokenizer, EOS)
+        return Pretrained(self.out, model, tokenizer, EOS, context=recipe.model.context)
+
+    def _decided(self, recipe: SftRecipe) -> SftRecipe:
+        """The recipe with what its start and its rows decide: the end of a turn, and how many tokens are seen."""
+        if recipe.model is None:
+            recipe = recipe.model_copy(update={"end": recipe.end or self.begun.end})
+        if recipe.optimizer.epochs is None:
+            return recipe
+        once = sum(len(example.ids) for example in row_examples(recipe, self.tokenizer, held_out=False))
+        settings = {"tokens": round(recipe.optimizer.epochs * once), "epochs": None}
+        return recipe.model_copy(update={"optimizer": recipe.optimizer.model_copy(update=settings)})
 
     def _tokenizer(self, vocabulary: int) -> Tokenizer:
         path = self.out / "tokenizer.json"
@@ -335,6 +423,12 @@ class SftRun:
         if self.crew.leads:
             self.crew.wait()
         return Tokenizer.from_file(str(path))
+
+
+def _extent(batch: list[Example]) -> tuple[int, int, int]:
+    """Rows, their length with padding, and tokens that are compared with the vocabulary."""
+    told = sum(weight != 0 or policy for row in batch for weight, policy in zip(row.weights, row.policy, strict=True))
+    return len(batch), max(len(row.ids) for row in batch), told
 
 
 def _config(shape: ModelShape, tokenizer: Tokenizer) -> Qwen3Config:

@@ -5,11 +5,12 @@ pairs. So a name is the same tokens after a space, after a tag and at the start 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from agent.errors import SetupError
+from agent.policies.tokens import split_tags
 
 PAD, EOS = "<pad>", "<eos>"
 _PIECES = r"[A-Z][a-z]{0,3}| ?[a-z]+|\d{1,2}|\n|[^\S\n]|[^\sA-Za-z\d]+"
@@ -60,3 +61,24 @@ def token_id(tokenizer: Tokenizer, token: str) -> int:
 def encode_all(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
     """Ids of each text, encoded on its own."""
     return [encoding.ids for encoding in tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+
+
+def encode_plain(tokenizer: Tokenizer, texts: Sequence[str], *, marks: Sequence[str] = ()) -> list[list[int]]:
+    """The same, where special tokens in a text are text, but for `marks`."""
+    known = {mark: number for mark in marks if (number := tokenizer.token_to_id(mark)) is not None}
+    before = tokenizer.encode_special_tokens
+    tokenizer.encode_special_tokens = True
+    try:
+        if not known:
+            return encode_all(tokenizer, texts)
+        return [_around_marks(tokenizer, text, known) for text in texts]
+    finally:
+        tokenizer.encode_special_tokens = before
+
+
+def _around_marks(tokenizer: Tokenizer, text: str, marks: Mapping[str, int]) -> list[int]:
+    parts = [part for part, _ in split_tags(text, marks)]
+    encoded = encode_all(tokenizer, parts)
+    return [
+        number for part, ids in zip(parts, encoded, strict=True) for number in ([marks[part]] if part in marks else ids)
+    ]

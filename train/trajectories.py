@@ -5,11 +5,13 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Final
 
 from tokenizers import Tokenizer
 
-from agent.errors import SetupError
+from agent.errors import AgentError, SetupError
 from agent.policies.model_folder import with_passages
 from agent.protocols import TextProtocol, protocol_named
 from agent.world import Question, World, make_world
@@ -27,7 +29,7 @@ from train.oracle.poor_first import poor_oracle
 from train.pieces import Piece, played, trajectory
 from train.recipe import Data, SftRecipe, Weights
 from train.safety.manifest import hash_of
-from train.tokenizer import EOS, encode_all, token_id
+from train.tokenizer import EOS, encode_all, encode_plain, token_id
 
 
 @dataclass(frozen=True)
@@ -45,14 +47,29 @@ class Example:
 
 
 def to_example(
-    pieces: Sequence[Piece], tokenizer: Tokenizer, weights: Weights, *, kind: str = "", end: str = EOS
+    pieces: Sequence[Piece],
+    tokenizer: Tokenizer,
+    weights: Weights,
+    *,
+    kind: str = "",
+    end: str = EOS,
+    marks: Sequence[str] = (),
 ) -> Example:
-    """Encode each piece on its own, as engines do; the token `end` is the policy's last one."""
+    """Encode each piece on its own, as engines do; the token `end` is the policy's last one.
+
+    Args:
+        pieces: of the trajectory.
+        tokenizer: of the model.
+        weights: of each token in the loss.
+        kind: protocol and type of question.
+        end: the token that ends the policy's last turn.
+        marks: of the protocol; other special tokens in what the environment and the policy say are text.
+    """
     ids: list[int] = []
     weighed: list[float] = []
     policy: list[bool] = []
     answer_from = 0
-    for piece, encoded in zip(pieces, _encoded(pieces, tokenizer), strict=True):
+    for piece, encoded in zip(pieces, _encoded(pieces, tokenizer, marks), strict=True):
         policy.extend([piece.by == "policy"] * len(encoded))
         if piece.by != "policy":
             weighed.extend([weights.environment] * len(encoded))
@@ -103,9 +120,19 @@ def decisions(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[int]:
     ]
 
 
-def _encoded(pieces: Sequence[Piece], tokenizer: Tokenizer) -> list[list[int]]:
+_STRANGERS: Final = ("environment", "policy")
+"""Who writes what others wrote: in a passage, and in a quote of it, a special token is text, as engines have it."""
+
+
+def _encoded(pieces: Sequence[Piece], tokenizer: Tokenizer, marks: Sequence[str] = ()) -> list[list[int]]:
     """Ids of each piece: its own, where this tokenizer reads its text from them."""
-    encoded = encode_all(tokenizer, [piece.text for piece in pieces])
+    encoded: list[list[int]] = [[] for _ in pieces]
+    foreign = [place for place, piece in enumerate(pieces) if piece.by in _STRANGERS]
+    own = [place for place in range(len(pieces)) if place not in foreign]
+    plain = encode_plain(tokenizer, [pieces[place].text for place in foreign], marks=marks)
+    others = encode_all(tokenizer, [pieces[place].text for place in own])
+    for place, ids in zip((*foreign, *own), (*plain, *others), strict=True):
+        encoded[place] = ids
     for place, piece in enumerate(pieces):
         if piece.ids is not None and tokenizer.decode(list(piece.ids), skip_special_tokens=False) == piece.text:
             encoded[place] = list(piece.ids)
@@ -119,9 +146,10 @@ def to_branch(
     weights: Weights,
     *,
     kind: str = "cairn fill",
+    marks: Sequence[str] = (),
 ) -> Example:
     """A branch as a row of its own: what stands before the fork is context, and is learned from the main row alone."""
-    encoded = _encoded((*before, *pieces), tokenizer)
+    encoded = _encoded((*before, *pieces), tokenizer, marks)
     own_weight = weights.policy if weights.fill is None else weights.fill
     ids, weighed, policy = [], [], []
     for place, (piece, tokens) in enumerate(zip((*before, *pieces), encoded, strict=True)):
@@ -136,10 +164,19 @@ def to_branch(
 def row_example(row: Row, tokenizer: Tokenizer, weights: Weights, *, end: str = EOS) -> Example:
     """A row as an example."""
     pieces = [Piece(piece.by, piece.text, piece.ids) for piece in row.pieces]
+    marks = _marks_of(row.protocol)
     if row.branch == "main":
-        return to_example(pieces, tokenizer, weights, kind=row.kind, end=end)
+        return to_example(pieces, tokenizer, weights, kind=row.kind, end=end, marks=marks)
     context = row.context
-    return to_branch(pieces[:context], pieces[context:], tokenizer, weights, kind=f"{row.protocol} fill")
+    return to_branch(pieces[:context], pieces[context:], tokenizer, weights, kind=f"{row.protocol} fill", marks=marks)
+
+
+@cache
+def _marks_of(protocol: str) -> tuple[str, ...]:
+    try:
+        return tuple(text for mark in protocol_named(protocol).tags.values() for text in (mark.open, mark.close))
+    except AgentError:  # one of the reader's own: its name is no file
+        return ()
 
 
 def row_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, held_out: bool, progress: float = 0.0) -> list[Example]:

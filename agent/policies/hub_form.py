@@ -14,7 +14,7 @@ from agent.foreign_files import read_text
 from agent.policies.model_folder import ABOUT, About, read_about
 from agent.policies.tokens import Codec
 
-FILES: Final = ("*.json", "*.safetensors", "*.safetensors.index.json")
+FILES: Final = ("*.json", "*.safetensors", "*.safetensors.index.json", "*.jinja", "merges.txt", "LICENSE*", "README.md")
 """What is fetched of a model that is named, not a folder. Weights in other forms can run code; they are left out."""
 
 
@@ -41,7 +41,7 @@ def open_hub_form(model: str) -> HubForm:
     """
     folder = Path(model).expanduser()
     name = _name(folder) if folder.is_dir() else model
-    folder = folder if folder.is_dir() else _fetch(model)
+    folder = folder if folder.is_dir() else fetch(model)
     config = _read(folder / "config.json")
     text = cast(dict[str, Any], config.get("text_config") or config)
     length = text.get("max_position_embeddings")
@@ -70,7 +70,12 @@ def special_tokens_in(folder: str) -> tuple[str, ...]:
         return ()
 
 
-def _fetch(model: str) -> Path:
+def fetch(model: str) -> Path:
+    """The folder of a model that is named, from the hub or its cache.
+
+    Raises:
+        CheckpointError: there is no such model, or the hub cannot be reached.
+    """
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise CheckpointError(f"there is no folder {model}; name a checkpoint in the hub's form")
     try:

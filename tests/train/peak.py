@@ -1,0 +1,33 @@
+"""How much memory a supervised run takes, beside what was foretold: as a program, because a process has one peak.
+
+python -m tests.train.peak RECIPE OUT prints both as an object.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+from train.recipe import read_recipe
+from train.sft import SftRun
+
+
+def highest() -> int:
+    """Bytes that this process held at most, since it began or was asked to forget."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def main(recipe: str, out: str) -> None:
+    torch.set_num_threads(1)
+    run = SftRun(read_recipe(Path(recipe)), Path(out))
+    foretold = run.memory()
+    run.speed()
+    run.run(lambda _: None)
+    said = {"weights": foretold.weights, "more": foretold.more, "program": foretold.program, "peak": highest()}
+    sys.stdout.write(json.dumps(said))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
