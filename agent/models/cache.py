@@ -8,11 +8,13 @@ Each has a `made.json`. A folder is written under `staging` and renamed; process
 """
 
 import errno
+import hashlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -127,18 +129,20 @@ class ModelCache:
         kept = self.find(kind, name)  # also where the cache cannot be written, as in an image
         if kept is not None and not again(kept):
             return kept
-        with self._errors(needs), self._locked(kind, name, progress):
+        with self._errors(needs), self._locked(kind, name, progress) as alone:
             now = self.find(kind, name)
             if now is not None and (now != kept or not again(now)):
                 return now  # another process made it meanwhile
+            stagings = private_folder(self.folder / "staging")
+            prefix = f"{kind}-{hashlib.sha256(name.encode()).hexdigest()[:12]}-"
+            for old in stagings.glob(f"{prefix}*") if alone else ():  # of a process that was killed
+                shutil.rmtree(old, ignore_errors=True)
             self._make_room(needs)
-            staging = Path(mkdtemp(dir=private_folder(self.folder / "staging"), prefix=f"{file_name(name)[:80]}-"))
+            staging = Path(mkdtemp(dir=stagings, prefix=prefix))
             try:
-                record = write(staging)
-                files = {path.name: path.stat().st_size for path in staging.iterdir() if path.is_file()}
-                said = record.model_copy(update={"sizes": files}).model_dump_json(indent=2) + "\n"
-                (staging / RECORD).write_text(said, encoding="utf-8")
-                self._publish(staging, kind, name)
+                _seal(staging, write(staging))
+                if now is not None or self.find(kind, name) is None:  # without locks, another process may be first
+                    self._publish(staging, kind, name)
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
             kept = self.find(kind, name)
@@ -152,16 +156,15 @@ class ModelCache:
 
     def _publish(self, staging: Path, kind: Kind, name: str) -> None:
         place = private_folder(self.folder / kind) / file_name(name)
+        old = staging.with_name(f"{staging.name}-old")
         if place.exists():  # damaged, or to be replaced: it is moved away whole
-            place.rename(Path(mkdtemp(dir=staging.parent, prefix="old-")) / place.name)
-        with suppress(FileExistsError):  # on a disk without locks, another process was first
-            try:
-                staging.rename(place)
-            except OSError as error:
-                if error.errno != errno.ENOTEMPTY:
-                    raise
-        for old in staging.parent.glob("old-*"):
-            shutil.rmtree(old, ignore_errors=True)
+            place.rename(old)
+        try:
+            staging.rename(place)
+        except OSError as error:
+            if error.errno not in {errno.ENOTEMPTY, errno.EEXIST}:  # then another process was first
+                raise
+        shutil.rmtree(old, ignore_errors=True)
 
     def _make_room(self, needs: int) -> None:
         free = shutil.disk_usage(private_folder(self.folder)).free
@@ -169,15 +172,18 @@ class ModelCache:
             raise OSError(errno.ENOSPC, "No space left on device")
 
     @contextmanager
-    def _locked(self, kind: Kind, name: str, progress: Progress) -> Generator[None]:
-        """One process at a time makes a folder. Where the disk has no locks, the first one to rename its own wins."""
+    def _locked(self, kind: Kind, name: str, progress: Progress) -> Generator[bool]:
+        """One process at a time makes a folder. False where the disk has no locks: then the first to rename wins."""
         folder = private_folder(self.folder / "locks")
         with (folder / f"{kind}-{file_name(name)}").open("ab") as file:
-            with suppress(OSError):
-                if not lock_file(file, wait=False):
+            try:
+                alone = lock_file(file, wait=False)
+                if not alone:
                     progress("waiting", 0, 1)
-                    lock_file(file, wait=True)
-            yield
+                    alone = lock_file(file, wait=True)
+            except OSError:
+                alone = False
+            yield alone
 
     @contextmanager
     def _errors(self, needs: int) -> Generator[None]:
@@ -195,6 +201,17 @@ class ModelCache:
                 f"the cache of models {self.folder} cannot be used: {error.strerror or error} "
                 f"({error.filename or self.folder}); give yourself the right to write there, {elsewhere}"
             ) from error
+
+
+def _seal(folder: Path, record: Record) -> None:
+    """Write made.json last, once the files that it lists are on the disk."""
+    sizes: dict[str, int] = {}
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        with path.open("ab") as file:
+            os.fsync(file.fileno())
+        sizes[path.name] = path.stat().st_size
+    said = record.model_copy(update={"sizes": sizes}).model_dump_json(indent=2)
+    (folder / RECORD).write_text(said + "\n", encoding="utf-8")
 
 
 def file_name(name: str) -> str:
