@@ -37,7 +37,7 @@ def export(
     """
     fits = {"ct2": ("int8", "float32"), "gguf": ("f16", "bf16", "q8_0")}[form]
     if quantization is not None and quantization not in fits:
-        raise typer.BadParameter(f"{form} has {' and '.join(fits)}", param_hint="--quantization")
+        raise typer.BadParameter(f"{form} has {', '.join(fits)}", param_hint="--quantization")
     if form == "gguf":
         _export_gguf(folder, out, cast(Any, quantization or "f16"), name)
         return

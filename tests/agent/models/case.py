@@ -94,33 +94,7 @@ def write_small(
     shape = small_shape(kind, tied=tied, kv_heads=kv_heads)
     weights = RandomWeights(shape)
     writer = gguf.GGUFWriter(path, kind)
-    of_kind: dict[str, Any] = {
-        "block_count": shape.layers,
-        "context_length": shape.context,
-        "embedding_length": shape.width,
-        "feed_forward_length": shape.inner,
-        "attention.head_count": shape.heads,
-        "attention.head_count_kv": shape.kv_heads,
-        "rope.freq_base": shape.rope_base,
-        "attention.layer_norm_rms_epsilon": shape.epsilon,
-    }
-    if kind == "qwen3":
-        of_kind |= {"attention.key_length": shape.head_width, "attention.value_length": shape.head_width}
-    said: dict[str, Any] = {f"{kind}.{key}": value for key, value in of_kind.items()}
-    said |= {
-        "general.name": "small",
-        "tokenizer.ggml.model": "gpt2",
-        "tokenizer.ggml.pre": pre,
-        "tokenizer.ggml.tokens": tokens(),
-        "tokenizer.ggml.token_type": [3] * len(SPECIAL) + [1] * (len(tokens()) - len(SPECIAL)),
-        "tokenizer.ggml.merges": list(_MERGES),
-        "tokenizer.ggml.bos_token_id": 1,
-        "tokenizer.ggml.eos_token_id": 2,
-        "tokenizer.ggml.unknown_token_id": 0,
-        "tokenizer.ggml.padding_token_id": 2,
-        "tokenizer.chat_template": TEMPLATE,
-    }
-    said |= {key.replace("__", "."): value for key, value in values.items()}
+    said = _metadata(shape, pre) | {key.replace("__", "."): value for key, value in values.items()}
     for key, value in said.items():
         _say(writer, key, value)
     for name in shape.tensors():
@@ -134,6 +108,35 @@ def write_small(
     writer.write_tensors_to_file()
     writer.close()
     return weights
+
+
+def _metadata(shape: Shape, pre: str) -> dict[str, Any]:
+    of_kind: dict[str, Any] = {
+        "block_count": shape.layers,
+        "context_length": shape.context,
+        "embedding_length": shape.width,
+        "feed_forward_length": shape.inner,
+        "attention.head_count": shape.heads,
+        "attention.head_count_kv": shape.kv_heads,
+        "rope.freq_base": shape.rope_base,
+        "attention.layer_norm_rms_epsilon": shape.epsilon,
+    }
+    if shape.kind == "qwen3":
+        of_kind |= {"attention.key_length": shape.head_width, "attention.value_length": shape.head_width}
+    return {
+        **{f"{shape.kind}.{key}": value for key, value in of_kind.items()},
+        "general.name": "small",
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": pre,
+        "tokenizer.ggml.tokens": tokens(),
+        "tokenizer.ggml.token_type": [3] * len(SPECIAL) + [1] * (len(tokens()) - len(SPECIAL)),
+        "tokenizer.ggml.merges": list(_MERGES),
+        "tokenizer.ggml.bos_token_id": 1,
+        "tokenizer.ggml.eos_token_id": 2,
+        "tokenizer.ggml.unknown_token_id": 0,
+        "tokenizer.ggml.padding_token_id": 2,
+        "tokenizer.chat_template": TEMPLATE,
+    }
 
 
 def _say(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
