@@ -1,4 +1,4 @@
-"""Where nothing was found: what was tried, in one sentence. It reads steps and judges nothing."""
+"""Where nothing was found, or not the answer: what was tried and looked at, in a sentence. It judges nothing itself."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -6,8 +6,10 @@ from typing import Final
 from agent.trace import Answered, Gathered, Searched, SearchFailed, Step
 
 UNSEARCHED: Final = "This was answered without a search."
+UNKNOWN: Final = "I do not know"
+"""How policies of ours answer where they found no answer."""
 _MOST: Final = 6
-"""Searches that are named; of more, the number is told."""
+"""Searches, or titles, that are named; of more, the number is told."""
 
 
 def nothing_found(steps: Sequence[Step]) -> str:
@@ -20,6 +22,18 @@ def nothing_found(steps: Sequence[Step]) -> str:
     failed = all(isinstance(step, SearchFailed) for step in searches)
     first = "No search could be made" if failed else "Nothing was found"
     return f"{first}, so no passage supports this. Tried: {', '.join(told[:_MOST])}{more}."
+
+
+def not_told(answer: str, steps: Sequence[Step]) -> str:
+    """What to say where the policy says that it does not know, although passages were shown; empty otherwise."""
+    if not answer.strip().casefold().replace("don't", "do not").startswith(UNKNOWN.casefold()):
+        return ""
+    shown = [passage for step in steps if isinstance(step, Gathered) for passage in step.passages]
+    titles = list(dict.fromkeys(" ".join(passage.title.split()) or passage.id for passage in shown))
+    if not titles:
+        return ""
+    more = f" and {len(titles) - _MOST} more" if len(titles) > _MOST else ""
+    return f"The passages that were found do not say it. Looked at: {', '.join(titles[:_MOST])}{more}."
 
 
 def unsearched(steps: Iterable[Step]) -> bool:

@@ -90,7 +90,7 @@ class TraceView:
             self._print(Text("Sources", style="bold"))
             for passage in cited:
                 self._print(_indented(_source_line(passage)))
-        if empty := nothing_found(trace.steps):
+        if empty := nothing_found(trace.steps) or not_told(trace.answer or "", trace.steps):
             self._print(Text(_clean(empty), style="yellow"))
         elif unsearched(trace.steps):
             self._print(Text(UNSEARCHED, style="dim"))

@@ -1,6 +1,6 @@
 from agent.evidence import Passage
 from agent.trace import Answered, Gathered, Searched, SearchFailed, Step
-from agent.tried import nothing_found, unsearched
+from agent.tried import not_told, nothing_found, unsearched
 
 FOUND = Passage(id="1", source="web", title="T", text="t", number=1)
 
@@ -39,3 +39,12 @@ def test_an_answer_of_the_policys_own_is_told_from_what_the_product_says():
     assert not unsearched([Answered(text="I know the little world alone.", by="loop")])
     assert not unsearched([searched("a"), Answered(text="42")])
     assert not unsearched([])
+
+
+def test_what_was_looked_at_is_named_where_the_policy_does_not_know():
+    looked = [searched("a"), Gathered(round=1, passages=(FOUND, FOUND))]
+    assert FOUND.title in not_told("I do not know", looked)
+    assert not_told("I do not know", looked).startswith("The passages that were found do not say it.")
+    assert not_told("I don't know.", looked).endswith("Looked at: T.")
+    assert not_told("Trieste", looked) == ""
+    assert not_told("I do not know", [searched("a")]) == ""

@@ -20,6 +20,7 @@ _LONGEST_NAME: Final = 8
 """Words of a title that is looked for in a text."""
 _LEAST_SHARED: Final = 2
 """Words of the question that stand in the sentence with the answer, where the question names its passage."""
+_PREFIX: Final = 3
 _WORD: Final = re.compile(r"\w+(?:['’.]\w+)*")
 
 
@@ -55,20 +56,22 @@ class Locator:
 
     def _named_in(self, text: str) -> Iterator[Gold]:
         """The documents whose titles stand in a text, the longest name first; a name begins with a capital or digit."""
-        words = list(_WORD.finditer(text))
+        said = _WORD.findall(text)
+        words = [names_in(word) for word in said]
+        starts = [at for at, word in enumerate(said) if word[0].isupper() or word[0].isdigit()]
         taken = [False] * len(words)
-        for length in range(min(_LONGEST_NAME, len(words)), 0, -1):
-            for at in range(len(words) - length + 1):
-                begins = words[at][0][0]
-                if any(taken[at : at + length]) or not (begins.isupper() or begins.isdigit()):
+        for length in range(_LONGEST_NAME, 0, -1):
+            for at in starts:
+                if at + length > len(words) or any(taken[at : at + length]):
                     continue
-                if documents := self._titled.get(names_in(text[words[at].start() : words[at + length - 1].end()])):
+                if documents := self._titled.get(" ".join(words[at : at + length])):
                     taken[at : at + length] = [True] * length
                     yield from documents
 
 
 def _holding(documents: Iterable[Gold], answer: str) -> list[Gold]:
-    return [one for one in documents if holds(one.text, answer)]
+    begins = answer[:_PREFIX].casefold()  # most texts have not even that
+    return [one for one in documents if begins in one.text.casefold() and holds(one.text, answer)]
 
 
 def _most_shared(documents: Iterable[Gold], question: str, answer: str, *, least: int) -> Gold | None:

@@ -5,8 +5,6 @@ from typing import Protocol
 
 from agent.evidence import Frozen
 
-UNKNOWN = "I do not know"
-
 
 class Gold(Frozen):
     """A passage that a question needs."""

@@ -10,7 +10,8 @@ from typing import Literal
 from agent.evidence import Passage
 from agent.protocols import TextProtocol
 from agent.shown import show
-from train.expert.plan import UNKNOWN, Asked, Fact, NoPlan
+from agent.tried import UNKNOWN
+from train.expert.plan import Asked, Fact, NoPlan
 from train.expert.text import holds, mentions, query_of
 from train.pieces import Piece
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from agent.evidence import Passage
 from agent.protocols import TextProtocol
+from agent.tried import UNKNOWN
 from agent.world.records import Lookup, Question
 from train.oracle import words
 from train.oracle.first import Oracle
@@ -23,7 +24,7 @@ class PoorOracle(Oracle):
     def turn(self, number: int, shown: Sequence[Passage]) -> str:
         if lost := self._lost(number, shown):
             merge = self._block("merge", words.not_found(lost))
-            return f"{merge}\n{self._block('answer', words.UNKNOWN)}"
+            return f"{merge}\n{self._block('answer', UNKNOWN)}"
         return super().turn(number, shown)
 
     def queries(self, number: int) -> list[tuple[str, str]]:

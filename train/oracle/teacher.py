@@ -10,6 +10,7 @@ from typing import Literal
 
 from agent.evidence import Passage
 from agent.protocols import Role, TextProtocol
+from agent.tried import UNKNOWN
 from agent.world.records import Lookup, Question
 from train.oracle import words
 from train.oracle.findings import Documents, Finding, find, history, settled
@@ -219,7 +220,7 @@ class Teacher:
         return [self._block("evidence", "\n" + "".join(f"{line}\n" for line in lines))]
 
     def _answering(self, before: list[str]) -> Turn:
-        answer = words.UNKNOWN if self._question.unanswerable else self._question.answers[0]
+        answer = UNKNOWN if self._question.unanswerable else self._question.answers[0]
         if self._protocol.answer_in == "boxed":
             answer = f"\\boxed{{{answer}}}"
         return Turn("\n".join([*before, self._block("answer", answer)]), "answer")

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from agent.world.records import Lookup, Question
 from train.oracle.findings import Finding
 
-UNKNOWN = "I do not know"
-
 
 def wanted(lookups: Sequence[Lookup]) -> str:
     return " and ".join(_thing(lookup) for lookup in lookups)
