@@ -611,6 +611,11 @@ def _of_values(data: Path, half: Half, rng: random.Random) -> Iterator[Makes]:
         yield _valued(page, answer, values[_asks(q["question"])], titles, rng)
 
 
+def _longest(text: str) -> str:
+    """The longest number of a text."""
+    return max(_NUMBER.findall(text), key=len, default=text)
+
+
 def _valued(
     page: Mapping[str, Any], answer: str, values: Sequence[str], titles: Sequence[str], rng: random.Random
 ) -> Makes:
@@ -625,9 +630,13 @@ def _valued(
         other = _another(answer, others, page["text"], rng)
         return f"{title}: {other}" if other else None
 
+    def number() -> str | None:
+        other = _other_number(answer, "", rng)
+        return f"{title}: {other}" if other and not _names(page["text"], _longest(other)) else None
+
     ways: dict[Wrong, Callable[[], str | None]] = {"entity": entity}
     if re.search(r"\d", answer):
-        ways = {"number": lambda: f"{title}: {other}" if (other := _other_number(answer, "", rng)) else None}
+        ways = {"number": number}
     return RealClaim(text, page["title"], page["text"], "value"), ways
 
 

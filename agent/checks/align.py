@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 
+from rapidfuzz.fuzz import ratio
+
 from agent.checks.facts import Reading
 from agent.checks.lexicon import KINDS, LIGHT, SAME
 from agent.checks.mentions import Mention, same
@@ -22,6 +24,8 @@ _PREFIX: Final = 5
 _SLACK: Final = 6
 """Tokens by which two things may stand farther apart in a page than in the claim."""
 _HAVE: Final = frozenset(("has", "have", "had"))
+_TYPO: Final = 75.0
+"""Percent of letters that two spellings of a name share."""
 _NAME: Final = 3.0
 _WORD: Final = 1.0
 _LIGHT: Final = 0.5
@@ -146,10 +150,14 @@ def _senses() -> dict[str, frozenset[str]]:
     return {word: frozenset(senses) for word, senses in table.items()}
 
 
+def synonyms(one: str, other: str) -> bool:
+    return one == other or other in _alike().get(one, ())
+
+
 @lru_cache(maxsize=50_000)
 def alike(one: str, other: str) -> bool:
     """Whether two stems may mean the same: synonyms, one word in two forms, words of one relation."""
-    if one == other or other in _alike().get(one, ()):
+    if synonyms(one, other):
         return True
     shared = next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     if shared >= _PREFIX and shared >= 0.7 * min(len(one), len(other)):
@@ -211,7 +219,7 @@ def _aligned(
         here = tuple(
             float(k)
             for k, t in enumerate(line.reading.tokens)
-            if not t.mark and (token.stem == t.stem or (not strict and alike(token.stem, t.stem)))
+            if not t.mark and (synonyms(token.stem, t.stem) if strict else alike(token.stem, t.stem))
         )
         items.append(Item(float(place), here, token))
         if not here and not has(token, title):
@@ -228,7 +236,8 @@ def _aligned(
         number, at, lacking,
         replaced=len(lacking) == 1 and _replaced(lacking[0], items, firm, line, page),
         missed=missing, share=1 - missing / whole if whole else 1.0, verbless=verbless,
-        apart=_apart(items, firm), turned=_turned(items, claim, line, page) or not _owns(claim, line.reading), known=bool(claim.groups), read=_senses_in(claim) & _senses_in(line.reading) != set(),
+        apart=_apart(items, firm), turned=_turned(items, claim, line, page) or not _owns(claim, line.reading),
+        known=bool(claim.groups), read=not _senses_in(claim).isdisjoint(_senses_in(line.reading)),
         negated=_negated_there(items, line) != claim.negated, lead=lead,
     )  # fmt: skip
 
@@ -256,6 +265,8 @@ def _distance(one: Item, other: Item) -> float:
 def _replaced(lacking: Mention, items: Sequence[Item], firm: Sequence[Mention], line: Line, page: Page) -> bool:
     """Whether another name, date or number stands beside what the lacking one stands beside in the claim."""
     at = next(k for k, item in enumerate(items) if item.what is lacking)
+    if lacking.kind == "name" and (lacking is firm[0] or _resembles(lacking, line)):
+        return False
     others = [
         (m.first + m.last) / 2
         for m in line.reading.mentions
@@ -267,6 +278,13 @@ def _replaced(lacking: Mention, items: Sequence[Item], firm: Sequence[Mention], 
         for there in item.there
         for other in others
     )
+
+
+def _resembles(name: Mention, line: Line) -> bool:
+    """Whether a line has a word much like one of a name: "Vasquez" is "Vazquez", "Puerto Rican" of "Puerto Rico"."""
+    there = [token.text for token in line.reading.tokens if token.capital]
+    words = [word for word in name.words if word not in FUNCTION]
+    return any(ratio(word, other) >= _TYPO for word in words for other in there)
 
 
 def _senses_in(reading: Reading) -> set[str]:
@@ -281,6 +299,8 @@ def _turned(items: Sequence[Item], claim: Reading, line: Line, page: Page) -> bo
     names = [item for item in items if isinstance(item.what, Mention) and item.what.kind == "name"]
     before = [item for item in names if verb and item.place < verb.place][-1:]
     after = [item for item in names if verb and item.place > verb.place][:1]
+    if verb is None and len(names) == len(items) == 2:  # "A is by B": what little is said of them hangs on their order
+        return bool(names[0].there and names[1].there) and min(names[0].there) > max(names[1].there)
     if verb is None or not before:
         return False
     said = claim.clauses.passive(int(verb.place), int(verb.place))

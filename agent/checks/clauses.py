@@ -34,7 +34,7 @@ _INSTEAD: Final = frozenset("place lieu stead".split())
 _OTHERS: Final = frozenset("follow replac succeed replace".split())
 _SINCE: Final = frozenset(("since", "from", "between"))
 _UNTIL: Final = frozenset(("until", "till"))
-_HARMLESS: Final = frozenset(("order", "doubt", "only", "others", "other"))
+_HARMLESS: Final = frozenset("order doubt only others other less more fewer later earlier least sooner".split())
 """After "no" or "not" they negate nothing that is claimed."""
 
 
@@ -134,7 +134,7 @@ class Clauses:
         token = self.tokens[place]
         if token.mark:
             return False
-        past = token.text.endswith("ed") and len(token.text) > 4
+        past = token.text.endswith("ed") and len(token.text) > 3
         odd = token.text in IRREGULAR and IRREGULAR[token.text] != token.text
         return token.text in AUXILIARY or past or odd or token.stem in verbs()
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from agent.checks.align import Aligned, align, content, has, negates
+from agent.checks.align import align, content, has, negates
 from agent.checks.close import Support, drawn, group_lines, tellers, turned_around
 from agent.checks.facts import End, Fact, Reading, read
 from agent.checks.lexicon import KINDS, SENSES
@@ -77,9 +77,9 @@ def _facts(claim: Reading, pages: Sequence[Page]) -> list[Support] | None:
 def _rest_stands(claim: Reading, pages: Sequence[Page], lines: Sequence[Support]) -> bool:
     """Whether every name, number and word that is no part of a fact stands near one, and is negated alike."""
     wanted = [token for place, token in content(claim) if place not in claim.used]
-    if claim.negated and not any(fact.negated for group in claim.groups for fact in group):
-        if not any(negates(pages[page].lines[at].reading, wanted) for page, at in lines):
-            return False
+    told = any(fact.negated for group in claim.groups for fact in group)
+    if claim.negated and not told and not any(negates(pages[n].lines[at].reading, wanted) for n, at in lines):
+        return False
     if not all(_near(mention, pages, lines) for mention in claim.mentions if not mention.weak):
         return False
     stems = frozenset(stem for page in {page for page, _ in lines} for stem in pages[page].stems)
@@ -92,10 +92,11 @@ def _near(mention: Mention, pages: Sequence[Page], lines: Sequence[Support]) -> 
         page = pages[number]
         near = [page.lines[k] for k in (at - 1, at, at + 1) if 0 <= k < len(page.lines)]
         near += [line for line in page.lines if line.start < 0]
+        dated = [line for line in near if line.start <= page.lines[at].start]
         if mention.kind == "name":
             if page.names_it(mention, [m for line in near for m in (*line.reading.mentions, *line.context)]):
                 return True
-        elif any(same(mention, m) for line in near for m in line.reading.mentions):
+        elif any(same(mention, m) for line in dated for m in line.reading.mentions):
             return True
     return False
 
@@ -117,7 +118,9 @@ def _short(short: Pointer, pages: Sequence[Page]) -> Judged:
         return judged(f"The {short.relation} of {short.bare} is {short.value}.", pages)
     reading = read(tokens(short.value))
     facts = [Fact(sense, End((about,)), End((value,)), False, (), 0, 0) for sense in senses]
-    for fact in facts:
+    topic = any(page.knows(value, m) for page in pages for m in page.topics)
+    own = any(page.knows(about, m) for page in pages for m in page.topics)
+    for fact in facts if own or not topic else ():
         line = next(tellers(fact, value, reading, pages), None) if fact.sense in SENSES else None
         if line or (line := drawn(fact, value, pages)):
             return Judged("supported", (line,))

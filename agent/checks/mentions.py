@@ -47,6 +47,7 @@ class Mention:
     """A single capital at the beginning of a sentence: perhaps no name."""
 
 
+_LONG: Final = {"us": ("united", "states"), "usa": ("united", "states"), "uk": ("united", "kingdom")}
 _DATE_GLUE: Final = frozenset((",", "of", "th", "st", "nd", "rd", "."))
 
 Titles = Sequence[tuple[str, ...]]
@@ -106,7 +107,7 @@ def _bare(words: tuple[str, ...]) -> tuple[str, ...]:
         words = words[1:]
     while len(words) > 1 and words[-1] in NAME_TAILS:
         words = words[:-1]
-    return words
+    return (*_LONG.get(words[0], words[:1]), *words[1:]) if words else words
 
 
 def _date(found: Sequence[Token], at: int) -> Mention | None:

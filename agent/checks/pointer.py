@@ -15,19 +15,22 @@ _MOST: Final = 9
 """Words of what a pointer is about."""
 
 _NAMED: Final[Mapping[str, tuple[str, ...]]] = {
-    "educated at": ("studied",), "founded by": ("founder",), "owned by": ("owner",), "created by": ("founder", "author"),
-    "country of citizenship": ("citizenship",), "country of origin": ("citizenship", "country"),
-    "publication date": ("released", "published"), "release date": ("released", "published"),
-    "inception": ("founded",), "cast member": ("lead",), "record label": ("label",), "creator": ("founder", "author", "creator"),
+    "educated at": ("studied",), "founded by": ("founder",), "owned by": ("owner",),
+    "created by": ("founder", "author"), "country of citizenship": ("citizenship",),
+    "country of origin": ("citizenship", "country"), "publication date": ("released", "published"),
+    "release date": ("released", "published"), "inception": ("founded",), "cast member": ("lead",),
+    "record label": ("label",), "creator": ("founder", "author", "creator"),
     "headquarters location": ("headquarters",), "work location": ("residence", "employer"),
-    "located in the administrative territorial entity": ("country", "location"), "location": ("location", "host", "country"),
-    "award received": ("award", "winner"), "member of sports team": ("team", "employer"), "developer": ("developer",),
+    "located in the administrative territorial entity": ("country", "location"),
+    "location": ("location", "host", "country"), "award received": ("award", "winner"),
+    "member of sports team": ("team", "employer"), "developer": ("developer",),
     "member of political party": ("party",), "military branch": ("branch",), "original network": ("network",),
     "production company": ("producer",), "performer": ("performer", "author"), "author": ("author",),
-    "place of birth": ("birth",), "place of death": ("death",), "date of birth": ("birth",), "date of death": ("death",),
-    "screenwriter": ("screenwriter", "author"), "manufacturer": ("maker",), "operator": ("operator",),
-    "follows": ("after",), "followed by": ("before",), "mouth of the watercourse": ("mouth",), "language": ("language",),
-    "official language": ("language",), "residence": ("residence",), "religion": ("religion",),
+    "place of birth": ("birth",), "place of death": ("death",), "date of birth": ("birth",),
+    "date of death": ("death",), "screenwriter": ("screenwriter", "author"), "manufacturer": ("maker",),
+    "operator": ("operator",), "follows": ("after",), "followed by": ("before",),
+    "mouth of the watercourse": ("mouth",), "language": ("language",), "official language": ("language",),
+    "residence": ("residence",), "religion": ("religion",),
 }  # fmt: skip
 """Relation as knowledge graphs call it → senses of the lexicon, where it is none of their nouns."""
 

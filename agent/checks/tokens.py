@@ -12,9 +12,11 @@ import Stemmer
 from agent.checks.words import IRREGULAR, TITLES
 
 _WORD: Final = re.compile(
-    r"(?<=[a-z\d])-(?=\s?\d{1,2} [A-Z]|\s?[A-Z][a-z]+ \d{1,2}, \d{4})|\d+(?:[.,]\d+)*|[぀-ヿ㐀-鿿가-힯]|[^\W\d_]+(?:['’ʼ](?!s\b)[^\W\d_]+)*|['’](?=s\b)s|\||[;:,.!?()–—\"“”%$€£]"
+    r"(?<=[a-z\d])-(?=\s?\d{1,2} [A-Z]|\s?[A-Z][a-z]+ \d{1,2}, \d{4})|\d+(?:[.,]\d+)*|[぀-ヿ㐀-鿿가-힯]"
+    r"|[^\W\d_]+(?:['’ʼ](?!s\b)[^\W\d_]+)*|['’](?=s\b)s|\||[;:,.!?()–—\"“”%$€£]"
 )
-"""Numbers, words (a Chinese or Japanese character is one), the possessive, and the marks that divide a sentence."""
+"""Numbers, words (a Chinese or Japanese character is one), the possessive, marks that divide a sentence, and the hyphen
+that divides two dates."""
 _ENDS: Final = re.compile(r"(?<=[.!?])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[A-Z0-9À-ÖØ-Þ])|(?<=[。！？])|\n+")
 _INITIAL: Final = re.compile(r"(?:\b[A-Z]|\b(?:" + "|".join(TITLES) + r"))\.$")
 _LONGEST_TITLE: Final = 6

@@ -79,8 +79,8 @@ PLACE_MARKS: Final = _set(
 SHORT: Final = {
     short: names[0]
     for names in (
-        ("unitedstates", "us", "usa", "unitedstatesofamerica", "america"), ("unitedkingdom", "uk", "greatbritain", "britain"),
-        ("sovietunion", "ussr"), ("europeanunion", "eu"), ("unitednations", "un"), ("newyork", "newyorkcity"),
+        ("unitedstates", "us", "usa", "unitedstatesofamerica", "america"),
+        ("unitedkingdom", "uk", "greatbritain", "britain"), ("sovietunion", "ussr"), ("europeanunion", "eu"), ("unitednations", "un"), ("newyork", "newyorkcity"),
         ("losangeles", "la"), ("worldwari", "firstworldwar", "wwi"), ("worldwarii", "secondworldwar", "wwii"),
     )
     for short in names
