@@ -95,7 +95,7 @@ def test_ten_thousand_texts_have_the_ids_that_transformers_gives(real: str):
 
     The first shows where two spaces or line ends stand before a digit, and in numerals of other scripts. For texts
     without either, its tokenizer of the GGUF is compared as it is; for all texts, with the published way of cutting put
-    into it. llama.cpp cuts as we do (tests/clients/test_llama_cpp_tokens.py).
+    into it. llama.cpp cuts as we do (tests/clients/test_llama_cpp_files.py).
     """
     transformers: Any = importlib.import_module("transformers")
     path = real_gguf()
