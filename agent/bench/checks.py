@@ -1,14 +1,17 @@
 """How well claims are checked: claims of the little world, true and corrupted, and how long it takes."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Final
 
+from agent.bench.checks_claims import MAKERS, WRONGS, RealClaim
 from agent.bench.claim_cases import CORRUPTIONS, Case, CaseTrace, CaseWriter, Corruption
-from agent.checks import check_claims
+from agent.checks import State, check_claims, state_of
 from agent.checks.page import page
 from agent.claims import checked, shown_under
+from agent.evidence import Passage
 from agent.rollout import Agent
 from agent.trace import Claim, Evidenced, Merged, Reflected
 from agent.world.store import load_world
@@ -126,3 +129,63 @@ def check(one: CaseTrace) -> Iterable[Checked]:
 def frozen_worlds() -> list[World]:
     """The frozen lists, the newest first: what figures are told of."""
     return [load_world("test-v2"), load_world("test-v1")]
+
+
+STATES: Final[tuple[State, ...]] = ("supported", "not_verified", "contradicted")
+
+
+@dataclass(frozen=True)
+class RealFigures:
+    """How many true and false claims about real pages got which state, by who made them and by what is wrong."""
+
+    true: Counter[tuple[str, State]] = field(default_factory=Counter[tuple[str, State]])
+    false: Counter[tuple[str, State]] = field(default_factory=Counter[tuple[str, State]])
+    rows: tuple[str, ...] = (*MAKERS, "all", *(f"wrong {wrong}" for wrong in WRONGS))
+
+    def share(self, row: str, state: State, *, true: bool) -> float:
+        """Of the true or the false claims of a row, the share with a state; 0 where it has none."""
+        of = self.true if true else self.false
+        return of[row, state] / count if (count := self.count(row, true=true)) else 0.0
+
+    def count(self, row: str, *, true: bool) -> int:
+        of = self.true if true else self.false
+        return sum(of[row, state] for state in STATES)
+
+    def recall(self, row: str) -> float:
+        """Of the false claims, the share that is not supported."""
+        return 1 - self.share(row, "supported", true=False)
+
+    def precision(self, row: str) -> float:
+        """Of the claims that are not supported, the share that is false; as many true claims as false ones."""
+        missed = 1 - self.share(row, "supported", true=True)
+        return self.recall(row) / (self.recall(row) + missed) if self.count(row, true=True) else 0.0
+
+    def right(self, row: str, state: State) -> float:
+        """Of the claims with a state, the share that has it rightly: true if supported, false if contradicted."""
+        true, false = self.share(row, state, true=True), self.share(row, state, true=False)
+        good = true if state == "supported" else false
+        return good / (true + false) if true + false else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            row: {
+                "true": {state: self.true[row, state] for state in STATES},
+                "false": {state: self.false[row, state] for state in STATES},
+                "precision": round(self.precision(row), 4), "recall": round(self.recall(row), 4),
+                "supported_right": round(self.right(row, "supported"), 4),
+                "contradicted_right": round(self.right(row, "contradicted"), 4),
+            }
+            for row in self.rows
+        }  # fmt: skip
+
+
+def measure_real(claims: Iterable[RealClaim]) -> RealFigures:
+    """Check claims about real pages, each against its page."""
+    figures = RealFigures()
+    for one in claims:
+        passage = Passage(id="1", source="wiki", title=one.title, text=one.page, number=1)
+        state = state_of(Claim(text=one.text, cites=(1,)), {1: (passage,)})
+        of = figures.true if one.wrong is None else figures.false
+        for row in (one.maker, "all", f"wrong {one.wrong}"):
+            of[row, state] += 1
+    return figures

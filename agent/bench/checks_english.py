@@ -30,8 +30,8 @@ PAST: Final[Mapping[str, str]] = {
 """Base form → past, of the verbs that questions with "did" are mostly about."""
 _BASE: Final = {past: base for base, past in PAST.items() if past != base}
 _PARTICIPLES: Final = frozenset(
-    "born built made held found written sold taken given known led won lost set sung shot sunk bought taught drawn begun"
-    " broken chosen fought hit kept seen sent told spoken worn put paid".split()
+    "born built made held found written sold taken given known led won lost set sung shot sunk bought taught drawn"
+    " begun broken chosen fought hit kept seen sent told spoken worn put paid".split()
 )
 _BE: Final = ("is", "was", "are", "were")
 _PREPOSITION: Final = re.compile(
@@ -55,7 +55,7 @@ _ODD: Final = re.compile(
 
 
 def third(verb: str) -> str:
-    """Give "has" for "have", "carries" for "carry"."""
+    """Give the third person of a verb."""
     if verb == "have":
         return "has"
     if verb.endswith("y") and verb[-2] not in "aeiou":
@@ -67,7 +67,7 @@ _FINITE: Final = frozenset((*PAST.values(), *map(third, PAST), "has", "had"))
 
 
 def statement(question: str, answer: str) -> str | None:
-    """What somebody who knows the answer would say: "When was Rome founded?" + "1843" is "Rome was founded in 1843."
+    """Turn a question and its answer into a statement, such as "Rome was founded in 753 BC".
 
     None where the question has another shape than those known here.
     """
@@ -167,6 +167,44 @@ def _copula(noun: str | None, verb: str, rest: str, said: str) -> str | None:
     if rest.startswith(("the ", "a ", "an ")):
         return f"{rest} {verb} {said}"
     return f"{rest} {verb} {said}" if said.startswith(("a ", "an ", "the ")) and words[0][0].isupper() else None
+
+
+# A sentence, shortened
+
+PRONOUN: Final = re.compile(r"(He|She|It|They)\b ")
+_LEADING: Final = re.compile(
+    r"(?:In|On|At|During|After|Before|By|From|Since|As of) [^,]{3,40}, (?=[A-Z]|he |she |it |they |the )"
+)
+_REST: Final = re.compile(
+    r"(?:, (?:which|who|where|whose|when|while|but|although|with|and [a-z]+ing|[a-z]+ing)\b|; | — | – | -- ).*$"
+)
+_SECOND: Final = re.compile(r",? and (?:he|she|it|they|was|is|were|has|had|[a-z]{3,}ed)\b.*$")
+_APPOSITION: Final = re.compile(
+    r"([A-Z][\w.'-]+(?: [A-Z][\w.'-]+){0,4}), (an? [^,]{5,60}|the [^,]{5,60}), (was|is|were|has|had|[a-z]+ed) "
+)
+_LEANS: Final = re.compile(
+    r"(This|These|Those|However|His|Her|Its|Their|There|Some|Many|Other)\b|.*\b(he|she|it|they|his|her|its|their|this|these"
+    r"|former|latter|not|never|no|only|also|other)\b"
+)
+"""How a sentence begins, or what it holds, that does not say the same alone."""
+_VERBS: Final = re.compile(r"\b(is|was|are|were|has|had|\w+ed|became|won|wrote|made|took|began|led|held|left)\b")
+
+
+def shortened(sentence: str) -> str | None:
+    """The main clause of a sentence, a year from its beginning behind it; None where it does not stand alone."""
+    if '"' in sentence or not 6 <= len(sentence.split()) <= 45 or not sentence.endswith("."):
+        return None
+    if match := _APPOSITION.match(sentence):
+        sentence = f"{match[1]} {'is' if match[3] in ('is', 'has') else 'was'} {match[2]}."
+    leading = _LEADING.match(sentence)
+    sentence = capital(sentence[leading.end() :]) if leading else sentence
+    for cut in (_REST, _SECOND):
+        short = cut.sub("", sentence).rstrip(" ,.") + "."
+        sentence = short if len(short.split()) >= 5 else sentence
+    if leading and re.match(r"(?:In|On|At) .*\d{4}, $", leading[0]):
+        sentence = f"{sentence.rstrip('.')} {leading[0][0].lower()}{leading[0][1:-2]}."
+    alone = len(sentence.split()) <= 22 and not _LEANS.match(sentence) and _VERBS.search(sentence)
+    return sentence if alone else None
 
 
 # Negation, other verbs, ends turned around

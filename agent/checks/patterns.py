@@ -78,7 +78,7 @@ BEFORE: Final[Mapping[str, tuple[str, ...]]] = {
         r"\bexisted since ",
     ),
     "label": (
-        _by("released|issued|signed|recorded|distributed|out|label|contract|deal", "by|on|through|via|under|to|with|for"),
+        _by("released|issued|signed|recorded|distributed|out|label|contract", "by|on|through|via|under|to|with|for"),
         _noun("labels?"),
     ),
     "network": (_by("aired|broadcast|premiered|shown|televised|series|program|ran|debuted|channel", "on|by|for"),),
@@ -121,11 +121,11 @@ BEFORE: Final[Mapping[str, tuple[str, ...]]] = {
         r"\battended (?:the )?",
     ),
     "employer": (
-        _after("professor|work(?:ed|s|ing)|taught|teaches|employed|served|staff|joined|lecturer", "at|for|of|by|in|with")
+        _after("professor|work(?:ed|s|ing)|taught|teaches|employed|served|staff|joined|lecturer", "at|for|of|by|in")
         + f" {_LIST}",
     ),
     "award": (
-        _after("awarded|received|receiving|won|winning|winner|recipient|recognized|honou?red|earned|laureate|prizes?", "")
+        _after("awarded|receiv(?:ed|ing)|won|winning|winner|recipient|recognized|honou?red|earned|laureate|prizes?", "")
         + "(?:[^.;]* )?",
         _after("medal|nominated", ""),
     ),
@@ -137,7 +137,7 @@ BEFORE: Final[Mapping[str, tuple[str, ...]]] = {
         r"\bjoin(?:ed|ing) ",
     ),
     "party": (
-        r"\b(?:member|politician|candidate|leader|represent(?:ed|ing|ative)|elected|party|joined|ran|senator|mp)\b[^.;]* ",
+        r"\b(?:member|politician|candidate|leader|represent(?:ed|ing)|elected|party|joined|ran|senator|mp)\b[^.;]* ",
         r"\b(?:a|an|the) ",
     ),
     "branch": (
@@ -162,7 +162,7 @@ BEFORE: Final[Mapping[str, tuple[str, ...]]] = {
         r"\b(?:is|was) (?:a|an|the)(?: [a-z]+)? ", r"\( (?:[a-z]+ )?", r"\bpublished (?:[a-z]+ )?(?:by N )?(?:in|on) ",
     ),
     "published": (
-        r"\b(?:published|released|issued|publication|print)\b(?: (?:by|in|on|at|,|and|the|for|as|[a-z]+|N))*? (?:in|on) ",
+        r"\b(?:published|released|issued|publication|print)\b(?: (?:,|[a-z]+|N))*? (?:in|on) ",
         r"\b(?:is|was) (?:a|an|the)(?: [a-z]+)? ", r"\( (?:[a-z]+ )?",
     ),
     "before": (
@@ -173,7 +173,7 @@ BEFORE: Final[Mapping[str, tuple[str, ...]]] = {
     "mouth": (
         r"\b(?:flows|empties|drains|runs|joins|tributary|feeds|discharges)\b[^.;]*? (?:into|of|to|in|with)? ?(?:the )?",
     ),
-    "language": (rf"\b(?:languages?(?: of S)?(?: (?:is|are|was|were|:))?|spoken(?: language)?) {_LIST}", r"\bS is an? "),
+    "language": (rf"\b(?:languages?(?: of S)?(?: (?:is|are|was|were|:))?|spoken) {_LIST}", r"\bS is an? "),
     "religion": (
         r"\b(?:religion|faith|converted to|member of|practices|adherent|follower)\b[^.;]* ", r"\b(?:a|an|the|is) ",
     ),

@@ -77,13 +77,13 @@ PLACE_MARKS: Final = _set(
 )
 """With one of these before it, a name is another name: Trenholm is not East Trenholm."""
 SHORT: Final = {
-    short: names[0]
+    short: names.split()[0]
     for names in (
-        ("unitedstates", "us", "usa", "unitedstatesofamerica", "america"),
-        ("unitedkingdom", "uk", "greatbritain", "britain"), ("sovietunion", "ussr"), ("europeanunion", "eu"), ("unitednations", "un"), ("newyork", "newyorkcity"),
-        ("losangeles", "la"), ("worldwari", "firstworldwar", "wwi"), ("worldwarii", "secondworldwar", "wwii"),
+        "unitedstates us usa unitedstatesofamerica america", "unitedkingdom uk greatbritain britain",
+        "sovietunion ussr", "europeanunion eu", "unitednations un", "newyork newyorkcity", "losangeles la",
+        "worldwari firstworldwar wwi", "worldwarii secondworldwar wwii",
     )
-    for short in names
+    for short in names.split()
 }  # fmt: skip
 """Names in one word → the one that stands for all of them."""
 NAME_TAILS: Final = _set(
