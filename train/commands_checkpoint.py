@@ -1,5 +1,6 @@
 """`cairn checkpoint export`, `mean` and `push`."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
 
 
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A checkpoint in the hub's form (transformers).")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A checkpoint in the hub's form (transformers), or an adapter.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="Where the exported checkpoint goes: a folder, or a GGUF file.")],
     form: Annotated[
         Literal["ct2", "gguf"], typer.Option("--format", help="For the embedded policy, or one file for llama.cpp.")
@@ -53,12 +56,14 @@ def _export_gguf(folder: Path, out: Path, packing: "Packing", name: str | None) 
     from agent.models.to_gguf import export_gguf
 
     with Stages({"writing": "tensors"}) as bar:
-        said = export_gguf(folder, out, packing=packing, name=name, told=lambda done, of: bar.show("writing", done, of))
-    output().print(f"exported: {out} ({said}, {packing}, {out.stat().st_size / 1e6:.1f} MB)")
+        named = export_gguf(folder, out, packing=packing, name=name, report=partial(bar.show, "writing"))
+    output().print(f"exported: {out} ({named}, {packing}, {out.stat().st_size / 1e6:.1f} MB)")
 
 
 def mean(
-    folders: Annotated[list[Path], typer.Argument(metavar="DIR DIR…", help="Checkpoints of one training, hub form.")],
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR DIR…", help="Checkpoints of one training, or adapters.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="Where the new checkpoint goes, in the hub's form.")],
 ) -> None:
     """Average the weights of checkpoints of one training: often better than each of them, and as fast as one.

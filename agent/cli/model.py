@@ -10,7 +10,7 @@ from agent.cli.console import messages, note, output, print_json, printable
 from agent.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from agent.models.cache import Kept
+    from agent.models.cache import CacheEntry
     from agent.settings import CairnSettings
 
 model_app = typer.Typer(no_args_is_help=True, help="Base models: fetch, convert, list.")
@@ -57,11 +57,11 @@ def fetch(
 
     started = perf_counter()
     with Stages(UNITS) as bar:
-        kept = fetch_model(model, progress=bar.show, again=again)
+        entry = fetch_model(model, progress=bar.show, again=again)
     if as_json:
-        print_json({**fields(kept), "seconds": round(perf_counter() - started, 3)})
+        print_json({**fields(entry), "seconds": round(perf_counter() - started, 3)})
         return
-    output().print(printable(f"{kept.record.name}: {kept.size / 1e6:,.1f} MB in {kept.model}"))
+    output().print(printable(f"{entry.record.name}: {entry.size / 1e6:,.1f} MB in {entry.model}"))
 
 
 @model_app.command("convert")
@@ -112,25 +112,25 @@ def list_models(as_json: JsonOption = False) -> None:
     from agent.models.wheel import KNOWN
 
     cache = ModelCache()
-    kept = cache.all()
+    entries = cache.all()
     if as_json:
-        print_json({"cache": str(cache.folder), "models": [fields(each) for each in kept]})
+        print_json({"cache": str(cache.folder), "models": [fields(each) for each in entries]})
         return
-    for each in kept:
+    for each in entries:
         output().print(printable(_line(each)))
-    here = {each.record.name for each in kept if each.kind == "fetched"}
+    here = {each.record.name for each in entries if each.kind == "fetched"}
     for known in KNOWN.values():
         if known.name not in here:
             output().print(f"{known.name}: not fetched yet ({known.bytes / 1e6:,.0f} MB); run: cairn model fetch")
-    output().print(printable(f"{sum(each.size for each in kept) / 1e6:,.0f} MB in {cache.folder}"))
+    output().print(printable(f"{sum(each.size for each in entries) / 1e6:,.0f} MB in {cache.folder}"))
 
 
-def _line(kept: "Kept") -> str:
-    record = kept.record
+def _line(entry: "CacheEntry") -> str:
+    record = entry.record
     what = {
         "fetched": f"fetched from {record.source}",
         "hub": f"{record.source} in the hub's form, {record.stored}",
         "served": f"{record.source} for the embedded policy, {record.stored}",
-    }[kept.kind]
+    }[entry.kind]
     merged = f", with the adapter {record.adapter}" if record.adapter else ""
-    return f"{record.name}: {what}{merged}; {kept.size / 1e6:,.1f} MB in {kept.model}"
+    return f"{record.name}: {what}{merged}; {entry.size / 1e6:,.1f} MB in {entry.model}"

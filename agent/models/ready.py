@@ -46,7 +46,7 @@ def ready_policy_folder(
         quantization: of the matrices; float32 where log-probabilities must agree with the trainer's.
         fetching: whether the model may be fetched where it isn't on this machine.
         cache: the user's, unless another one is given.
-        progress: hears of `fetching`, `unpacking` (bytes), `converting` (layers), and of `waiting` for another process.
+        progress: receives `fetching`, `unpacking` (bytes), `converting` (layers), and `waiting` for another process.
 
     Raises:
         SetupError: the model is not at hand, or the cache cannot be written. CheckpointError: a file is damaged, of a
@@ -91,7 +91,7 @@ def hub_folder(
         stored: what the weights of a GGUF are kept as. bfloat16 takes half of the disk; float32 is exact.
         fetching: whether the model may be fetched where it isn't on this machine.
         cache: the user's, unless another one is given.
-        progress: hears of `fetching` and `unpacking` (bytes), and `converting` (tensors).
+        progress: receives `fetching` and `unpacking` (bytes), and `converting` (tensors).
 
     Raises:
         SetupError: the model is not at hand, or the cache cannot be written. CheckpointError: it cannot be converted.
@@ -104,7 +104,7 @@ def hub_folder(
 
     def write(folder: Path) -> Record:
         read = open_base(found.path)
-        write_hub(read, read.weights, folder, stored=stored, told=_layers(progress))
+        write_hub(read, read.weights, folder, stored=stored, report=_layers(progress))
         return Record(name=found.name, source=found.name, sha256=key, stored=stored)
 
     needs = 8 * _bytes(found.path)
@@ -126,7 +126,7 @@ def _convert(
     context = weights.shape.context
     said = about or About(name=name, protocols=_PROTOCOLS, context_tokens=context, eos=read.tokenizer.end)
     said = said.model_copy(update={"context_tokens": min(context, said.context_tokens)})
-    write_ct2(read, weights, folder, about=said, quantization=quantization, told=_layers(progress))
+    write_ct2(read, weights, folder, about=said, quantization=quantization, report=_layers(progress))
     open_checkpoint(folder)
 
 

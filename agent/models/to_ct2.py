@@ -21,7 +21,7 @@ from agent.policies.model_folder import About
 Quantization = Literal["int8", "float32"]
 STORED: Final = {"int8": "int8_float32", "float32": "float32"}
 """What is not quantized stays float32: few CPUs compute in anything shorter."""
-Told = Callable[[int, int], None]
+Report = Callable[[int, int], None]
 """Gets the layers that are done, and how many there are."""
 
 
@@ -32,7 +32,7 @@ def write_ct2(
     *,
     about: About,
     quantization: Quantization,
-    told: Told = lambda _, __: None,
+    report: Report = lambda _, __: None,
 ) -> None:
     """Convert a model into a folder that is there and empty.
 
@@ -42,19 +42,19 @@ def write_ct2(
         out: the folder.
         about: what its cairn.json says; protocols that are files must be in the folder `base` already.
         quantization: of the matrices.
-        told: how far it is.
+        report: how far it is.
 
     Raises:
         CheckpointError: the model cannot be read or converted.
         OSError: the folder cannot be written.
     """
-    spec = _spec(weights, base.tokenizer, STORED[quantization], told)
+    spec = _spec(weights, base.tokenizer, STORED[quantization], report)
     spec.save(str(out))
     (out / "tokenizer.json").write_text(base.tokenizer.json, encoding="utf-8")
     write_manifest(out, about)
 
 
-def _spec(weights: Weights, tokenizer: TokenizerFiles, stored: str, told: Told) -> Any:
+def _spec(weights: Weights, tokenizer: TokenizerFiles, stored: str, report: Report) -> Any:
     shape = weights.shape
     spec = _empty(shape)
     decoder = spec.decoder
@@ -68,9 +68,9 @@ def _spec(weights: Weights, tokenizer: TokenizerFiles, stored: str, told: Told) 
         decoder.projection.weight = weights.read(HEAD)
         _pack(decoder.projection, stored)
     for number, layer in enumerate(decoder.layer):
-        told(number, shape.layers)
+        report(number, shape.layers)
         _fill(layer, weights, f"model.layers.{number}", stored)
-    told(shape.layers, shape.layers)
+    report(shape.layers, shape.layers)
     spec.register_vocabulary(tokens_of(tokenizer.json, shape.vocabulary))
     spec.config.bos_token = tokenizer.begin or tokenizer.padding or tokenizer.end
     spec.config.eos_token = tokenizer.end

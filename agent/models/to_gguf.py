@@ -10,16 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.errors import CheckpointError
+from agent.models.adapter import CONFIG, merged, open_adapter
 from agent.models.base import Base, open_base
+from agent.models.cache import ModelCache
+from agent.models.fetch import obtain
 from agent.models.safetensors_file import Floats
 from agent.models.shape import Shape, gguf_name
 from agent.models.tokenizer import TokenizerFiles, begins, gguf_tokenizer
-from agent.models.weights import Weights, turned, turned_heads
+from agent.models.weights import Weights, permute, permuted_heads
 from agent.policies.hub_form import open_hub_form
-from agent.policies.model_folder import look_at
+from agent.policies.model_folder import ABOUT, look_at, read_about
 
 Packing = Literal["f16", "bf16", "q8_0", "f32"]
-Told = Callable[[int, int], None]
+Report = Callable[[int, int], None]
 """Gets the tensors that are done, and how many there are."""
 _KINDS: Final[dict[Packing, tuple[gguf.GGMLQuantizationType, gguf.LlamaFileType]]] = {
     "f32": (gguf.GGMLQuantizationType.F32, gguf.LlamaFileType.ALL_F32),
@@ -30,36 +33,52 @@ _KINDS: Final[dict[Packing, tuple[gguf.GGMLQuantizationType, gguf.LlamaFileType]
 
 
 def export_gguf(
-    folder: Path, out: Path, *, packing: Packing, name: str | None = None, told: Told = lambda _, __: None
+    folder: Path, out: Path, *, packing: Packing, name: str | None = None, report: Report = lambda _, __: None
 ) -> str:
     """Write a checkpoint in the hub's form as GGUF; gives the name that the file says.
 
     Args:
-        folder: of the checkpoint, or of a run with one in its folder `hub`.
+        folder: of the checkpoint, of a run with one in its folder `hub`, or of an adapter in peft's form, which is
+            merged into the model that it names.
         out: the file.
         packing: of the matrices.
         name: of the model; without it what its cairn.json says, or the folder's.
-        told: how far it is.
+        report: how far it is.
 
     Raises:
         CheckpointError: the checkpoint cannot be read or converted, or the file cannot be written.
     """
-    found = look_at(folder)
-    if found.hub is None or found.missing:
-        raise CheckpointError(found.missing)
     if out.is_dir():
         raise CheckpointError(f"{out} is a folder; name the file that is to be written, such as {out / 'model.gguf'}")
-    base = open_base(found.hub)
-    named = name or (found.about.name if found.about else open_hub_form(str(found.hub)).name)
+    base, weights, named = _with_adapter(folder) if (folder / CONFIG).is_file() else _checkpoint(folder)
+    named = name or named
     try:
-        write_gguf(base, base.weights, out, name=named, packing=packing, told=told)
+        write_gguf(base, weights, out, name=named, packing=packing, report=report)
     except OSError as error:
         raise CheckpointError(f"{out} cannot be written: {error.strerror or error}; choose another place") from error
     return named
 
 
+def _checkpoint(folder: Path) -> tuple[Base, Weights, str]:
+    """A checkpoint in the hub's form, with its name."""
+    found = look_at(folder)
+    if found.hub is None or found.missing:
+        raise CheckpointError(found.missing)
+    base = open_base(found.hub)
+    return base, base.weights, found.about.name if found.about else open_hub_form(str(found.hub)).name
+
+
+def _with_adapter(folder: Path) -> tuple[Base, Weights, str]:
+    """The model that an adapter names, with the adapter in it, and the adapter's name."""
+    adapter = open_adapter(folder)
+    found = obtain(adapter.base, cache=ModelCache())
+    base = open_base(found.path)
+    named = read_about(folder).name if (folder / ABOUT).is_file() else folder.resolve().name
+    return base, merged(base.weights, adapter, name=found.name), named
+
+
 def write_gguf(
-    base: Base, weights: Weights, out: Path, *, name: str, packing: Packing, told: Told = lambda _, __: None
+    base: Base, weights: Weights, out: Path, *, name: str, packing: Packing, report: Report = lambda _, __: None
 ) -> None:
     """Write a model into a file; an older one of this name is replaced once the new one is whole.
 
@@ -69,7 +88,7 @@ def write_gguf(
         out: the file.
         name: of the model, as the file says it.
         packing: of the matrices; norms and biases are float32. Matrices whose rows q8_0 cannot cut are f16.
-        told: how far it is.
+        report: how far it is.
 
     Raises:
         CheckpointError: the model cannot be read, or llama.cpp has no name for what its tokenizer does.
@@ -79,7 +98,7 @@ def write_gguf(
     out.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(mkdtemp(dir=out.parent, prefix=".gguf-"))
     try:
-        _write(folder / out.name, base.tokenizer, said, weights, name=name, packing=packing, told=told)
+        _write(folder / out.name, base.tokenizer, said, weights, name=name, packing=packing, report=report)
         (folder / out.name).replace(out)
     finally:
         (folder / out.name).unlink(missing_ok=True)
@@ -94,7 +113,7 @@ def _write(
     *,
     name: str,
     packing: Packing,
-    told: Told,
+    report: Report,
 ) -> None:
     shape = weights.shape
     kind, file_type = _KINDS[packing]
@@ -115,9 +134,9 @@ def _write(
         writer.write_kv_data_to_file()
         writer.write_ti_data_to_file()
         for done, tensor in enumerate(shapes):
-            told(done, len(shapes))
+            report(done, len(shapes))
             writer.write_tensor_data(_packed(weights, tensor, kinds[tensor]))
-        told(len(shapes), len(shapes))
+        report(len(shapes), len(shapes))
     finally:
         writer.close()
 
@@ -130,9 +149,9 @@ def _kind(size: tuple[int, ...], kind: gguf.GGMLQuantizationType) -> gguf.GGMLQu
 
 def _packed(weights: Weights, tensor: str, kind: gguf.GGMLQuantizationType) -> NDArray[Any]:
     numbers: Floats = weights.read(tensor)
-    heads = turned_heads(weights.shape, tensor)
+    heads = permuted_heads(weights.shape, tensor)
     if heads is not None:
-        numbers = turned(numbers, heads)
+        numbers = permute(numbers, heads)
     if kind == gguf.GGMLQuantizationType.F16 and np.abs(numbers).max() > np.finfo(np.float16).max:
         raise CheckpointError(f"{tensor} holds numbers that f16 cannot hold; save it as bf16 or f32")
     return gguf.quants.quantize(numbers, kind)

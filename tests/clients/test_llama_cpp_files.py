@@ -1,4 +1,4 @@
-"""llama.cpp's own server beside our files: it cuts text as our tokenizer does, and runs what we export as GGUF."""
+"""llama.cpp's own server beside our files: it splits text as our tokenizer does, and runs what we export as GGUF."""
 
 import json
 import socket

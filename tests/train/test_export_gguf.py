@@ -2,14 +2,17 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from agent.cli import run as cairn
+from agent.models.adapter import merged, open_adapter
 from agent.models.base import open_base
 from agent.models.gguf_file import open_gguf
 from agent.models.to_hub import write_hub
 from agent.policies.model_folder import About, write_about
 from tests.agent.models.case import write_small
+from tests.agent.models.test_adapter import pair, write_adapter
 
 
 @pytest.fixture
@@ -51,3 +54,19 @@ def test_a_quantization_of_the_other_form_is_refused(tmp_path: Path, hub: Path, 
     assert "gguf has f16, bf16, q8_0" in capsys.readouterr().err
     assert cairn(["checkpoint", "export", str(hub), "--quantization", "q8_0", "--out", out]) == 2
     assert "ct2 has int8, float32" in capsys.readouterr().err
+
+
+def test_an_adapter_is_merged_into_the_model_that_it_names(tmp_path: Path, hub: Path):
+    out = tmp_path / "m.gguf"
+    adapter = write_adapter(tmp_path / "mine", pair(out=512), base_model_name_or_path=str(hub))
+    assert (
+        cairn(["checkpoint", "export", str(adapter), "--format", "gguf", "--quantization", "bf16", "--out", str(out)])
+        == 0
+    )
+    assert open_gguf(out).text("general.name") == "mine"
+    expected = merged(open_base(hub).weights, open_adapter(adapter), name="run").read(
+        "model.layers.0.self_attn.q_proj.weight"
+    )
+    found = open_base(out).weights.read("model.layers.0.self_attn.q_proj.weight")
+    assert np.allclose(found, expected, rtol=2**-7)
+    assert not np.allclose(found, open_base(hub).weights.read("model.layers.0.self_attn.q_proj.weight"), rtol=2**-7)

@@ -86,7 +86,7 @@ def write_small(
         path: of the file.
         kind: of the model.
         packing: of its matrices.
-        pre: how its tokenizer cuts text.
+        pre: how its tokenizer splits text.
         tied: whether the embeddings are the output's matrix, too.
         kv_heads: of its four heads.
         values: that stand in the metadata in the place of the usual ones, with "__" for "."; None leaves one out.

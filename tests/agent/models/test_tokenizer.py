@@ -202,7 +202,7 @@ def test_a_tokenizer_that_llama_cpp_has_no_name_for_is_refused():
 
 REFUSED: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "sentencepiece": ({"tokenizer__ggml__model": "llama"}, "of the kind 'llama'.*byte-level ones"),
-    "way": ({"tokenizer__ggml__pre": "tekken"}, r"cuts text as 'tekken'.*smollm, gpt-2"),
+    "way": ({"tokenizer__ggml__pre": "tekken"}, r"splits text as 'tekken'.*smollm, gpt-2"),
     "tokens": ({"tokenizer__ggml__tokens": None}, r"no tokenizer\.ggml\.tokens"),
     "twice": ({"tokenizer__ggml__tokens": ["a", "a"]}, "two of its tokens are the same"),
     "merges": ({"tokenizer__ggml__merges": ["t h e"]}, "are not pairs of its tokens"),
