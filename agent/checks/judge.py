@@ -87,16 +87,14 @@ def _rest_stands(claim: Reading, pages: Sequence[Page], lines: Sequence[Support]
 
 
 def _near(mention: Mention, pages: Sequence[Page], lines: Sequence[Support]) -> bool:
-    """Whether a name, date or number stands in a line, beside it or in the title."""
+    """Whether a name, date or number stands in a line, the one before it or the title."""
     for number, at in lines:
         page = pages[number]
-        near = [page.lines[k] for k in (at - 1, at, at + 1) if 0 <= k < len(page.lines)]
-        near += [line for line in page.lines if line.start < 0]
-        dated = [line for line in near if line.start <= page.lines[at].start]
+        near = [line for k, line in enumerate(page.lines) if k in (at - 1, at) or line.start < 0]
         if mention.kind == "name":
             if page.names_it(mention, [m for line in near for m in (*line.reading.mentions, *line.context)]):
                 return True
-        elif any(same(mention, m) for line in dated for m in line.reading.mentions):
+        elif any(same(mention, m) for line in near for m in line.reading.mentions):
             return True
     return False
 

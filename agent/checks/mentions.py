@@ -118,7 +118,7 @@ def _date(found: Sequence[Token], at: int) -> Mention | None:
         return Mention("date", at, at, date=(year, month, day)) if year in _YEARS and 0 < month < 13 else None
     if _is(found, at, "year") and (iso := _iso(found, at)):
         return iso
-    for shape in ("dmy", "mdy", "my", "dm", "md", "y"):
+    for shape in ("dmy", "mdy", "my", "dm", "md", "y", *(("m",) if at else ())):
         if match := _shaped(found, at, shape):
             return match
     return None
