@@ -25,12 +25,27 @@ def licence_of(start: str | Path) -> str:
     Args:
         start: its folder in the hub's form; the card is in it, or beside it.
     """
+    from agent.models.wheel import KNOWN
+
+    if start in KNOWN:
+        return OURS if KNOWN[str(start)].licence.lower() == "apache-2.0" else f"Licence: {KNOWN[str(start)].licence}"
+    model = _model_of(Path(start))
+    if model:
+        return licence_of(model)
     for folder in (Path(start), Path(start).parent):
         card = folder / "README.md"
         said = _LICENCE.search(read_text(card, most=MIB)) if card.is_file() else None
         if said:
             return OURS if said["name"].lower() == "apache-2.0" else f"Licence: {said['name']}"
     return f"Licence: that of `{start}`"
+
+
+def _model_of(folder: Path) -> str:
+    """The model of an adapter's folder; nothing of another one."""
+    try:
+        return str(json.loads(read_text(folder / "adapter_config.json", most=MIB))["base_model_name_or_path"] or "")
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
 
 
 def write_card(

@@ -4,12 +4,16 @@ Beside it, what the hub's form says of itself: a cairn.json of its own, with whi
 """
 
 import importlib
+import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from agent.errors import CheckpointError
+from agent.foreign_files import read_text
 from agent.policies.checkpoint import MANIFEST, Checkpoint, open_checkpoint, write_manifest
 from agent.policies.hub_form import open_hub_form
 from agent.policies.model_folder import ABOUT, About, read_about, write_about
@@ -20,6 +24,13 @@ Quantization = Literal["int8", "float32"]
 _STORED = {"int8": "int8_float32", "float32": "float32"}
 """What is not quantized is kept in float32: few CPUs compute in the bfloat16 that a checkpoint may be saved in."""
 DEFAULT_PROTOCOLS = ("cairn", "multisearch")
+_ALIKE: Final = {"int8": 0.99, "float32": 0.999}
+"""How well logits of the engine must agree with the model's, as a correlation."""
+_PROBED: Final = 48
+_PROBED_MOST: Final = 1024
+"""Tokens that they are looked at behind."""
+_FIRST_ID, _IDS = 5, 250
+"""Their ids, within every vocabulary."""
 
 
 def export_checkpoint(
@@ -33,7 +44,8 @@ def export_checkpoint(
     """Convert a checkpoint and write its manifest; what stands in `out_dir` by the same file names is replaced.
 
     Args:
-        hub_dir: a folder of transformers (config.json, model.safetensors, tokenizer.json).
+        hub_dir: a folder of transformers (config.json, model.safetensors, tokenizer.json), or of an adapter, which is
+            merged into its model.
         out_dir: made if it is not there.
         quantization: of the weights. With `float32` log-probabilities agree with the trainer's.
         name: of the policy; without it what its cairn.json says, or else the name of the folder (of the one above, if
@@ -43,17 +55,94 @@ def export_checkpoint(
 
     Raises:
         CheckpointError: the folder cannot be converted, or what came out cannot be used.
-        SetupError: the file of a protocol cannot be used.
+        SetupError: the file of a protocol cannot be used, or an adapter cannot be merged.
     """
-    says = _about(hub_dir, name=name, protocols=protocols)
+    with whole(hub_dir) as found:
+        return _exported(found, out_dir, quantization, _about(found, name=name, protocols=protocols))
+
+
+@contextmanager
+def whole(folder: Path) -> Generator[Path]:
+    """A folder itself; of an adapter, one in the hub's form with its model and the adapter merged into it.
+
+    Raises:
+        SetupError: the adapter cannot be merged.
+    """
+    if not (folder / "adapter_config.json").is_file():
+        yield folder
+        return
+    from train.pretrained import in_hub_form
+
+    with in_hub_form(folder) as made:
+        yield made
+
+
+def _exported(hub_dir: Path, out_dir: Path, quantization: Quantization, says: About) -> Checkpoint:
     out_dir.mkdir(parents=True, exist_ok=True)
     (out_dir / MANIFEST).unlink(missing_ok=True)  # until everything is written, it is no checkpoint
-    _convert(hub_dir, out_dir, quantization)
+    probe = _Probe.of(hub_dir, context=says.context_tokens)
+    _convert(hub_dir, out_dir, quantization, probe)
+    complete(out_dir, hub_dir, eos=says.eos)
     own = [f"{protocol}.toml" for protocol in says.protocols if (hub_dir / f"{protocol}.toml").is_file()]
     for file in ("tokenizer.json", *own):
         shutil.copyfile(hub_dir / file, out_dir / file)
     write_manifest(out_dir, _with_own(out_dir, says))
-    return open_checkpoint(out_dir)
+    made = open_checkpoint(out_dir)
+    try:
+        probe.compare(made, least=_ALIKE[quantization])
+    except CheckpointError:
+        (out_dir / MANIFEST).unlink()
+        raise
+    return made
+
+
+@dataclass
+class _Probe:
+    """A few tokens, and what the model says behind them: the engine must say about the same."""
+
+    ids: Sequence[int]
+    said: Any = None
+    """Logits behind the last of them, [vocabulary]."""
+
+    @classmethod
+    def of(cls, hub_dir: Path, *, context: int) -> "_Probe":
+        """More tokens than a layer looks back, where it does not look at all of them."""
+        config: dict[str, Any] = json.loads(read_text(hub_dir / "config.json"))
+        text = config.get("text_config") or config
+        limited = set(text.get("layer_types") or ()) - {"full_attention"} or text.get("use_sliding_window")
+        window = text.get("sliding_window") if limited else None
+        length = min(context, _PROBED if window is None else min(_PROBED + window, _PROBED_MOST))
+        return cls([_FIRST_ID + 7 * place % _IDS for place in range(length)])
+
+    def ask(self, model: Any) -> None:
+        """Note what the model says that is converted."""
+        torch: Any = importlib.import_module("torch")
+        with torch.no_grad():
+            self.said = model.eval()(input_ids=torch.tensor([self.ids]), use_cache=False).logits[0, -1].float()
+
+    def compare(self, made: Checkpoint, *, least: float) -> None:
+        """Refuse an engine that computes something else.
+
+        Raises:
+            CheckpointError: it does, or it cannot compute at all.
+        """
+        engine: Any = importlib.import_module("ctranslate2")
+        numpy: Any = importlib.import_module("numpy")
+        torch: Any = importlib.import_module("torch")
+        tokens = [made.codec.tokens[number] for number in self.ids]
+        how = {"max_length": 1, "sampling_topk": 1, "return_logits_vocab": True, "include_prompt_in_result": False}
+        try:
+            (result,) = engine.Generator(str(made.folder), device="cpu").generate_batch([tokens], **how)
+            found = torch.from_numpy(numpy.array(result.logits[0][0])).float()
+            alike = float(torch.corrcoef(torch.stack([self.said, found[: len(self.said)]]))[0, 1])
+            why = f"its logits agree with the model's only to {alike:.3f} (1 is the same)"
+        except (RuntimeError, ValueError) as error:
+            alike, why = 0.0, str(error)
+        if not alike >= least:
+            raise CheckpointError(
+                f"CTranslate2 does not compute what this model computes: {why}; serve the hub's form instead, with "
+                "--policy transformers or --policy vllm"
+            )
 
 
 def describe(
@@ -103,7 +192,31 @@ def _about(hub_dir: Path, *, name: str | None, protocols: Sequence[str]) -> Abou
     )
 
 
-def _convert(hub_dir: Path, out_dir: Path, quantization: Quantization) -> None:
+def complete(converted: Path, hub_dir: Path, *, eos: str) -> None:
+    """Fill in what the converter leaves open, and the engine does not start without.
+
+    Args:
+        converted: what the converter wrote.
+        hub_dir: what it converted.
+        eos: the end of a turn, in the place of tokens that the tokenizer does not have. No context begins with one.
+
+    Raises:
+        CheckpointError: a config cannot be read.
+    """
+    path = converted / "config.json"
+    try:
+        said: dict[str, Any] = json.loads(read_text(path))
+        model: dict[str, Any] = json.loads(read_text(hub_dir / "config.json"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{hub_dir} cannot be converted: {error}") from error
+    text = model.get("text_config") or model
+    open_ones = {"bos_token": eos, "unk_token": eos, "layer_norm_epsilon": text.get("rms_norm_eps")}
+    filled = {name: value for name, value in open_ones.items() if name in said and said[name] is None}
+    if filled or said.get("eos_token") != eos:
+        path.write_text(json.dumps(said | filled | {"eos_token": eos}, indent=2), encoding="utf-8")
+
+
+def _convert(hub_dir: Path, out_dir: Path, quantization: Quantization, probe: _Probe) -> None:
     converters: Any = importlib.import_module("ctranslate2.converters")
     logging: Any = importlib.import_module("transformers.utils.logging")
     logging.disable_progress_bar()
@@ -112,9 +225,11 @@ def _convert(hub_dir: Path, out_dir: Path, quantization: Quantization) -> None:
         """Runs no code of the folder's, and asks nobody whether it may."""
 
         def load_model(self, model_class: Any, model_name_or_path: str, **kwargs: Any) -> Any:
-            return model_class.from_pretrained(
+            model = model_class.from_pretrained(
                 model_name_or_path, **kwargs | {"use_safetensors": True, "trust_remote_code": False}
             )
+            probe.ask(model)
+            return model
 
         def load_tokenizer(self, tokenizer_class: Any, model_name_or_path: str, **kwargs: Any) -> Any:
             return tokenizer_class.from_pretrained(model_name_or_path, **kwargs | {"trust_remote_code": False})

@@ -4,11 +4,14 @@ Any architecture that transformers' Auto classes load by themselves will do; wha
 trained, so that nothing depends on a list of names. Code that a checkpoint brings along is never run.
 """
 
+import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, cast
 
 import torch
@@ -17,7 +20,9 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from transformers.utils import logging
 
 from agent.errors import CheckpointError, SetupError
+from agent.foreign_files import read_text
 from agent.policies.hub_form import HubForm, fetch, open_hub_form
+from agent.policies.model_folder import ABOUT
 from agent.protocols import TextProtocol
 from train.adapters import (
     AdapterFolder,
@@ -60,6 +65,8 @@ class Pretrained:
     peft: Any = None
     parted: bool = True
     """Whether its logits are those of its decoder and its head; otherwise the model has to be called as a whole."""
+    was_adapter: bool = False
+    """Whether the start was an adapter, so that the weights in `folder` are not those that it began with."""
 
     @property
     def trained(self) -> torch.nn.Module:
@@ -76,15 +83,11 @@ class Pretrained:
         Returns:
             [places, vocabulary].
         """
-        states = self.hidden(ids)[places]
-        return head_of(self.model, states) if self.parted else states
+        return logits_at(self.model, ids, places, parted=self.parted)
 
     def hidden(self, ids: torch.Tensor) -> torch.Tensor:
         """States in front of the head, [rows, length, width]; where they cannot be had alone, the logits."""
-        if not self.parted:
-            return cast(Any, self.model)(input_ids=ids, use_cache=False).logits
-        decoder: Any = getattr(self.model, self.model.base_model_prefix)
-        return decoder(input_ids=ids, use_cache=False).last_hidden_state
+        return hidden_of(self.model, ids, parted=self.parted)
 
     @property
     def vocabulary(self) -> int:
@@ -141,6 +144,19 @@ def recompute_layers(model: Any) -> None:
     getattr(model, named if hasattr(model, named) else "gradient_checkpointing_enable")({"use_reentrant": False})
 
 
+def logits_at(model: Any, ids: torch.Tensor, places: torch.Tensor, *, parted: bool) -> torch.Tensor:
+    """See `Pretrained.logits_at`."""
+    states = hidden_of(model, ids, parted=parted)[places]
+    return head_of(model, states) if parted else states
+
+
+def hidden_of(model: Any, ids: torch.Tensor, *, parted: bool) -> torch.Tensor:
+    """See `Pretrained.hidden`."""
+    if not parted:
+        return model(input_ids=ids, use_cache=False).logits
+    return getattr(model, model.base_model_prefix)(input_ids=ids, use_cache=False).last_hidden_state
+
+
 def head_of(model: PreTrainedModel, hidden: torch.Tensor) -> torch.Tensor:
     """From hidden states [tokens, width] to logits [tokens, vocabulary], with the model's own cap on them."""
     head = cast(torch.nn.Module, model.get_output_embeddings())
@@ -149,12 +165,19 @@ def head_of(model: PreTrainedModel, hidden: torch.Tensor) -> torch.Tensor:
     return torch.tanh(logits / cap) * cap if cap else logits
 
 
-def plain_model(model: Any, *, dtype: torch.dtype | None = None, state: Mapping[str, Any] | None = None) -> Any:
+def plain_model(
+    model: Any,
+    *,
+    dtype: torch.dtype | None = None,
+    device: str | None = None,
+    state: Mapping[str, Any] | None = None,
+) -> Any:
     """A model of the same shape, without an adapter and without its habits in training, around the same weights.
 
     Args:
         model: with an adapter, which is merged into the weights, or without.
         dtype: of all weights; None: as they are.
+        device: where they lie; None: where they are.
         state: the weights, where `model` holds a share of them alone.
     """
     inside = bare(model)
@@ -166,7 +189,7 @@ def plain_model(model: Any, *, dtype: torch.dtype | None = None, state: Mapping[
     for name, weight in (merged_state(model) if state is None else state).items():
         wanted = dtype if dtype is not None and weight.is_floating_point() else weight.dtype
         same = (weight.data_ptr(), weight.shape)  # what two layers share is one tensor afterwards, too
-        weights[name] = kept[same] = kept[same] if same in kept else weight.detach().to(wanted)
+        weights[name] = kept[same] = kept[same] if same in kept else weight.detach().to(device or weight.device, wanted)
     with torch.device("meta"):
         shell: Any = type(inside)(config)
     shell.load_state_dict(weights, assign=True)
@@ -190,6 +213,30 @@ def keep_files(start: Path, hub: Path) -> None:
             there = hub / path.relative_to(start)
             there.parent.mkdir(exist_ok=True)
             shutil.copyfile(path, there)
+
+
+@contextmanager
+def in_hub_form(folder: Path) -> Generator[Path]:
+    """A folder itself; of an adapter, one with its model and the adapter merged into it, as long as it is looked at.
+
+    Raises:
+        SetupError: the adapter cannot be merged.
+    """
+    if read_adapter(folder) is None:
+        yield folder
+        return
+    begun = open_pretrained(str(folder), adapter=None, bf16=False)
+    name = folder.resolve()
+    with TemporaryDirectory(prefix="cairn-merged-") as made:
+        hub = Path(made) / (name.parent.name if name.name == ADAPTER else name.name)
+        hub.mkdir()
+        said: dict[str, Any] = json.loads(read_text(begun.folder / "config.json"))
+        stored = getattr(torch, str(said.get("dtype", said.get("torch_dtype"))), torch.float32)
+        begun.save(hub, dtype=stored)
+        for beside in (ABOUT, "README.md", *(file.name for file in folder.glob("*.toml"))):
+            if (folder / beside).is_file():
+                shutil.copyfile(folder / beside, hub / beside)
+        yield hub
 
 
 def base_folder(start: str) -> Path:
@@ -228,7 +275,7 @@ def open_pretrained(start: str, *, adapter: Adapter | None, bf16: bool) -> Pretr
     elif begun is not None:
         model = merged(model, begun)
     end = form.codec.tokens[form.codec.eos]
-    return Pretrained(folder, model, tokenizer, end, form.context_tokens, peft, parted)
+    return Pretrained(folder, model, tokenizer, end, form.context_tokens, peft, parted, was_adapter=begun is not None)
 
 
 def check_chat(begun: Pretrained, protocol: TextProtocol, start: str) -> None:

@@ -4,6 +4,7 @@ It uploads what a user of the model needs and nothing else: no logs, no state of
 """
 
 import importlib
+import json
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,12 +14,14 @@ from typing import Any, Final
 import httpx2
 
 from agent.errors import CheckpointError, SetupError
+from agent.foreign_files import read_text
 from agent.policies.model_folder import ABOUT, EXPORTED, HUB, ModelFolder, look_at
 from train.card import OURS
 
 CARD: Final = "README.md"
 _FILES: Final = ("*.json", "*.safetensors", "*.jinja", "*.toml", "merges.txt", "LICENSE*")
 """Of the hub's form. Weights in other forms can run code."""
+_ADAPTER: Final = "adapter_config.json"
 _EXPORTED_FILES: Final = ("*.json", "model.bin", "*.toml")
 _METADATA: Final = (
     "---\n{license}library_name: transformers\npipeline_tag: text-generation\ntags:\n- cairn\n- search-agent\n---\n\n"
@@ -79,6 +82,8 @@ def files_of(folder: Path) -> dict[str, Path | bytes]:
     Raises:
         CheckpointError: the folder lacks something.
     """
+    if (folder / _ADAPTER).is_file():
+        return _of_adapter(folder)
     found = look_at(folder)
     if found.about is None:
         raise CheckpointError(
@@ -95,6 +100,33 @@ def files_of(folder: Path) -> dict[str, Path | bytes]:
         exported = _matching(found.exported, _EXPORTED_FILES)
         files |= {f"{EXPORTED}/{name}": path for name, path in exported.items()}
     return files | {ABOUT: (found.about.model_dump_json(indent=2) + "\n").encode(), CARD: _card(found)}
+
+
+def _of_adapter(folder: Path) -> dict[str, Path | bytes]:
+    """The files of an adapter alone, with a card that names its model.
+
+    Raises:
+        CheckpointError: the model is a folder of this machine, or there is no card.
+    """
+    try:
+        base = str(json.loads(read_text(folder / _ADAPTER))["base_model_name_or_path"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise CheckpointError(f"{folder / _ADAPTER} cannot be read: {error!r}; save the adapter again") from error
+    if Path(base).expanduser().exists() or base.count("/") != 1 or base.startswith((".", "/", "~")):
+        raise CheckpointError(
+            f"{folder / _ADAPTER} names its model as {base}, which nobody else has: write the model's name on the hub "
+            "there (base_model_name_or_path: USER/NAME), or push the hub form, which holds the adapter, too"
+        )
+    card = next(
+        (place / CARD for place in (folder, folder.parent, folder.parent / HUB) if (place / CARD).is_file()), None
+    )
+    if card is None:
+        raise CheckpointError(f"{folder} has no card ({CARD}); write one, for example with `cairn checkpoint card`")
+    text = card.read_text(encoding="utf-8")
+    licence = "license: apache-2.0\n" if OURS in text else ""
+    head = _METADATA.format(license=licence).replace("transformers\n", f"peft\nbase_model: {base}\n")
+    files: dict[str, Path | bytes] = dict(_matching(folder, _FILES))
+    return files | {CARD: (text if text.startswith("---\n") else head + text).encode()}
 
 
 def quiet() -> None:

@@ -28,8 +28,8 @@ TEMPLATE: Final = (
 )
 _SPECIAL: Final = ("<|endoftext|>", "<|im_start|>", END)
 _SHAPE: Final[dict[str, Any]] = {
-    "hidden_size": 32,
-    "intermediate_size": 64,
+    "hidden_size": 64,
+    "intermediate_size": 96,
     "num_hidden_layers": 2,
     "num_attention_heads": 2,
     "num_key_value_heads": 1,
@@ -110,6 +110,16 @@ def start(kind: str, folder: Path, *, seed: int = 0, **shape: Any) -> Path:
     model = transformers.AutoModelForCausalLM.from_config(config)
     model.save_pretrained(folder)
     write_tokenizer(folder)
+    return folder
+
+
+def ending(kind: str, folder: Path) -> Path:
+    """A checkpoint that says anything, and ends its turn now and then: what it samples differs in length."""
+    safetensors: Any = importlib.import_module("safetensors.torch")
+    file = start(kind, folder, initializer_range=0.4) / "model.safetensors"
+    weights = safetensors.load_file(file)
+    weights["model.embed_tokens.weight"][2] *= 2.5
+    safetensors.save_file(weights, file, metadata={"format": "pt"})
     return folder
 
 

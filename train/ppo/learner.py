@@ -12,12 +12,11 @@ from typing import Any, cast
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel
 
 from train import advantages, losses
 from train.ppo.recipe import PpoRecipe
 from train.ppo.rows import Rows
-from train.ppo.scoring import Critic, score
+from train.ppo.scoring import Critic, Scored, score
 
 Figures = dict[str, float]
 
@@ -38,17 +37,16 @@ class _Known:
 class Learner:
     """Two models with their optimizers, and a reference that never changes; without one there is no penalty."""
 
-    def __init__(
-        self, policy: PreTrainedModel, critic: Critic, reference: PreTrainedModel | None, recipe: PpoRecipe
-    ) -> None:
+    def __init__(self, policy: Any, critic: Critic, reference: Any, recipe: PpoRecipe, *, parted: bool = True) -> None:
         self.policy = policy
         self.critic = critic
         self.reference = reference
         self.recipe = recipe
         self.updates = 0
+        self._parted = parted
         kept = {"betas": recipe.optimizer.betas, "weight_decay": recipe.optimizer.weight_decay}
-        self._policy_optimizer = torch.optim.AdamW(policy.parameters(), lr=recipe.optimizer.lr, **kept)
-        self._critic_optimizer = torch.optim.AdamW(critic.parameters(), lr=recipe.learning.critic_lr, **kept)
+        self._policy_optimizer = torch.optim.AdamW(_trained(policy), lr=recipe.optimizer.lr, **kept)
+        self._critic_optimizer = torch.optim.AdamW(_trained(critic), lr=recipe.learning.critic_lr, **kept)
 
     def learn(self, rows: Rows, *, progress: float, seed: int) -> Figures:
         """Update both models from the rollouts of one step.
@@ -137,13 +135,17 @@ class Learner:
         read = [torch.zeros_like(rows.sampled) for _ in range(3)]
         for piece, part in self._reading(rows):
             with self._precision(rows.ids.device):
-                own = score(self.policy, part, temperature=self.recipe.rollout.temperature, entropies=True)
+                own = self._score(self.policy, part, entropies=True)
                 said = [own.logprobs, own.entropy, torch.zeros_like(own.logprobs)]
                 if self.reference is not None:
-                    said[2] = score(self.reference, part, temperature=self.recipe.rollout.temperature).logprobs
+                    said[2] = self._score(self.reference, part).logprobs
             for tensor, values in zip(read, said, strict=True):
                 tensor[piece, : part.ids.shape[1]] = values
         return read
+
+    def _score(self, model: Any, part: Rows, *, entropies: bool = False) -> Scored:
+        temperature = self.recipe.rollout.temperature
+        return score(model, part, temperature=temperature, entropies=entropies, parted=self._parted)
 
     @torch.no_grad()
     def _values(self, rows: Rows) -> torch.Tensor:
@@ -190,7 +192,7 @@ class Learner:
             part = rows.part(piece)
             fixed = known.part(piece, part.ids.shape[1])
             with self._precision(rows.ids.device):
-                new = score(self.policy, part, temperature=self.recipe.rollout.temperature).logprobs
+                new = self._score(self.policy, part).logprobs
             clipped = losses.policy_loss(
                 new, fixed.logprobs, fixed.advantages, part.mask, low=how.clip_low, high=how.high
             )
@@ -227,6 +229,10 @@ class Learner:
     def _precision(self, device: torch.device) -> Iterator[None]:
         with torch.autocast(device.type, torch.bfloat16, enabled=self.recipe.optimizer.bf16):
             yield
+
+
+def _trained(model: nn.Module) -> list[nn.Parameter]:
+    return [weight for weight in model.parameters() if weight.requires_grad]
 
 
 def _fallen(recipe: PpoRecipe, update: int) -> float:

@@ -5,45 +5,43 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import torch
-from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from agent.errors import SetupError
-from agent.policies.hub_form import open_hub_form
+from train.adapters import bare
 from train.ppo.recipe import PpoRecipe
 from train.ppo.scoring import Critic
+from train.pretrained import open_pretrained, recompute_layers
 
 
 @dataclass(frozen=True)
 class Models:
     """What is trained, and what it is held against."""
 
-    policy: PreTrainedModel
+    policy: Any
+    """A model of transformers, with its adapter where the recipe has one."""
     critic: Critic
-    reference: PreTrainedModel | None
+    reference: Any
     """The start as it was; None where no step has a KL weight."""
+    parted: bool
+    """See `train.pretrained.Pretrained`."""
 
 
 def load_models(recipe: PpoRecipe) -> Models:
     """The start in float32, three times at most: policy, trunk of the critic, reference.
 
+    With an adapter the trunk of the critic has one of its own, too.
+
     Raises:
         SetupError: it cannot be loaded.
     """
-    folder = open_hub_form(recipe.start).folder
-    try:
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
-        )
-    except Exception as error:  # readers of weights have errors of their own, with no base in common
-        raise SetupError(f"the start {recipe.start} cannot be loaded: {error}") from error
-    policy = cast(PreTrainedModel, loaded.to("cuda" if torch.cuda.is_available() else "cpu"))
-    device = next(policy.parameters()).device
-    critic = Critic(deepcopy(policy.base_model), width=policy.config.get_text_config().hidden_size).to(device)
+    begun = open_pretrained(recipe.start, adapter=recipe.adapter, bf16=False)
+    policy: Any = begun.trained.to("cuda" if torch.cuda.is_available() else "cpu")
+    inside = bare(policy)
+    device = next(inside.parameters()).device
+    critic = Critic(deepcopy(inside.base_model), width=inside.config.get_text_config().hidden_size).to(device)
     reference = deepcopy(policy).requires_grad_(False) if any(weight for _, weight in recipe.learning.kl) else None
     if reference is not None and recipe.optimizer.bf16:
         cast(torch.nn.Module, reference).to(torch.bfloat16)
     if recipe.optimizer.gradient_checkpointing:
-        for model in (policy, cast(Any, critic.trunk)):
-            named = "activation_checkpointing_enable"  # older transformers know the other name only
-            getattr(model, named if hasattr(model, named) else "gradient_checkpointing_enable")()
-    return Models(policy, critic, reference)
+        for model in (inside, critic.trunk):
+            recompute_layers(model)
+    return Models(policy, critic, reference, begun.parted)

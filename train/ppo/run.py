@@ -81,7 +81,7 @@ class PpoRun:
         done = step_of(state) if state else 0
         with sitting(recipe, self.out, after=done, tasks=self._tasks) as self._here:
             models = load_models(recipe)
-            self._learner = Learner(models.policy, models.critic, models.reference, recipe)
+            self._learner = Learner(models.policy, models.critic, models.reference, recipe, parted=models.parted)
             if state:
                 self._load(state)
             self._engine = self._live or live_of(recipe, threads=self._threads)

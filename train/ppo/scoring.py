@@ -5,13 +5,15 @@ of the memory goes; the whole context is read in any case.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel
 
+from train.adapters import bare
 from train.losses import entropy
 from train.ppo.rows import Rows
+from train.pretrained import logits_at
 
 
 @dataclass(frozen=True)
@@ -24,17 +26,18 @@ class Scored:
     """[rows, length], in nats, without a gradient."""
 
 
-def score(model: PreTrainedModel, rows: Rows, *, temperature: float = 1.0, entropies: bool = False) -> Scored:
+def score(model: Any, rows: Rows, *, temperature: float = 1.0, entropies: bool = False, parted: bool = True) -> Scored:
     """Log-probabilities of the policy tokens, as the sampler had them at this temperature.
 
     Args:
-        model: a causal language model.
+        model: a causal language model, with an adapter or without.
         rows: contexts.
         temperature: that the tokens were sampled with.
         entropies: whether these are told, too; else they are 0.
+        parted: see `train.pretrained.Pretrained`.
     """
     chosen = rows.mask[:, 1:]
-    logits = _head(model)(_hidden(model.base_model, rows)[:, :-1][chosen]).float()
+    logits = logits_at(bare(model), rows.ids, nn.functional.pad(chosen, (0, 1)), parted=parted).float()
     logs = (logits if temperature == 1 else logits / temperature).log_softmax(dim=-1)
     said = logs.gather(1, rows.ids[:, 1:][chosen][:, None])[:, 0]
     spread = torch.zeros_like(said)
@@ -66,13 +69,6 @@ class Critic(nn.Module):
 def _hidden(trunk: nn.Module, rows: Rows) -> torch.Tensor:
     """States of [rows, length, width]."""
     return trunk(input_ids=rows.ids, use_cache=False).last_hidden_state
-
-
-def _head(model: PreTrainedModel) -> nn.Module:
-    head = model.get_output_embeddings()
-    if head is None:
-        raise TypeError(f"{type(model).__name__} writes no tokens: it has no output embeddings")
-    return head
 
 
 def _placed(values: torch.Tensor, rows: Rows) -> torch.Tensor:

@@ -22,15 +22,16 @@ import torch  # noqa: E402
 from accelerate import PartialState  # noqa: E402
 from accelerate.utils import gather_object  # noqa: E402
 from datasets import Dataset  # noqa: E402
-from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer, TrainerCallback  # noqa: E402
+from transformers import AutoTokenizer, PreTrainedModel, Trainer, TrainerCallback  # noqa: E402
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled  # noqa: E402
 from transformers.trainer_callback import PrinterCallback  # noqa: E402
 from transformers.utils import logging as transformers_logging  # noqa: E402
 from trl.trainer.grpo_config import GRPOConfig  # noqa: E402
 from trl.trainer.grpo_trainer import GRPOTrainer  # noqa: E402
+from trl.trainer.utils import use_adapter  # noqa: E402
 
-from agent.policies.hub_form import open_hub_form  # noqa: E402
 from train.attention import use_blocked  # noqa: E402
+from train.pretrained import Pretrained, open_pretrained  # noqa: E402
 from train.rl.batch import Row, filled, tensors  # noqa: E402
 from train.rl.ratio import Ratio  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
@@ -93,11 +94,11 @@ class RlTrainer(GRPOTrainer):
         self._pieces = recipe.optimizer.pieces * recipe.optimizer.minibatches
         transformers_logging.disable_progress_bar()  # the terminal belongs to the command
         with _server_of(recipe):
-            model, tokenizer = _start(recipe)
+            begun, tokenizer = _start(recipe)
             if not torch.cuda.is_available():
-                use_blocked(model)  # rows are padded on the right
+                use_blocked(begun.model)  # rows are padded on the right
             super().__init__(
-                model=model,
+                model=cast(PreTrainedModel, begun.trained),
                 processing_class=tokenizer,
                 args=_arguments(recipe, out),
                 reward_funcs=[_scored_elsewhere],
@@ -110,8 +111,15 @@ class RlTrainer(GRPOTrainer):
                 f"every process holds a share of the weights, and the engine {recipe.rollout.engine!r} needs them "
                 "whole: take the engine 'vllm-server', or launch without FSDP and without DeepSpeed's third stage"
             )
+        if recipe.adapter is not None and (self.is_fsdp_enabled or is_deepspeed_zero3_enabled()):
+            raise SetupError(
+                "an adapter is trained where each process holds the whole model: leave out [adapter], or launch "
+                "without FSDP and without DeepSpeed's third stage"
+            )
+        if self.ref_model is not None and begun.was_adapter:  # TRL read the model without it
+            self.accelerator.unwrap_model(self.ref_model).load_state_dict(begun.model.state_dict())
         self.remove_callback(PrinterCallback)
-        self._pad = int(model.config.pad_token_id)
+        self._pad = int(tokenizer.pad_token_id)
 
     @property
     def step(self) -> int:
@@ -188,6 +196,9 @@ class RlTrainer(GRPOTrainer):
                 inputs["old_per_token_logps"] = self._logprobs(self.model, inputs)
             if self.beta != 0.0 and self.ref_model is not None:
                 inputs["ref_per_token_logps"] = self._logprobs(self.ref_model, inputs)
+            elif self.beta != 0.0 and self._recipe.adapter is not None:
+                with use_adapter(self.bare, "ref"):  # the start's, as TRL has copied it
+                    inputs["ref_per_token_logps"] = self._logprobs(self.model, inputs)
         return inputs
 
     def _logprobs(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -291,17 +302,15 @@ def everyone(mine: list[Any]) -> list[Any]:
     return list(gather_object(mine))
 
 
-def _start(recipe: RlRecipe) -> tuple[Any, Any]:
-    """The model in float32, and its tokenizer."""
-    folder = open_hub_form(recipe.start).folder
+def _start(recipe: RlRecipe) -> tuple[Pretrained, Any]:
+    """The model in float32, with its adapter where the recipe has one, and its tokenizer."""
+    begun = open_pretrained(recipe.start, adapter=recipe.adapter, bf16=False)
     try:
-        model = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
-        )
-        tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left", trust_remote_code=False)
-    except Exception as error:  # readers of weights have errors of their own, with no base in common
-        raise SetupError(f"the start {recipe.start} cannot be loaded: {error}") from error
-    return model, tokenizer
+        tokenizer = AutoTokenizer.from_pretrained(begun.folder, padding_side="left", trust_remote_code=False)
+    except Exception as error:  # readers of tokenizers have errors of their own, with no base in common
+        raise SetupError(f"the tokenizer of {recipe.start} cannot be loaded: {error}") from error
+    tokenizer.eos_token = tokenizer.eos_token or begun.end
+    return begun, tokenizer
 
 
 @contextmanager

@@ -7,29 +7,28 @@ from pathlib import Path
 from typing import Any, Final
 
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from agent.foreign_files import WHOLE_BYTES, read_text
-from agent.policies.hub_form import open_hub_form
-from agent.policies.model_folder import trained_with
+from agent.policies.model_folder import ABOUT, trained_with
+from train.adapters import save_adapter
 from train.card import licence_of
 from train.export import describe
+from train.pretrained import ADAPTER, base_folder, keep_files, save_model
 from train.rl.recipe import RlRecipe
 from train.safety.monitors import LINES
 from train.saving import as_a_whole
 
-_COPIED: Final = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json")
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _CURVES: Final = ("reward/total", "trainer/dev_em", "search/mean", "length/mean", "trainer/entropy", "trainer/kl")
 
 
-def save_hub(
-    model: PreTrainedModel, recipe: RlRecipe, out: Path, *, weights: Mapping[str, Tensor] | None = None
-) -> Path:
+def save_hub(model: Any, recipe: RlRecipe, out: Path, *, weights: Mapping[str, Tensor] | None = None) -> Path:
     """Write `hub/` with model, tokenizer and card; what stood there is replaced at the end.
 
+    An adapter is merged into the model there, and stands beside it in `adapter/`.
+
     Args:
-        model: that was trained.
+        model: that was trained, with its adapter where it has one.
         recipe: of the run.
         out: its folder.
         weights: all of the model's, where this process holds a share of them alone.
@@ -39,16 +38,18 @@ def save_hub(
     """
     there = out / "hub"
     with as_a_whole(there) as made:
-        model.save_pretrained(made, state_dict=dict(weights) if weights is not None else None)
-        for path in made.glob("*.safetensors"):  # they are written for their owner alone
-            path.chmod((made / "config.json").stat().st_mode & 0o777)
-        start = open_hub_form(recipe.start).folder
-        for name in _COPIED:
-            if (start / name).is_file():
-                shutil.copyfile(start / name, made / name)
+        save_model(model, made, state=weights if recipe.adapter is None else None)
+        start = base_folder(recipe.start)
+        keep_files(start, made)
         said = card(recipe, figures_in(out), licence=licence_of(start))
         (made / "README.md").write_text(said, encoding="utf-8")
-        describe(made, name=recipe.name, protocols=recipe.protocols, passages=trained_with(start))
+        passages = trained_with(Path(recipe.start).expanduser()) or trained_with(start)
+        describe(made, name=recipe.name, protocols=recipe.protocols, passages=passages)
+    if recipe.adapter is not None:
+        with as_a_whole(out / ADAPTER) as made:
+            made.mkdir()
+            save_adapter(model, made)
+            shutil.copyfile(there / ABOUT, made / ABOUT)
     return there
 
 

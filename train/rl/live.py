@@ -18,8 +18,10 @@ from agent.policies.hub_form import open_hub_form
 from agent.policies.torch_decoder import SMALL
 from agent.policies.torch_engine import TorchEngine
 from agent.policies.transformers import TransformersPolicy
-from train.export import export_checkpoint
+from train.adapters import bare, read_adapter
+from train.export import complete, export_checkpoint
 from train.garbage import frozen_heap
+from train.pretrained import base_folder, plain_model
 from train.rl.recipe import RlRecipe
 
 ROWS: Final = 64
@@ -65,6 +67,7 @@ class EmbeddedLive:
         self._kept = tempfile.TemporaryDirectory(prefix="cairn-rl-")
         self._folder = Path(self._kept.name)
         self._workers = workers
+        self._hub = hub
         self._converter = _converter(hub)
         self._checkpoint = export_checkpoint(hub, self._folder, "float32")
         self._engine: Engine | None = None
@@ -72,13 +75,14 @@ class EmbeddedLive:
     def refresh(self, model: Any) -> EmbeddedPolicy:
         if self._engine is not None:
             self._engine.close()
-        self._converter.model = _shell(model)
+        self._converter.model = plain_model(model, dtype=torch.float32, device="cpu")
         try:
             with frozen_heap():
                 self._converter.convert(str(self._folder / "now"), quantization="float32", force=True)
         finally:
             self._converter.model = None
         codec = self._checkpoint.codec
+        complete(self._folder / "now", self._hub, eos=codec.tokens[codec.eos])
         self._engine = Engine(
             self._folder / "now",
             tokens=codec.tokens,
@@ -113,6 +117,7 @@ class TransformersLive:
         self._policy: TransformersPolicy | None = None
 
     def refresh(self, model: Any) -> TransformersPolicy:
+        model = bare(model)
         parameter = next(model.parameters())
         self.exact = parameter.dtype == torch.float32
         if self._policy is None:
@@ -134,16 +139,17 @@ def live_of(recipe: RlRecipe, *, threads: int = 0) -> Live:
     Raises:
         SetupError: it is not installed, or cannot run the checkpoint.
     """
-    engine = recipe.rollout.engine
+    engine, hub = recipe.rollout.engine, base_folder(recipe.start)
     if engine == "transformers":
-        return TransformersLive(recipe.start, threads=threads)
+        return TransformersLive(str(hub), threads=threads)
     if engine == "embedded":
-        return EmbeddedLive(open_hub_form(recipe.start).folder, workers=threads or torch.get_num_threads())
+        return EmbeddedLive(hub, workers=threads or torch.get_num_threads())
     from train.rl import live_vllm
 
     if engine == "vllm":
-        return live_vllm.VllmLive(recipe.start, arguments=recipe.rollout.vllm)
-    return live_vllm.ServerLive(recipe.start, url=recipe.rollout.server)
+        return live_vllm.VllmLive(str(hub), arguments=recipe.rollout.vllm)
+    known = str(hub) if read_adapter(Path(recipe.start)) else recipe.start
+    return live_vllm.ServerLive(known, hub=hub, url=recipe.rollout.server)
 
 
 def _converter(hub: Path) -> Any:
@@ -168,12 +174,3 @@ def _converter(hub: Path) -> Any:
             return self.tokenizer
 
     return FromMemory(str(hub))
-
-
-def _shell(model: Any) -> Any:
-    """A model of the same shape around the same weights, on the CPU in float32: the converter takes it apart."""
-    weights = {name: tensor.detach().to("cpu", torch.float32) for name, tensor in model.state_dict().items()}
-    with torch.device("meta"):
-        shell = type(model)(model.config)
-    shell.load_state_dict(weights, assign=True)
-    return shell

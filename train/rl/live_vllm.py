@@ -15,6 +15,7 @@ from agent.policies.openai_completions import CompletionsPolicy
 from agent.policies.openai_endpoint import Endpoint
 from agent.policies.vllm import VllmPolicy
 from agent.settings import default_environment
+from train.pretrained import plain_model
 
 _HANDOVER_SECONDS: Final = 600
 
@@ -57,17 +58,18 @@ class ServerLive:
 
     exact = False
 
-    def __init__(self, start: str, *, url: str) -> None:
+    def __init__(self, start: str, *, url: str, hub: Path | None = None) -> None:
         """Take note of a server; nothing is sent yet.
 
         Args:
-            start: a checkpoint in the hub's form, for its tokenizer.
+            start: as the server knows the model.
+            hub: its folder in the hub's form, for its tokenizer; left out, it is `start`.
             url: of the server, without /v1.
 
         Raises:
             CheckpointError: the tokenizer cannot be used.
         """
-        form = open_hub_form(start)
+        form = open_hub_form(str(hub or start))
         endpoint = Endpoint(base_url=f"{url.rstrip('/')}/v1", model=str(Path(start)), api_key="")
         self._policy = CompletionsPolicy(endpoint, form.codec, context_tokens=form.context_tokens)
         self._url = url
@@ -103,4 +105,4 @@ def _take(worker: Any, written: bytes) -> None:
 
 def _named(model: Any) -> list[tuple[str, Any]]:
     """Every weight by its name in the checkpoint; one that two layers share only once."""
-    return list(model.named_parameters())
+    return list((plain_model(model) if hasattr(model, "peft_config") else model).named_parameters())

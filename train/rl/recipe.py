@@ -11,6 +11,7 @@ from agent.world.names import Split
 from agent.world.records import QuestionType
 from train.knobs import Ranges
 from train.reading import read_model
+from train.recipe import Adapter
 from train.rewards.base import RewardSettings
 from train.rewards.registry import settings_of
 from train.safety.settings import Safety
@@ -298,7 +299,8 @@ class RlRecipe(_Part):
     kind: Literal["rl"]
     name: str
     start: str
-    """A checkpoint in the hub's form: a folder, or a name on the hub. `--start` puts another in its place."""
+    """What `cairn train sft` begins from, too: a folder in the hub's form or of an adapter, a GGUF file, or a name.
+    `--start` puts another in its place."""
     protocols: tuple[str, ...] = Field(min_length=1)
     """Built-in protocols, profiles, or protocol files."""
     seed: int
@@ -315,9 +317,17 @@ class RlRecipe(_Part):
     """Folder of a reader that `cairn train reader` made, in the place of `reader`."""
     embedder: Embedder | None = Field(default=None, exclude_if=_is_none)
     learning: Learning
+    adapter: Adapter | None = Field(default=None, exclude_if=_is_none)
+    """Low-rank matrices that are trained beside the start's weights (train/recipe.py); None: all weights are."""
     optimizer: Optimizer
     report: Report = Report()
     safety: Safety = Safety()
+
+    @model_validator(mode="after")
+    def _nothing_is_dropped(self) -> Self:
+        if self.adapter is not None and self.adapter.dropout:
+            raise ValueError("an adapter has no dropout here: the trainer would not be the policy that sampled")
+        return self
 
     @model_validator(mode="after")
     def _stages_go_forward(self) -> Self:
