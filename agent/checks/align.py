@@ -236,7 +236,7 @@ def _aligned(
         number, at, lacking,
         replaced=len(lacking) == 1 and _replaced(lacking[0], items, firm, line, page),
         missed=missing, share=1 - missing / whole if whole else 1.0, verbless=verbless,
-        apart=_apart(items, firm), turned=_turned(items, claim, line, page) or not _owns(claim, line.reading),
+        apart=_apart(items, firm, line), turned=_turned(items, claim, line, page) or not _owns(claim, line.reading),
         known=bool(claim.groups), read=not _senses_in(claim).isdisjoint(_senses_in(line.reading)),
         negated=_negated_there(items, line) != claim.negated, lead=lead,
     )  # fmt: skip
@@ -248,10 +248,13 @@ def _beside(items: Sequence[Item], at: int) -> Iterator[Item]:
     yield from ([item for item in items[at + 1 :] if item.there][:1])
 
 
-def _apart(items: Sequence[Item], firm: Sequence[Mention]) -> bool:
+def _apart(items: Sequence[Item], firm: Sequence[Mention], line: Line) -> bool:
     """Whether a name or number is far from both things that it stands between in the claim."""
+    dates = sum(m.kind == "date" for m in line.reading.mentions)
     for at, item in enumerate(items):
         if isinstance(item.what, Mention) and item.there and item.what is not firm[0]:
+            if item.what.kind == "date" and dates == 1:  # "In 2006, …" may stand anywhere
+                continue
             beside = list(_beside(items, at))
             if beside and all(_distance(item, other) > abs(other.place - item.place) + _SLACK for other in beside):
                 return True

@@ -1,6 +1,5 @@
 """What the pages that a claim cites say of it: that it is so, that it is otherwise, or nothing that can be verified."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -12,12 +11,11 @@ from agent.checks.lexicon import KINDS, SENSES
 from agent.checks.mentions import Mention, Titles, mentions, same
 from agent.checks.page import Page
 from agent.checks.patterns import told_by
-from agent.checks.pointer import Pointer, pointer, senses_of
+from agent.checks.pointer import Pointer, pointer, said_short, senses_of
 from agent.checks.tokens import Token, sentences, tokens
 
 State = Literal["supported", "not_verified", "contradicted"]
 
-_OF: Final = re.compile(r"The ([a-z][a-z ]*?) of (.+?) (?:is|was|are|were) (.+?)\.?")
 _ONCE: Final = frozenset("birth death founded released published".split())
 """Relations that have one date: a page that gives another one contradicts."""
 
@@ -51,9 +49,8 @@ def _sentence(text: str, found: Sequence[Token], pages: Sequence[Page]) -> Judge
     claim = read(found, titles=titles)
     if lines := _facts(claim, pages):
         return Judged("supported", tuple(lines))
-    if (match := _OF.fullmatch(text)) and not claim.negated and senses_of(match[1]):
-        told = _short(Pointer(match[2], match[1], match[3]), pages)
-        if told.state != "not_verified":
+    for short in said_short(text) if not claim.negated else ():
+        if senses_of(short.relation) and (told := _short(short, pages)).state != "not_verified":
             return told
     if any(turned_around(fact, claim, pages) for group in claim.groups for fact in group):
         return _DENIED

@@ -15,6 +15,9 @@ _MOST: Final = 9
 """Words of what a pointer is about."""
 
 _NAMED: Final[Mapping[str, tuple[str, ...]]] = {
+    "work by": ("performer", "author", "director", "composer"), "parent": ("father", "mother"),
+    "issuer": ("label", "publisher"), "label": ("label",), "party": ("party",), "network": ("network",),
+    "nationality": ("citizenship",), "team": ("team",),
     "educated at": ("studied",), "founded by": ("founder",), "owned by": ("owner",),
     "created by": ("founder", "author"), "country of citizenship": ("citizenship",),
     "country of origin": ("citizenship", "country"), "publication date": ("released", "published"),
@@ -67,6 +70,29 @@ def pointer(text: str, titles: Sequence[str]) -> Pointer | None:
     if colon and len(words) < _MOST and all(w[0].isupper() or len(w) < 4 or not w[0].isalpha() for w in words):
         return Pointer(about, "", value.strip(" ."))
     return None
+
+
+_SAID: Final = (
+    ("", r"[Tt]he (?P<r>[a-z][a-z ]*?) of (?P<s>.+?) (?:is|was|are|were) (?P<o>.+)"),
+    ("country of citizenship", r"(?P<s>.+) (?:is|was) (?:an? )?(?P<o>[A-Z][\w-]*(?: [A-Z][\w-]*)?)"),
+    ("location", r"(?P<s>.+?) (?:(?:is|was|are) (?:located |situated )?|lies |lie |stands )(?:in|at) (?:the )?(?P<o>.+)"),
+    ("work by", r"(?P<s>.+) (?:is|was) by (?P<o>.+)"), ("sibling", r"(?P<s>.+) and (?P<o>.+) (?:are|were) siblings"),
+    ("parent", r"(?P<s>.+) (?:is|was) an? (?:child|son|daughter) of (?P<o>.+)"),
+    ("cast member", r"(?P<s>.+) features (?P<o>.+)"), ("cast member", r"(?P<o>.+) is an act(?:or|ress) in (?P<s>.+)"),
+    ("record label", r"(?P<s>.+) was released on (?P<o>[A-Z].+)"), ("issuer", r"(?P<o>.+) released (?P<s>.+)"),
+    ("original network", r"(?P<s>.+) (?:aired|was broadcast) on (?P<o>.+)"),
+    ("member of sports team", r"(?P<s>.+) play(?:ed|s) for (?:the )?(?P<o>.+)"),
+    ("military branch", r"(?P<s>.+) (?:served|was) in the (?P<o>.+)"),
+    ("educated at", r"(?P<s>.+) (?:went to|attended|studied at|was educated at) (?:the )?(?P<o>.+)"),
+    ("award received", r"(?P<s>.+) (?:won|received|was awarded) (?:the |an? )?(?P<o>[A-Z].+)"),
+)  # fmt: skip
+"""Relation → sentences that say no more than it; the first one names its relation itself."""
+
+
+def said_short(text: str) -> tuple[Pointer, ...]:
+    """The claims in short that a whole sentence comes to."""
+    found = ((name, re.fullmatch(pattern, text.strip().rstrip("."))) for name, pattern in _SAID)
+    return tuple(Pointer(m["s"], name or m["r"], m["o"]) for name, m in found if m)
 
 
 def _plain(title: str) -> str:
