@@ -13,7 +13,8 @@ from typing import Any, Final, cast
 import torch
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from agent.protocols import protocol_named
+from agent.protocols import TextProtocol, protocol_named
+from agent.world import Question, World
 from agent.world.v1 import make_world
 from train.distill.rows import Row, RowPiece, write_rows
 from train.pieces import trajectory
@@ -55,19 +56,21 @@ _OF: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 def rows(count: int = 12) -> tuple[Row, ...]:
     """Trajectories of the oracle in a small world of the first generator, none of them held out."""
     world = make_world(7, split="train", people=30, questions=4 * count, mix={"chain1": 1.0})
-    protocol = protocol_named("multisearch")
-    made = [
-        Row(
-            trace=f"t{number}",
-            question=question.question,
-            type=question.type,
-            protocol="multisearch",
-            policy="oracle",
-            pieces=tuple(RowPiece(by=piece.by, text=piece.text) for piece in trajectory(world, question, protocol)),
-        )
-        for number, question in enumerate(world.questions)
-    ]
+    made = (row_of(world, question, protocol_named("multisearch")) for question in world.questions)
     return tuple(row for row in made if not row.held_out)[:count]
+
+
+def row_of(world: World, question: Question, protocol: TextProtocol) -> Row:
+    """The oracle's trajectory of a question."""
+    pieces = trajectory(world, question, protocol)
+    return Row(
+        trace=question.id,
+        question=question.question,
+        type=question.type,
+        protocol=protocol.name,
+        policy="oracle",
+        pieces=tuple(RowPiece(by=piece.by, text=piece.text) for piece in pieces),
+    )
 
 
 def rows_file(folder: Path, count: int = 12) -> Path:

@@ -15,8 +15,8 @@ pytest.importorskip("peft")
 from agent import cli  # noqa: E402 - only where torch is
 from agent.settings import load_settings  # noqa: E402
 from tests.train.rl.small import recipe as small  # noqa: E402
-from tests.train.starts import recipe as supervised  # noqa: E402
 from tests.train.starts import ending, rows_file  # noqa: E402
+from tests.train.starts import recipe as supervised  # noqa: E402
 from train.ppo.recipe import PpoRecipe  # noqa: E402
 from train.ppo.run import PpoRun  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
