@@ -31,8 +31,6 @@ _WORD: Final = 1.0
 _LIGHT: Final = 0.5
 _CONTEXT: Final = 2.0
 """What a line gains by a name or number, a word, a word that says little, and by a name that was named before it."""
-_MARGIN: Final = 2.5
-"""By which the line that has most of a claim must lead, where some word of the claim is lacking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +68,12 @@ class Aligned:
     """Whether the line has one of them, too: then what the two say of it was compared already."""
     negated: bool
     """Whether one of the two negates what the other does not."""
-    lead: float
-    """By how much this line has more than any other."""
 
     @property
     def says(self) -> bool:
         if self.read or self.share < 0.5:
             return False
-        whole = self.missed <= (0.0 if self.known else _LIGHT) or (
-            not self.known and self.missed <= _WORD and self.share >= 0.6 and self.lead >= _MARGIN
-        )
+        whole = self.missed <= (0.0 if self.known else _LIGHT)
         return whole and not (self.lacking or self.verbless or self.apart or self.negated or self.turned)
 
     @property
@@ -95,16 +89,14 @@ def align(claim: Reading, pages: Sequence[Page]) -> Aligned | None:
     wanted = content(claim)
     if not wanted and not claim.mentions:
         return None
-    ranked = sorted(
-        ((_gain(claim, wanted, page, line), -number, -at)
-         for number, page in enumerate(pages) for at, line in enumerate(page.lines) if line.start >= 0),
-        reverse=True,
-    )  # fmt: skip
-    if not ranked or ranked[0][0] <= 0:
-        return None
-    gain, number, at = ranked[0]
-    lead = gain - (ranked[1][0] if len(ranked) > 1 else 0.0)
-    return _aligned(claim, wanted, pages, -number, -at, lead)
+    gains = (
+        (_gain(claim, wanted, page, line), -number, -at)
+        for number, page in enumerate(pages)
+        for at, line in enumerate(page.lines)
+        if line.start >= 0
+    )
+    gain, number, at = max(gains, default=(0.0, 0, 0))
+    return _aligned(claim, wanted, pages, -number, -at) if gain > 0 else None
 
 
 def content(claim: Reading) -> list[tuple[int, Token]]:
@@ -206,7 +198,7 @@ def _before(mention: Mention, line: Line, page: Page) -> bool:
 
 
 def _aligned(
-    claim: Reading, wanted: Sequence[tuple[int, Token]], pages: Sequence[Page], number: int, at: int, lead: float
+    claim: Reading, wanted: Sequence[tuple[int, Token]], pages: Sequence[Page], number: int, at: int
 ) -> Aligned:
     page, line = pages[number], pages[number].lines[at]
     firm = [mention for mention in claim.mentions if not mention.weak]
@@ -238,7 +230,7 @@ def _aligned(
         missed=missing, share=1 - missing / whole if whole else 1.0, verbless=verbless,
         apart=_apart(items, firm, line), turned=_turned(items, claim, line, page) or not _owns(claim, line.reading),
         known=bool(claim.groups), read=not _senses_in(claim).isdisjoint(_senses_in(line.reading)),
-        negated=_negated_there(items, line) != claim.negated, lead=lead,
+        negated=_negated_there(items, line) != claim.negated,
     )  # fmt: skip
 
 

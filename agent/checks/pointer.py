@@ -75,7 +75,7 @@ def pointer(text: str, titles: Sequence[str]) -> Pointer | None:
 _SAID: Final = (
     ("", r"[Tt]he (?P<r>[a-z][a-z ]*?) of (?P<s>.+?) (?:is|was|are|were) (?P<o>.+)"),
     ("country of citizenship", r"(?P<s>.+) (?:is|was) (?:an? )?(?P<o>[A-Z][\w-]*(?: [A-Z][\w-]*)?)"),
-    ("location", r"(?P<s>.+?) (?:(?:is|was|are) (?:located |situated )?|lies |lie |stands )(?:in|at) (?:the )?(?P<o>.+)"),
+    ("location", r"(?P<s>.+?) (?:(?:is|was|are)(?: located| situated)?|lies?|stands) (?:in|at) (?:the )?(?P<o>.+)"),
     ("work by", r"(?P<s>.+) (?:is|was) by (?P<o>.+)"), ("sibling", r"(?P<s>.+) and (?P<o>.+) (?:are|were) siblings"),
     ("parent", r"(?P<s>.+) (?:is|was) an? (?:child|son|daughter) of (?P<o>.+)"),
     ("cast member", r"(?P<s>.+) features (?P<o>.+)"), ("cast member", r"(?P<o>.+) is an act(?:or|ress) in (?P<s>.+)"),

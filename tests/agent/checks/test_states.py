@@ -1,0 +1,51 @@
+"""Three states of a claim: on texts of our own, and within bounds on data sets that are not part of the project."""
+
+import pytest
+
+from agent.bench.checks import measure_real
+from agent.bench.checks_real import real_claims
+from agent.checks import check_claim, state_of
+from agent.errors import SetupError
+from agent.evidence import Passage
+from agent.settings import load_settings
+from agent.trace import Claim
+from tests.agent.checks.states_sample import SAMPLES, Sample
+
+
+def shown(sample: Sample) -> dict[int, tuple[Passage, ...]]:
+    return {1: (Passage(id="1", source="wiki", title=sample.title, text=sample.text, number=1),)}
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.claim)
+def test_a_claim_has_the_state_that_its_page_gives_it(sample: Sample):
+    assert state_of(Claim(text=sample.claim, cites=(1,)), shown(sample)) == sample.state
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.claim)
+def test_what_is_not_supported_is_not_found_in_a_trace(sample: Sample):
+    checked = check_claim(Claim(text=sample.claim, cites=(1,)), shown(sample))
+    assert (checked.check in ("verbatim", "close")) is (sample.state == "supported")
+    assert checked.check != "unchecked"
+
+
+def test_a_claim_that_cites_nothing_is_not_verified():
+    assert state_of(Claim(text="Lower Asker is a town.", cites=()), {}) == "not_verified"
+
+
+@pytest.mark.slow
+def test_on_real_pages_few_false_claims_are_supported_and_few_true_ones_contradicted():
+    try:
+        figures = measure_real(real_claims(load_settings().data, "test"))
+    except SetupError as error:
+        pytest.skip(str(error))
+    assert figures.count("all", true=True) >= 400
+    assert figures.recall("all") >= 0.95
+    assert figures.right("all", "supported") >= 0.94
+    assert figures.right("all", "contradicted") >= 0.94
+    assert all(figures.precision(kind) >= 0.9 for kind in ("sentence", "relation", "pointer", "value"))
+
+
+def test_there_are_enough_samples_of_each_state():
+    states = [sample.state for sample in SAMPLES]
+    assert len(states) >= 40
+    assert min(states.count(state) for state in ("supported", "not_verified", "contradicted")) >= 8
