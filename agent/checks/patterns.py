@@ -73,7 +73,8 @@ BEFORE: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "founded": (
         r"\b(?:founded|established|created|formed|incorporated|organized|founding|formation|began broadcasting)"
-        r"(?: (?:and|or) [a-z]+| as (?:[a-z]+ )*N?| by (?:N(?: [a-z]+){0,2}(?: , | and )?)+| [a-z]+ly| (?:in|at) N)* (?:in|on|around|,)"
+        r"(?: (?:and|or) [a-z]+| as (?:[a-z]+ )*N?| by (?:N(?: [a-z]+){0,2}(?: , | and )?)+| [a-z]+ly| (?:in|at) N)*"
+        r" (?:in|on|around|,)"
         r" (?:[a-z]+ )?",
         r"\bexisted since ",
     ),

@@ -17,9 +17,9 @@ class Sample(NamedTuple):
     state: State
 
 
-S: Final = "supported"
-N: Final = "not_verified"
-C: Final = "contradicted"
+S: Final[State] = "supported"
+N: Final[State] = "not_verified"
+C: Final[State] = "contradicted"
 
 FILM: Final = (
     "The Glass Ferry (film)",
