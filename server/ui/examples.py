@@ -8,9 +8,9 @@ from agent.world.store import load_world
 
 ABOUT_CAIRN: Final = (
     "What is Cairn?",
-    "Which formats of documents can be read?",
-    "Where are traces kept?",
-    "What does a check say?",
+    "Which file formats can Cairn read?",
+    "Where are runs kept?",
+    "How are claims checked?",
     "Which port does Cairn listen on?",
 )
 _KINDS: Final = ("chain2", "comparison", "intersection", "chain3", "time")

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
@@ -16,7 +17,7 @@ from agent.files import make_private, private_folder
 from agent.plan import Filter
 from agent.sources.arrays import load_array
 from agent.sources.base import Hits
-from agent.sources.bm25 import Bm25Index
+from agent.sources.bm25 import Bm25Index, words
 from agent.sources.corpus.build import Outcome, build_index, update_index
 from agent.sources.corpus.documents import Document
 from agent.sources.corpus.folder import CARD, FORMAT, INDEX, OFFSETS, RECORDS, Card, read_card
@@ -29,6 +30,11 @@ __all__ = ["CARD", "Card", "CorpusSource", "Outcome", "build_index", "cached_ind
 HONOURS: Final = frozenset({"after", "before", "recent", "site", "not"})
 THREAD_ROWS: Final = 20_000
 """From here on a search takes so long that it leaves the event loop."""
+_TITLES: Final = 100
+"""Passages whose titles are compared with a short query."""
+_LONGEST_TITLE: Final = 10
+"""Words of a query that may be a title."""
+_BRACKETS: Final = re.compile(r"\s*\([^()]*\)\s*$")
 _TOLD: Final = 5
 """Files that are named where some cannot be read."""
 _log: Final = logging.getLogger(__name__)
@@ -95,8 +101,24 @@ class CorpusSource:
         notes = self.cannot(filters)
         wanted = self.wanted(filters)
         narrow = wanted != Wanted()
-        ranked = self.ranked(query, self.card.documents if narrow else limit)
+        named = words(query)[: _LONGEST_TITLE + 1]
+        deep = max(limit, _TITLES) if len(named) <= _LONGEST_TITLE else limit
+        ranked = self.ranked(query, self.card.documents if narrow else deep)
+        if len(named) <= _LONGEST_TITLE:
+            ranked = self._named_first(ranked, named)
         return Hits(self.passages(ranked, limit, wanted), backend=self.name, notes=notes)
+
+    def _named_first(self, ranked: list[tuple[int, float]], named: list[str]) -> list[tuple[int, float]]:
+        """Of the best rows, those whose title is the query come first: who asks for a name means the page about it."""
+        titled = [self._is_titled(row, named) for row, _ in ranked[:_TITLES]]
+        if not any(titled):
+            return ranked
+        first = [hit for hit, is_titled in zip(ranked, titled, strict=False) if is_titled]
+        return [*first, *(hit for hit in ranked if hit not in first)]
+
+    def _is_titled(self, row: int, named: list[str]) -> bool:
+        title = self._records[row].title
+        return any(words(part) == named for part in (title, _BRACKETS.sub("", title), title.rpartition(" › ")[2]))
 
     def documents(self) -> Iterator[Document]:
         """Every passage of the index, read one by one."""

@@ -90,6 +90,22 @@ def test_the_title_counts_more_than_the_text(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
+    ("query", "first"), [("Mercury", "named"), ("what is mercury?", "asked"), ("Terms › What is Mercury?", "asked")]
+)
+def test_a_passage_whose_title_is_the_query_comes_first(query: str, first: str, tmp_path: Path):
+    rows = [
+        {"id": "much", "title": "Mercury Records", "text": "Mercury, Mercury, Mercury. " * 3},
+        {"id": "more", "title": "Mercury poisoning", "text": "Mercury is poisonous. " * 3},
+        {"id": "asked", "title": "Terms › What is Mercury?", "text": "A planet."},
+        {"id": "named", "title": "Mercury (planet)", "text": "It is near to the sun. " * 40},
+    ]
+    build_index([write(tmp_path / "documents.jsonl", rows)], tmp_path / "index")
+    found = CorpusSource(tmp_path / "index").find(query, limit=2)
+    assert ids(found)[0] == first
+    assert [passage.rank for passage in found] == [1, 2]
+
+
+@pytest.mark.parametrize(
     ("condition", "left"),
     [
         (Filter(name="after", value="2026-03-02"), {"n1", "n2", "u"}),
