@@ -214,7 +214,7 @@ def _aligned(
             if not t.mark and (synonyms(token.stem, t.stem) if strict else alike(token.stem, t.stem))
         )
         items.append(Item(float(place), here, token))
-        if not here and not has(token, title):
+        if not here and not any(synonyms(token.stem, other) for other in title):
             missing += weight(token)
             verbless = verbless or (claim.clauses.verbish(place) and weight(token) == _WORD)
     items.sort(key=lambda item: item.place)

@@ -50,7 +50,7 @@ def _sentence(text: str, found: Sequence[Token], pages: Sequence[Page]) -> Judge
     if lines := _facts(claim, pages):
         return Judged("supported", tuple(lines))
     for short in said_short(text) if not claim.negated else ():
-        if senses_of(short.relation) and (told := _short(short, pages)).state != "not_verified":
+        if senses_of(short.relation) and (told := _short(short, pages, claim)).state != "not_verified":
             return told
     if any(turned_around(fact, claim, pages) for group in claim.groups for fact in group):
         return _DENIED
@@ -99,8 +99,14 @@ def _near(mention: Mention, pages: Sequence[Page], lines: Sequence[Support]) -> 
 # Claims in short
 
 
-def _short(short: Pointer, pages: Sequence[Page]) -> Judged:
-    """A claim in short: its relation must be stated; where it names none, the page must have its value."""
+def _short(short: Pointer, pages: Sequence[Page], claim: Reading | None = None) -> Judged:
+    """A claim in short: its relation must be stated; where it names none, the page must have its value.
+
+    Args:
+        short: the claim.
+        pages: that it cites.
+        claim: the sentence that comes to it, if it is one: "is the head" is not true of a former head.
+    """
     known = tuple({m.words: None for page in pages for m in page.names if m.words and not m.weak})
     about, value = _whole(short.bare, known), _whole(short.value, known)
     if not about.words or not (value.words or value.kind != "name"):
@@ -111,7 +117,7 @@ def _short(short: Pointer, pages: Sequence[Page]) -> Judged:
     senses = senses_of(short.relation)
     if not senses:
         return judged(f"The {short.relation} of {short.bare} is {short.value}.", pages)
-    reading = read(tokens(short.value))
+    reading = claim or read(tokens(short.value))
     facts = [Fact(sense, End((about,)), End((value,)), False, (), 0, 0) for sense in senses]
     topic = any(page.knows(value, m) for page in pages for m in page.topics)
     own = any(page.knows(about, m) for page in pages for m in page.topics)
