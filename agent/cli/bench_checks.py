@@ -23,6 +23,7 @@ CODE: Final = (
     "agent/checks",
     "agent/claims.py",
     "agent/bench/checks.py",
+    "agent/bench/checks_claims.py",
     "agent/bench/checks_real.py",
     "agent/bench/checks_triples.py",
     "agent/bench/checks_relations.py",
@@ -192,8 +193,8 @@ are those of a person who read the page, and about half of them share too little
 *Relations* are triples whose sentence states them, in several wordings, and in short as policies write them. Another \
 name comes from the same page, where it has one of that kind, or from another page.
 
-A page gives claims to one half only. The rules were written with the half `dev` at hand; of `test` only the labels \
-were inspected: of 80 claims, one was doubtful. A claim that is not supported counts as \
+A page gives claims to one half only. The rules were written with the half `dev` at hand; of `test` only labels \
+were read (of 80 claims, one was doubtful) and, a few times, the totals. A claim that is not supported counts as \
 "not found" in `precision` and `recall`; \
 in each half, {"; ".join(f"`{half}`: {_rightly(of)}" for half, of in real.items())}.
 
