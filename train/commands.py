@@ -8,7 +8,7 @@ import typer
 
 from agent.cli.console import note, output
 from agent.errors import SetupError
-from train import commands_checkpoint
+from train import commands_bench, commands_checkpoint
 from train.distill import commands as distill_commands
 from train.fills import commands as fills_commands
 from train.interrupt import check_folder, stopped_early
@@ -177,6 +177,7 @@ def register(app: typer.Typer) -> None:
     ppo_commands.register(train_app)
     plan_commands.register(train_app)
     fills_commands.register()
+    commands_bench.register()
     tiny_commands.register(train_app)
     app.add_typer(train_app, name="train")
     reproduce_commands.register(app)

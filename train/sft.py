@@ -155,7 +155,7 @@ class SftRun:
         return memory(
             begun.trained,
             found,
-            [_extent(batch) for batch in self._batches()],
+            [_extent(batch) for batch in self.batches()],
             vocabulary=vocabulary,
             optimizer=self._optimizers.bytes(),
             gradients=trained * (1 if self.crew.size == 1 else 3),  # they are exchanged in one piece
@@ -169,7 +169,7 @@ class SftRun:
 
         All processes must ask at the same time.
         """
-        batches = self._batches()
+        batches = self.batches()
         mine = self.crew.share(batches[self.place.batch :] or batches)[:1]
         self.begun.trained.train()
         began = time.perf_counter()
@@ -287,13 +287,13 @@ class SftRun:
         """The batches of every step still to be done."""
         size = self.recipe.optimizer.batches_per_step
         while not self.done:
-            batches = self._batches()
+            batches = self.batches()
             while self.place.batch < len(batches):
                 first, self.place.batch = self.place.batch, min(self.place.batch + size, len(batches))
                 yield batches[first : self.place.batch]
             self.place.pool, self.place.batch = self.place.pool + 1, 0
 
-    def _batches(self) -> list[list[Example]]:
+    def batches(self) -> list[list[Example]]:
         """The batches of the pool that the run is at."""
         if self.place.batch == 0:
             self.place.pool_progress = self.progress

@@ -171,7 +171,7 @@ def test_layers_that_are_computed_again_have_the_same_gradients(
             for weight in run._optimizers.weights:
                 torch.nn.init.normal_(weight, std=0.05)
         run.begun.trained.train()
-        run._backward(collate(run._batches()[0], run.device), 100.0)
+        run._backward(collate(run.batches()[0], run.device), 100.0)
         found.append([weight.grad for weight in run._optimizers.weights])
         assert all(grad.abs().max() > 0 for grad in found[-1] if grad is not None)
     assert all((one is None) == (two is None) for one, two in zip(*found, strict=True))
