@@ -114,6 +114,7 @@ def trajectories_command(
         float, typer.Option(min=0, max=1, help='Share whose passages no search finds: "I do not know".')
     ] = 0.1,
     combine: Annotated[int, typer.Option(min=0, help="New questions of each kind from evidence triples.")] = 0,
+    several: Annotated[int, typer.Option(min=0, help="Rows with several questions about one passage at once.")] = 0,
     limit: Annotated[int, typer.Option(min=0, help="Questions that are used, drawn at random; 0: all.")] = 0,
     set_aside: Annotated[
         int, typer.Option(min=0, help="Questions kept for an evaluation, beside FILE; no row uses their passages.")
@@ -149,6 +150,7 @@ def trajectories_command(
         every_protocol=every_protocol,
         unanswerable=unanswerable,
         combine=combine,
+        several=several,
         limit=limit,
         set_aside=set_aside,
         seed=seed,

@@ -36,7 +36,8 @@ class Fact:
     @property
     def told(self) -> str:
         """The fact in short: "The Straw Hat, composer: Isaac Schwartz"."""
-        about = ", ".join(part for part in (self.title, self.relation) if part)
+        wanted = self.relation or (self.asked if self.value else "")
+        about = ", ".join(part for part in (self.title, wanted) if part)
         said = self.value or self.quote
         return f"{about}: {said}" if about else said
 
@@ -76,6 +77,10 @@ class Asked:
     history: tuple[tuple[str, str], ...] = ()
     restated: str = ""
     """The question without what leans on earlier turns."""
+    queries: tuple[str, ...] = ()
+    """The first queries, where they are others than the question."""
+    passages: int = 0
+    """That each query shows, where it is another number than the protocol's."""
 
     @property
     def whole(self) -> str:

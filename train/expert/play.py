@@ -92,7 +92,7 @@ class _Play:
         protocol, asked = self._protocol, self._asked
         yield Piece("prompt", protocol.prompt_text(asked.question, history=asked.history))
         before = self._restated()
-        queries = [self._first_query()]
+        queries = list(asked.queries) or [self._first_query()]
         for _ in range(protocol.max_rounds):
             yield Piece("policy", self._written(before, self._block("search", self._plan(queries))))
             yield Piece("environment", self._search(queries))
@@ -122,7 +122,7 @@ class _Play:
         return "\n" + "".join(f"{letter}: {query}\n" for letter, query in zip(_LETTERS, queries, strict=False))
 
     def _search(self, queries: Sequence[str]) -> str:
-        limit = self._protocol.passages
+        limit = self._asked.passages or self._protocol.passages
         found: dict[str, list[Passage]] = {}
         for letter, query in zip(_LETTERS, queries, strict=False):
             hits = [hit for hit in self._find(query, limit + _SPARE) if whole_id(hit.id) not in self._without]

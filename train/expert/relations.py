@@ -60,6 +60,13 @@ def asked_about(document: Described) -> Iterator[Asked]:
     yield from _lists(document)
 
 
+def facts_of(document: Described) -> Iterator[tuple[str, Fact, str]]:
+    """Every relation that one sentence states, whatever it is about: a question, the fact, the answer."""
+    for one in _stated(document):
+        fact = _fact(document, one)
+        yield HOP[one.relation].format(s=one.subject), fact, fact.value
+
+
 _LISTS = {
     "cast member": "Who starred in {s}?",
     "award received": "Which awards did {s} receive?",

@@ -21,6 +21,7 @@ from train.expert.plan import Asked, NoPlan
 from train.expert.play import Phrasing, played
 from train.expert.reading import Record, plans_of
 from train.expert.relations import Described, asked_about
+from train.expert.several import several, several_facts
 from train.pieces import Piece
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -43,6 +44,8 @@ class Wanted(BaseModel):
     """Share of rows whose gold passages no search finds: the expert says that it does not know."""
     combine: int = Field(default=0, ge=0)
     """From evidence triples: so many questions of each kind that the list does not have."""
+    several: int = Field(default=0, ge=0)
+    """Rows that ask several questions about one passage at once."""
     limit: int = Field(default=0, ge=0)
     """Questions that are used, drawn at random; 0: all."""
     set_aside: int = Field(default=0, ge=0)
@@ -146,6 +149,9 @@ def choices(
     more = [[asked] for document in documents for asked in asked_about(document)]
     if wanted.combine:
         more += [[asked] for asked in _combined(records, library, wanted, rng)]
+    if wanted.several:
+        joined = [*several(records, library.passage, rng), *several_facts(documents, rng)]
+        more += [[asked] for asked in rng.sample(joined, min(wanted.several, len(joined)))]
     asked_already = {one.question.casefold() for plans in made for one in plans}
     made += [plans for plans in more if plans[0].question.casefold() not in asked_already]
     rng.shuffle(made)
