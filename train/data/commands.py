@@ -8,6 +8,7 @@ import typer
 from agent.cli.console import note, output, print_json
 from agent.cli.options import ConfigOption, JsonOption, WorkersOption, WorkOption
 from agent.errors import SetupError
+from train.expert.commands import trajectories
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
@@ -90,90 +91,6 @@ EachOption = Annotated[
 ]
 LimitOption = Annotated[int, typer.Option(min=0, help="Bundles that are asked about; 0: all.", rich_help_panel=_HOW)]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same questions.", rich_help_panel=_HOW)]
-
-
-@data_app.command("trajectories")
-def trajectories_command(
-    *,
-    corpus: Annotated[Path, typer.Option(metavar="PATH", help="Documents, or an index of them, to search.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Rows, for cairn train sft --rows.")],
-    questions: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="JSON lines {id, question, answers, supporting}, where known with evidences or decomposition.",
-        ),
-    ] = None,
-    relations: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="JSON lines {id, title, text, sentences, relations}: questions by template."),
-    ] = None,
-    protocols: Annotated[str, typer.Option(metavar="A,B", help="Each question is asked under one.")] = "cairn,evidence",
-    every_protocol: Annotated[bool, typer.Option("--every-protocol", help="Under every one instead.")] = False,
-    unanswerable: Annotated[
-        float, typer.Option(min=0, max=1, help='Share whose passages no search finds: "I do not know".')
-    ] = 0.1,
-    combine: Annotated[int, typer.Option(min=0, help="New questions of each kind from evidence triples.")] = 0,
-    several: Annotated[int, typer.Option(min=0, help="Rows with several questions about one passage at once.")] = 0,
-    limit: Annotated[int, typer.Option(min=0, help="Questions that are used, drawn at random; 0: all.")] = 0,
-    set_aside: Annotated[
-        int, typer.Option(min=0, help="Questions kept for an evaluation, beside FILE; no row uses their passages.")
-    ] = 0,
-    without: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Questions that no row may come from, as of an evaluation. Repeatable."),
-    ] = None,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
-) -> None:
-    """Make training rows from real questions: an expert searches your documents, quotes, and answers.
-
-    It knows the passages that answer each question (`supporting`: their ids;
-    left out, passages are looked for that the question leads to and that hold
-    the answer), searches the real index as a user's agent will, and writes
-    down what it found.
-    Questions whose passages its searches do not find are left out; the report
-    says how many, and why.
-
-    Example: cairn data trajectories --questions my.jsonl --corpus notes/ --out rows.jsonl
-    """
-    from train.distill.rows import write_rows
-    from train.expert.library import Library
-    from train.expert.rows import Report, Wanted, choices, read_described, read_records, rows_of, write_set_aside
-    from train.expert.rows import set_aside as draw
-    from train.expert.rows import without as leave_out
-
-    if questions is None and relations is None:
-        raise SetupError("there is nothing to ask: name --questions FILE, --relations FILE or both")
-    wanted = Wanted(
-        protocols=tuple(name.strip() for name in protocols.split(",") if name.strip()),
-        every_protocol=every_protocol,
-        unanswerable=unanswerable,
-        combine=combine,
-        several=several,
-        limit=limit,
-        set_aside=set_aside,
-        seed=seed,
-    )
-    records = read_records(questions) if questions else []
-    for path in without or []:
-        records = leave_out(records, read_records(path))
-    if set_aside:
-        kept, records = draw(records, set_aside, seed=seed)
-        write_set_aside(out.with_name(f"{out.stem}.set-aside.jsonl"), kept)
-    library, report = Library(corpus), Report()
-    asked = choices(records, read_described(relations) if relations else [], library, wanted, report)
-    count = write_rows(out, rows_of(asked, library, wanted, report))
-    if as_json:
-        print_json(report.as_json())
-        return
-    for name, rows in sorted(report.rows.items()):
-        output().print(f"{rows:>7,}  {name}")
-    for why, times in report.dropped.most_common():
-        output().print(f"{times:>7,}  left out: {why}", markup=False)
-    note(f'{count:,} rows of {len(asked):,} questions in {out}; {report.unknown:,} of them end with "I do not know"')
-    if not count:
-        raise SetupError(f"no question gave a row: see the reasons above; nothing can be learned from {out}")
 
 
 @data_app.command("build")
@@ -322,4 +239,5 @@ def _tell(done: "Finished", *, as_json: bool) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add `data`."""
+    data_app.command("trajectories")(trajectories)
     app.add_typer(data_app, name="data")

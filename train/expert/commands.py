@@ -1,0 +1,146 @@
+"""`cairn data trajectories`: training rows from real questions. It imports no heavy library."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agent.cli.console import note, output, print_json
+from agent.cli.options import JsonOption
+from agent.errors import SetupError
+
+if TYPE_CHECKING:
+    from train.expert.rows import Report, Wanted
+
+_FROM, _HOW = "What they are made from", "How they are made"
+
+CorpusOption = Annotated[
+    Path, typer.Option(metavar="PATH", help="Documents, or an index of them, to search.", rich_help_panel=_FROM)
+]
+QuestionsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="JSON lines {id, question, answers, supporting}, where known with evidences or decomposition.",
+        rich_help_panel=_FROM,
+    ),
+]
+RelationsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="JSON lines {id, title, text, sentences, relations}: questions by template.",
+        rich_help_panel=_FROM,
+    ),
+]
+WithoutOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Questions that no row may come from, as of an evaluation. Repeatable.",
+        rich_help_panel=_FROM,
+    ),
+]
+SetAsideOption = Annotated[
+    int,
+    typer.Option(
+        min=0, help="Questions kept for an evaluation, beside FILE; no row uses their passages.", rich_help_panel=_FROM
+    ),
+]
+LimitOption = Annotated[
+    int, typer.Option(min=0, help="Questions that are used, drawn at random; 0: all.", rich_help_panel=_FROM)
+]
+ProtocolsOption = Annotated[
+    str, typer.Option(metavar="A,B", help="Each question is asked under one of them.", rich_help_panel=_HOW)
+]
+EveryOption = Annotated[bool, typer.Option("--every-protocol", help="Under every one instead.", rich_help_panel=_HOW)]
+UnanswerableOption = Annotated[
+    float,
+    typer.Option(min=0, max=1, help='Share whose passages no search finds: "I do not know".', rich_help_panel=_HOW),
+]
+CombineOption = Annotated[
+    int, typer.Option(min=0, help="New questions of each kind from evidence triples.", rich_help_panel=_HOW)
+]
+SeveralOption = Annotated[
+    int, typer.Option(min=0, help="Rows with several questions about one passage at once.", rich_help_panel=_HOW)
+]
+SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same rows.", rich_help_panel=_HOW)]
+
+
+def trajectories(
+    *,
+    corpus: CorpusOption,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Rows, for cairn train sft --rows.")],
+    questions: QuestionsOption = None,
+    relations: RelationsOption = None,
+    protocols: ProtocolsOption = "cairn,evidence",
+    every_protocol: EveryOption = False,
+    unanswerable: UnanswerableOption = 0.1,
+    combine: CombineOption = 0,
+    several: SeveralOption = 0,
+    limit: LimitOption = 0,
+    set_aside: SetAsideOption = 0,
+    without: WithoutOption = None,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Make training rows from real questions: an expert searches your documents, cites them, and answers.
+
+    It knows the passages that answer each question (`supporting`: their ids;
+    left out, passages are looked for that the question leads to and that hold
+    the answer), searches the real index as a user's agent will, and writes
+    down what it found. Questions whose passages its searches do not find are
+    left out; the report says how many, and why.
+
+    Example: cairn data trajectories --questions my.jsonl --corpus notes/ --out rows.jsonl
+    """
+    from train.expert.rows import Wanted
+
+    if questions is None and relations is None:
+        raise SetupError("there is nothing to ask: name --questions FILE, --relations FILE or both")
+    wanted = Wanted(
+        protocols=tuple(name.strip() for name in protocols.split(",") if name.strip()),
+        every_protocol=every_protocol,
+        unanswerable=unanswerable,
+        combine=combine,
+        several=several,
+        limit=limit,
+        set_aside=set_aside,
+        seed=seed,
+    )
+    count, asked, report = _write(out, wanted, corpus, questions, relations, without or [])
+    if as_json:
+        print_json(report.as_json())
+    else:
+        _print(report)
+        unknown = f'{report.unknown:,} of them end with "I do not know"'
+        note(f"{count:,} rows of {asked:,} questions in {out}; {unknown}")
+    if not count:
+        raise SetupError(f"no question gave a row: the report says why; nothing can be learned from {out}")
+
+
+def _write(
+    out: Path, wanted: "Wanted", corpus: Path, questions: Path | None, relations: Path | None, without: list[Path]
+) -> "tuple[int, int, Report]":
+    """Write the rows; gives their number, that of the questions, and what came of these."""
+    from train.distill.rows import write_rows
+    from train.expert import rows
+    from train.expert.library import Library
+
+    records = rows.read_records(questions) if questions else []
+    for path in without:
+        records = rows.without(records, rows.read_records(path))
+    if wanted.set_aside:
+        kept, records = rows.set_aside(records, wanted.set_aside, seed=wanted.seed)
+        rows.write_set_aside(out.with_name(f"{out.stem}.set-aside.jsonl"), kept)
+    library, report = Library(corpus), rows.Report()
+    described = rows.read_described(relations) if relations else []
+    asked = rows.choices(records, described, library, wanted, report)
+    return write_rows(out, rows.rows_of(asked, library, wanted, report)), len(asked), report
+
+
+def _print(report: "Report") -> None:
+    for name, count in sorted(report.rows.items()):
+        output().print(f"{count:>7,}  {name}")
+    for why, times in report.dropped.most_common():
+        output().print(f"{times:>7,}  left out: {why}", markup=False)
