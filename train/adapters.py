@@ -1,6 +1,6 @@
 """Adapters (LoRA, through peft): put beside a model's weights, read from a folder, merged, saved. Nothing is trained.
 
-The one file that imports peft. Only plain low-rank matrices are taken: only they can be merged for every engine.
+Only plain low-rank matrices are taken: only they can be merged for every engine.
 """
 
 import warnings
@@ -15,6 +15,7 @@ from safetensors import safe_open
 from transformers import PreTrainedModel
 
 from agent.errors import SetupError
+from train.low_rank import use_low_rank
 from train.recipe import Adapter
 
 CONFIG: Final = "adapter_config.json"
@@ -91,7 +92,7 @@ def with_new_adapter(model: PreTrainedModel, adapter: Adapter, *, base: str) -> 
     except (ValueError, TypeError) as error:
         raise SetupError(f"the adapter does not fit the model: {_one_line(error)}") from error
     made.peft_config["default"].base_model_name_or_path = base
-    return _trainable_in_float32(made)
+    return _ready(made)
 
 
 def with_adapter_of(model: PreTrainedModel, said: AdapterFolder) -> Any:
@@ -120,7 +121,7 @@ def with_adapter_of(model: PreTrainedModel, said: AdapterFolder) -> Any:
             f"layers for; name its own model in {CONFIG}"
         )
     made.peft_config["default"].base_model_name_or_path = said.base
-    return _trainable_in_float32(made)
+    return _ready(made)
 
 
 def merged(model: PreTrainedModel, said: AdapterFolder) -> PreTrainedModel:
@@ -194,11 +195,12 @@ def _linear(model: PreTrainedModel) -> Generator[tuple[str, torch.nn.Module]]:
     yield from ((name, layer) for name, layer in model.named_modules() if isinstance(layer, torch.nn.Linear))
 
 
-def _trainable_in_float32(made: Any) -> Any:
-    """A model whose trained weights are float32, however its others are kept."""
+def _ready(made: Any) -> Any:
+    """A model whose trained weights are float32, however its others are kept, and whose layers waste no pass."""
     for weight in made.parameters():
         if weight.requires_grad:
             weight.data = weight.data.float()
+    use_low_rank(made)
     return made
 
 

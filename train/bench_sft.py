@@ -38,7 +38,7 @@ BOUND: Final = 1.5
 """How many times as fast as TRL as it comes ours must be."""
 _STEPS_BATCHES: Final = 2
 """Batches of a step."""
-_HELD_OUT: Final = 16
+_HELD_OUT: Final = 6
 """Rows at most that both are measured on before and after."""
 
 
