@@ -1,0 +1,97 @@
+"""The policy that reads English: who needs it, what happens where it cannot be had, and that it answers."""
+
+import asyncio
+import logging
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.build import build_agent, notices
+from agent.models.cache import ModelCache, Record
+from agent.models.wheel import DEFAULT
+from agent.settings import CairnSettings
+from agent.shipped import SMALL, is_small, needs_small, newest_checkpoint, with_policy
+from server.launch import make_service
+from tests.agent.models.case import real_gguf
+
+TEXT = "# Lina Orr\n\nLina Orr was born in Trieste. She directed Aurora Falls in 1999.\n"
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> Path:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "orr.md").write_text(TEXT, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def base_is_fetched() -> None:
+    """The base model is in the cache, as after its download."""
+    gguf = real_gguf()
+
+    def write(folder: Path) -> Record:
+        shutil.copyfile(gguf, folder / gguf.name)
+        return Record(name=DEFAULT, source="a wheel", sha256="0" * 64, file=gguf.name)
+
+    ModelCache().make("fetched", DEFAULT, write, needs=gguf.stat().st_size)
+
+
+@pytest.mark.parametrize(
+    ("said", "needs"),
+    [
+        ({}, False),  # the little world, which the tests' environment names
+        ({"world": ""}, True),
+        ({"corpus": Path("documents")}, True),
+        ({"live": True}, True),
+        ({"corpus": Path("documents"), "checkpoint": Path("mine")}, False),
+        ({"corpus": Path("documents"), "base_url": "http://127.0.0.1:1/v1", "model": "m"}, False),
+        ({"corpus": Path("documents"), "policy": "transformers", "model": "m"}, False),
+    ],
+)
+def test_it_writes_where_real_text_is_searched_and_nothing_else_is_named(said: dict[str, Any], needs: bool):
+    assert needs_small(CairnSettings(**said)) == needs
+
+
+def test_without_its_model_the_little_worlds_policy_answers_and_says_so(
+    documents: Path, caplog: pytest.LogCaptureFixture
+):
+    settings = CairnSettings(corpus=documents)
+    with caplog.at_level(logging.WARNING):
+        kept = with_policy(settings)
+    assert kept.checkpoint is None
+    assert "cairn model fetch" in caplog.text
+    assert "The little world's policy answers instead" in caplog.text
+    assert "trained on the little world only" in notices(kept)[0]
+    agent = build_agent(settings)
+    assert agent.policy.name == f"cairn-{newest_checkpoint().parent.name}"
+    asyncio.run(agent.aclose())
+
+
+@pytest.mark.usefixtures("base_is_fetched")
+def test_it_answers_from_a_users_documents_with_a_citation(documents: Path):
+    ready = with_policy(CairnSettings(corpus=documents))
+    assert is_small(ready)
+    assert ready.protocols == ("cairn", "evidence")
+    assert "small-v1 writes" in notices(ready)[0]
+    agent = build_agent(ready)
+    trace = asyncio.run(agent.run(agent.new_trace("Where was Lina Orr born?")))
+    asyncio.run(agent.aclose())
+    assert trace.answer == "Trieste"
+    assert [claim.cites for claim in trace.claims] == [(1,)]
+    assert with_policy(ready) == ready
+
+
+@pytest.mark.usefixtures("base_is_fetched")
+def test_a_server_offers_the_protocols_that_it_speaks(documents: Path):
+    service = make_service(CairnSettings(corpus=documents))
+    assert set(service.protocols) == {"cairn", "evidence"}
+    assert service.agent.policy.name == "small-v1"
+
+
+def test_the_package_says_which_model_it_belongs_to():
+    assert (SMALL / "README.md").is_file()
+    assert "SmolLM2-135M-Instruct" in (SMALL / "adapter_config.json").read_text(encoding="utf-8")
+    assert sum(path.stat().st_size for path in SMALL.iterdir()) < 40_000_000
