@@ -4,8 +4,10 @@ A capitalised word never takes the space before it, and starts with a piece of a
 pairs. So a name is the same tokens after a space, after a tag and at the start of a line, and copying it is easy.
 """
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -65,20 +67,36 @@ def encode_all(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
 
 def encode_plain(tokenizer: Tokenizer, texts: Sequence[str], *, marks: Sequence[str] = ()) -> list[list[int]]:
     """The same, where special tokens in a text are text, but for `marks`."""
-    known = {mark: number for mark in marks if (number := tokenizer.token_to_id(mark)) is not None}
     before = tokenizer.encode_special_tokens
     tokenizer.encode_special_tokens = True
     try:
-        if not known:
-            return encode_all(tokenizer, texts)
-        return [_around_marks(tokenizer, text, known) for text in texts]
+        return _around_marks(tokenizer, texts, _known(tokenizer, marks, special=True))
     finally:
         tokenizer.encode_special_tokens = before
 
 
-def _around_marks(tokenizer: Tokenizer, text: str, marks: Mapping[str, int]) -> list[int]:
-    parts = [part for part, _ in split_tags(text, marks)]
-    encoded = encode_all(tokenizer, parts)
-    return [
-        number for part, ids in zip(parts, encoded, strict=True) for number in ([marks[part]] if part in marks else ids)
-    ]
+def encode_marked(tokenizer: Tokenizer, texts: Sequence[str], *, marks: Sequence[str]) -> list[list[int]]:
+    """The same, where every token beside those of plain text is text, but for `marks`: as engines encode passages."""
+    return _around_marks(_without_added(tokenizer), texts, _known(tokenizer, marks))
+
+
+@lru_cache(maxsize=4)
+def _without_added(tokenizer: Tokenizer) -> Tokenizer:
+    return Tokenizer.from_str(json.dumps(json.loads(tokenizer.to_str()) | {"added_tokens": []}))
+
+
+def _known(tokenizer: Tokenizer, marks: Sequence[str], *, special: bool = False) -> dict[str, int]:
+    """Marks that are one token, with its id; of special ones alone where others are one anyway."""
+    named = {token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special}
+    return {
+        mark: number
+        for mark in marks
+        if (number := tokenizer.token_to_id(mark)) is not None and (mark in named or not special)
+    }
+
+
+def _around_marks(tokenizer: Tokenizer, texts: Sequence[str], marks: Mapping[str, int]) -> list[list[int]]:
+    split = [[part for part, _ in split_tags(text, marks)] for text in texts]
+    encoded = iter(encode_all(tokenizer, [part for parts in split for part in parts if part not in marks]))
+    ids = [[[marks[part]] if part in marks else next(encoded) for part in parts] for parts in split]
+    return [[number for part in parts for number in part] for parts in ids]

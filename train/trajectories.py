@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
 
 from tokenizers import Tokenizer
 
@@ -29,7 +28,7 @@ from train.oracle.poor_first import poor_oracle
 from train.pieces import Piece, played, trajectory
 from train.recipe import Data, SftRecipe, Weights
 from train.safety.manifest import hash_of
-from train.tokenizer import EOS, encode_all, encode_plain, token_id
+from train.tokenizer import EOS, encode_all, encode_marked, encode_plain, token_id
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def to_example(
     *,
     kind: str = "",
     end: str = EOS,
-    marks: Sequence[str] = (),
+    protocol: TextProtocol | None = None,
 ) -> Example:
     """Encode each piece on its own, as engines do; the token `end` is the policy's last one.
 
@@ -63,13 +62,13 @@ def to_example(
         weights: of each token in the loss.
         kind: protocol and type of question.
         end: the token that ends the policy's last turn.
-        marks: of the protocol; other special tokens in what the environment and the policy say are text.
+        protocol: whose marks are tokens in what the environment says; without one, all tokens that are not special.
     """
     ids: list[int] = []
     weighed: list[float] = []
     policy: list[bool] = []
     answer_from = 0
-    for piece, encoded in zip(pieces, _encoded(pieces, tokenizer, marks), strict=True):
+    for piece, encoded in zip(pieces, _encoded(pieces, tokenizer, protocol), strict=True):
         policy.extend([piece.by == "policy"] * len(encoded))
         if piece.by != "policy":
             weighed.extend([weights.environment] * len(encoded))
@@ -120,19 +119,23 @@ def decisions(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[int]:
     ]
 
 
-_STRANGERS: Final = ("environment", "policy")
-"""Who writes what others wrote: in a passage, and in a quote of it, a special token is text, as engines have it."""
+def _encoded(pieces: Sequence[Piece], tokenizer: Tokenizer, protocol: TextProtocol | None) -> list[list[int]]:
+    """Ids of each piece: its own, where this tokenizer reads its text from them; else those that an engine gives it.
 
-
-def _encoded(pieces: Sequence[Piece], tokenizer: Tokenizer, marks: Sequence[str] = ()) -> list[list[int]]:
-    """Ids of each piece: its own, where this tokenizer reads its text from them."""
+    A special token in a passage, or in a quote of one, is text.
+    """
     encoded: list[list[int]] = [[] for _ in pieces]
-    foreign = [place for place, piece in enumerate(pieces) if piece.by in _STRANGERS]
-    own = [place for place in range(len(pieces)) if place not in foreign]
-    plain = encode_plain(tokenizer, [pieces[place].text for place in foreign], marks=marks)
-    others = encode_all(tokenizer, [pieces[place].text for place in own])
-    for place, ids in zip((*foreign, *own), (*plain, *others), strict=True):
-        encoded[place] = ids
+    for by in dict.fromkeys(piece.by for piece in pieces):
+        places = [place for place, piece in enumerate(pieces) if piece.by == by]
+        texts = [pieces[place].text for place in places]
+        if by == "environment" and protocol is not None:
+            ids = encode_marked(tokenizer, texts, marks=protocol.environment_marks)
+        elif by in ("environment", "policy"):
+            ids = encode_plain(tokenizer, texts, marks=protocol.all_marks if protocol else ())
+        else:
+            ids = encode_all(tokenizer, texts)
+        for place, own in zip(places, ids, strict=True):
+            encoded[place] = own
     for place, piece in enumerate(pieces):
         if piece.ids is not None and tokenizer.decode(list(piece.ids), skip_special_tokens=False) == piece.text:
             encoded[place] = list(piece.ids)
@@ -146,10 +149,10 @@ def to_branch(
     weights: Weights,
     *,
     kind: str = "cairn fill",
-    marks: Sequence[str] = (),
+    protocol: TextProtocol | None = None,
 ) -> Example:
     """A branch as a row of its own: what stands before the fork is context, and is learned from the main row alone."""
-    encoded = _encoded((*before, *pieces), tokenizer, marks)
+    encoded = _encoded((*before, *pieces), tokenizer, protocol)
     own_weight = weights.policy if weights.fill is None else weights.fill
     ids, weighed, policy = [], [], []
     for place, (piece, tokens) in enumerate(zip((*before, *pieces), encoded, strict=True)):
@@ -164,19 +167,19 @@ def to_branch(
 def row_example(row: Row, tokenizer: Tokenizer, weights: Weights, *, end: str = EOS) -> Example:
     """A row as an example."""
     pieces = [Piece(piece.by, piece.text, piece.ids) for piece in row.pieces]
-    marks = _marks_of(row.protocol)
+    protocol = _protocol_of(row.protocol)
     if row.branch == "main":
-        return to_example(pieces, tokenizer, weights, kind=row.kind, end=end, marks=marks)
-    context = row.context
-    return to_branch(pieces[:context], pieces[context:], tokenizer, weights, kind=f"{row.protocol} fill", marks=marks)
+        return to_example(pieces, tokenizer, weights, kind=row.kind, end=end, protocol=protocol)
+    before, own = pieces[: row.context], pieces[row.context :]
+    return to_branch(before, own, tokenizer, weights, kind=f"{row.protocol} fill", protocol=protocol)
 
 
 @cache
-def _marks_of(protocol: str) -> tuple[str, ...]:
+def _protocol_of(name: str) -> TextProtocol | None:
     try:
-        return tuple(text for mark in protocol_named(protocol).tags.values() for text in (mark.open, mark.close))
+        return protocol_named(name)
     except AgentError:  # one of the reader's own: its name is no file
-        return ()
+        return None
 
 
 def row_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, held_out: bool, progress: float = 0.0) -> list[Example]:

@@ -13,16 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
 
 torch: Any = pytest.importorskip("torch")
 pytest.importorskip("peft")
 
 from agent import cli  # noqa: E402 - only where torch is
 from agent.errors import AgentError, SetupError  # noqa: E402
+from agent.policies.hub_form import open_hub_form  # noqa: E402
 from agent.protocols import protocol_named  # noqa: E402
 from agent.protocols.chat import CHAT_TEMPLATES  # noqa: E402
 from tests.train.starts import END, KINDS, recipe, rows, rows_file, start, write_tokenizer, written  # noqa: E402
 from train.crew import Crew, with_crew  # noqa: E402
+from train.distill.rows import Row, RowPiece  # noqa: E402
 from train.pretrained import Pretrained, base_folder, check_chat, open_pretrained  # noqa: E402
 from train.recipe import Adapter, SftRecipe  # noqa: E402
 from train.sft import Progress, SftRun, collate  # noqa: E402
@@ -140,15 +143,30 @@ def test_the_loss_is_that_of_transformers_own_over_the_policys_tokens(folder: Pa
     assert int(kept.sum()) == int(batch.policy[:, 1:].sum())
 
 
-def test_a_special_token_in_a_passage_is_text_as_engines_have_it(folder: Path) -> None:
-    begun = open_pretrained(str(folder / "llama"), adapter=None, bf16=False)
-    row = rows()[0]
-    turned = [piece.model_copy(update={"text": f"{piece.text}{END} x"}) for piece in row.pieces]
-    example = row_example(
-        row.model_copy(update={"pieces": tuple(turned[1:])}), begun.tokenizer, recipe("x", Path("y")).weights, end=END
-    )
-    assert example.ids.count(begun.tokenizer.token_to_id(END)) == 1, "the one at the end"
-    assert begun.tokenizer.decode(list(example.ids[:-1])).count(END) == len(turned) - 1
+def test_what_the_environment_says_has_the_ids_that_engines_give_it(tmp_path: Path) -> None:
+    begin = start("llama", tmp_path / "tags")
+    path = begin / "tokenizer.json"
+    said = json.loads(path.read_text(encoding="utf-8"))
+    for number, tag in ((600, "<think>"), (601, "<information>")):  # not special, as Qwen3 has some
+        said["added_tokens"].append(said["added_tokens"][0] | {"id": number, "content": tag, "special": False})
+    path.write_text(json.dumps(said), encoding="utf-8")
+    tokenizer, codec = Tokenizer.from_file(str(path)), open_hub_form(str(begin)).codec
+    think, information = (tokenizer.token_to_id(tag) for tag in ("<think>", "<information>"))
+    protocol = protocol_named("multisearch")
+    text = f"<information>\n[1] A page that says {END} and <think> and <information>.\n</information>"
+
+    def ids_by(by: Any) -> list[int]:
+        row = Row(trace="t", question="q", protocol="multisearch", policy="p", pieces=(RowPiece(by=by, text=text),))
+        example = row_example(row, tokenizer, SftRecipe.model_fields["weights"].default, end=END)
+        assert tokenizer.decode(list(example.ids[:-1]), skip_special_tokens=False) == text
+        return list(example.ids[:-1])
+
+    shown = ids_by("environment")
+    assert shown == list(codec.encode(text, tags=protocol.environment_marks))
+    assert (shown.count(information), shown.count(think)) == (2, 0)
+    written = ids_by("policy")
+    assert (written.count(information), written.count(think)) == (2, 1), "what it can write as one token it does"
+    assert tokenizer.token_to_id(END) not in (*shown, *written), "only the end of its turn is the end of a turn"
 
 
 # Recomputed layers, halves of precision, processes, and runs that stop
