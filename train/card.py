@@ -19,11 +19,12 @@ OURS = "Licence: Apache-2.0"
 _LICENCE = re.compile(r"^(?:license:\s*|.*\bLicence: (?!that of))(?P<name>[\w.-]*\w)", re.MULTILINE)
 
 
-def licence_of(start: str | Path) -> str:
+def licence_of(start: str | Path, *, cached: Path | None = None) -> str:
     """A sentence on the licence of what is trained from a checkpoint: that one's own, as its card says.
 
     Args:
-        start: its folder in the hub's form; the card is in it, or beside it.
+        start: its folder in the hub's form or of an adapter, with the card in it or beside it; or its name.
+        cached: where the files of a name are.
     """
     from agent.models.wheel import KNOWN
 
@@ -31,8 +32,8 @@ def licence_of(start: str | Path) -> str:
         return OURS if KNOWN[str(start)].licence.lower() == "apache-2.0" else f"Licence: {KNOWN[str(start)].licence}"
     model = _model_of(Path(start))
     if model:
-        return licence_of(model)
-    for folder in (Path(start), Path(start).parent):
+        return licence_of(model, cached=cached)
+    for folder in (Path(start), Path(start).parent, *([] if cached is None else [cached])):
         card = folder / "README.md"
         said = _LICENCE.search(read_text(card, most=MIB)) if card.is_file() else None
         if said:

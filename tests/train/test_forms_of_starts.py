@@ -78,6 +78,8 @@ def test_a_card_says_from_which_model_with_which_adapter_and_under_which_licence
     assert (about["protocols"], about["eos"]) == (["multisearch"], "<|im_end|>")
     assert licence_of(runs[0] / "adapter") == "Licence: mit", "an adapter's is that of its model"
     assert licence_of("smollm2-135m-instruct") == "Licence: Apache-2.0"
+    assert licence_of("meta/llama", cached=folder / "llama") == "Licence: mit"
+    assert licence_of("meta/llama", cached=runs[0]) == "Licence: that of `meta/llama`", "no folder of a cache is named"
 
 
 def test_the_mean_of_adapters_is_that_of_the_models_they_make(runs: list[Path], tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def save_hub(model: Any, recipe: RlRecipe, out: Path, *, weights: Mapping[str, T
         save_model(model, made, state=weights if recipe.adapter is None else None)
         start = base_folder(recipe.start)
         keep_files(start, made)
-        said = card(recipe, figures_in(out), licence=licence_of(start))
+        said = card(recipe, figures_in(out), licence=licence_of(recipe.start, cached=start))
         (made / "README.md").write_text(said, encoding="utf-8")
         passages = trained_with(Path(recipe.start).expanduser()) or trained_with(start)
         describe(made, name=recipe.name, protocols=recipe.protocols, passages=passages)
