@@ -3,23 +3,34 @@
 Only plain low-rank matrices are taken: only they can be merged for every engine.
 """
 
+import json
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, cast
 
 import torch
-from safetensors import safe_open
+from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
 from agent.errors import SetupError
+from agent.foreign_files import read_text
 from train.low_rank import use_low_rank
 from train.recipe import Adapter
 
 CONFIG: Final = "adapter_config.json"
 _WEIGHTS: Final = "adapter_model.safetensors"
+_STRANGE: Final = ("use_dora", "modules_to_save", "lora_bias", "alora_invocation_tokens", "trainable_token_indices")
+"""Settings of adapters that are more than low-rank matrices."""
+_MOVES_THE_MODEL: Final = ("pissa", "olora", "corda", "loftq", "lora_ga")
+"""Beginnings that change the model's own weights."""
+_SETTINGS: Final = (
+    *("r", "lora_alpha", "target_modules", "exclude_modules", "rank_pattern", "alpha_pattern", "use_rslora"),
+    *("fan_in_fan_out", "layers_to_transform", "layers_pattern"),
+)
+"""That decide where the matrices are, and what they add."""
 _MARK: Final = ".base_layer"
 """What peft puts into the name of a weight that has an adapter beside it."""
 
@@ -33,6 +44,8 @@ class AdapterFolder:
     """The model that it belongs to: a folder, or a name."""
     rank: int
     alpha: float
+    settings: Mapping[str, Any]
+    """All that its configuration says."""
 
 
 def read_adapter(folder: Path) -> AdapterFolder | None:
@@ -44,23 +57,24 @@ def read_adapter(folder: Path) -> AdapterFolder | None:
     path = folder / CONFIG
     if not path.is_file():
         return None
-    from peft import PeftConfig
-
     try:
-        config: Any = PeftConfig.from_pretrained(str(folder))
-    except (ValueError, TypeError, KeyError, OSError) as error:
-        raise SetupError(f"{path} cannot be used: {_one_line(error)}") from error
-    if not config.base_model_name_or_path:
+        said: dict[str, Any] = json.loads(read_text(path))
+        kind, rank, alpha = str(said["peft_type"]), int(said["r"]), float(said["lora_alpha"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise SetupError(f"{path} cannot be used: {_one_line(error)}; save the adapter again with peft") from error
+    base = said.get("base_model_name_or_path")
+    if not base:
         raise SetupError(f"{path} does not name its model: write its folder or name as base_model_name_or_path")
-    strange = [name for name in ("use_dora", "modules_to_save", "lora_bias", "alora_invocation_tokens")
-               if getattr(config, name, None)]  # fmt: skip
-    if str(getattr(config.peft_type, "value", config.peft_type)) != "LORA" or strange:
-        kind = strange[0] if strange else config.peft_type
+    strange = [name for name in _STRANGE if said.get(name)]
+    begins = said.get("init_lora_weights")
+    if isinstance(begins, str) and begins.startswith(_MOVES_THE_MODEL):
+        strange.append(begins)
+    if kind != "LORA" or strange:
         raise SetupError(
-            f"{path} is of a kind that cannot be trained here ({kind}): merge it into its model with peft "
-            "(merge_and_unload), then start from that model"
+            f"{path} is of a kind that cannot be trained here ({strange[0] if strange else kind}): merge it into its "
+            "model with peft (merge_and_unload), then start from that model"
         )
-    return AdapterFolder(folder, str(config.base_model_name_or_path), config.r, float(config.lora_alpha))
+    return AdapterFolder(folder, str(base), rank, alpha, said)
 
 
 def with_new_adapter(model: PreTrainedModel, adapter: Adapter, *, base: str) -> Any:
@@ -95,30 +109,30 @@ def with_new_adapter(model: PreTrainedModel, adapter: Adapter, *, base: str) -> 
     return _ready(made)
 
 
-def with_adapter_of(model: PreTrainedModel, said: AdapterFolder) -> Any:
+def with_adapter_of(model: PreTrainedModel, said: AdapterFolder, *, dropout: float = 0.0) -> Any:
     """The model with the adapter of a folder, which is trained further.
 
     Raises:
         SetupError: it belongs to another model, or is damaged.
     """
-    from peft import PeftModel
+    from peft import LoraConfig, get_peft_model, set_peft_model_state_dict
 
+    known = {name: said.settings[name] for name in _SETTINGS if said.settings.get(name) is not None}
     try:
-        with _without_a_warning(), warnings.catch_warnings():
-            warnings.filterwarnings("error", "Found missing adapter keys")
-            made: Any = PeftModel.from_pretrained(
-                model, str(said.folder), is_trainable=True, use_safetensors=True, local_files_only=True
-            )
-        with safe_open(str(said.folder / _WEIGHTS), framework="pt") as file:
-            more = len(file.keys()) - sum(weight.requires_grad for weight in made.parameters())
+        settings = LoraConfig(**known, lora_dropout=dropout, task_type="CAUSAL_LM")
+        with _without_a_warning():
+            made: Any = get_peft_model(model, settings)
+        weights = load_file(said.folder / _WEIGHTS)
+        found = set_peft_model_state_dict(made, weights)
+        expected = sum(weight.requires_grad for weight in made.parameters())
     except Exception as error:  # readers of weights have errors of their own, with no base in common
         raise SetupError(
             f"the adapter in {said.folder} does not fit {said.base}, or is damaged: {_one_line(error)}"
         ) from error
-    if more:
+    if found.unexpected_keys or len(weights) != expected:
         raise SetupError(
-            f"the adapter in {said.folder} does not fit {said.base}: it has {more} matrices more than the model has "
-            f"layers for; name its own model in {CONFIG}"
+            f"the adapter in {said.folder} does not fit {said.base}: it has {len(weights)} matrices, and the model "
+            f"layers for {expected}; name its own model in {CONFIG}"
         )
     made.peft_config["default"].base_model_name_or_path = said.base
     return _ready(made)

@@ -105,10 +105,12 @@ def _train(crew: "Crew", settings: "SftRecipe", out: Path, resume: bool) -> None
 
 def _foretell(run: "SftRun") -> None:
     """Print what the run will need: memory before anything large is computed, then time."""
+    from train.needs import memory_of, speed_of
+
     if run.crew.leads:
-        for sentence in run.memory().sentences():
+        for sentence in memory_of(run).sentences():
             note(sentence)
-    speed = run.speed()
+    speed = speed_of(run)
     if run.crew.leads:
         note(speed.sentence())
 

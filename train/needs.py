@@ -4,12 +4,16 @@ What the forward pass keeps for the backward pass is counted, not guessed, so it
 to attend. It grows with a row's length and with its square; three lengths give both.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import psutil
 import torch
+
+from train.sft import SftRun, collate
+from train.trajectories import Example
 
 _STEP: Final = 128
 """Tokens by which the measured rows differ: a block of `train.attention`."""
@@ -98,6 +102,59 @@ class Speed:
             f"{self.tokens_per_second:,.0f} a second, measured on one batch; what it measures and saves on the way "
             "comes on top"
         )
+
+
+def memory_of(run: SftRun) -> Memory:
+    """What this process of a run will need, before anything large is computed."""
+    begun, settings = run.begun, run.recipe.optimizer
+    text: Any = run.model.config.get_text_config()
+
+    def forward(ids: torch.Tensor) -> torch.Tensor:
+        with run.precision():
+            return begun.hidden(ids)
+
+    def kept() -> Activations:
+        longest = text.max_position_embeddings
+        return activations(forward, begun.trained, vocabulary=begun.vocabulary, longest=longest, device=run.device)
+
+    begun.trained.train()
+    found, layer = kept(), None
+    if settings.gradient_checkpointing:
+        begun.recompute(False)
+        layer = kept().shared(text.num_hidden_layers)
+        begun.recompute(True)
+    trained = 4.0 * sum(weight.numel() for weight in run.optimizers.weights)
+    return memory(
+        begun.trained,
+        found,
+        [_extent(batch) for batch in run.batches()],
+        vocabulary=begun.vocabulary,
+        optimizer=run.optimizers.bytes(),
+        gradients=trained * (1 if run.crew.size == 1 else 3),  # they are exchanged in one piece
+        bf16=settings.bf16,
+        recomputed=layer,
+        device=run.device,
+    )
+
+
+def speed_of(run: SftRun) -> Speed:
+    """How long a run will take, from the first batches that are still to be seen; no weight changes.
+
+    All processes must ask at the same time.
+    """
+    batches = run.batches()
+    mine = run.crew.share(batches[run.place.batch :] or batches)[:1]
+    run.begun.trained.train()
+    began = time.perf_counter()
+    for batch in mine:
+        run.backward(collate(batch, run.device), 1.0)
+    run.crew.wait()
+    seconds = time.perf_counter() - began
+    for weight in run.optimizers.weights:
+        weight.grad = None
+    seen = torch.tensor([float(sum(len(example.ids) for batch in mine for example in batch))])
+    run.crew.add_up([seen])
+    return Speed(float(seen) / seconds, run.recipe.optimizer.tokens - run.place.tokens)
 
 
 def activations(
@@ -194,6 +251,12 @@ def _kept(forward: Callable[[torch.Tensor], torch.Tensor], ids: torch.Tensor, ow
         out = forward(ids)  # held: memory that is let go of would be given to the next tensor
     del out
     return sum(sizes.values())
+
+
+def _extent(batch: list[Example]) -> tuple[int, int, int]:
+    """Rows, their length with padding, and tokens that are compared with the vocabulary."""
+    told = sum(weight != 0 or policy for row in batch for weight, policy in zip(row.weights, row.policy, strict=True))
+    return len(batch), max(len(row.ids) for row in batch), told
 
 
 def _taken(weights: float, device: torch.device) -> tuple[float, float]:

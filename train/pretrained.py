@@ -1,7 +1,6 @@
 """A pretrained causal language model as a start: its tokenizer, an adapter beside its weights, the hub form saved.
 
-Any architecture that transformers' Auto classes load by themselves will do; what it computes is looked at before it is
-trained, so that nothing depends on a list of names. Code that a checkpoint brings along is never run.
+Any architecture that transformers' Auto classes load by themselves will do (`train.causal`).
 """
 
 import json
@@ -16,8 +15,7 @@ from typing import Any, Final, cast
 
 import torch
 from tokenizers import Tokenizer
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
-from transformers.utils import logging
+from transformers import PreTrainedModel
 
 from agent.errors import CheckpointError, SetupError
 from agent.foreign_files import read_text
@@ -35,6 +33,7 @@ from train.adapters import (
     with_new_adapter,
 )
 from train.attention import NAME
+from train.causal import hidden_of, is_parted, load_model, logits_at, recompute_layers
 from train.recipe import Adapter
 
 ADAPTER: Final = "adapter"
@@ -45,10 +44,6 @@ _KEPT: Final = (
     *("LICENSE*", "NOTICE*", "additional_chat_templates/*.jinja"),
 )
 """Files of the start that belong to its tokenizer, its chats and its licence; they are kept as they are."""
-_PROBE: Final = (3, 5, 7, 11, 13, 17)
-"""Ids that a model is looked at with, within every vocabulary."""
-_CLOSE: Final = {torch.float32: 1e-4}
-"""How far two ways to the same logits may lie apart by rounding, as a share of their deviation; else 1e-2."""
 
 
 @dataclass(frozen=True)
@@ -132,37 +127,6 @@ class Pretrained:
     def save_adapter(self, folder: Path) -> None:
         """Write the adapter alone into a folder that is there, in peft's form."""
         save_adapter(self.peft, folder)
-
-
-def recompute_layers(model: Any) -> None:
-    """Have a model of transformers compute each layer again in the backward pass of training.
-
-    Raises:
-        ValueError: it cannot.
-    """
-    named = "activation_checkpointing_enable"  # older transformers know the other name only
-    getattr(model, named if hasattr(model, named) else "gradient_checkpointing_enable")({"use_reentrant": False})
-
-
-def logits_at(model: Any, ids: torch.Tensor, places: torch.Tensor, *, parted: bool) -> torch.Tensor:
-    """See `Pretrained.logits_at`."""
-    states = hidden_of(model, ids, parted=parted)[places]
-    return head_of(model, states) if parted else states
-
-
-def hidden_of(model: Any, ids: torch.Tensor, *, parted: bool) -> torch.Tensor:
-    """See `Pretrained.hidden`."""
-    if not parted:
-        return model(input_ids=ids, use_cache=False).logits
-    return getattr(model, model.base_model_prefix)(input_ids=ids, use_cache=False).last_hidden_state
-
-
-def head_of(model: PreTrainedModel, hidden: torch.Tensor) -> torch.Tensor:
-    """From hidden states [tokens, width] to logits [tokens, vocabulary], with the model's own cap on them."""
-    head = cast(torch.nn.Module, model.get_output_embeddings())
-    logits = cast(torch.Tensor, head(hidden))
-    cap = getattr(model.config.get_text_config(), "final_logit_softcapping", None)
-    return torch.tanh(logits / cap) * cap if cap else logits
 
 
 def plain_model(
@@ -267,11 +231,16 @@ def open_pretrained(start: str, *, adapter: Adapter | None, bf16: bool) -> Pretr
     form = _form_of(folder, start)
     model = load_model(folder, dtype=torch.bfloat16 if adapter is not None and bf16 else torch.float32)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    parted = _looked_at(model, folder, tokens=tokenizer.get_vocab_size())
+    parted = is_parted(model, folder, tokens=tokenizer.get_vocab_size())
     peft: Any = None
     if adapter is not None:
-        base = str(folder.resolve()) if Path(start).expanduser().is_dir() else start
-        peft = with_adapter_of(model, begun) if begun else with_new_adapter(model, adapter, base=base)
+        here = Path(start).expanduser()
+        base = str(here.resolve()) if here.exists() else start
+        peft = (
+            with_adapter_of(model, begun, dropout=adapter.dropout)
+            if begun
+            else with_new_adapter(model, adapter, base=base)
+        )
     elif begun is not None:
         model = merged(model, begun)
     end = form.codec.tokens[form.codec.eos]
@@ -296,37 +265,6 @@ def check_chat(begun: Pretrained, protocol: TextProtocol, start: str) -> None:
             f"the protocol {protocol.name} speaks inside of a chat, and the tokenizer of {start} has no token "
             f"{lacking[0]} for that: take a protocol without a chat, such as cairn, or another start"
         )
-
-
-def load_model(folder: Path, *, dtype: torch.dtype) -> PreTrainedModel:
-    """The model in a folder, whole.
-
-    Raises:
-        SetupError: transformers does not know its kind, or its weights are damaged or not all there.
-    """
-    logging.disable_progress_bar()  # the terminal belongs to the command
-    try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        model, said = cast(Any, AutoModelForCausalLM).from_pretrained(
-            folder,
-            config=config,
-            dtype=dtype,
-            use_safetensors=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-        )
-    except Exception as error:  # readers of weights have errors of their own, with no base in common
-        why = " ".join(str(error).split())[:300]
-        raise SetupError(
-            f"{folder} is no causal language model that transformers loads by itself, or its weights are damaged: "
-            f"{why}; name another start"
-        ) from error
-    if lacking := sorted(said["missing_keys"]):
-        raise SetupError(
-            f"{folder} lacks weights of its model, {lacking[0]} for one: it is no causal language model, or it was "
-            "not copied whole; name another start"
-        )
-    return model
 
 
 def _found(start: str) -> tuple[Path, AdapterFolder | None]:
@@ -370,36 +308,3 @@ def _same_shape(begun: AdapterFolder, adapter: Adapter, start: str) -> None:
         raise SetupError(
             f"{start} is an adapter of rank {begun.rank} and alpha {begun.alpha:g}: say so under [adapter]"
         )
-
-
-@torch.no_grad()
-def _looked_at(model: PreTrainedModel, folder: Path, *, tokens: int) -> bool:
-    """Whether the model's logits are those of its decoder and its head, after a look at what it computes.
-
-    Raises:
-        SetupError: it cannot be trained to continue text.
-    """
-    rows = cast(Any, model.get_input_embeddings()).weight.shape[0]
-    if tokens > rows:
-        raise SetupError(
-            f"the tokenizer in {folder} has {tokens} tokens, and the model embeddings of {rows}: they do not belong "
-            "together; copy the folder again"
-        )
-    ids = torch.tensor([_PROBE, (*_PROBE[:-1], _PROBE[0])])
-    cast(Any, model).eval()
-    try:
-        logits = cast(Any, model)(input_ids=ids, use_cache=False).logits.float()
-    except Exception as error:  # a model that wants images, or two texts: each in words of its own
-        why = " ".join(str(error).split())[:200]
-        raise SetupError(f"the model in {folder} does not continue text alone: {why}; name another start") from error
-    close = _CLOSE.get(cast(torch.dtype, model.dtype), 1e-2) * (float(logits.std()) or 1.0)
-    if float((logits[0, :-1] - logits[1, :-1]).abs().max()) > close:
-        raise SetupError(
-            f"the model in {folder} sees the tokens behind each token (an encoder): it cannot be trained to write; "
-            "name a causal language model"
-        )
-    decoder: Any = getattr(model, model.base_model_prefix, None)
-    if decoder is None or model.get_output_embeddings() is None:
-        return False
-    parts = head_of(model, decoder(input_ids=ids, use_cache=False).last_hidden_state).float()
-    return parts.shape == logits.shape and float((parts - logits).abs().max()) <= close

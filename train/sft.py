@@ -29,7 +29,6 @@ from train.held_out import Tally, held_out
 from train.initial import begin_from
 from train.interrupt import check_folder, interruptible
 from train.memory import give_back, keep_few_kernels
-from train.needs import Activations, Memory, Speed, activations, memory
 from train.optimizers import Optimizers
 from train.pretrained import ADAPTER, Pretrained, check_chat, open_pretrained
 from train.recipe import ModelShape, SftRecipe
@@ -119,7 +118,7 @@ class SftRun:
             use_blocked(self.model)
         self.begun.trained.to(self.device)
         self.begun.recompute(recipe.optimizer.gradient_checkpointing)
-        self._optimizers = Optimizers(self.begun.trained, recipe.optimizer, self.crew)
+        self.optimizers = Optimizers(self.begun.trained, recipe.optimizer, self.crew)
         self._pool: tuple[tuple[int, float], list[list[Example]]] | None = None
         self._last: dict[str, float] = {}
         """What was told last, for the manifest."""
@@ -131,57 +130,6 @@ class SftRun:
     @property
     def progress(self) -> float:
         return self.place.tokens / self.recipe.optimizer.tokens
-
-    def memory(self) -> Memory:
-        """What this process will need, before anything large is computed."""
-        begun, settings = self.begun, self.recipe.optimizer
-        context = self.model.config.get_text_config().max_position_embeddings
-        vocabulary = begun.vocabulary
-
-        def forward(ids: torch.Tensor) -> torch.Tensor:
-            with self._precision():
-                return begun.hidden(ids)
-
-        def kept() -> Activations:
-            return activations(forward, begun.trained, vocabulary=vocabulary, longest=context, device=self.device)
-
-        begun.trained.train()
-        found, layer = kept(), None
-        if settings.gradient_checkpointing:
-            begun.recompute(False)
-            layer = kept().shared(self.model.config.get_text_config().num_hidden_layers)
-            begun.recompute(True)
-        trained = 4.0 * sum(weight.numel() for weight in self._optimizers.weights)
-        return memory(
-            begun.trained,
-            found,
-            [_extent(batch) for batch in self.batches()],
-            vocabulary=vocabulary,
-            optimizer=self._optimizers.bytes(),
-            gradients=trained * (1 if self.crew.size == 1 else 3),  # they are exchanged in one piece
-            bf16=settings.bf16,
-            recomputed=layer,
-            device=self.device,
-        )
-
-    def speed(self) -> Speed:
-        """How long it will take, from the first batches that are still to be seen; no weight changes.
-
-        All processes must ask at the same time.
-        """
-        batches = self.batches()
-        mine = self.crew.share(batches[self.place.batch :] or batches)[:1]
-        self.begun.trained.train()
-        began = time.perf_counter()
-        for batch in mine:
-            self._backward(collate(batch, self.device), 1.0)
-        self.crew.wait()
-        seconds = time.perf_counter() - began
-        for weight in self._optimizers.weights:
-            weight.grad = None
-        seen = torch.tensor([float(sum(len(example.ids) for batch in mine for example in batch))])
-        self.crew.add_up([seen])
-        return Speed(float(seen) / seconds, self.recipe.optimizer.tokens - self.place.tokens)
 
     def resume(self) -> None:
         """Go on where the last save left off.
@@ -198,7 +146,7 @@ class SftRun:
         if state["recipe"] != self.recipe.model_dump_json():
             raise SetupError(f"{path} was made by another recipe: use that one, or another --out")
         self.begun.load(state["model"])
-        self._optimizers.load(state["optimizers"])
+        self.optimizers.load(state["optimizers"])
         self.place = Place(**state["place"])
 
     def save(self) -> None:
@@ -210,7 +158,7 @@ class SftRun:
         state = {
             "recipe": self.recipe.model_dump_json(),
             "model": self.begun.state(),
-            "optimizers": self._optimizers.state(),
+            "optimizers": self.optimizers.state(),
             "place": asdict(self.place),
         }
         with as_a_whole(self.out / STATE) as made:
@@ -266,7 +214,7 @@ class SftRun:
                 last = self.crew.any(interrupted()) or self.done
                 saves = step % report.save_every_steps == 0 or last
                 if saves:
-                    self._optimizers.bring_together()
+                    self.optimizers.bring_together()
                 if not self.crew.leads:
                     if last:
                         break
@@ -308,12 +256,12 @@ class SftRun:
         self.begun.trained.train()
         for place, examples in self.crew.share(list(enumerate(batches))):
             torch.manual_seed(hash((self.recipe.seed, self.place.step, place)) % 2**63)  # of an adapter's dropout
-            sums += self._backward(collate(examples, self.device), whole)
-        for weight in self._optimizers.weights:
+            sums += self.backward(collate(examples, self.device), whole)
+        for weight in self.optimizers.weights:
             weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
-        self.crew.add_up([weight.grad for weight in self._optimizers.weights if weight.grad is not None])
+        self.crew.add_up([weight.grad for weight in self.optimizers.weights if weight.grad is not None])
         self.crew.add_up([sums])
-        self._optimizers.step(step=self.place.step, tokens=self.place.tokens)
+        self.optimizers.step(step=self.place.step, tokens=self.place.tokens)
         self.place.step += 1
         if self.place.step % _GIVE_BACK_EVERY_STEPS == 0:
             give_back()
@@ -328,7 +276,7 @@ class SftRun:
             accuracy=right / count,
         )
 
-    def _backward(self, batch: Batch, whole: float) -> torch.Tensor:
+    def backward(self, batch: Batch, whole: float) -> torch.Tensor:
         """Add a batch's gradient; gives its loss, and summed over policy tokens: loss, right ones, number.
 
         `whole` is the weight of all tokens of the step: what the loss is divided by.
@@ -348,13 +296,14 @@ class SftRun:
             are, [rows, length - 1].
         """
         kept = ((batch.weights != 0) | batch.policy)[:, 1:]
-        with self._precision():
+        with self.precision():
             logits = self.begun.logits_at(batch.ids, torch.nn.functional.pad(kept, (0, 1)))
         targets = batch.ids[:, 1:][kept]
         losses = torch.nn.functional.cross_entropy(logits.float(), targets, reduction="none")
         return losses, logits.detach().argmax(-1) == targets, kept
 
-    def _precision(self) -> torch.autocast:
+    def precision(self) -> torch.autocast:
+        """The type that it computes in."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.optimizer.bf16)
 
     @torch.no_grad()
@@ -423,12 +372,6 @@ class SftRun:
         if self.crew.leads:
             self.crew.wait()
         return Tokenizer.from_file(str(path))
-
-
-def _extent(batch: list[Example]) -> tuple[int, int, int]:
-    """Rows, their length with padding, and tokens that are compared with the vocabulary."""
-    told = sum(weight != 0 or policy for row in batch for weight, policy in zip(row.weights, row.policy, strict=True))
-    return len(batch), max(len(row.ids) for row in batch), told
 
 
 def _config(shape: ModelShape, tokenizer: Tokenizer) -> Qwen3Config:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from train.needs import memory_of, speed_of
 from train.recipe import read_recipe
 from train.sft import SftRun
 
@@ -22,8 +23,8 @@ def highest() -> int:
 def main(recipe: str, out: str) -> None:
     torch.set_num_threads(1)
     run = SftRun(read_recipe(Path(recipe)), Path(out))
-    foretold = run.memory()
-    run.speed()
+    foretold = memory_of(run)
+    speed_of(run)
     run.run(lambda _: None)
     said = {"weights": foretold.weights, "more": foretold.more, "program": foretold.program, "peak": highest()}
     sys.stdout.write(json.dumps(said))

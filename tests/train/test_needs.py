@@ -12,7 +12,7 @@ torch: Any = pytest.importorskip("torch")
 pytest.importorskip("peft")
 
 from tests.train.starts import recipe, rows_file, start, written  # noqa: E402 - only where torch is
-from train.needs import Activations, Memory, Speed, activations, memory  # noqa: E402
+from train.needs import Activations, Memory, Speed, activations, memory, memory_of, speed_of  # noqa: E402
 from train.sft import SftRun  # noqa: E402
 
 pytestmark = pytest.mark.train
@@ -53,14 +53,14 @@ def test_the_memory_that_is_foretold_is_about_what_a_run_takes(
 def test_weights_gradients_and_optimizer_are_counted_to_the_byte(tmp_path: Path) -> None:
     torch.set_num_threads(1)
     begin, rows = start("llama", tmp_path / "start"), rows_file(tmp_path)
-    every = SftRun(recipe(begin, rows), tmp_path / "all").memory()
+    every = memory_of(SftRun(recipe(begin, rows), tmp_path / "all"))
     assert every.parameters == every.trained
     assert (every.weights, every.gradients, every.optimizer) == tuple(every.parameters * part for part in (4, 4, 8))
-    adapter = SftRun(recipe(begin, rows, adapter=8, optimizer={"bf16": True}), tmp_path / "adapter").memory()
+    adapter = memory_of(SftRun(recipe(begin, rows, adapter=8, optimizer={"bf16": True}), tmp_path / "adapter"))
     assert adapter.parameters - adapter.trained == every.parameters
     assert adapter.weights == 2 * every.parameters + 4 * adapter.trained
     assert (adapter.gradients, adapter.optimizer) == (4 * adapter.trained, 8 * adapter.trained)
-    muon = SftRun(recipe(begin, rows, optimizer={"muon_lr": 1e-3}), tmp_path / "muon").memory()
+    muon = memory_of(SftRun(recipe(begin, rows, optimizer={"muon_lr": 1e-3}), tmp_path / "muon"))
     assert muon.gradients == every.gradients
     assert every.optimizer / 2 < muon.optimizer < every.optimizer
 
@@ -73,7 +73,7 @@ def test_the_largest_batch_counts_and_computing_again_makes_it_smaller(tmp_path:
         for again in (False, True):
             settings = {"batch_tokens": size, "gradient_checkpointing": again}
             run = SftRun(recipe(begin, rows, optimizer=settings), tmp_path / f"{size}{again}")
-            found[size, again] = run.memory()
+            found[size, again] = memory_of(run)
             assert run.model.is_activation_checkpointing == again
     assert found[3000, False].rows * found[3000, False].length > 2 * found[800, False].rows * found[800, False].length
     assert found[3000, False].activations > 2 * found[800, False].activations
@@ -137,8 +137,8 @@ def test_looking_ahead_changes_nothing_that_is_learned(tmp_path: Path) -> None:
     for look in (False, True):
         run = SftRun(recipe(begin, rows, adapter=4, optimizer={"tokens": 4000}), tmp_path / str(look))
         if look:
-            run.memory()
-            speed = run.speed()
+            memory_of(run)
+            speed = speed_of(run)
             assert speed.tokens_left == 4000
             assert speed.tokens_per_second > 0
         assert run.run(lambda _: None)

@@ -3,11 +3,9 @@
 import importlib
 import json
 import re
-import shutil
 import signal
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,15 +17,14 @@ torch: Any = pytest.importorskip("torch")
 pytest.importorskip("peft")
 
 from agent import cli  # noqa: E402 - only where torch is
-from agent.errors import AgentError, SetupError  # noqa: E402
 from agent.policies.hub_form import open_hub_form  # noqa: E402
 from agent.protocols import protocol_named  # noqa: E402
-from agent.protocols.chat import CHAT_TEMPLATES  # noqa: E402
-from tests.train.starts import END, KINDS, recipe, rows, rows_file, start, write_tokenizer, written  # noqa: E402
+from tests.train.starts import END, KINDS, recipe, rows, rows_file, start, written  # noqa: E402
 from train.crew import Crew, with_crew  # noqa: E402
 from train.distill.rows import Row, RowPiece  # noqa: E402
-from train.pretrained import Pretrained, base_folder, check_chat, open_pretrained  # noqa: E402
-from train.recipe import Adapter, SftRecipe  # noqa: E402
+from train.needs import speed_of  # noqa: E402
+from train.pretrained import base_folder, open_pretrained  # noqa: E402
+from train.recipe import SftRecipe  # noqa: E402
 from train.sft import Progress, SftRun, collate  # noqa: E402
 from train.trajectories import row_example  # noqa: E402
 
@@ -123,7 +120,7 @@ def test_only_the_policys_tokens_are_learned(rank: int, folder: Path, tmp_path: 
         logits = run.begun.logits_at(batch.ids, torch.nn.functional.pad(kept, (0, 1)))
         losses = torch.nn.functional.cross_entropy(logits, wrong[:, 1:][kept], reduction="none")
         (losses * batch.weights[:, 1:][kept]).sum().backward()
-        return [weight.grad.clone() for weight in run._optimizers.weights]
+        return [weight.grad.clone() for weight in run.optimizers.weights]
 
     others = tuple(number if place in spoken else (number + 1) % 600 for place, number in enumerate(example.ids))
     assert others != example.ids
@@ -151,7 +148,7 @@ def test_what_the_environment_says_has_the_ids_that_engines_give_it(tmp_path: Pa
         said["added_tokens"].append(said["added_tokens"][0] | {"id": number, "content": tag, "special": False})
     path.write_text(json.dumps(said), encoding="utf-8")
     tokenizer, codec = Tokenizer.from_file(str(path)), open_hub_form(str(begin)).codec
-    think, information = (tokenizer.token_to_id(tag) for tag in ("<think>", "<information>"))
+    think, information = (tokenizer.get_vocab()[tag] for tag in ("<think>", "<information>"))
     protocol = protocol_named("multisearch")
     text = f"<information>\n[1] A page that says {END} and <think> and <information>.\n</information>"
 
@@ -186,11 +183,11 @@ def test_layers_that_are_computed_again_have_the_same_gradients(
         assert run.model.is_activation_checkpointing == again
         if rank:  # what is new adds nothing, and then one of its two matrices has no gradient
             torch.manual_seed(0)
-            for weight in run._optimizers.weights:
+            for weight in run.optimizers.weights:
                 torch.nn.init.normal_(weight, std=0.05)
         run.begun.trained.train()
-        run._backward(collate(run.batches()[0], run.device), 100.0)
-        found.append([weight.grad for weight in run._optimizers.weights])
+        run.backward(collate(run.batches()[0], run.device), 100.0)
+        found.append([weight.grad for weight in run.optimizers.weights])
         assert all(grad.abs().max() > 0 for grad in found[-1] if grad is not None)
     assert all((one is None) == (two is None) for one, two in zip(*found, strict=True))
     pairs = [(one, two) for one, two in zip(*found, strict=True) if one is not None]
@@ -246,7 +243,7 @@ def test_a_run_with_an_adapter_that_was_stopped_ends_in_the_same_weights(folder:
 
 def adapter_of(crew: Crew, made: SftRecipe, out: Path) -> dict[str, Any]:
     run = SftRun(made, out, crew)
-    run.speed()
+    speed_of(run)
     assert run.run(lambda _: None)
     return run.begun.state()
 
@@ -364,151 +361,3 @@ def test_a_real_small_model_learns_in_two_steps(tmp_path: Path, monkeypatch: pyt
     assert len(losses) == 2
     assert losses[1] < losses[0] < 4, "it reads English"
     assert "chat_template.jinja" in {path.name for path in (tmp_path / "run" / "hub").iterdir()}
-
-
-# What is refused
-
-
-def refused(begin: Path | str, *, adapter: Adapter | None = None) -> str:
-    with pytest.raises(AgentError) as said:
-        open_pretrained(str(begin), adapter=adapter, bf16=False)
-    assert isinstance(said.value, SetupError)
-    return str(said.value)
-
-
-def copied(start: Path, there: Path) -> Path:
-    return Path(shutil.copytree(start, there))
-
-
-def change(path: Path, **fields: Any) -> None:
-    said = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps(said | fields), encoding="utf-8")
-
-
-def test_an_adapter_of_another_model_is_refused(folder: Path, trained: SftRun, tmp_path: Path) -> None:
-    foreign = copied(trained.out / "adapter", tmp_path / "foreign")
-    for kind, shape in (("llama", {"hidden_size": 128}), ("llama", {"num_hidden_layers": 1}), ("gemma3", {})):
-        other = start(kind, tmp_path / f"{kind}{len(list(tmp_path.iterdir()))}", **shape)
-        change(foreign / "adapter_config.json", base_model_name_or_path=str(other))
-        if not shape:
-            safetensors.save_file({"x": torch.ones(1)}, foreign / "adapter_model.safetensors")
-        assert "does not fit" in refused(foreign, adapter=Adapter(rank=RANK, alpha=2 * RANK))
-        assert "does not fit" in refused(foreign)
-
-
-def test_an_adapter_of_another_rank_or_kind_is_refused(trained: SftRun, tmp_path: Path) -> None:
-    assert "rank 8 and alpha 16" in refused(trained.out / "adapter", adapter=Adapter(rank=4, alpha=8))
-    strange = copied(trained.out / "adapter", tmp_path / "strange")
-    change(strange / "adapter_config.json", use_dora=True)
-    assert "merge it into its model" in refused(strange)
-    change(strange / "adapter_config.json", use_dora=False, base_model_name_or_path=str(tmp_path / "gone"))
-    assert "is an adapter, and its model is not there" in refused(strange)
-    change(strange / "adapter_config.json", base_model_name_or_path=None)
-    assert "does not name its model" in refused(strange)
-    (strange / "adapter_config.json").write_text("{", encoding="utf-8")
-    assert "cannot be used" in refused(strange)
-
-
-def test_damaged_weights_are_refused(llama: Path, trained: SftRun, tmp_path: Path) -> None:
-    broken = copied(llama, tmp_path / "broken")
-    weights = (broken / "model.safetensors").read_bytes()
-    for damaged in (weights[:-1000], weights[:100], b"", b"\xff" * 64):
-        (broken / "model.safetensors").write_bytes(damaged)
-        assert "its weights are damaged" in refused(broken)
-    partly = safetensors.load_file(llama / "model.safetensors")
-    partly.pop("model.layers.1.mlp.up_proj.weight")
-    safetensors.save_file(partly, broken / "model.safetensors", metadata={"format": "pt"})
-    assert "lacks weights of its model, model.layers.1.mlp.up_proj.weight" in refused(broken)
-    adapter = copied(trained.out / "adapter", tmp_path / "adapter")
-    weights = (adapter / "adapter_model.safetensors").read_bytes()
-    (adapter / "adapter_model.safetensors").write_bytes(weights[: len(weights) // 2])
-    assert "is damaged" in refused(adapter)
-
-
-def test_an_encoder_is_refused(tmp_path: Path) -> None:
-    config = transformers.BertConfig(
-        vocab_size=600,
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=64,
-        eos_token_id=2,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        transformers.BertForMaskedLM(config).save_pretrained(tmp_path)
-    write_tokenizer(tmp_path)
-    assert "an encoder" in refused(tmp_path)
-
-
-def test_a_kind_that_transformers_does_not_know_is_refused_and_its_code_is_not_run(llama: Path, tmp_path: Path) -> None:
-    strange = copied(llama, tmp_path / "strange")
-    code = f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n"
-    (strange / "modeling_nobody.py").write_text(code, encoding="utf-8")
-    own = {"AutoConfig": "modeling_nobody.NobodyConfig", "AutoModelForCausalLM": "modeling_nobody.NobodyForCausalLM"}
-    change(strange / "config.json", model_type="nobody", architectures=["NobodyForCausalLM"], auto_map=own)
-    assert "that transformers loads by itself" in refused(strange)
-    assert not (tmp_path / "ran").exists()
-
-
-def test_a_tokenizer_without_an_end_or_of_another_model_is_refused(llama: Path, tmp_path: Path) -> None:
-    strange = copied(llama, tmp_path / "strange")
-    change(strange / "config.json", eos_token_id=None)
-    change(strange / "tokenizer_config.json", eos_token=None)
-    (strange / "generation_config.json").unlink()
-    assert "names no eos_token" in refused(strange)
-    change(strange / "tokenizer_config.json", eos_token="<end of it all>")
-    assert "has no token <end of it all>" in refused(strange)
-    small = start("llama", tmp_path / "small")
-    said = json.loads((small / "tokenizer.json").read_text(encoding="utf-8"))
-    said["added_tokens"].append(said["added_tokens"][0] | {"id": 600, "content": "<more>"})
-    (small / "tokenizer.json").write_text(json.dumps(said), encoding="utf-8")
-    assert "601 tokens, and the model embeddings of 600" in refused(small)
-
-
-def test_a_protocol_inside_of_a_chat_needs_the_marks_of_that_chat(llama: Path) -> None:
-    begun = open_pretrained(str(llama), adapter=None, bf16=False)
-    plain = protocol_named("cairn")
-    chatml, llama3 = (plain.model_copy(update={"chat": CHAT_TEMPLATES[name]}) for name in ("chatml", "llama3"))
-    check_chat(begun, plain, "here")
-    check_chat(begun, chatml, "here")
-    with pytest.raises(SetupError, match=r"has no token <\|begin_of_text\|>"):
-        check_chat(begun, llama3, "here")
-
-
-def test_a_start_without_a_chat_template_is_trained_without_one(folder: Path, tmp_path: Path) -> None:
-    plain = start("llama", tmp_path / "plain")
-    (plain / "chat_template.jinja").unlink()
-    run = SftRun(recipe(plain, folder / "rows.jsonl", optimizer={"tokens": 1000}), tmp_path / "run")
-    assert run.run(lambda _: None)
-    assert not (tmp_path / "run" / "hub" / "chat_template.jinja").exists()
-
-
-def test_rows_that_are_all_too_long_are_refused(folder: Path, tmp_path: Path) -> None:
-    made = recipe(folder / "llama", folder / "rows.jsonl", data={"max_tokens": 20})
-    with pytest.raises(SetupError, match="no row to learn from that is at most 20 tokens long"):
-        SftRun(made, tmp_path).run(lambda _: None)
-    with pytest.raises(SetupError, match="write max_tokens = 2048 or less"):
-        SftRun(recipe(folder / "llama", folder / "rows.jsonl", data={"max_tokens": 5000}), tmp_path)
-
-
-def test_targets_that_the_model_does_not_have_are_refused(llama: Path) -> None:
-    said = refused(llama, adapter=Adapter(rank=4, alpha=8, targets=("q_proj", "query_key_value")))
-    assert "no layer 'query_key_value' for an adapter; it has down_proj, gate_proj, k_proj" in said
-    assert "shares its weights" in refused(llama, adapter=Adapter(rank=4, alpha=8, targets=("lm_head",)))
-    made: Pretrained = open_pretrained(str(llama), adapter=Adapter(rank=4, alpha=8, targets=("v_proj",)), bf16=False)
-    assert len(made.state()) == 4
-
-
-def test_a_recipe_that_ends_nowhere_or_twice_is_refused(folder: Path) -> None:
-    for settings in ({"tokens": 0}, {"epochs": 2}):
-        with pytest.raises(ValueError, match="`tokens` or `epochs`"):
-            recipe(folder / "llama", folder / "rows.jsonl", optimizer=settings)
-
-
-def test_a_state_of_another_adapter_is_not_gone_on_with(folder: Path, trained: SftRun) -> None:
-    other = recipe(folder / "llama", folder / "rows.jsonl", adapter=4)
-    run = SftRun(other, trained.out)
-    with pytest.raises(SetupError, match="another recipe"):
-        run.resume()
-    assert replace(run.place) == run.place

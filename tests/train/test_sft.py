@@ -133,7 +133,7 @@ def stopped_in_the_middle(crew: Crew, recipe: SftRecipe, out: Path) -> None:
 def moved_without_being_brought_together(crew: Crew, recipe: SftRecipe, out: Path) -> list[bool]:
     run: Any = SftRun(recipe, out, crew)
     run._step(next(run._steps()))
-    return [bool(kept) for kept in run._optimizers._muon.state.values()]
+    return [bool(kept) for kept in run.optimizers._muon.state.values()]
 
 
 class Shared(NamedTuple):

@@ -7,9 +7,10 @@ from typing import Any, cast
 import torch
 
 from train.adapters import bare
+from train.causal import recompute_layers
 from train.ppo.recipe import PpoRecipe
 from train.ppo.scoring import Critic
-from train.pretrained import open_pretrained, recompute_layers
+from train.pretrained import open_pretrained
 
 
 @dataclass(frozen=True)

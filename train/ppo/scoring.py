@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 from train.adapters import bare
+from train.causal import logits_at
 from train.losses import entropy
 from train.ppo.rows import Rows
-from train.pretrained import logits_at
 
 
 @dataclass(frozen=True)
