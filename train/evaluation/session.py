@@ -115,8 +115,7 @@ class Evaluation:
             choice: of the questions; left out, all.
             measured: how; left out, as usual and without a judge.
             endpoint: asks this agent instead of one in this process.
-            baseline: `closed-book` forbids searching, `one-search` a second round; see `train.evaluation.baselines`
-                for the others.
+            baseline: one of `cairn eval --baseline`.
             concurrency: questions at the same time.
             seed: for sampling.
             out: folder for traces, results and report.
@@ -139,13 +138,12 @@ class Evaluation:
         self._most_failed, self._choice, self._measured = most_failed, choice or Choice(), measured or Measured()
         if policy or sources or self._measured.judge:
             _check_here(settings)
-        settings = settings if questions else with_world(settings)
-        self._settings, self._path, self._dataset, self._sources = settings, questions, dataset, sources
-        self._baseline, self._endpoint, self._policy = baseline, endpoint, policy
+        self._settings, self._path, self._dataset = settings if questions else with_world(settings), questions, dataset
+        self._baseline, self._endpoint, self._policy, self._sources = baseline, endpoint, policy, sources
         self._concurrency, self._seed, self._out, self._retry_failed = concurrency, seed, out, retry_failed
         listed = read_questions(questions, dataset) if questions else world_questions(self._world.questions)
         if not listed:
-            raise SetupError(f"the world {settings.world} has no questions; name some with --questions FILE")
+            raise SetupError(f"the world {self._settings.world} has no questions; name some with --questions FILE")
         self._fingerprint = fingerprint(listed)
         self.questions = self._choice.pick(listed)
         self.last_failure = ""
