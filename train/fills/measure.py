@@ -13,12 +13,12 @@ from agent.protocols import TextProtocol, protocol_named
 from agent.rollout import Agent
 from agent.sources.base import Source
 from agent.trace import Trace
+from agent.tried import UNKNOWN
 from agent.world import Question, World
 from train.episodes import Episode, episode
 from train.evaluation.normalisations import squad
 from train.fills.players import Begun, OraclePolicy, Slowed, script
 from train.oracle import NotShown, Unreachable, can_fill
-from train.oracle.words import UNKNOWN
 
 
 @dataclass(frozen=True)
