@@ -10,6 +10,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY agent agent
 COPY server server
 COPY train train
+COPY docs docs
 RUN python -m venv /opt/cairn && /opt/cairn/bin/pip install --no-cache-dir '.[redis,postgres,otel]'
 
 FROM build AS build-gpu

@@ -5,14 +5,17 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import Final
 
 from tokenizers import Tokenizer
 
+from agent.cores import cores
 from agent.errors import AgentError, SetupError
 from agent.policies.model_folder import with_passages
 from agent.protocols import TextProtocol, protocol_named
+from agent.spread import mapped
 from agent.world import Question, World, make_world
 from agent.world.records import QuestionType
 from agent.world.v1 import make_world as make_first_world
@@ -182,6 +185,30 @@ def _protocol_of(name: str) -> TextProtocol | None:
         return None
 
 
+_ROWS_AT_ONCE: Final = 500
+"""That one process turns into tokens before it takes others."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows for one process, with what their tokens depend on."""
+
+    tokenizer: str
+    rows: Sequence[Row]
+    weights: Weights
+    end: str
+
+
+def _examples_of(part: _Part) -> list[Example]:
+    tokenizer = _read(part.tokenizer)
+    return [row_example(row, tokenizer, part.weights, end=part.end) for row in part.rows]
+
+
+@lru_cache(maxsize=1)
+def _read(tokenizer: str) -> Tokenizer:
+    return Tokenizer.from_str(tokenizer)
+
+
 def row_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, held_out: bool, progress: float = 0.0) -> list[Example]:
     """Every row of the recipe's file that is (or is not) held out, and no longer than trajectories may be.
 
@@ -189,9 +216,12 @@ def row_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, held_out: bool, pro
         SetupError: the file cannot be read, or nothing is left of it to learn from.
     """
     rows = [row for row in read_rows(Path(recipe.data.rows)) if row.held_out == held_out]
-    weights = recipe.weights_at(progress)
-    examples = [row_example(row, tokenizer, weights, end=recipe.end or EOS) for row in rows]
-    kept = [example for example in examples if len(example.ids) <= recipe.data.max_tokens]
+    parts = [
+        _Part(tokenizer.to_str(), rows[at : at + _ROWS_AT_ONCE], recipe.weights_at(progress), recipe.end or EOS)
+        for at in range(0, len(rows), _ROWS_AT_ONCE)
+    ]
+    read = mapped(_examples_of, parts, workers=min(cores(), max(1, len(parts) // 2)))
+    kept = [example for examples in read for example in examples if len(example.ids) <= recipe.data.max_tokens]
     if not kept and not held_out:
         longest = recipe.data.max_tokens
         raise SetupError(f"{recipe.data.rows} has no row to learn from that is at most {longest} tokens long")

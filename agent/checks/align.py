@@ -29,6 +29,7 @@ _TYPO: Final = 75.0
 _NAME: Final = 3.0
 _WORD: Final = 1.0
 _LIGHT: Final = 0.5
+_BE: Final = frozenset("is are was were".split())
 _CONTEXT: Final = 2.0
 """What a line gains by a name or number, a word, a word that says little, and by a name that was named before it."""
 
@@ -107,6 +108,12 @@ def content(claim: Reading) -> list[tuple[int, Token]]:
         for place, token in enumerate(claim.tokens)
         if place not in named and not token.mark and token.text not in FUNCTION and token.text not in NEGATIONS
     ]
+
+
+def _told(claim: Reading, place: int) -> bool:
+    """Whether a word is all that a claim says of its subject: "The ferry is late"."""
+    after = claim.tokens[place + 1 :]
+    return place > 0 and claim.tokens[place - 1].text in _BE and all(token.mark for token in after)
 
 
 def weight(token: Token) -> float:
@@ -215,7 +222,7 @@ def _aligned(
         )
         items.append(Item(float(place), here, token))
         if not here and not any(synonyms(token.stem, other) for other in title):
-            missing += weight(token)
+            missing += _WORD if _told(claim, place) else weight(token)
             verbless = verbless or (claim.clauses.verbish(place) and weight(token) == _WORD)
     items.sort(key=lambda item: item.place)
     lacking = tuple(

@@ -24,7 +24,7 @@ from platformdirs import user_cache_path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.errors import SetupError
-from agent.files import lock_file, private_folder, read_bounded
+from agent.files import lock_file, private_file, private_folder, read_bounded
 
 Kind = Literal["fetched", "hub", "served"]
 Progress = Callable[[str, int, int], None]
@@ -175,7 +175,7 @@ class ModelCache:
     def _locked(self, kind: Kind, name: str, progress: Progress) -> Generator[bool]:
         """One process at a time makes a folder. False where the disk has no locks: then the first to rename wins."""
         folder = private_folder(self.folder / "locks")
-        with (folder / f"{kind}-{file_name(name)}").open("ab") as file:
+        with open(private_file(folder / f"{kind}-{file_name(name)}"), "ab") as file:
             try:
                 alone = lock_file(file, wait=False)
                 if not alone:
@@ -204,14 +204,16 @@ class ModelCache:
 
 
 def _seal(folder: Path, record: Record) -> None:
-    """Write made.json last, once the files that it lists are on the disk."""
+    """Write made.json last, once the files that it lists are on the disk; all of them are the user's alone."""
     sizes: dict[str, int] = {}
     for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        path.chmod(0o600)
         with path.open("ab") as file:
             os.fsync(file.fileno())
         sizes[path.name] = path.stat().st_size
     said = record.model_copy(update={"sizes": sizes}).model_dump_json(indent=2)
     (folder / RECORD).write_text(said + "\n", encoding="utf-8")
+    (folder / RECORD).chmod(0o600)
 
 
 def file_name(name: str) -> str:

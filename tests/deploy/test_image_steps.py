@@ -61,7 +61,7 @@ def serving(python: Path, folder: Path, port: int) -> Generator[dict[str, str]]:
     store = folder / "store"
     store.mkdir()
     said = {name: value.replace(STORE_FOLDER, str(store)) for name, value in stage("cpu").environment.items()}
-    said |= {"CAIRN_PORT": str(port), "CAIRN_SERVER_KEY": KEY, "HOME": str(store)}
+    said |= {"CAIRN_PORT": str(port), "CAIRN_SERVER_KEY": KEY, "HOME": str(store), "CAIRN_FETCH": "false"}
     said["PATH"] = f"{python.parent}{os.pathsep}{os.defpath}"
     server = subprocess.Popen(stage("cpu").command, cwd=store, env=said, executable=python.parent / "cairn")
     try:

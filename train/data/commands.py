@@ -8,7 +8,7 @@ import typer
 from agent.cli.console import note, output, print_json
 from agent.cli.options import ConfigOption, JsonOption, WorkersOption, WorkOption
 from agent.errors import SetupError
-from train.expert.commands import trajectories
+from train.expert.commands import relations, trajectories
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
@@ -240,4 +240,5 @@ def _tell(done: "Finished", *, as_json: bool) -> None:
 def register(app: typer.Typer) -> None:
     """Add `data`."""
     data_app.command("trajectories")(trajectories)
+    data_app.command("relations")(relations)
     app.add_typer(data_app, name="data")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from train.evaluation.normalisations import squad
+from train.expert.nations import country_of, same_value
 from train.expert.plan import Asked, NoPlan, Passages
 from train.expert.reading import Record, by_triples, date_of
 from train.expert.text import plain_title
@@ -13,147 +14,241 @@ from train.expert.text import plain_title
 Chain = tuple[tuple[str, str, str], ...]
 """Triples of which each but the first is about what the one before it found."""
 
-HOP: Final = {
-    "director": "Who directed {s}?",
-    "performer": "Who performed {s}?",
-    "composer": "Who composed {s}?",
-    "spouse": "Who is the spouse of {s}?",
-    "father": "Who is the father of {s}?",
-    "mother": "Who is the mother of {s}?",
-    "child": "Who is the child of {s}?",
-    "sibling": "Who is the sibling of {s}?",
-    "date of birth": "When was {s} born?",
-    "date of death": "When did {s} die?",
-    "place of birth": "Where was {s} born?",
-    "place of death": "Where did {s} die?",
-    "place of burial": "Where was {s} buried?",
-    "cause of death": "Why did {s} die?",
-    "country of citizenship": "What nationality is {s}?",
-    "country of origin": "Which country is {s} from?",
-    "country": "Which country is {s} in?",
-    "educated at": "Where did {s} study?",
-    "employer": "Where did {s} work?",
-    "publication date": "When was {s} released?",
-    "award received": "Which award did {s} receive?",
-    "author": "Who wrote {s}?",
-    "creator": "Who created {s}?",
-    "producer": "Who produced {s}?",
-    "screenwriter": "Who wrote the screenplay of {s}?",
-    "cast member": "Who starred in {s}?",
-    "record label": "Which label released {s}?",
-    "developer": "Who developed {s}?",
-    "publisher": "Who published {s}?",
-    "inception": "When was {s} founded?",
-    "founded by": "Who founded {s}?",
-    "headquarters location": "Where is the headquarters of {s}?",
-    "owned by": "Who owns {s}?",
-    "parent organization": "What is the parent organization of {s}?",
-    "head of government": "Who heads the government of {s}?",
-    "capital": "What is the capital of {s}?",
-    "located in the administrative territorial entity": "Where is {s} located?",
-    "located in or next to body of water": "Which body of water is {s} next to?",
-    "continent": "On which continent is {s}?",
-    "member of sports team": "Which team did {s} play for?",
-    "member of political party": "Which party did {s} belong to?",
-    "position held": "Which position did {s} hold?",
-    "military branch": "In which military branch did {s} serve?",
-    "conflict": "In which war did {s} fight?",
-    "religion": "What is the religion of {s}?",
-    "official language": "What is the official language of {s}?",
-    "original language of work": "What is the original language of {s}?",
-    "part of": "What is {s} part of?",
-    "follows": "What came before {s}?",
-    "followed by": "What came after {s}?",
-    "series": "Which series is {s} part of?",
-    "platform": "On which platform was {s} released?",
+_HOP: Final[dict[str, tuple[str, ...]]] = {
+    "director": ("Who directed {s}?", "Who is the director of {s}?", "Who directed the film {s}?"),
+    "performer": ("Who performed {s}?", "Who is the performer of {s}?", "Who sang {s}?"),
+    "composer": ("Who composed {s}?", "Who composed the music of {s}?"),
+    "spouse": ("Who is the spouse of {s}?", "Who was {s} married to?", "Who is {s}'s spouse?"),
+    "father": ("Who is the father of {s}?", "Who is {s}'s father?"),
+    "mother": ("Who is the mother of {s}?", "Who is {s}'s mother?"),
+    "child": ("Who is the child of {s}?",),
+    "sibling": ("Who is the sibling of {s}?", "Who is {s}'s sibling?"),
+    "date of birth": ("When was {s} born?", "What is the date of birth of {s}?", "When is {s}'s birthday?"),
+    "date of death": ("When did {s} die?", "What is the date of death of {s}?"),
+    "place of birth": ("Where was {s} born?", "What is the place of birth of {s}?", "In which place was {s} born?"),
+    "place of death": ("Where did {s} die?", "Where was the place of death of {s}?"),
+    "place of burial": ("Where was {s} buried?",),
+    "cause of death": ("Why did {s} die?", "What is the cause of death of {s}?"),
+    "country of citizenship": ("What nationality is {s}?", "Which country is {s} from?"),
+    "country of origin": ("Which country is {s} from?", "What is the country of origin of {s}?"),
+    "country": ("Which country is {s} in?", "In which country is {s}?"),
+    "educated at": ("Where did {s} study?", "Where did {s} graduate from?", "Which school did {s} go to?"),
+    "employer": ("Where did {s} work?", "Where does {s} work at?"),
+    "publication date": ("When was {s} released?", "What is the publication date of {s}?"),
+    "award received": ("Which award did {s} receive?",),
+    "author": ("Who wrote {s}?", "Who is the author of {s}?"),
+    "creator": ("Who created {s}?",),
+    "producer": ("Who produced {s}?", "Who is the producer of {s}?"),
+    "screenwriter": ("Who wrote the screenplay of {s}?",),
+    "cast member": ("Who starred in {s}?",),
+    "record label": ("Which label released {s}?", "What is the record label of {s}?"),
+    "developer": ("Who developed {s}?",),
+    "publisher": ("Who published {s}?",),
+    "inception": ("When was {s} founded?", "In what year was {s} formed?"),
+    "founded by": ("Who founded {s}?", "Who is the founder of {s}?"),
+    "headquarters location": ("Where is the headquarters of {s}?", "In which city is {s} headquartered?"),
+    "owned by": ("Who owns {s}?",),
+    "parent organization": ("What is the parent organization of {s}?",),
+    "head of government": ("Who heads the government of {s}?",),
+    "capital": ("What is the capital of {s}?",),
+    "located in the administrative territorial entity": ("Where is {s} located?",),
+    "located in or next to body of water": ("Which body of water is {s} next to?",),
+    "continent": ("On which continent is {s}?",),
+    "member of sports team": ("Which team did {s} play for?",),
+    "member of political party": ("Which party did {s} belong to?",),
+    "position held": ("Which position did {s} hold?",),
+    "military branch": ("In which military branch did {s} serve?",),
+    "conflict": ("In which war did {s} fight?",),
+    "religion": ("What is the religion of {s}?",),
+    "official language": ("What is the official language of {s}?",),
+    "original language of work": ("What is the original language of {s}?",),
+    "part of": ("What is {s} part of?",),
+    "follows": ("What came before {s}?",),
+    "followed by": ("What came after {s}?",),
+    "series": ("Which series is {s} part of?",),
+    "platform": ("On which platform was {s} released?",),
 }
-"""A question for the single hop of a relation, about the subject `{s}`."""
-OF: Final = {
-    "director": "the director of {s}",
-    "performer": "the performer of {s}",
-    "composer": "the composer of {s}",
-    "author": "the author of {s}",
-    "creator": "the creator of {s}",
-    "producer": "the producer of {s}",
-    "spouse": "the spouse of {s}",
-    "father": "the father of {s}",
-    "mother": "the mother of {s}",
-    "founded by": "the founder of {s}",
-    "record label": "the label that released {s}",
-    "developer": "the developer of {s}",
-    "owned by": "the owner of {s}",
-    "located in the administrative territorial entity": "the place where {s} is",
-    "place of birth": "the place where {s} was born",
-    "educated at": "the school where {s} studied",
-    "employer": "the employer of {s}",
+"""Questions for the single hop of a relation, about the subject `{s}`; the first wording takes a pronoun, too."""
+HOPS: Final = frozenset(_HOP)
+_OF: Final[dict[str, tuple[str, ...]]] = {
+    "director": ("the director of {s}", "the director of film {s}", "the director of the film {s}"),
+    "performer": ("the performer of {s}", "the performer of song {s}", "the singer of {s}"),
+    "composer": ("the composer of {s}", "the composer of film {s}"),
+    "author": ("the author of {s}", "the writer of {s}"),
+    "creator": ("the creator of {s}",),
+    "producer": ("the producer of {s}",),
+    "spouse": ("the spouse of {s}", "{s}'s spouse"),
+    "father": ("the father of {s}", "{s}'s father"),
+    "mother": ("the mother of {s}", "{s}'s mother"),
+    "sibling": ("the sibling of {s}",),
+    "founded by": ("the founder of {s}",),
+    "record label": ("the label that released {s}",),
+    "developer": ("the developer of {s}", "the company that developed {s}"),
+    "owned by": ("the owner of {s}",),
+    "located in the administrative territorial entity": ("the place where {s} is",),
+    "headquarters location": ("the city where {s} has its headquarters",),
+    "place of birth": ("the place where {s} was born", "the birthplace of {s}"),
+    "place of death": ("the place where {s} died",),
+    "educated at": ("the school where {s} studied", "the university that {s} went to"),
+    "employer": ("the employer of {s}",),
 }
 """What a relation's object is called in a question about that object."""
+_KIN: Final = {
+    ("father", "father"): "paternal grandfather",
+    ("father", "mother"): "paternal grandmother",
+    ("mother", "father"): "maternal grandfather",
+    ("mother", "mother"): "maternal grandmother",
+    ("spouse", "father"): "father-in-law",
+    ("spouse", "mother"): "mother-in-law",
+    ("spouse", "sibling"): "sibling-in-law",
+    ("father", "sibling"): "uncle or aunt",
+}
+"""Two relations in a row that have a word of their own."""
+_KINDRED: Final = ("Who is the {k} of {s}?", "Who is {s}'s {k}?")
 _DATES: Final = {
-    ("date of birth", "earlier"): ("Who was born first, {a} or {b}?", "Who is older, {a} or {b}?"),
+    ("date of birth", "earlier"): (
+        "Who was born first, {a} or {b}?", "Who is older, {a} or {b}?", "Who was born earlier, {a} or {b}?",
+        "Was {a} or {b} born first?",
+    ),
     ("date of birth", "later"): ("Who was born later, {a} or {b}?", "Who is younger, {a} or {b}?"),
-    ("date of death", "earlier"): ("Who died first, {a} or {b}?",),
+    ("date of death", "earlier"): ("Who died first, {a} or {b}?", "Who died earlier, {a} or {b}?"),
     ("date of death", "later"): ("Who died later, {a} or {b}?",),
-    ("publication date", "earlier"): ("Which came out first, {a} or {b}?", "Which was released first, {a} or {b}?"),
-    ("publication date", "later"): ("Which came out later, {a} or {b}?",),
-    ("inception", "earlier"): ("Which was founded first, {a} or {b}?",),
-    ("inception", "later"): ("Which was founded later, {a} or {b}?",),
-}
+    ("publication date", "earlier"): (
+        "Which film came out first, {a} or {b}?", "Which film was released first, {a} or {b}?",
+        "Which film came out earlier, {a} or {b}?", "Which was released earlier, {a} or {b}?",
+    ),
+    ("publication date", "later"): (
+        "Which film was released more recently, {a} or {b}?", "Which film came out later, {a} or {b}?",
+        "Which was released later, {a} or {b}?",
+    ),
+    ("inception", "earlier"): (
+        "Which was founded first, {a} or {b}?", "Which was formed first, {a} or {b}?",
+        "Which was established earlier, {a} or {b}?", "Which is older, {a} or {b}?",
+    ),
+    ("inception", "later"): (
+        "Which was founded later, {a} or {b}?", "Which was established more recently, {a} or {b}?",
+    ),
+}  # fmt: skip
 _SAME: Final = {
-    "country of citizenship": ("Are {a} and {b} of the same nationality?", "Do {a} and {b} have the same nationality?"),
-    "country of origin": ("Are {a} and {b} from the same country?", "Did {a} and {b} originate from the same country?"),
-    "country": ("Are {a} and {b} located in the same country?", "Are both {a} and {b} in the same country?"),
-}
+    "country of citizenship": (
+        "Are {a} and {b} of the same nationality?", "Do {a} and {b} have the same nationality?",
+        "Were {a} and {b} of the same nationality?", "Are {a} and {b} both from the same country?",
+        "Were {a} and {b} from the same country?", "Does {a} have the same nationality as {b}?",
+    ),
+    "country of origin": (
+        "Are {a} and {b} from the same country?", "Did the movies {a} and {b} originate from the same country?",
+        "Are the movies {a} and {b} from the same country?", "Are both {a} and {b} from the same country?",
+    ),
+    "country": (
+        "Are {a} and {b} located in the same country?", "Are both {a} and {b} in the same country?",
+        "Are both {a} and {b} located in the same country?", "Are {a} and {b} both located in the same country?",
+    ),
+}  # fmt: skip
 _BRIDGE_DATES: Final = {
-    ("date of birth", "earlier"): ("Which film has the {r} who was born first, {a} or {b}?",),
-    ("date of birth", "later"): ("Which film has the {r} who was born later, {a} or {b}?",),
-    ("date of death", "earlier"): ("Which film has the {r} who died first, {a} or {b}?",),
-    ("date of death", "later"): ("Which film has the {r} who died later, {a} or {b}?",),
-}
-_BRIDGE_SAME: Final = ("Do the {r}s of {a} and {b} have the same nationality?",)
+    ("date of birth", "earlier"): (
+        "Which film has the {r} who was born first, {a} or {b}?", "Which film has the {r} born earlier, {a} or {b}?",
+        "Which film has the {r} who is older, {a} or {b}?", "Which film whose {r} was born first, {a} or {b}?",
+        "Which film has the {r} who is older than the other, {a} or {b}?",
+    ),
+    ("date of birth", "later"): (
+        "Which film has the {r} who was born later, {a} or {b}?", "Which film has the {r} born later, {a} or {b}?",
+        "Which film whose {r} is younger, {a} or {b}?", "Which film has the {r} who is younger, {a} or {b}?",
+    ),
+    ("date of death", "earlier"): (
+        "Which film has the {r} who died first, {a} or {b}?", "Which film has the {r} died earlier, {a} or {b}?",
+        "Which film has the {r} who died earlier, {a} or {b}?",
+    ),
+    ("date of death", "later"): (
+        "Which film has the {r} who died later, {a} or {b}?", "Which film has the {r} died later, {a} or {b}?",
+    ),
+}  # fmt: skip
+_BRIDGE_SAME: Final = (
+    "Do the {r}s of {a} and {b} have the same nationality?",
+    "Do both films {a} and {b} have the {r}s that share the same nationality?",
+    "Are both {r} of film {a} and {r} of film {b} from the same country?",
+    "Are the {r}s of films {a} and {b} both from the same country?",
+    "Do both {r}s of films {a} and {b} have the same nationality?",
+    "Do {r} of film {a} and {r} of film {b} share the same nationality?",
+    "Do both films {a} and {b} have the {r}s from the same country?",
+)
+
+
+def hop(relation: str, subject: str) -> str:
+    """A question for what stands in a relation to a subject; the same two always give the same words."""
+    return _worded(_HOP[relation], relation, subject).format(s=subject)
+
+
+def hop_of_pronoun(relation: str, pronoun: str) -> str:
+    """The same about "he", "she" or "it"."""
+    return _HOP[relation][0].format(s=pronoun)
+
+
+def called(relation: str, subject: str) -> str:
+    """What the object of a relation is called by its subject; empty where there is no such phrase."""
+    return _worded(_OF[relation], relation, subject).format(s=subject) if relation in _OF else ""
+
+
+def two_hop(first: str, second: str, subject: str) -> str:
+    """A question over two relations in a row; empty where there are no words for it."""
+    if (first, second) in _KIN:
+        return _worded(_KINDRED, first, subject).format(k=_KIN[first, second], s=subject)
+    inner = called(first, subject)
+    if not inner or second not in HOPS:
+        return ""
+    wordings = [one for one in _HOP[second] if "{s}'s" not in one or not inner.endswith("'s")]
+    return _worded(wordings, second, subject).format(s=inner)
+
+
+def _worded(wordings: Sequence[str], relation: str, subject: str) -> str:
+    return random.Random(f"{relation} {subject}").choice(wordings)
 
 
 def one_hops(records: Sequence[Record], passages: Passages) -> Iterator[Asked]:
     """The single hops of every triple."""
     known = {triple: record for record in records for triple in record.evidences}
     for (subject, relation, value), record in known.items():
-        if relation in HOP:
-            question = HOP[relation].format(s=plain_title(subject))
+        if relation in HOPS:
+            question = hop(relation, plain_title(subject))
             yield from _asked(record, question, value, ((subject, relation, value),), passages, kind="one hop")
 
 
 def two_hops(records: Sequence[Record], passages: Passages) -> Iterator[Asked]:
-    """Chains of two triples, of one question or of two that meet in a name."""
-    by_subject: dict[str, list[tuple[tuple[str, str, str], Record]]] = defaultdict(list)
-    for record in records:
-        for triple in record.evidences:
-            by_subject[squad(plain_title(triple[0]))].append((triple, record))
+    """Chains of two triples."""
     made: set[str] = set()
-    for record in records:
-        for first in record.evidences:
-            for second, other in by_subject[squad(plain_title(first[2]))]:
-                if first[1] not in OF or second[1] not in HOP or squad(second[2]) == squad(first[0]):
-                    continue
-                question = HOP[second[1]].format(s=OF[first[1]].format(s=plain_title(first[0])))
-                if question not in made:
-                    made.add(question)
-                    supporting = tuple(dict.fromkeys((*record.supporting, *other.supporting)))
-                    both = record.model_copy(update={"supporting": supporting})
-                    yield from _asked(both, question, second[2], (first, second), passages, kind="two hops")
+    for chain, record in chains(records):
+        (subject, first, _), (_, second, value) = chain
+        question = two_hop(first, second, plain_title(subject))
+        if question and question not in made:
+            made.add(question)
+            yield from _asked(record, question, value, chain, passages, kind="two hops")
 
 
 def follow_ups(records: Sequence[Record], passages: Passages) -> Iterator[Asked]:
     """A chain asked for in two turns: the second one says "he" or "she" of what the first one found."""
+    for chain, record in chains(records):
+        (subject, first, middle), (_, second, value) = chain
+        if first not in HOPS or second not in HOPS:
+            continue
+        pronoun = pronoun_in(" ".join(p.text for number in record.supporting if (p := passages(number))))
+        restated = hop(second, plain_title(middle))
+        history = ((hop(first, plain_title(subject)), middle),)
+        for asked in _asked(record, restated, value, chain[1:], passages, kind="follow-up"):
+            said = hop_of_pronoun(second, pronoun)
+            yield Asked(f"{asked.id} after {subject}", said, asked.kind, asked.plan, history, restated)
+
+
+def chains(records: Sequence[Record]) -> Iterator["Known"]:
+    """Two triples, of one question or of two, that meet in a name, with the passages of both."""
+    by_subject: dict[str, list[tuple[tuple[str, str, str], Record]]] = defaultdict(list)
     for record in records:
-        for chain in _chains(record):
-            (subject, first, middle), (_, second, value) = chain
-            if first not in HOP or second not in HOP:
-                continue
-            pronoun = pronoun_in(" ".join(p.text for number in record.supporting if (p := passages(number))))
-            restated = HOP[second].format(s=plain_title(middle))
-            history = ((HOP[first].format(s=plain_title(subject)), middle),)
-            for asked in _asked(record, restated, value, chain[1:], passages, kind="follow-up"):
-                said = HOP[second].format(s=pronoun)
-                yield Asked(asked.id, said, asked.kind, asked.plan, history, restated)
+        for triple in record.evidences:
+            by_subject[squad(plain_title(triple[0]))].append((triple, record))
+    for record in records:
+        for first in record.evidences:
+            for second, other in by_subject.get(squad(plain_title(first[2])), ()):
+                if squad(second[2]) != squad(first[0]) and second != first:
+                    supporting = tuple(dict.fromkeys((*record.supporting, *other.supporting)))
+                    yield (first, second), record.model_copy(update={"supporting": supporting})
 
 
 def pronoun_in(text: str) -> str:
@@ -178,24 +273,29 @@ def comparisons(records: Sequence[Record], passages: Passages, rng: random.Rando
             yield from _pair(one, other, _alike(one, other), rng.choice(wordings), passages, relation)
 
 
+_LEAST_POOL: Final = 8
+"""Chains of a kind; pairs of fewer would be the same few again and again."""
+
+
 def bridge_comparisons(
     records: Sequence[Record], passages: Passages, rng: random.Random, *, each: int
 ) -> Iterator[Asked]:
     """Pairs of chains, as from a film over its director to a date."""
     by_kind: dict[tuple[str, str], dict[str, Known]] = defaultdict(dict)
-    for record in records:
-        for chain in _chains(record):
-            by_kind[chain[0][1], chain[1][1]].setdefault(squad(chain[0][0]), (chain, record))
+    for chain, record in chains(records):
+        by_kind[chain[0][1], chain[1][1]].setdefault(squad(chain[0][0]), (chain, record))
     for (first, second), known in by_kind.items():
         if first not in ("director", "composer", "producer"):
             continue
-        chains = list(known.values())
+        all_known = list(known.values())
+        if len(all_known) < _LEAST_POOL:
+            continue
         for (relation, order), wordings in _BRIDGE_DATES.items():
             if relation == second:
                 texts = [wording.replace("{r}", first) for wording in wordings]
-                yield from _dated(_pairs(chains, rng, each), order, texts, passages, rng, f"{first} {second}")
+                yield from _dated(_pairs(all_known, rng, each), order, texts, passages, rng, f"{first} {second}")
         if second == "country of citizenship":
-            for one, other in _pairs(chains, rng, each, alike=True):
+            for one, other in _pairs(all_known, rng, each, alike=True):
                 text = rng.choice(_BRIDGE_SAME).replace("{r}", first)
                 yield from _pair(one, other, _alike(one, other), text, passages, f"{first} {second}")
 
@@ -238,7 +338,7 @@ def _pairs(known: Sequence[Known], rng: random.Random, most: int, *, alike: bool
         return []
     by_value: dict[str, list[Known]] = defaultdict(list)
     for one in known:
-        by_value[squad(one[0][-1][2])].append(one)
+        by_value[squad(country_of(one[0][-1][2]))].append(one)
     twins = [group for group in by_value.values() if len(group) > 1]
     found: list[tuple[Known, Known]] = []
     for _ in range(most):
@@ -249,14 +349,7 @@ def _pairs(known: Sequence[Known], rng: random.Random, most: int, *, alike: bool
 
 
 def _alike(one: Known, other: Known) -> str:
-    return "yes" if squad(one[0][-1][2]) == squad(other[0][-1][2]) else "no"
-
-
-def _chains(record: Record) -> Iterator[Chain]:
-    for first in record.evidences:
-        for second in record.evidences:
-            if squad(plain_title(first[2])) == squad(plain_title(second[0])) and first != second:
-                yield (first, second)
+    return "yes" if same_value(one[0][-1][2], other[0][-1][2]) else "no"
 
 
 def _asked(

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from train.evaluation.normalisations import squad
+from train.expert.nations import same_value
 from train.expert.plan import Fact, Gold, NoPlan, Passages, Plan
 from train.expert.text import as_written, asked_words, holds, mentions, plain_title, query_of, quote
 
@@ -151,7 +152,10 @@ def _compared(record: Record, triples: Sequence[Triple]) -> str:
     told = "".join(f"{name}: {value}. " for name, value in zip(names, values, strict=True)) if chained else ""
     answer = record.answers[0]
     if answer.casefold() in YES_NO:
-        return f"{told}{'The same.' if squad(str(values[0])) == squad(str(values[1])) else 'Not the same.'}"
+        same = same_value(str(values[0]), str(values[1]))
+        if same != (answer.casefold() == "yes"):
+            raise NoPlan("its values do not bear its answer out")
+        return f"{told}{'The same.' if same else 'Not the same.'}"
     dates = [date_of(str(value)) for value in values]
     chosen = next((at for at, root in enumerate(roots) if _same(root.subject, answer)), None)
     if chosen is None or not all(dates) or dates[0] == dates[1]:

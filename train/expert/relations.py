@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator
 from pydantic import BaseModel, ConfigDict
 
 from train.evaluation.normalisations import squad
-from train.expert.combine import HOP, OF, pronoun_in
+from train.expert.combine import HOPS, hop, hop_of_pronoun, pronoun_in, two_hop
 from train.expert.plan import Asked, Fact, Gold, Plan
+from train.expert.reading import Record
 from train.expert.text import QUOTE_CHARS, as_written, holds, mentions, plain_title
 
 _SEVERAL = frozenset("cast member|award received|member of sports team|child|sibling|part of|conflict".split("|"))
@@ -41,30 +42,37 @@ def asked_about(document: Described) -> Iterator[Asked]:
     gold = Gold(id=document.id, title=document.title, text=document.text)
     own = [one for one in _stated(document) if squad(one.subject) == squad(plain_title(document.title))]
     for number, one in enumerate(own):
-        question = HOP[one.relation].format(s=one.subject)
+        question = hop(one.relation, one.subject)
         plan = Plan(((_fact(document, one),),), one.object)
         yield Asked(f"{document.id}-{number}", question, "one hop", plan)
         if number:
             before = own[number - 1]
             pronoun = pronoun_in(gold.text)
-            history = ((HOP[before.relation].format(s=before.subject), before.object),)
-            said = HOP[one.relation].format(s=pronoun)
+            history = ((hop(before.relation, before.subject), before.object),)
+            said = hop_of_pronoun(one.relation, pronoun)
             yield Asked(f"{document.id}-{number}-then", said, "follow-up", plan, history, question)
     for number, (one, other) in enumerate(_two_hops(document, own)):
-        inner = OF.get(one.relation)
-        if inner:
-            question = HOP[other.relation].format(s=inner.format(s=one.subject))
+        if question := two_hop(one.relation, other.relation, one.subject):
             facts = (_fact(document, one), _fact(document, other))
             plan = Plan(tuple((fact,) for fact in dict.fromkeys(facts)), other.object)
             yield Asked(f"{document.id}-two-{number}", question, "two hops", plan)
     yield from _lists(document)
 
 
+def as_record(document: Described) -> Record | None:
+    """A document's own relations as evidence triples, to be combined with those of others; None where it has none."""
+    own = [one for one in _stated(document) if squad(one.subject) == squad(plain_title(document.title))]
+    triples = tuple((one.subject, one.relation, one.object) for one in own)
+    if not triples:
+        return None
+    return Record(id=document.id, question="", answers=(triples[0][2],), supporting=(document.id,), evidences=triples)
+
+
 def facts_of(document: Described) -> Iterator[tuple[str, Fact, str]]:
     """Every relation that one sentence states, whatever it is about: a question, the fact, the answer."""
     for one in _stated(document):
         fact = _fact(document, one)
-        yield HOP[one.relation].format(s=one.subject), fact, fact.value
+        yield hop(one.relation, one.subject), fact, fact.value
 
 
 _LISTS = {
@@ -104,7 +112,7 @@ def _stated(document: Described) -> list[Relation]:
     return [
         one
         for one in document.relations
-        if one.relation in HOP
+        if one.relation in HOPS
         and one.relation not in _SEVERAL
         and len(objects[squad(one.subject), one.relation]) == 1
         and _sentence(document, one)

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +20,7 @@ from train.expert.library import Library
 from train.expert.plan import Asked, NoPlan
 from train.expert.play import Phrasing, played
 from train.expert.reading import Record, plans_of
-from train.expert.relations import Described, asked_about
+from train.expert.relations import Described, as_record, asked_about
 from train.expert.several import several, several_facts
 from train.pieces import Piece
 
@@ -134,9 +134,17 @@ def set_aside(records: Sequence[Record], count: int, *, seed: int) -> tuple[list
 
 
 def choices(
-    records: Sequence[Record], documents: Sequence[Described], library: Library, wanted: Wanted, report: Report
+    records: Sequence[Record],
+    documents: Sequence[Described],
+    library: Library,
+    wanted: Wanted,
+    report: Report,
+    kept: Sequence[Record] = (),
 ) -> list[list[Asked]]:
-    """Every question with its plans, in an order that is drawn."""
+    """Every question with its plans, in an order that is drawn; none that is kept for an evaluation is made anew."""
+    avoided = {_plain(one.question) for one in kept}
+    gold = {passage for one in kept for passage in one.supporting}
+    documents = [one for one in documents if one.id not in gold]
     rng = random.Random(f"order {wanted.seed}")
     made: list[list[Asked]] = []
     for record in _with_gold(records, library, report):
@@ -146,14 +154,18 @@ def choices(
             report.dropped[str(error)] += 1
             continue
         made.append([Asked(record.id, record.question, record.type or "question", plan) for plan in plans])
-    more = [[asked] for document in documents for asked in asked_about(document)]
+    more = [asked for document in documents for asked in asked_about(document)]
     if wanted.combine:
-        more += [[asked] for asked in _combined(records, library, wanted, rng)]
+        told = [record for document in documents if (record := as_record(document))]
+        more = list(_drawn([*more, *_combined([*records, *told], library, wanted, rng)], wanted.combine, rng))
     if wanted.several:
         joined = [*several(records, library.passage, rng), *several_facts(documents, rng)]
-        more += [[asked] for asked in rng.sample(joined, min(wanted.several, len(joined)))]
-    asked_already = {one.question.casefold() for plans in made for one in plans}
-    made += [plans for plans in more if plans[0].question.casefold() not in asked_already]
+        more += rng.sample(joined, min(wanted.several, len(joined)))
+    asked_already = {_plain(one.question) for plans in made for one in plans} | avoided
+    for asked in more:
+        if (words_of := _plain(asked.whole)) not in asked_already or asked.history:
+            asked_already.add(words_of)
+            made.append([asked])
     rng.shuffle(made)
     return made[: wanted.limit or None]
 
@@ -173,16 +185,26 @@ def _with_gold(records: Sequence[Record], library: Library, report: Report) -> I
 
 
 def _combined(records: Sequence[Record], library: Library, wanted: Wanted, rng: random.Random) -> Iterator[Asked]:
-    each, passage = wanted.combine, library.passage
-    for found in (
-        combine.one_hops(records, passage),
-        combine.two_hops(records, passage),
-        combine.follow_ups(records, passage),
-    ):
-        all_of_it = list(found)
-        yield from rng.sample(all_of_it, min(each, len(all_of_it)))
-    yield from combine.comparisons(records, passage, rng, each=max(1, each // 8))
-    yield from combine.bridge_comparisons(records, passage, rng, each=max(1, each // 8))
+    passage, each = library.passage, max(1, wanted.combine // 8)
+    yield from combine.one_hops(records, passage)
+    yield from combine.two_hops(records, passage)
+    yield from combine.follow_ups(records, passage)
+    yield from combine.comparisons(records, passage, rng, each=each)
+    yield from combine.bridge_comparisons(records, passage, rng, each=each)
+
+
+def _drawn(found: Sequence[Asked], each: int, rng: random.Random) -> Iterator[Asked]:
+    """At most so many questions of each kind; those of a rare relation go before those of a frequent one."""
+    by_kind: dict[str, dict[tuple[str, ...], list[Asked]]] = defaultdict(lambda: defaultdict(list))
+    for one in found:
+        by_kind[one.kind][tuple(fact.relation for fact in one.plan.facts)].append(one)
+    for by_relation in by_kind.values():
+        left = each
+        groups = sorted(by_relation.values(), key=len)
+        for at, group in enumerate(groups):
+            taken = rng.sample(group, min(len(group), left // (len(groups) - at)))
+            left -= len(taken)
+            yield from taken
 
 
 def rows_of(asked: Iterable[Sequence[Asked]], library: Library, wanted: Wanted, report: Report) -> Iterator[Row]:

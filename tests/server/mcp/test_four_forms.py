@@ -27,6 +27,7 @@ from server.mcp.stdio import serve_stdio
 from tests.server.live import make_service
 asyncio.run(serve_stdio(make_service()))
 """
+ENVIRONMENT = {"PYTHONPATH": ROOT, "CAIRN_WORLD": "test-v2", "CAIRN_FETCH": "false"}  # as of this process
 GOLDEN = Path(__file__).parents[2] / "golden" / "evidence.json"
 CHANGING = ("trace_id", "seconds", "versions")
 WORLD = load_world("test-v1")
@@ -63,7 +64,7 @@ async def every_form(address: str, desk: Desk, asked: ToolArguments) -> dict[str
 
 async def over_stdio(arguments: list[str], asked: ToolArguments) -> dict[str, dict[str, Any]]:
     """The forms of a process that a client starts."""
-    server = StdioServerParameters(command=sys.executable, args=arguments, env={"PYTHONPATH": ROOT})
+    server = StdioServerParameters(command=sys.executable, args=arguments, env=ENVIRONMENT)
     said = asked.model_dump(mode="json")
     async with asyncio.timeout(100), Client(server) as client:
         called = await client.call_tool("search_evidence", said)
