@@ -13,10 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, cast
 
-import bm25s  # pyright: ignore[reportMissingTypeStubs]
 import numpy as np
 import Stemmer
-from bm25s.stopwords import STOPWORDS_EN_PLUS  # pyright: ignore[reportMissingTypeStubs]
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field, TypeAdapter
 from pydantic_core import from_json
@@ -24,6 +22,7 @@ from pydantic_core import from_json
 from agent.errors import CorpusError
 from agent.foreign_files import read_file
 from agent.sources.arrays import load_array
+from agent.sources.bm25s_library import BM25, STOP_WORDS
 
 K1: Final = 1.2
 B: Final = 0.5
@@ -33,11 +32,9 @@ MOST_ROWS: Final = 1 << 31
 _PARAMS_BYTES: Final = 1 << 20
 _VOCABULARY_BYTES: Final = 1 << 30
 
-_STOP_WORDS: Final = frozenset(cast(tuple[str, ...], STOPWORDS_EN_PLUS))
 _CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD: Final = re.compile(f"[{_CJK}]|[^\\W_{_CJK}]+")  # Chinese and Japanese are written without spaces
 _stemmer = cast(Any, Stemmer).Stemmer("english")
-_Model: Final = cast(Any, bm25s.BM25)
 
 
 @lru_cache(maxsize=1 << 18)
@@ -56,7 +53,7 @@ def words(text: str) -> list[str]:
 def query_stems(query: str) -> list[str]:
     """Give the stems to look for: stop words count only where there is nothing else ("Who are you")."""
     found = words(query)
-    return [stem(word) for word in found if word not in _STOP_WORDS] or [stem(word) for word in found]
+    return [stem(word) for word in found if word not in STOP_WORDS] or [stem(word) for word in found]
 
 
 @dataclass(frozen=True)
@@ -120,7 +117,7 @@ class Bm25Index:
             ids += [array("i", [numbers[place] for place in text]) for text in chunk.texts]
         if not ids:
             raise ValueError("an index needs at least one text")
-        model = _Model(k1=K1, b=B, method="lucene")
+        model = BM25(k1=K1, b=B, method="lucene")
         # One text with one empty word keeps the mean length above 0 where no text has a word.
         model.index(
             (ids if any(ids) else [array("i", [0]), *ids[1:]], vocabulary),

@@ -105,10 +105,10 @@ _KIN: Final = {
 }
 """Two relations in a row that have a word of their own."""
 _KINDRED: Final = ("Who is the {k} of {s}?", "Who is {s}'s {k}?")
-_DATES: Final = {
+DATES: Final = {
     ("date of birth", "earlier"): (
         "Who was born first, {a} or {b}?", "Who is older, {a} or {b}?", "Who was born earlier, {a} or {b}?",
-        "Was {a} or {b} born first?",
+        "Was {a} or {b} born first?", "Who was born first out of {a} and {b}?",
     ),
     ("date of birth", "later"): ("Who was born later, {a} or {b}?", "Who is younger, {a} or {b}?"),
     ("date of death", "earlier"): ("Who died first, {a} or {b}?", "Who died earlier, {a} or {b}?"),
@@ -124,11 +124,15 @@ _DATES: Final = {
     ("inception", "earlier"): (
         "Which was founded first, {a} or {b}?", "Which was formed first, {a} or {b}?",
         "Which was established earlier, {a} or {b}?", "Which is older, {a} or {b}?",
+        "Which company was founded first, {a} or {b}?", "Which band was formed first, {a} or {b}?",
+        "Which museum was established first, {a} or {b}?", "Which university was founded earlier, {a} or {b}?",
+        "Which magazine was started first, {a} or {b}?",
     ),
     ("inception", "later"): (
         "Which was founded later, {a} or {b}?", "Which was established more recently, {a} or {b}?",
     ),
 }  # fmt: skip
+"""Relation, and which of two is asked for → questions."""
 _SAME: Final = {
     "country of citizenship": (
         "Are {a} and {b} of the same nationality?", "Do {a} and {b} have the same nationality?",
@@ -265,7 +269,7 @@ def comparisons(records: Sequence[Record], passages: Passages, rng: random.Rando
     for record in records:
         for triple in record.evidences:
             by_relation[triple[1]].setdefault(squad(triple[0]), ((triple,), record))
-    for (relation, order), wordings in _DATES.items():
+    for (relation, order), wordings in DATES.items():
         pairs = _pairs(list(by_relation[relation].values()), rng, each)
         yield from _dated(pairs, order, wordings, passages, rng, relation)
     for relation, wordings in _SAME.items():

@@ -156,12 +156,25 @@ def _compared(record: Record, triples: Sequence[Triple]) -> str:
         if same != (answer.casefold() == "yes"):
             raise NoPlan("its values do not bear its answer out")
         return f"{told}{'The same.' if same else 'Not the same.'}"
-    dates = [date_of(str(value)) for value in values]
     chosen = next((at for at, root in enumerate(roots) if _same(root.subject, answer)), None)
-    if chosen is None or not all(dates) or dates[0] == dates[1]:
+    if chosen is None:
         return ""
-    earlier = dates.index(min(dates)) == chosen
-    return f"{told}{'Earlier' if earlier else 'Later'}: {names[chosen]}."
+    decided = told_order(names, [str(value) for value in values], chosen)
+    return f"{told}{decided}" if decided else ""
+
+
+def told_order(names: Sequence[str], values: Sequence[str], chosen: int) -> str:
+    """Which of two dates is the earlier or the later one, their years beside each other; empty where that is not known.
+
+    "1929 and 1926: 1926 is earlier, Pirates of the Sky."
+    """
+    dates = [date_of(value) for value in values]
+    if not all(dates) or dates[0] == dates[1]:
+        return ""
+    years = [str(date[0]) for date in dates]
+    shown = list(values) if years[0] == years[1] else years
+    how = "earlier" if dates.index(min(dates)) == chosen else "later"
+    return f"{shown[0]} and {shown[1]}: {shown[chosen]} is {how}, {names[chosen]}."
 
 
 def _last_of(root: Triple, triples: Sequence[Triple]) -> str | None:
@@ -264,8 +277,36 @@ def _comparison(record: Record, gold: Sequence[Gold]) -> Iterator[Plan]:
         ]
         if not any(fact and holds(fact.quote, answer) for fact in facts):
             return
+    if chooses and (dated := _dated(gold, names, question, answer)):
+        yield dated
     if all(facts):
         yield Plan((tuple(fact for fact in facts if fact),), answer)
+
+
+_ASKS_EARLIER: Final = re.compile(r"\b(?:first|earlier|older|oldest|earliest|before)\b")
+_ASKS_LATER: Final = re.compile(r"\b(?:later|younger|last|recent|recently|newer|latest|youngest|after)\b")
+_A_DATE: Final = re.compile(
+    rf"\b(?:\d{{1,2}} (?:{'|'.join(_MONTHS)}) \d{{4}}|(?:{'|'.join(_MONTHS)}) \d{{1,2}}, \d{{4}}|1\d{{3}}|20\d\d)\b",
+    re.IGNORECASE,
+)
+
+
+def _dated(gold: Sequence[Gold], names: Sequence[str], question: str, answer: str) -> Plan | None:
+    """Two things of which the question asks for the earlier or the later one, by the first date that each one tells."""
+    earlier = bool(_ASKS_EARLIER.search(question.casefold()))
+    if earlier == bool(_ASKS_LATER.search(question.casefold())):
+        return None
+    chosen = next((at for at, name in enumerate(names) if squad(name) == squad(answer)), None)
+    found = [_A_DATE.search(passage.text) for passage in gold]
+    values = [match[0] for match in found if match]
+    if chosen is None or len(values) < len(gold):
+        return None
+    names = [_as_asked(name, question) for name in names]
+    decided = told_order(names, values, chosen)
+    facts = [_fact(one, value, question, about=name) for one, value, name in zip(gold, values, names, strict=True)]
+    if not decided or ("is earlier" in decided) != earlier or not all(facts):
+        return None
+    return Plan((tuple(fact for fact in facts if fact),), answer, decided)
 
 
 def _bridge(record: Record, gold: Sequence[Gold]) -> Iterator[Plan]:

@@ -21,7 +21,7 @@ from train.expert.plan import Asked, NoPlan
 from train.expert.play import Phrasing, played
 from train.expert.reading import Record, plans_of
 from train.expert.relations import Described, as_record, asked_about
-from train.expert.several import several, several_facts
+from train.expert.several import several, several_comparisons, several_facts
 from train.pieces import Piece
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -161,6 +161,8 @@ def choices(
     if wanted.several:
         joined = [*several(records, library.passage, rng), *several_facts(documents, rng)]
         more += rng.sample(joined, min(wanted.several, len(joined)))
+        compared = list(several_comparisons(documents, rng))
+        more += rng.sample(compared, min(wanted.several, len(compared)))
     asked_already = {_plain(one.question) for plans in made for one in plans} | avoided
     for asked in more:
         if (words_of := _plain(asked.whole)) not in asked_already or asked.history:

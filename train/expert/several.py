@@ -3,18 +3,23 @@
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Final, TypeVar
 
-from train.expert.plan import Asked, NoPlan, Passages, Plan
-from train.expert.reading import YES_NO, Record, plans_of
+from train.evaluation.normalisations import squad
+from train.expert.combine import DATES
+from train.expert.plan import Asked, Fact, NoPlan, Passages, Plan
+from train.expert.reading import YES_NO, Record, date_of, plans_of, told_order
 from train.expert.relations import Described, facts_of
-from train.expert.text import query_of
+from train.expert.text import plain_title, query_of
 
 _Item = TypeVar("_Item")
 MOST_QUERIES: Final = 4
 """Questions of one row that are searched for each on its own."""
 MOST_FACTS: Final = 7
 """Questions of one row about a passage that one query finds."""
+_COMPARED: Final = 4
+"""Things of one row that are compared, two and two."""
 
 
 def several(records: Sequence[Record], passages: Passages, rng: random.Random) -> Iterator[Asked]:
@@ -46,6 +51,45 @@ def several_facts(documents: Sequence[Described], rng: random.Random) -> Iterato
                 asked = [question for question, _, _ in group]
                 plans = [Plan(((fact,),), answer) for _, fact, answer in group]
                 yield _joined(f"several-{document.id}-{number}", asked, plans, (query_of([document.title]),))
+
+
+def several_comparisons(documents: Sequence[Described], rng: random.Random) -> Iterator[Asked]:
+    """Which of two things is the earlier or the later one, four times about the same four; each is searched for."""
+    known: dict[str, list[Fact]] = defaultdict(list)
+    for document in documents:
+        for _, fact, answer in facts_of(document):
+            if squad(fact.title) == squad(plain_title(document.title)) and date_of(answer):
+                known[fact.relation].append(fact)
+    wordings = {relation: [one for one in DATES if one[0] == relation] for relation in known}
+    for relation, facts in known.items():
+        if not wordings[relation]:
+            continue
+        rng.shuffle(facts)
+        for number, four in enumerate(_batches(facts, _COMPARED)):
+            if len(four) == _COMPARED:
+                yield from _compared(f"compared-{relation}-{number}", four, wordings[relation], rng)
+
+
+def _compared(
+    name: str, four: Sequence[Fact], wordings: Sequence[tuple[str, str]], rng: random.Random
+) -> Iterator[Asked]:
+    asked: list[str] = []
+    decided: list[str] = []
+    answers: list[str] = []
+    for pair in rng.sample(list(combinations(four, 2)), _COMPARED):
+        one, other = rng.sample(pair, 2)
+        relation, order = rng.choice(wordings)
+        dates = [date_of(fact.value) for fact in (one, other)]
+        chosen = dates.index(min(dates) if order == "earlier" else max(dates))
+        said = told_order([one.title, other.title], [one.value, other.value], chosen)
+        if said:
+            asked.append(rng.choice(DATES[relation, order]).format(a=one.title, b=other.title))
+            decided.append(said)
+            answers.append((one, other)[chosen].title)
+    if len(asked) > 1:
+        queries = tuple(query_of([fact.title]) for fact in four)
+        plan = Plan((tuple(four),), "; ".join(answers), "\n".join(decided))
+        yield Asked(name, " ".join(asked), "compared several", plan, queries=queries, passages=1)
 
 
 def _batches(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
