@@ -124,7 +124,7 @@ def relations(
     corpus: CorpusOption,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="For cairn data trajectories --relations.")],
 ) -> None:
-    """Read relations off articles: who directed a film, when and where a person was born, which country a village is in.
+    """Read relations off articles: who directed a film, when a person was born, which country a village is in.
 
     A few patterns for how encyclopedias begin an article; what they do not fit
     is left out.
@@ -133,9 +133,9 @@ def relations(
     """
     from collections import Counter
 
-    from train.saving import replacing
     from train.expert.extract import described
     from train.expert.library import Library
+    from train.saving import replacing
 
     library = Library(corpus)
     counts: Counter[str] = Counter()
