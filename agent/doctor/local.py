@@ -46,13 +46,28 @@ async def check_install() -> Verdict:
 async def check_checkpoint(settings: CairnSettings) -> Verdict:
     """Every file of the embedded policy's checkpoint against its hash; the model itself is not loaded."""
     from agent.policies.checkpoint import open_checkpoint
-    from agent.shipped import shipped_checkpoint
+    from agent.shipped import needs_small, shipped_checkpoint
 
+    if needs_small(settings):
+        return await asyncio.to_thread(_of_small, settings)
     folder = settings.checkpoint or shipped_checkpoint(settings)
     found = await asyncio.to_thread(open_checkpoint, folder)
     if find_spec("ctranslate2") is None:
         return bad(f"{found.manifest.name} is whole, but ctranslate2 is missing", "pip install ctranslate2")
     return ok(f"the checkpoint {found.manifest.name} is whole, file by file")
+
+
+def _of_small(settings: CairnSettings) -> Verdict:
+    """Of the policy for real questions the package has the adapter alone."""
+    from agent.models.fetch import at_hand
+    from agent.models.wheel import DEFAULT
+    from agent.shipped import SMALL
+
+    if at_hand(DEFAULT):
+        return ok(f"{SMALL.name} answers, and its base model {DEFAULT} is on this machine")
+    if settings.fetch:
+        return warn(f"the base model of {SMALL.name} is fetched with the first question", "cairn model fetch")
+    return bad(f"{SMALL.name} lacks its base model, and `fetch` is off", "cairn model fetch")
 
 
 async def check_protocol(settings: CairnSettings) -> Verdict:

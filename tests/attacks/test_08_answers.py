@@ -52,7 +52,7 @@ def scene(product: Product, tmp_path: Path, slow: Slow, *limits: str) -> Generat
     key = product.run("key", "add", "one", *limits, cwd=tmp_path).stdout.split()[0]
     headers = {"authorization": f"Bearer {key}"}
     with hostile_server(slow.answer) as model:
-        environment = {"CAIRN_ANSWER_URL": f"{model.url}/v1", "CAIRN_ANSWER_MODELS": "paid"}
+        environment = {"CAIRN_ANSWER_URL": f"{model.url}/v1", "CAIRN_ANSWER_MODELS": "paid", "CAIRN_WORLD": "test-v2"}
         with product.serve(cwd=tmp_path, env=environment) as server:
             run = ask(f"{server.url}/v1/evidence", {"question": "Where was Persen Golney born?"}, headers=headers).json
             assert run["bundle"]["claims"], "there is something to answer from"

@@ -23,6 +23,7 @@ def test_a_redirect_takes_nothing_to_another_host(product: Product, tmp_path: Pa
                 *("evidence", "Where was Persen Golney born?", "--answer-with", "m"),
                 *("--answer-url", f"{endpoint.url}/v1"),
                 cwd=tmp_path,
+                env={"CAIRN_WORLD": "test-v2"},
             )
         assert other.requests == []
         assert done.returncode == 1

@@ -4,15 +4,16 @@ What it is shown is made by the loop's own parts from what the real index gives,
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agent.evidence import Passage
 from agent.protocols import TextProtocol
 from agent.shown import show
+from agent.sources.corpus.split import BETWEEN_TITLES
 from agent.tried import UNKNOWN
 from train.expert.plan import Asked, Fact, NoPlan
-from train.expert.text import holds, mentions, query_of
+from train.expert.text import holds, mentions, plain_title, query_of
 from train.pieces import Piece
 
 Find = Callable[[str, int], list[Passage]]
@@ -205,7 +206,14 @@ class _Play:
         return self._block("merge", "\n" + "".join(f"{line}\n" for line in lines or [_MISSING]))
 
     def _cited(self, fact: Fact) -> str:
-        return f"- {fact.told} [{self._known.facts[fact]}]" if self._protocol.numbered else fact.told
+        number = self._known.facts[fact]
+        told = self._as_shown(fact, number).told
+        return f"- {told} [{number}]" if self._protocol.numbered else told
+
+    def _as_shown(self, fact: Fact, number: int) -> Fact:
+        """The fact under the title of the part of its document that was shown, "Manual › Keys" for "Manual"."""
+        shown = next(passage.title for passage in self._known.shown if passage.number == number)
+        return replace(fact, title=plain_title(shown)) if shown.startswith(f"{fact.title}{BETWEEN_TITLES}") else fact
 
     def _answering(self, before: str, answer: str) -> str:
         parts = [before]

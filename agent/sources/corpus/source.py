@@ -22,6 +22,7 @@ from agent.sources.corpus.build import Outcome, build_index, update_index
 from agent.sources.corpus.documents import Document
 from agent.sources.corpus.folder import CARD, FORMAT, INDEX, OFFSETS, RECORDS, Card, read_card
 from agent.sources.corpus.records import Records
+from agent.sources.corpus.split import BETWEEN_TITLES
 from agent.sources.filters import Wanted, read_filters, unhonoured
 from agent.urls import host_of
 
@@ -118,7 +119,8 @@ class CorpusSource:
 
     def _is_titled(self, row: int, named: list[str]) -> bool:
         title = self._records[row].title
-        return any(words(part) == named for part in (title, _BRACKETS.sub("", title), title.rpartition(" › ")[2]))
+        last = title.rpartition(BETWEEN_TITLES)[2]
+        return any(words(part) == named for part in (title, _BRACKETS.sub("", title), last))
 
     def documents(self) -> Iterator[Document]:
         """Every passage of the index, read one by one."""

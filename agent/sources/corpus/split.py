@@ -13,7 +13,7 @@ _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 _SPACES = re.compile(r"\s*")
 _BETWEEN_WORDS = re.compile(r"\s+")
 _SENTENCE_END = re.compile(r"[.!?]['\")\]]*\s+|[。！？]|\n")
-_BETWEEN_TITLES: Final = " › "
+BETWEEN_TITLES: Final = " › "
 
 
 def split_markdown(text: str, name: str) -> Iterator[tuple[str, int, int]]:
@@ -35,15 +35,15 @@ def split_markdown(text: str, name: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _title(path: Sequence[tuple[int, str]], name: str) -> str:
-    return _BETWEEN_TITLES.join(title for _, title in path if title) or name
+    return BETWEEN_TITLES.join(title for _, title in path if title) or name
 
 
 def split_page(text: str, title: str) -> Iterator[tuple[str, int, int]]:
     """As `split_markdown`, of a page that has a title beside its headings: it comes first, unless they repeat it."""
     for path, start, end in split_markdown(text, title):
-        first, *below = path.split(_BETWEEN_TITLES)
+        first, *below = path.split(BETWEEN_TITLES)
         repeats = first in title or title in first
-        yield _BETWEEN_TITLES.join([title, *below] if repeats else [title, path]), start, end
+        yield BETWEEN_TITLES.join([title, *below] if repeats else [title, path]), start, end
 
 
 def split_text(text: str, start: int, end: int) -> list[tuple[int, int]]:

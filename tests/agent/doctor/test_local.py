@@ -43,6 +43,22 @@ def test_the_shipped_checkpoint_is_whole() -> None:
     assert look("policy").state == "ok"
 
 
+@pytest.mark.parametrize(
+    ("there", "fetch", "state", "says"),
+    [
+        (True, False, "ok", "its base model smollm2-135m-instruct is on this machine"),
+        (False, True, "warn", "is fetched with the first question"),
+        (False, False, "bad", "lacks its base model"),
+    ],
+)
+def test_the_base_model_of_small_is_looked_for(
+    there: bool, fetch: bool, state: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.models.fetch.at_hand", lambda model: there)
+    found = look("policy", world="", fetch=fetch)
+    assert (found.state, says in found.says) == (state, True), found
+
+
 def test_a_checkpoint_that_was_changed_or_cut_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "ct2"
     shutil.copytree(newest_checkpoint(), folder)

@@ -90,7 +90,10 @@ def test_what_is_cited_stands_in_the_passage_with_that_number(corpus: Library):
 
 def test_two_things_are_compared_by_what_was_found(corpus: Library):
     (row,), _ = made(corpus, [COMPARED], protocols=("cairn",))
-    assert "Aurora Falls: 12 May 1944. Night Harbour: 3 March 1950. 1944 and 1950: 1944 is earlier, Aurora Falls." in said(row)
+    assert (
+        "Aurora Falls: 12 May 1944. Night Harbour: 3 March 1950. 1944 and 1950: 1944 is earlier, Aurora Falls."
+        in said(row)
+    )
     assert said(row).count("<search>") >= 2
 
 
