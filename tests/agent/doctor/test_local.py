@@ -54,7 +54,10 @@ def test_the_shipped_checkpoint_is_whole() -> None:
 def test_the_base_model_of_small_is_looked_for(
     there: bool, fetch: bool, state: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.models.fetch.at_hand", lambda model: there)
+    def at_hand(model: str) -> bool:
+        return there
+
+    monkeypatch.setattr("agent.models.fetch.at_hand", at_hand)
     found = look("policy", world="", fetch=fetch)
     assert (found.state, says in found.says) == (state, True), found
 

@@ -167,7 +167,7 @@ def test_a_comparison_without_triples_tells_its_years_where_they_bear_the_answer
         "b": Gold(id="b", title="Beta", text="Beta is a magazine that was started in 1989."),
     }
     record = Record(id="q", question=question, answers=(answer,), supporting=("a", "b"))
-    assert plans_of(record, lambda name: passages.get(name))[0].because == told
+    assert plans_of(record, lambda passage: passages.get(passage))[0].because == told
 
 
 def test_a_country_and_its_people_are_the_same():
