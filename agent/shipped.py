@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 CHECKPOINTS: Final = Path(__file__).parent / "checkpoints"
 SMALL: Final = CHECKPOINTS / "small-v1"
+MOST_TOKENS: Final = 600
+"""That `small-v1` writes for a question, where no setting says more: it writes 120, and may repeat itself for ever."""
 _FIRST_WORLDS: Final = frozenset({"test-v1", "dev", "dev-v1"})
 _FIRST_PROTOCOLS: Final = frozenset({"cairn", "multisearch"})
 """What the checkpoint `tiny-v1` was trained on."""
@@ -45,7 +47,10 @@ def with_policy(settings: CairnSettings, progress: "Progress | None" = None) -> 
     except SetupError as error:
         _log.warning("%s. The little world's policy answers instead, which knows no real language", error)
         return settings.model_copy(update={"fetch": False})
-    return settings.model_copy(update={"checkpoint": folder, **of_checkpoint(folder, said=settings.model_fields_set)})
+    said = of_checkpoint(folder, said=settings.model_fields_set)
+    if settings.budgets.policy_tokens is None:
+        said["budgets"] = settings.budgets.model_copy(update={"policy_tokens": MOST_TOKENS})
+    return settings.model_copy(update={"checkpoint": folder, **said})
 
 
 def needs_small(settings: CairnSettings) -> bool:

@@ -11,8 +11,8 @@ import pytest
 from agent.build import build_agent, notices
 from agent.models.cache import ModelCache, Record
 from agent.models.wheel import DEFAULT
-from agent.settings import CairnSettings
-from agent.shipped import SMALL, is_small, needs_small, newest_checkpoint, with_policy
+from agent.settings import BudgetSettings, CairnSettings
+from agent.shipped import MOST_TOKENS, SMALL, is_small, needs_small, newest_checkpoint, with_policy
 from server.launch import make_service
 from tests.agent.models.case import real_gguf
 
@@ -95,3 +95,15 @@ def test_the_package_says_which_model_it_belongs_to():
     assert (SMALL / "README.md").is_file()
     assert "SmolLM2-135M-Instruct" in (SMALL / "adapter_config.json").read_text(encoding="utf-8")
     assert sum(path.stat().st_size for path in SMALL.iterdir()) < 40_000_000
+
+
+@pytest.mark.parametrize(("said", "used"), [(None, MOST_TOKENS), (2000, 2000)])
+def test_it_writes_a_bounded_number_of_tokens_unless_a_setting_says_more(
+    said: int | None, used: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def ready(*_: object, **__: object) -> Path:
+        return tmp_path
+
+    monkeypatch.setattr("agent.models.ready.ready_policy_folder", ready)
+    settings = CairnSettings(world="", fetch=False, budgets=BudgetSettings(policy_tokens=said))
+    assert with_policy(settings).budgets.policy_tokens == used
