@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CHECKPOINTS: Final = Path(__file__).parent / "checkpoints"
 SMALL: Final = CHECKPOINTS / "small-v1"
 MOST_TOKENS: Final = 600
-"""That `small-v1` writes for a question, where no setting says more: it writes 120, and may repeat itself for ever."""
+"""Token budget of `small-v1` for a question, unless a setting says more. It usually writes 120, but can loop."""
 _FIRST_WORLDS: Final = frozenset({"test-v1", "dev", "dev-v1"})
 _FIRST_PROTOCOLS: Final = frozenset({"cairn", "multisearch"})
 """What the checkpoint `tiny-v1` was trained on."""

@@ -110,7 +110,7 @@ def content(claim: Reading) -> list[tuple[int, Token]]:
     ]
 
 
-def _told(claim: Reading, place: int) -> bool:
+def _is_whole_predicate(claim: Reading, place: int) -> bool:
     """Whether a word is all that a claim says of its subject: "The ferry is late"."""
     after = claim.tokens[place + 1 :]
     return place > 0 and claim.tokens[place - 1].text in _BE and all(token.mark for token in after)
@@ -222,7 +222,7 @@ def _aligned(
         )
         items.append(Item(float(place), here, token))
         if not here and not any(synonyms(token.stem, other) for other in title):
-            missing += _WORD if _told(claim, place) else weight(token)
+            missing += _WORD if _is_whole_predicate(claim, place) else weight(token)
             verbless = verbless or (claim.clauses.verbish(place) and weight(token) == _WORD)
     items.sort(key=lambda item: item.place)
     lacking = tuple(

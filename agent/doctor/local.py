@@ -58,7 +58,7 @@ async def check_checkpoint(settings: CairnSettings) -> Verdict:
 
 
 def _of_small(settings: CairnSettings) -> Verdict:
-    """Of the policy for real questions the package has the adapter alone."""
+    """The package ships only the adapter of this policy: its base model is fetched."""
     from agent.models.fetch import at_hand
     from agent.models.wheel import DEFAULT
     from agent.shipped import SMALL

@@ -178,7 +178,7 @@ _BRIDGE_SAME: Final = (
 
 
 def hop(relation: str, subject: str) -> str:
-    """A question for what stands in a relation to a subject; the same two always give the same words."""
+    """A question for the object of a relation; the same relation and subject always give the same wording."""
     return _worded(_HOP[relation], relation, subject).format(s=subject)
 
 

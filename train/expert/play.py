@@ -207,8 +207,8 @@ class _Play:
 
     def _cited(self, fact: Fact) -> str:
         number = self._known.facts[fact]
-        told = self._as_shown(fact, number).told
-        return f"- {told} [{number}]" if self._protocol.numbered else told
+        line = self._as_shown(fact, number).told
+        return f"- {line} [{number}]" if self._protocol.numbered else line
 
     def _as_shown(self, fact: Fact, number: int) -> Fact:
         """The fact under the title of the part of its document that was shown, "Manual › Keys" for "Manual"."""

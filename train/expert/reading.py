@@ -149,21 +149,21 @@ def _compared(record: Record, triples: Sequence[Triple]) -> str:
         return ""
     names = [_as_asked(root.subject, record.question) for root in roots]
     chained = any(root.object != value for root, value in zip(roots, values, strict=True))
-    told = "".join(f"{name}: {value}. " for name, value in zip(names, values, strict=True)) if chained else ""
+    values_first = "".join(f"{name}: {value}. " for name, value in zip(names, values, strict=True)) if chained else ""
     answer = record.answers[0]
     if answer.casefold() in YES_NO:
         same = same_value(str(values[0]), str(values[1]))
         if same != (answer.casefold() == "yes"):
             raise NoPlan("its values do not bear its answer out")
-        return f"{told}{'The same.' if same else 'Not the same.'}"
+        return f"{values_first}{'The same.' if same else 'Not the same.'}"
     chosen = next((at for at, root in enumerate(roots) if _same(root.subject, answer)), None)
     if chosen is None:
         return ""
-    decided = told_order(names, [str(value) for value in values], chosen)
-    return f"{told}{decided}" if decided else ""
+    decided = date_order(names, [str(value) for value in values], chosen)
+    return f"{values_first}{decided}" if decided else ""
 
 
-def told_order(names: Sequence[str], values: Sequence[str], chosen: int) -> str:
+def date_order(names: Sequence[str], values: Sequence[str], chosen: int) -> str:
     """Which of two dates is the earlier or the later one, their years beside each other; empty where that is not known.
 
     "1929 and 1926: 1926 is earlier, Pirates of the Sky."
@@ -302,7 +302,7 @@ def _dated(gold: Sequence[Gold], names: Sequence[str], question: str, answer: st
     if chosen is None or len(values) < len(gold):
         return None
     names = [_as_asked(name, question) for name in names]
-    decided = told_order(names, values, chosen)
+    decided = date_order(names, values, chosen)
     facts = [_fact(one, value, question, about=name) for one, value, name in zip(gold, values, names, strict=True)]
     if not decided or ("is earlier" in decided) != earlier or not all(facts):
         return None

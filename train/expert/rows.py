@@ -141,7 +141,7 @@ def choices(
     report: Report,
     kept: Sequence[Record] = (),
 ) -> list[list[Asked]]:
-    """Every question with its plans, in an order that is drawn; none that is kept for an evaluation is made anew."""
+    """Every question with its plans, in a drawn order. None repeats a question that is kept for an evaluation."""
     avoided = {_plain(one.question) for one in kept}
     gold = {passage for one in kept for passage in one.supporting}
     documents = [one for one in documents if one.id not in gold]
@@ -156,8 +156,8 @@ def choices(
         made.append([Asked(record.id, record.question, record.type or "question", plan) for plan in plans])
     more = [asked for document in documents for asked in asked_about(document)]
     if wanted.combine:
-        told = [record for document in documents if (record := as_record(document))]
-        more = list(_drawn([*more, *_combined([*records, *told], library, wanted, rng)], wanted.combine, rng))
+        own = [record for document in documents if (record := as_record(document))]
+        more = list(_drawn([*more, *_combined([*records, *own], library, wanted, rng)], wanted.combine, rng))
     if wanted.several:
         joined = [*several(records, library.passage, rng), *several_facts(documents, rng)]
         more += rng.sample(joined, min(wanted.several, len(joined)))
@@ -196,7 +196,7 @@ def _combined(records: Sequence[Record], library: Library, wanted: Wanted, rng: 
 
 
 def _drawn(found: Sequence[Asked], each: int, rng: random.Random) -> Iterator[Asked]:
-    """At most so many questions of each kind; those of a rare relation go before those of a frequent one."""
+    """At most `each` questions of every kind; rare relations go before frequent ones."""
     by_kind: dict[str, dict[tuple[str, ...], list[Asked]]] = defaultdict(lambda: defaultdict(list))
     for one in found:
         by_kind[one.kind][tuple(fact.relation for fact in one.plan.facts)].append(one)

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from train.evaluation.normalisations import squad
 from train.expert.combine import DATES
 from train.expert.plan import Asked, Fact, NoPlan, Passages, Plan
-from train.expert.reading import YES_NO, Record, date_of, plans_of, told_order
+from train.expert.reading import YES_NO, Record, date_of, date_order, plans_of
 from train.expert.relations import Described, facts_of
 from train.expert.text import plain_title, query_of
 
@@ -81,7 +81,7 @@ def _compared(
         relation, order = rng.choice(wordings)
         dates = [date_of(fact.value) for fact in (one, other)]
         chosen = dates.index(min(dates) if order == "earlier" else max(dates))
-        said = told_order([one.title, other.title], [one.value, other.value], chosen)
+        said = date_order([one.title, other.title], [one.value, other.value], chosen)
         if said:
             asked.append(rng.choice(DATES[relation, order]).format(a=one.title, b=other.title))
             decided.append(said)

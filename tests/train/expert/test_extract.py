@@ -13,7 +13,7 @@ from train.expert.extract import described
 from train.expert.library import Library
 from train.expert.nations import country_of, same_value
 from train.expert.plan import Gold
-from train.expert.reading import Record, plans_of, told_order
+from train.expert.reading import Record, date_order, plans_of
 from train.expert.relations import Described
 from train.expert.rows import Report, Wanted, choices, rows_of
 
@@ -137,7 +137,7 @@ def test_documents_of_kept_questions_give_no_row(corpus: Library):
 
 
 @pytest.mark.parametrize(
-    ("values", "chosen", "told"),
+    ("values", "chosen", "sentence"),
     [
         (("1929", "1926"), 1, "1929 and 1926: 1926 is earlier, B."),
         (("5 May 1929", "June 3, 1926"), 0, "1929 and 1926: 1929 is later, A."),
@@ -146,12 +146,12 @@ def test_documents_of_kept_questions_give_no_row(corpus: Library):
         (("soon", "1929"), 0, ""),
     ],
 )
-def test_years_stand_beside_each_other(values: tuple[str, str], chosen: int, told: str):
-    assert told_order(["A", "B"], values, chosen) == told
+def test_years_stand_beside_each_other(values: tuple[str, str], chosen: int, sentence: str):
+    assert date_order(["A", "B"], values, chosen) == sentence
 
 
 @pytest.mark.parametrize(
-    ("question", "answer", "told"),
+    ("question", "answer", "sentence"),
     [
         ("Which magazine was started first, Alpha or Beta?", "Alpha", "1844 and 1989: 1844 is earlier, Alpha."),
         ("Which is the younger magazine, Alpha or Beta?", "Beta", "1844 and 1989: 1989 is later, Beta."),
@@ -160,14 +160,14 @@ def test_years_stand_beside_each_other(values: tuple[str, str], chosen: int, tol
     ],
 )
 def test_a_comparison_without_triples_tells_its_years_where_they_bear_the_answer_out(
-    question: str, answer: str, told: str
+    question: str, answer: str, sentence: str
 ):
     passages = {
         "a": Gold(id="a", title="Alpha", text="Alpha is a magazine. It was started in 1844 in Boston."),
         "b": Gold(id="b", title="Beta", text="Beta is a magazine that was started in 1989."),
     }
     record = Record(id="q", question=question, answers=(answer,), supporting=("a", "b"))
-    assert plans_of(record, lambda passage: passages.get(passage))[0].because == told
+    assert plans_of(record, lambda passage: passages.get(passage))[0].because == sentence
 
 
 def test_a_country_and_its_people_are_the_same():
@@ -183,8 +183,8 @@ def test_the_command_writes_documents_for_trajectories(tmp_path: Path, capsys: p
     )
     out = tmp_path / "relations.jsonl"
     assert run(["data", "relations", "--corpus", str(tmp_path / "a.jsonl"), "--out", str(out)]) == 0
-    told = capsys.readouterr()
-    assert "director" in told.out
-    assert f"documents in {out}" in told.err
+    printed = capsys.readouterr()
+    assert "director" in printed.out
+    assert f"documents in {out}" in printed.err
     read = [Described.model_validate_json(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert {one.title for one in read} >= {"Grey Tide", "Ane Vik"}
