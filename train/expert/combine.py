@@ -85,13 +85,27 @@ _OF: Final[dict[str, tuple[str, ...]]] = {
     "record label": ("the label that released {s}",),
     "developer": ("the developer of {s}", "the company that developed {s}"),
     "owned by": ("the owner of {s}",),
-    "located in the administrative territorial entity": ("the place where {s} is",),
+    "country": ("the country where {s} is", "the country where {s} is located", "the country that {s} is in"),
+    "country of citizenship": ("the country {s} is from", "the country of which {s} is a citizen"),
+    "country of origin": ("the country {s} comes from", "the country {s} is from"),
+    "located in the administrative territorial entity": (
+        "the place where {s} is", "the place where {s} is located", "the place {s} is in",
+    ),
     "headquarters location": ("the city where {s} has its headquarters",),
     "place of birth": ("the place where {s} was born", "the birthplace of {s}"),
     "place of death": ("the place where {s} died",),
     "educated at": ("the school where {s} studied", "the university that {s} went to"),
     "employer": ("the employer of {s}",),
-}
+    "publisher": ("the publisher of {s}", "the company that published {s}"),
+    "parent organization": ("the parent organization of {s}",),
+    "capital": ("the capital of {s}",),
+    "member of political party": ("the party of {s}", "the political party that {s} belongs to"),
+    "military branch": ("the military branch in which {s} served",),
+    "religion": ("the religion of {s}",),
+    "official language": ("the official language of {s}",),
+    "original language of work": ("the original language of {s}",),
+    "part of": ("what {s} is part of",),
+}  # fmt: skip
 """What a relation's object is called in a question about that object."""
 _KIN: Final = {
     ("father", "father"): "paternal grandfather",

@@ -26,6 +26,8 @@ class Fact:
     """What to search for where the question itself did not find the passage: a name that is known by then."""
     asked: str = ""
     """Words of what is wanted about it."""
+    query: str = ""
+    """A whole query for it, where there is one."""
     title: str = ""
     """What the passage is about."""
     relation: str = ""

@@ -73,6 +73,8 @@ def played(
 
 def _phrased(fact: Fact, phrasing: Phrasing) -> list[str]:
     """The parts of a query."""
+    if fact.query:
+        return [fact.query]
     if phrasing == "words" or not fact.about:
         return [fact.about, fact.asked]
     if phrasing == "of" and fact.relation:

@@ -68,6 +68,13 @@ def as_record(document: Described) -> Record | None:
     return Record(id=document.id, question="", answers=(triples[0][2],), supporting=(document.id,), evidences=triples)
 
 
+def own_facts(document: Described) -> Iterator[Fact]:
+    """What a document says of what it is about, relation by relation."""
+    for one in _stated(document):
+        if squad(one.subject) == squad(plain_title(document.title)):
+            yield _fact(document, one)
+
+
 def facts_of(document: Described) -> Iterator[tuple[str, Fact, str]]:
     """Every relation that one sentence states, whatever it is about: a question, the fact, the answer."""
     for one in _stated(document):

@@ -17,6 +17,7 @@ from train.distill.rows import Row, RowPiece
 from train.expert import combine
 from train.expert.distant import Locator
 from train.expert.library import Library
+from train.expert.nested import nested
 from train.expert.plan import Asked, NoPlan
 from train.expert.play import Phrasing, played
 from train.expert.reading import Record, plans_of
@@ -157,7 +158,9 @@ def choices(
     more = [asked for document in documents for asked in asked_about(document)]
     if wanted.combine:
         own = [record for document in documents if (record := as_record(document))]
-        more = list(_drawn([*more, *_combined([*records, *own], library, wanted, rng)], wanted.combine, rng))
+        combined = _combined([*records, *own], library, wanted, rng)
+        more = [*more, *combined, *nested(records, documents, library.passage, rng)]
+        more = list(_drawn(more, wanted.combine, rng))
     if wanted.several:
         joined = [*several(records, library.passage, rng), *several_facts(documents, rng)]
         more += rng.sample(joined, min(wanted.several, len(joined)))

@@ -73,7 +73,7 @@ def test_the_command_searches_and_tells_its_progress(mode: str):
     told = Told()
 
     async def run() -> Any:
-        server = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:])
+        server = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env={"CAIRN_WORLD": "test-v1"})
         async with Client(server, mode=mode) as client:
             assert len((await client.list_tools()).tools) == 5
             return await client.call_tool("search_evidence", {"question": question.question}, progress_callback=told)
