@@ -2,8 +2,8 @@
 
 import asyncio
 import platform
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,10 +16,12 @@ from rich.table import Table
 from agent.cli.bench import bench_app
 from agent.cli.console import messages, note, output, print_json, write_report
 from agent.cores import cores
+from agent.errors import SetupError
 
 if TYPE_CHECKING:
-    from agent.bench.engines import EngineFigures
+    from agent.bench.engines import EngineFigures, Question
     from agent.policies.base import Policy
+    from agent.sources.base import Source
 
 REPORT: Final = Path("docs/bench/engines.md")
 CODE: Final = (
@@ -33,10 +35,16 @@ _COLUMNS: Final = ("engine", "EM", "equal rollouts", "log-probabilities within",
 
 @bench_app.command("engines")
 def engines(
-    questions: Annotated[int, typer.Option(min=1, help="How many of the world's questions.")] = 100,
+    questions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Question list, not the world's; needs --corpus.")
+    ] = None,
     *,
+    corpus: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Documents or an index that is searched, not the world.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many questions.")] = 100,
     model: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Holds hub and ct2; the newest shipped one.")
+        Path | None, typer.Option(metavar="DIR", help="Holds hub and ct2, or an adapter of smollm2-135m-instruct.")
     ] = None,
     float32: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A float32 export of the same, for embedded.")
@@ -54,15 +62,15 @@ def engines(
     float32 export). The shipped form of embedded is int8: how often it says
     the same, and what that costs in right answers, is what this tells.
 
-    Example: cairn bench engines --questions 200
+    Example: cairn bench engines --limit 200
+
+    Example: cairn bench engines --questions q.jsonl --corpus notes/ --model agent/checkpoints/small-v1
     """
     from agent.bench.engines import measure
     from agent.protocols import protocol_named
-    from agent.world import load_world
 
-    loads = _engines(_checkpoint(model), float32=float32, vllm=vllm)
-    asked = load_world(world)
-    pairs = [(question.question, question.answers) for question in asked.questions[:questions]]
+    pairs, sources = _asked(world, questions, corpus, limit)
+    loads = _engines(model, float32=float32, vllm=vllm)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=messages(), transient=True) as bar:
         task = bar.add_task("rollouts", total=len(pairs) * len(loads))
@@ -71,44 +79,82 @@ def engines(
                 loads,
                 questions=pairs,
                 protocol=protocol_named(protocol),
-                sources=asked.sources(),
+                sources=sources,
                 at_once=at_once,
                 progress=lambda done: bar.update(task, completed=done),
             )
         )
     if write:
-        write_report(REPORT, _report(figures, world=world, protocol=protocol, at_once=at_once), code=CODE)
+        write_report(
+            REPORT, _report(figures, about=_about(world, questions), protocol=protocol, at_once=at_once), code=CODE
+        )
     if json:
         print_json({"engines": [asdict(one) for one in figures]})
     else:
         output().print(_table(figures))
 
 
-def _checkpoint(model: Path | None) -> Path:
-    from agent.shipped import newest_checkpoint
+def _asked(
+    world: str, questions: Path | None, corpus: Path | None, limit: int
+) -> "tuple[list[Question], Mapping[str, Source]]":
+    """Questions with their answers, and what is searched for them."""
+    from agent.build_sources import build_sources
+    from agent.settings import CairnSettings
+    from agent.sources.questions import read_questions
+    from agent.world import load_world
 
-    return model or newest_checkpoint().parent
+    if (questions is None) != (corpus is None):
+        raise SetupError("a question list needs what it is about: name --questions FILE and --corpus DIR together")
+    if questions is None or corpus is None:
+        named = load_world(world)
+        return [(one.question, one.answers) for one in named.questions[:limit]], named.sources()
+    listed = read_questions(questions)[:limit]
+    return [(one.question, one.answers) for one in listed], build_sources(CairnSettings(corpus=corpus))
 
 
-def _engines(model: Path, *, float32: Path | None, vllm: bool) -> "dict[str, Callable[[], Policy]]":
+def _about(world: str, questions: Path | None) -> str:
+    return f"--questions {questions.name} --corpus …" if questions else f"--world {world}"
+
+
+@dataclass(frozen=True)
+class _Forms:
+    """One checkpoint in the forms that engines read."""
+
+    hub: Path
+    int8: Path
+    float32: Path | None
+
+    @classmethod
+    def of(cls, model: Path, float32: Path | None) -> "_Forms":
+        """Those in a folder; of an adapter, what is made of it and its model in the cache."""
+        from agent.models.ready import hub_folder, ready_policy_folder
+
+        if not (model / "adapter_config.json").is_file():
+            return cls(model / "hub", model / "ct2", float32)
+        exact = float32 or ready_policy_folder(model, quantization="float32")
+        return cls(hub_folder(adapter=model, stored="float32"), ready_policy_folder(model), exact)
+
+
+def _engines(model: Path | None, *, float32: Path | None, vllm: bool) -> "dict[str, Callable[[], Policy]]":
     """What there is to compare, the reference first."""
     from agent.policies.embedded import EmbeddedPolicy
+    from agent.shipped import newest_checkpoint
 
+    forms = _Forms.of(model or newest_checkpoint().parent, float32)
     found: dict[str, Callable[[], Policy]] = {}
-    hub = str(model / "hub")
     if all(map(find_spec, ("torch", "transformers"))):
         from agent.policies.transformers import TransformersPolicy
 
-        found["transformers, float32"] = partial(TransformersPolicy.load, hub, dtype="float32")
+        found["transformers, float32"] = partial(TransformersPolicy.load, str(forms.hub), dtype="float32")
     else:
         note("transformers is left out: pip install 'cairn-search[train]'")
-    if float32 is not None:
-        found["embedded, float32"] = partial(EmbeddedPolicy.load, float32, compute_type="float32")
-    found["embedded, int8"] = partial(EmbeddedPolicy.load, model / "ct2")
+    if forms.float32 is not None:
+        found["embedded, float32"] = partial(EmbeddedPolicy.load, forms.float32, compute_type="float32")
+    found["embedded, int8"] = partial(EmbeddedPolicy.load, forms.int8)
     if vllm:
         from agent.policies.vllm import VllmPolicy
 
-        found["vllm, float32"] = partial(VllmPolicy.load, hub, dtype="float32")
+        found["vllm, float32"] = partial(VllmPolicy.load, str(forms.hub), dtype="float32")
     return found
 
 
@@ -132,12 +178,12 @@ def _difference(one: "EngineFigures") -> str:
     return f"at '{one.first_difference.question}' it first says '{said}' where the reference says '{other}'"
 
 
-def _report(figures: "list[EngineFigures]", *, world: str, protocol: str, at_once: int) -> str:
+def _report(figures: "list[EngineFigures]", *, about: str, protocol: str, at_once: int) -> str:
     rows = "\n".join(f"| {' | '.join(_row(one))} |" for one in figures)
     parted = "\n".join(f"- {one.engine}: {difference}." for one in figures if (difference := _difference(one)))
     return f"""# The engines
 
-`cairn bench engines --questions {figures[0].n} --world {world} --protocol {protocol} --at-once {at_once} --write`; \
+`cairn bench engines {about} --limit {figures[0].n} --protocol {protocol} --at-once {at_once} --write`; \
 Python {platform.python_version()}, {cores()} cores.
 
 One checkpoint, the same {figures[0].n} questions, greedy, {at_once} rollouts at the same time. *Equal rollouts*: \

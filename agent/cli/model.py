@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -68,12 +68,18 @@ def fetch(
 def convert(
     model: ModelArgument = _MODEL,
     to: Annotated[
-        Literal["ct2", "hub"], typer.Option("--to", help="For the embedded policy, or for transformers and training.")
+        Literal["ct2", "hub"],
+        typer.Option("--to", help="For the embedded policy, or for transformers, vLLM and training."),
     ] = "ct2",
     adapter: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A LoRA adapter that is merged into it, in peft's form.")
     ] = None,
-    quantization: Annotated[Literal["int8", "float32"], typer.Option(help="Of the weights, with --to ct2.")] = "int8",
+    quantization: Annotated[
+        Literal["int8", "float32", "bfloat16"] | None,
+        typer.Option(
+            help="Of the weights: int8 or float32 for ct2, bfloat16 or float32 for hub.  [default: the first]"
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Convert a model into a folder that --checkpoint takes, or into the hub's form; it is fetched where it isn't here.
@@ -81,18 +87,22 @@ def convert(
     The folder is in the cache and is made once; its path is printed.
 
     Example: cairn model convert smollm2-135m-instruct --adapter runs/small/adapter
+
+    Example: cairn model convert --to hub --adapter agent/checkpoints/small-v1
     """
     from agent.cli.progress import Stages
     from agent.models.ready import hub_folder, ready_policy_folder
 
-    if to == "hub" and adapter is not None:
-        raise typer.BadParameter("an adapter is merged with --to ct2 alone", param_hint="--adapter")
+    fits = {"ct2": ("int8", "float32"), "hub": ("bfloat16", "float32")}[to]
+    stored: Any = quantization or fits[0]
+    if stored not in fits:
+        raise typer.BadParameter(f"{to} has {' and '.join(fits)}", param_hint="--quantization")
     started = perf_counter()
     with Stages(UNITS) as bar:
         if to == "hub":
-            folder = hub_folder(model, progress=bar.show)
+            folder = hub_folder(model, adapter=adapter, stored=stored, progress=bar.show)
         else:
-            folder = ready_policy_folder(adapter, base=model, quantization=quantization, progress=bar.show)
+            folder = ready_policy_folder(adapter, base=model, quantization=stored, progress=bar.show)
     if as_json:
         print_json({"folder": str(folder), "seconds": round(perf_counter() - started, 3)})
         return

@@ -5,22 +5,24 @@ Both fetch and convert what is missing, once; the second call finds the folder i
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from agent.errors import CheckpointError
 from agent.foreign_files import read_file
 from agent.models.adapter import Adapter, merged, open_adapter
-from agent.models.base import open_base
+from agent.models.base import Base, open_base
 from agent.models.cache import ModelCache, Progress, Record, quiet
 from agent.models.fetch import Found, obtain
 from agent.models.safetensors_file import Stored
 from agent.models.to_ct2 import Quantization, write_ct2
 from agent.models.to_hub import write_hub
+from agent.models.weights import Weights
 from agent.models.wheel import DEFAULT
 from agent.policies.checkpoint import open_checkpoint
-from agent.policies.model_folder import ABOUT, About, read_about
+from agent.policies.model_folder import ABOUT, About, read_about, write_about
 
 _FORM: Final = 1
 """Of what is converted; another number makes what is in the cache void."""
@@ -54,40 +56,40 @@ def ready_policy_folder(
     """
     cache = cache or ModelCache()
     found = obtain(base, cache=cache, fetching=fetching, progress=progress)
-    merging = None if adapter is None else open_adapter(adapter)
-    about = read_about(adapter) if adapter is not None and (adapter / ABOUT).is_file() else None
-    own = {} if adapter is None or about is None else _own_protocols(adapter, about)
-    key = _key(found.sha256, merging.sha256 if merging else "", quantization, about and about.model_dump_json(), own)
-    name = about.name if about else f"{found.name}-{adapter.resolve().name}" if adapter else found.name
+    made = _made_of(found, adapter)
 
     def write(folder: Path) -> Record:
-        for file, content in own.items():
-            (folder / file).write_bytes(content)
-        _convert(found, merging, folder, about, name=name, quantization=quantization, progress=progress)
-        return Record(
-            name=name,
-            source=found.name,
-            sha256=key,
-            stored=quantization,
-            adapter=str(adapter.resolve()) if adapter else "",
-        )
+        read = open_base(found.path)
+        weights = made.weights(read)
+        write_ct2(
+            read, weights, folder, about=made.about(read), quantization=quantization, report=_layers(progress)
+        )  # fmt: skip
+        made.put_protocols(folder)
+        open_checkpoint(folder)
+        return made.record(quantization)
 
     needs = 3 * _bytes(found.path) if quantization == "int8" else 12 * _bytes(found.path)
-    return cache.make("served", f"{name}-{key[:12]}", write, needs=needs, progress=progress).folder
+    return cache.make(
+        "served", f"{made.name}-{made.key(quantization)[:12]}", write, needs=needs, progress=progress
+    ).folder
 
 
 def hub_folder(
     model: str = DEFAULT,
     *,
+    adapter: Path | None = None,
     stored: Stored = "bfloat16",
     fetching: bool = True,
     cache: ModelCache | None = None,
     progress: Progress = quiet,
 ) -> Path:
-    """The folder of a model in the hub's form, from which training begins; one of a GGUF is made first, in the cache.
+    """The folder of a model in the hub's form, for transformers, vLLM and training; it is made first, in the cache.
+
+    A model that is in this form already is not copied, unless an adapter is merged into it.
 
     Args:
         model: a known name, ORG/NAME on the hub, a GGUF file, or a folder in the hub's form.
+        adapter: merged into it, as by `ready_policy_folder`; what its cairn.json says is put beside the model.
         stored: what the weights of a GGUF are kept as. bfloat16 takes half of the disk; float32 is exact.
         fetching: whether the model may be fetched where it isn't on this machine.
         cache: the user's, unless another one is given.
@@ -98,36 +100,71 @@ def hub_folder(
     """
     cache = cache or ModelCache()
     found = obtain(model, cache=cache, fetching=fetching, progress=progress)
-    if found.path.is_dir():
+    if found.path.is_dir() and adapter is None:
         return found.path
-    key = _key(found.sha256, stored)
+    made = _made_of(found, adapter)
 
     def write(folder: Path) -> Record:
         read = open_base(found.path)
-        write_hub(read, read.weights, folder, stored=stored, report=_layers(progress))
-        return Record(name=found.name, source=found.name, sha256=key, stored=stored)
+        write_hub(read, made.weights(read), folder, stored=stored, report=_layers(progress))
+        if adapter is not None:
+            write_about(folder, made.about(read))
+            made.put_protocols(folder)
+        return made.record(stored)
 
     needs = 8 * _bytes(found.path)
-    return cache.make("hub", f"{found.name}-{stored}-{key[:12]}", write, needs=needs, progress=progress).folder
+    return cache.make(
+        "hub", f"{made.name}-{stored}-{made.key(stored)[:12]}", write, needs=needs, progress=progress
+    ).folder
 
 
-def _convert(
-    found: Found,
-    merging: Adapter | None,
-    folder: Path,
-    about: About | None,
-    *,
-    name: str,
-    quantization: Quantization,
-    progress: Progress,
-) -> None:
-    read = open_base(found.path)
-    weights = read.weights if merging is None else merged(read.weights, merging, name=found.name)
-    context = weights.shape.context
-    said = about or About(name=name, protocols=_PROTOCOLS, context_tokens=context, eos=read.tokenizer.end)
-    said = said.model_copy(update={"context_tokens": min(context, said.context_tokens)})
-    write_ct2(read, weights, folder, about=said, quantization=quantization, report=_layers(progress))
-    open_checkpoint(folder)
+@dataclass(frozen=True)
+class _MadeOf:
+    """A model and, where one is merged into it, an adapter with what it says of itself."""
+
+    found: Found
+    folder: Path | None
+    merging: Adapter | None
+    says: About | None
+    own: Mapping[str, bytes]
+    """Files of protocols that the adapter brings."""
+
+    @property
+    def name(self) -> str:
+        alone = f"{self.found.name}-{self.folder.name}" if self.folder else self.found.name
+        return self.says.name if self.says else alone
+
+    def key(self, stored: str) -> str:
+        says = self.says and self.says.model_dump_json()
+        return _key(self.found.sha256, self.merging.sha256 if self.merging else "", stored, says, self.own)
+
+    def record(self, stored: Stored | Quantization) -> Record:
+        adapter = str(self.folder) if self.folder else ""
+        return Record(
+            name=self.name, source=self.found.name, sha256=self.key(stored), stored=stored, adapter=adapter
+        )  # fmt: skip
+
+    def weights(self, read: Base) -> Weights:
+        return read.weights if self.merging is None else merged(read.weights, self.merging, name=self.found.name)
+
+    def about(self, read: Base) -> About:
+        context = read.weights.shape.context
+        says = self.says or About(
+            name=self.name, protocols=_PROTOCOLS, context_tokens=context, eos=read.tokenizer.end
+        )  # fmt: skip
+        return says.model_copy(update={"context_tokens": min(context, says.context_tokens)})
+
+    def put_protocols(self, folder: Path) -> None:
+        for file, content in self.own.items():
+            (folder / file).write_bytes(content)
+
+
+def _made_of(found: Found, adapter: Path | None) -> _MadeOf:
+    if adapter is None:
+        return _MadeOf(found, None, None, None, {})
+    merging = open_adapter(adapter)
+    says = read_about(adapter) if (adapter / ABOUT).is_file() else None
+    return _MadeOf(found, adapter.resolve(), merging, says, _own_protocols(adapter, says) if says else {})
 
 
 def _own_protocols(adapter: Path, about: About) -> dict[str, bytes]:

@@ -45,9 +45,10 @@ class Product:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The least that a command needs; nothing of the developer's own settings."""
+        """The least that a command needs; nothing of the developer's own settings. No model is fetched."""
         path = f"{self.python.parent}:/usr/bin:/bin"
-        return {"PATH": path, "HOME": str(self.home), "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1"}
+        least = {"PATH": path, "HOME": str(self.home), "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1"}
+        return least | {"CAIRN_WORLD": "test-v2", "CAIRN_FETCH": "false"}
 
     def run(
         self,

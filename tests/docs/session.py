@@ -46,6 +46,8 @@ class Session:
     folder: Path
     stand_in: str
     """Address of what stands in for other people's models."""
+    cache: Path
+    """The user's cache, in which a model that a server fetches is kept for the next page."""
     environment: dict[str, str] = field(init=False)
     """No setting and no folder of the person who runs the tests."""
     server: subprocess.Popen[str] | None = None
@@ -55,6 +57,7 @@ class Session:
         self.environment = {
             "PATH": f"{self.folder}/.venv/bin:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(self.folder),
+            "XDG_CACHE_HOME": str(self.cache),
             "PYTHONPATH": str(ROOT),
             "CAIRN_STORE": str(self.folder / "store.db"),
             "LANG": "C.UTF-8",

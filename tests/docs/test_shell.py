@@ -50,11 +50,16 @@ def test_a_command_that_is_not_there_is_seen(wrong: str):
         parsed(wrong.split())
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", PAGES)
-def test_the_lines_of_a_page_run_one_after_the_other(page: str, tmp_path: Path):
-    with stand_in() as models, Session(tmp_path, models) as session:
+def test_the_lines_of_a_page_run_one_after_the_other(page: str, tmp_path: Path, cache: Path):
+    with stand_in() as models, Session(tmp_path, models, cache) as session:
         for line in LINES:
             if line.block.page == page and not line.why:
                 session.run(line)

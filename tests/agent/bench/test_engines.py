@@ -1,5 +1,7 @@
 import asyncio
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +33,20 @@ def test_engines_are_compared_id_by_id_and_the_first_difference_is_told():
     assert (other.em, other.equal, other.n) == (0.5, 0.5, 2)
     assert other.first_difference == Difference(TWO_HOPS, "ornia</answer>", "urnia</answer>")
     assert told == [1, 2, 3, 4]
+
+
+def test_a_list_of_questions_is_asked_of_its_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    from agent.cli import run
+
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "dune.md").write_text("# Dune\n\nDune is a novel by Frank Herbert.\n", encoding="utf-8")
+    line = {"id": "a", "question": "Who wrote Dune?", "answers": ["Frank Herbert"]}
+    (tmp_path / "q.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    listed = ["bench", "engines", "--questions", str(tmp_path / "q.jsonl")]
+    assert run(listed) == 1
+    assert "name --questions FILE and --corpus DIR together" in capsys.readouterr().err
+    assert run([*listed, "--corpus", str(tmp_path / "documents"), "--json"]) == 0
+    assert {one["n"] for one in json.loads(capsys.readouterr().out)["engines"]} == {1}
 
 
 @pytest.mark.parametrize("field", ["ids", "by"])

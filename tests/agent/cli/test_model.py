@@ -74,7 +74,11 @@ def test_what_goes_wrong_is_one_sentence(tmp_path: Path, small: str, capsys: pyt
     wrong = {
         ("model", "fetch", str(tmp_path / "missing.gguf")): (1, "there is no model, file or folder"),
         ("model", "convert", small, "--adapter", str(tmp_path)): (1, "name the folder of an adapter that peft saved"),
-        ("model", "convert", small, "--to", "hub", "--adapter", str(tmp_path)): (2, "with --to ct2 alone"),
+        ("model", "convert", small, "--to", "hub", "--quantization", "int8"): (2, "hub has bfloat16 and float32"),
+        ("model", "convert", small, "--to", "hub", "--adapter", str(tmp_path)): (
+            1,
+            "adapter_config.json cannot be read",
+        ),
         ("model", "convert", "another"): (1, "there is no model, file or folder another"),
     }
     for words, (status, sentence) in wrong.items():

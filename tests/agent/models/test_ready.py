@@ -15,7 +15,7 @@ from agent.models.ready import hub_folder, ready_policy_folder
 from agent.models.safetensors_file import Floats
 from agent.models.wheel import DEFAULT
 from agent.policies.checkpoint import open_checkpoint
-from agent.policies.model_folder import About, write_about
+from agent.policies.model_folder import ABOUT, About, read_about, write_about
 from tests.agent.models.case import hub_model, real_gguf, served_log_probabilities, write_small
 from tests.agent.models.test_adapter import pair, write_adapter
 
@@ -134,6 +134,21 @@ def test_training_begins_from_the_hub_s_form(small: str, cache: ModelCache):
     assert "small-bfloat16-" in folder.name  # which an adapter then names as its model
     first = open_base(Path(small)).weights
     assert all(np.array_equal(first.read(name), open_base(exact).weights.read(name)) for name in first.shape.tensors())
+
+
+def test_the_hub_s_form_of_an_adapter_is_the_merged_model_that_a_folder_is_enough_to_serve(
+    tmp_path: Path, small: str, cache: ModelCache
+):
+    adapter = write_adapter(tmp_path / "adapter", pair())
+    write_about(adapter, About(name="mine", protocols=("cairn",), context_tokens=64, eos="<|im_end|>"))
+    folder = hub_folder(small, adapter=adapter, stored="float32", cache=cache)
+    assert read_about(folder).protocols == ("cairn",)
+    assert folder.name.startswith("mine-float32-")
+    plain = hub_folder(small, stored="float32", cache=cache)
+    assert {path.name for path in folder.iterdir()} == {path.name for path in plain.iterdir()} | {ABOUT}
+    assert weights_in(ready_policy_folder(base=str(folder), cache=cache)) == weights_in(
+        ready_policy_folder(adapter, base=small, cache=cache)
+    )
 
 
 def test_an_adapter_of_a_model_in_the_hub_s_form_is_merged_too(tmp_path: Path, small: str, cache: ModelCache):

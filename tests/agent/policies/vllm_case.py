@@ -45,9 +45,9 @@ MODEL = "tiny"
 _START_SECONDS = 240
 
 
-def load(**more: Any) -> VllmPolicy:
+def load(model: Path = HUB, **more: Any) -> VllmPolicy:
     default_environment(VLLM_ENVIRONMENT)
-    return VllmPolicy.load(str(HUB), **({"dtype": "float32"} | SMALL | more))
+    return VllmPolicy.load(str(model), **({"dtype": "float32"} | SMALL | more))
 
 
 @asynccontextmanager
