@@ -64,7 +64,9 @@ def checked(claims: Iterable[Claim], steps: Sequence[Step], *, numbered: bool = 
         quoted = tuple(dict.fromkeys(quote.number for quote in told.quotes))
         ambiguous = () if anywhere else tuple(n for n in claim.cites if n in doubtful and n not in quoted)
         cites = quoted if anywhere else tuple(n for n in claim.cites if n not in ambiguous)
-        found.append(told.model_copy(update={"cites": cites, "ambiguous": ambiguous}))
+        # What a claim does not cite cannot contradict it: it may be about somebody else.
+        check = "not_found" if told.check == "contradicted" and not cites else told.check
+        found.append(told.model_copy(update={"check": check, "cites": cites, "ambiguous": ambiguous}))
     return tuple(found)
 
 

@@ -17,8 +17,10 @@ TRACE_VERSION: Final = 1
 Author = Literal["prompt", "policy", "environment", "loop"]
 StopReason = Literal["answered", "forced", "bad_format", "cancelled", "engine", "interrupted"]
 Cached = Literal["", "fresh", "stale"]
-Check = Literal["unchecked", "verbatim", "close", "not_found"]
+Check = Literal["unchecked", "verbatim", "close", "not_found", "contradicted"]
 """What the cited passages say of a claim; `unchecked` only in traces that were written before claims were checked."""
+DOUBTED: Final = frozenset[Check]({"not_found", "contradicted"})
+"""Of these claims no passage that they cite says that they are so."""
 BudgetName = Literal["rounds", "searches", "passages", "policy_tokens", "context", "seconds", "credits", "user"]
 
 

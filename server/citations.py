@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from agent.checks import check_claim
 from agent.evidence import Passage
-from agent.trace import Claim, Quote
+from agent.trace import DOUBTED, Claim, Quote
 
 _MARK: Final = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]")
 _PENDING: Final = re.compile(r"(\[[\d,\s]*|(?<!\s)\s+)\Z")
@@ -27,6 +27,7 @@ _ENDS: Final = (". ", "! ", "? ", "\n")
 AMBIGUOUS: Final = "[?]"
 """Stands for a number that a passage imitates, where the passage that has it does not say what the answer says."""
 NOT_FOUND: Final = "(not found in what it cites)"
+CONTRADICTED: Final = "(contradicted by what it cites)"
 UNCITED: Final = "(cites nothing)"
 
 
@@ -108,7 +109,7 @@ class Citations:
         """Whether the passages of a number say what the answer says before its mark."""
         known = self._checked.get((number, said))
         if known is None and said and len(self._checked) < _CHECKS:
-            known = check_claim(Claim(text=said, cites=(number,)), self._shown).check != "not_found"
+            known = check_claim(Claim(text=said, cites=(number,)), self._shown).check not in DOUBTED
             self._checked[number, said] = known
         return bool(known)
 
@@ -226,7 +227,9 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def doubt(claim: Claim) -> str:
-    """What a reader must know of a claim that was not found; empty where it was, or was never checked."""
+    """What a reader must know of a claim that no passage supports; empty where one does, or it was never checked."""
+    if claim.check == "contradicted":
+        return CONTRADICTED
     if claim.check != "not_found":
         return ""
     return NOT_FOUND if claim.cites or claim.ambiguous else UNCITED

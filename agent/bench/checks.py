@@ -13,7 +13,7 @@ from agent.checks.page import page
 from agent.claims import checked, shown_under
 from agent.evidence import Passage
 from agent.rollout import Agent
-from agent.trace import Claim, Evidenced, Merged, Reflected
+from agent.trace import DOUBTED, Claim, Evidenced, Merged, Reflected
 from agent.world.store import load_world
 from agent.world.world import World
 
@@ -42,12 +42,12 @@ class Figures:
     def found(self, *, standard: bool) -> tuple[int, int]:
         """Of the true claims: found, all."""
         of = [c for c in self.checked if c.case.corruption is None and c.case.standard is standard]
-        return sum(c.check != "not_found" for c in of), len(of)
+        return sum(c.check not in DOUBTED for c in of), len(of)
 
     def refused(self, kind: Corruption) -> tuple[int, int]:
         """Of the claims corrupted in this way: not found, all."""
         of = [c for c in self.checked if c.case.corruption == kind]
-        return sum(c.check == "not_found" for c in of), len(of)
+        return sum(c.check in DOUBTED for c in of), len(of)
 
     def precision(self, kinds: Sequence[Corruption] = CORRUPTIONS) -> float:
         """Of the claims told as not found, the share that is false; as many true claims as false ones are asked.

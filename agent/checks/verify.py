@@ -1,7 +1,7 @@
-"""Whether the passages that a claim cites say it: verbatim, closely, or not. Rules alone: pure, fast, no model.
+"""Whether the passages that a claim cites say it: verbatim, closely, not, or the contrary.
 
-It reads names, dates, numbers, negation, relations and who stands at which end of them (docs/evidence.md tells what it
-cannot see). In doubt it says not found.
+By rules alone: pure, fast, no model. It reads names, dates, numbers, negation, relations and who stands at which end of
+them (docs/evidence.md tells what it cannot see). In doubt it says not found.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from agent.checks.page import Page, page
 from agent.checks.tokens import tokens, words_of
 from agent.checks.words import DENIALS, NEGATIONS
 from agent.evidence import Passage
-from agent.trace import Claim, Quote
+from agent.trace import DOUBTED, Check, Claim, Quote
 
 Shown = Mapping[int, Sequence[Passage]]
 """Number → the passages that were shown under it; more than one where numbers begin anew for each query."""
@@ -34,16 +34,15 @@ def check_claim(claim: Claim, shown: Shown) -> Claim:
             return claim.model_copy(update={"check": "verbatim", "quotes": (_quote(number, read, *place),)})
     found = judged(claim.text, [read for _, read in pages])
     if found.state != "supported":
-        return claim.model_copy(update={"check": "not_found", "quotes": ()})
+        check: Check = "contradicted" if found.state == "contradicted" else "not_found"
+        return claim.model_copy(update={"check": check, "quotes": ()})
     return claim.model_copy(update={"check": "close", "quotes": tuple(_quotes(pages, found.lines))})
 
 
 def state_of(claim: Claim, shown: Shown) -> State:
-    """What the cited passages say of a claim: that it is so, that it is otherwise, or nothing that can be verified."""
-    pages = [page(passage.title, passage.text) for number in claim.cites for passage in shown.get(number, ())]
-    if any(_verbatim(claim.text, read) is not None for read in pages):
-        return "supported"
-    return judged(claim.text, pages).state
+    """What the cited passages say of a claim, in three states."""
+    check = check_claim(claim, shown).check
+    return "contradicted" if check == "contradicted" else "not_verified" if check in DOUBTED else "supported"
 
 
 def _quotes(pages: Sequence[tuple[int, Page]], support: Iterable[Support]) -> Iterator[Quote]:

@@ -17,6 +17,7 @@ from agent.cli.report import cited_passages, closing_line, rung_line
 from agent.evidence import Passage
 from agent.plan import Node, Plan
 from agent.trace import (
+    DOUBTED,
     Answered,
     Claim,
     Delta,
@@ -125,7 +126,7 @@ class TraceView:
             case Gathered():
                 yield from self._gathered(step)
             case Merged() | Reflected():
-                doubted = [_claim(claim) for claim in step.claims if claim.check == "not_found"]
+                doubted = [_claim(claim) for claim in step.claims if claim.check in DOUBTED]
                 lines = [Text(_clean(step.text)), *doubted]
                 yield _block("Merge" if isinstance(step, Merged) else "Reflect", lines)
             case Evidenced():
@@ -244,6 +245,8 @@ def _claim(claim: Claim) -> RenderableType:
     match claim.check:
         case "not_found":
             line.append(" not found in what it cites" if cites else " no passage cited", style="yellow")
+        case "contradicted":
+            line.append(" contradicted by what it cites", style="red")
         case "verbatim" | "close":
             line.append(f" {claim.check}", style="dim green")
         case "unchecked":

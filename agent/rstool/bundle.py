@@ -49,7 +49,8 @@ class EvidenceClaim(Frozen):
     text: str = Field(description="The agent's own sentence.")
     check: Check = Field(
         description="What its sources say: verbatim (in these words), close (the same names, numbers, negation and "
-        "relation within two sentences), not_found (do not rely on it), or unchecked (nobody looked)."
+        "relation within two sentences), not_found (do not rely on it), contradicted (a source says something else: do "
+        "not rely on it), or unchecked (nobody looked)."
     )
     derived: bool = Field(description="Taken from the agent's notes on the way, not from a list of evidence.")
     sources: tuple[int, ...] = Field(description="The numbers of what it cites; empty where that was never shown.")

@@ -22,6 +22,7 @@ _SAID: Final = {
     "verbatim": "stands in the source in these words",
     "close": "stands in the source in other words",
     "not_found": "NOT FOUND in what it cites: do not rely on it",
+    "contradicted": "CONTRADICTED by what it cites: do not rely on it",
     "unchecked": "not checked",
 }
 _DIGITS: Final = 16

@@ -16,7 +16,12 @@ from server.encoding import dumped
 
 Format = Literal["json", "markdown", "html", "bibtex"]
 
-_CHECKS: Final[Mapping[str, str]] = {"verbatim": "verbatim", "close": "close", "not_found": "not found"}
+_CHECKS: Final[Mapping[str, str]] = {
+    "verbatim": "verbatim",
+    "close": "close",
+    "not_found": "not found",
+    "contradicted": "contradicted",
+}
 _MARKDOWN: Final = re.compile(r"([\\`*_{}\[\]<>#|~!&])|^(\s*)([-+=]|\d+[.)])(?=\s|$)", re.MULTILINE)
 _TEX: Final[Mapping[str, str]] = {
     "\\": r"\textbackslash{}",

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.protocols import TextProtocol, protocol_named
 from agent.sources.questions import Question
-from agent.trace import Planned, PlanRejected, Trace
+from agent.trace import DOUBTED, Planned, PlanRejected, Trace
 from train.rewards import Reward, Task, reward_of
 from train.rewards.base import Rollout
 from train.rewards.masking import why_masked
@@ -119,7 +119,7 @@ def _broken(trace: Trace, protocol: TextProtocol) -> str:
 
 
 def _unsupported(trace: Trace, check: Check) -> str:
-    found = check.supported and any(claim.check in ("not_found", "unchecked") for claim in trace.claims)
+    found = check.supported and any(claim.check in DOUBTED | {"unchecked"} for claim in trace.claims)
     return "a claim is not found in what it cites" if found else ""
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 from agent.claims import checked
 from agent.trace import Claim, Trace
 
-Support = Literal["verbatim", "close", "not_found", "uncited"]
+Support = Literal["verbatim", "close", "not_found", "contradicted", "uncited"]
 
 
 def claims_of(trace: Trace) -> tuple[Claim, ...]:

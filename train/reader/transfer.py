@@ -13,6 +13,7 @@ from agent.build import build_agent
 from agent.rollout import Agent
 from agent.rstool import EvidenceBundle, gather
 from agent.settings import CairnSettings
+from agent.trace import DOUBTED
 from agent.world import Question, World, load_world
 from train.evaluation.questions import world_questions
 from train.evaluation.scoring import score_text
@@ -133,12 +134,12 @@ async def _bundles(agent: Agent, questions: Sequence[Question], show: Show) -> l
 def pages_of(bundle: EvidenceBundle) -> list[Page]:
     """A bundle as the reader takes it: each claim with what is quoted for it, under the source's own head.
 
-    What was not found in its source is left out: a reader of this kind cannot be told not to rely on it.
+    What its source does not say is left out: a reader of this kind cannot be told not to rely on it.
     """
     sources = {source.number: source for source in bundle.sources}
     pages: list[Page] = []
     for claim in bundle.claims:
-        if claim.check == "not_found":
+        if claim.check in DOUBTED:
             continue
         cited = [sources[number] for number in claim.sources]
         for source in cited:

@@ -22,7 +22,7 @@ def check(example: Example) -> str:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.claim)
 def test_a_claim_about_real_text_is_found_where_the_text_says_it(example: Example):
     found = example.found and example.claim not in MISSED
-    assert (check(example) != "not_found") is found
+    assert (check(example) in ("verbatim", "close")) is found
 
 
 def test_there_are_enough_examples_of_both():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent.checks import check_claim
 from agent.checks.tokens import sentences
 from agent.evidence import Passage
-from agent.trace import Claim
+from agent.trace import DOUBTED, Claim
 
 TEXT = "Lina Orr is a director.  She was born in “Trieste”, in 1970. Orr lives in Rome; she never married."
 ORR = Passage(id="1", source="wiki", title="Lina Orr", text=TEXT, number=1)
@@ -58,13 +58,10 @@ def test_a_claim_that_cites_nothing_that_was_shown_is_not_found(cites: tuple[int
         "Lina Orr died in Trieste.",
         "Lina Orr was born in Rome.",
         "Lina Orr was born in 1971.",
-        "Lina Orr was not born in Trieste.",
         "It is not true that Lina Orr was born in Trieste.",
-        "Lina Orr married.",
         "Marta Orr was born in Trieste.",
         "The painter Lina Orr was born in Trieste.",
         "Lina Orr was born in Trieste to Ada Orr.",
-        "Trieste was born in Lina Orr.",
         "",
         "…",
     ],
@@ -73,11 +70,18 @@ def test_a_claim_with_one_thing_wrong_is_not_found(text: str):
     assert check(text).check == "not_found"
 
 
+@pytest.mark.parametrize(
+    "text", ["Lina Orr was not born in Trieste.", "Lina Orr married.", "Trieste was born in Lina Orr."]
+)
+def test_a_claim_of_which_the_passage_says_the_contrary_is_contradicted(text: str):
+    assert (check(text).check, check(text).quotes) == ("contradicted", ())
+
+
 def test_words_that_the_passage_takes_back_are_no_support():
     text = "It is not true that Lina Orr was born in Rome. Experts deny that Lina Orr lives in Paris."
     shown = {1: (Passage(id="1", source="web", title="", text=text),)}
     for claim in ("Lina Orr was born in Rome.", "Lina Orr lives in Paris."):
-        assert check_claim(Claim(text=claim, cites=(1,)), shown).check == "not_found"
+        assert check_claim(Claim(text=claim, cites=(1,)), shown).check in DOUBTED
 
 
 def test_the_title_says_whom_a_page_is_about():
@@ -92,7 +96,7 @@ def test_a_triple_is_a_sentence():
     triples = Passage(id="1", source="kg", title="", text="Lina Orr | mentor | Ada Holt\nAda Holt | spouse | Ivo Holt")
     shown = {1: (triples,)}
     assert check_claim(Claim(text="Ada Holt taught Lina Orr.", cites=(1,)), shown).check == "close"
-    assert check_claim(Claim(text="Lina Orr taught Ada Holt.", cites=(1,)), shown).check == "not_found"
+    assert check_claim(Claim(text="Lina Orr taught Ada Holt.", cites=(1,)), shown).check == "contradicted"
     (quote,) = check_claim(Claim(text="Ivo Holt is married to Ada Holt.", cites=(1,)), shown).quotes
     assert quote.text == "Ada Holt | spouse | Ivo Holt"
 
@@ -110,7 +114,7 @@ def test_under_one_number_several_passages_may_stand():
 def test_any_text_can_be_checked_and_a_quote_is_what_stands_at_its_place(text: str, said: str):
     passage = Passage(id="1", source="web", title="Lina Orr", text=text)
     claim = check_claim(Claim(text=said, cites=(1,)), {1: (passage,)})
-    assert bool(claim.quotes) <= (claim.check != "not_found")
+    assert bool(claim.quotes) <= (claim.check not in DOUBTED)
     assert all(text[quote.start : quote.end] == quote.text for quote in claim.quotes)
 
 

@@ -127,11 +127,13 @@ def test_a_claim_is_drawn_with_what_the_cited_passages_say_of_it():
         Claim(text="She was born in Trieste.", cites=(1,), check="close"),
         Claim(text="She was born in Rome.", cites=(1,), check="not_found"),
         Claim(text="It is a fine town.", cites=(), check="not_found"),
+        Claim(text="She died in 1999.", cites=(1,), check="contradicted"),
     )
     told = drawn([Evidenced(text="…", claims=claims)])
     assert "• She was born in Trieste. [1] close" in told
     assert "• She was born in Rome. [1] not found in what it cites" in told
     assert "• It is a fine town. no passage cited" in told
+    assert "• She died in 1999. [1] contradicted by what it cites" in told
 
 
 def test_of_a_merge_only_what_was_not_found_is_drawn_again():

@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: ccfdf5c39d8f7c82dd5eb45b6d57249af71b32472aa5231004bc4636cf8fa647
+// Made of schema.json by tools/types.mjs; sha256 of it: 6b8b348cf4785f7e696bfde891c1eed26bd5f73055d7ccfd0f8739030731e6d4
 
 /**
  * Made by `python -m server.ui.types`.
@@ -222,7 +222,7 @@ claims: Claim[]
 export interface Claim {
 text: string
 cites: number[]
-check: ("unchecked" | "verbatim" | "close" | "not_found")
+check: ("unchecked" | "verbatim" | "close" | "not_found" | "contradicted")
 derived: boolean
 quotes: Quote[]
 ambiguous?: number[]
@@ -486,9 +486,9 @@ export interface EvidenceClaim {
  */
 text: string
 /**
- * What its sources say: verbatim (in these words), close (the same names, numbers, negation and relation within two sentences), not_found (do not rely on it), or unchecked (nobody looked).
+ * What its sources say: verbatim (in these words), close (the same names, numbers, negation and relation within two sentences), not_found (do not rely on it), contradicted (a source says something else: do not rely on it), or unchecked (nobody looked).
  */
-check: ("unchecked" | "verbatim" | "close" | "not_found")
+check: ("unchecked" | "verbatim" | "close" | "not_found" | "contradicted")
 /**
  * Taken from the agent's notes on the way, not from a list of evidence.
  */

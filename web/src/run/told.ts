@@ -70,9 +70,13 @@ export function seconds(value: number): string {
   return value < 60 ? `${value.toFixed(value < 10 ? 2 : 1)} s` : `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
 }
 
+/** No cited passage says that such a claim is so. */
+export const DOUBTED: ReadonlySet<Claim["check"]> = new Set(["not_found", "contradicted"]);
+
 export const CHECKS: Record<Claim["check"], string> = {
   verbatim: "verbatim",
   close: "close",
   not_found: "not found",
+  contradicted: "contradicted",
   unchecked: "not checked",
 };

@@ -1,6 +1,7 @@
 // The answer with its citations, and below it the claims that carry it.
 
 import type { Session } from "../app/session";
+import { DOUBTED } from "../run/told";
 import { Check, Cite } from "./cite";
 import { Cited } from "./claim";
 import { Markdown } from "./markdown";
@@ -23,7 +24,7 @@ export function Answer({ session }: { session: Session }) {
     ) : (
       <Cite key={key} number={number} shown={shown} claims={claims} />
     );
-  const cited = MARK.test(text) ? [] : [...new Set(claims.filter(({ check }) => check !== "not_found").flatMap(({ cites }) => cites))];
+  const cited = MARK.test(text) ? [] : [...new Set(claims.filter(({ check }) => !DOUBTED.has(check)).flatMap(({ cites }) => cites))];
   return (
     <section class="answer" aria-label="Answer" aria-live="polite">
       <div class={text.length < 160 ? "answer-text short" : "answer-text"}>
