@@ -17,7 +17,8 @@ from agent.files import make_private, private_folder
 from agent.plan import Filter
 from agent.sources.arrays import load_array
 from agent.sources.base import Hits
-from agent.sources.bm25 import Bm25Index, words
+from agent.sources.bm25 import Bm25Index, stem, words
+from agent.sources.bm25s_library import STOP_WORDS
 from agent.sources.corpus.build import Outcome, build_index, update_index
 from agent.sources.corpus.documents import Document
 from agent.sources.corpus.folder import CARD, FORMAT, INDEX, OFFSETS, RECORDS, Card, read_card
@@ -36,6 +37,7 @@ _TITLES: Final = 100
 _LONGEST_TITLE: Final = 10
 """Words of a query that may be a title."""
 _BRACKETS: Final = re.compile(r"\s*\([^()]*\)\s*$")
+_ASKING: Final = STOP_WORDS | set("what who which where when how do does did can have has i me my s tell".split())
 _TOLD: Final = 5
 """Files that are named where some cannot be read."""
 _log: Final = logging.getLogger(__name__)
@@ -110,17 +112,23 @@ class CorpusSource:
         return Hits(self.passages(ranked, limit, wanted), backend=self.name, notes=notes)
 
     def _named_first(self, ranked: list[tuple[int, float]], named: list[str]) -> list[tuple[int, float]]:
-        """Of the best rows, those whose title is the query come first: who asks for a name means the page about it."""
-        titled = [self._is_titled(row, named) for row, _ in ranked[:_TITLES]]
-        if not any(titled):
-            return ranked
-        first = [hit for hit, is_titled in zip(ranked, titled, strict=False) if is_titled]
-        return [*first, *(hit for hit in ranked if hit not in first)]
+        """Of the best rows, those whose title is the query come first: who asks for a name means the page about it.
 
-    def _is_titled(self, row: int, named: list[str]) -> bool:
+        Behind them come those whose title differs in words that only ask: "What's Cairn?" and "What is Cairn?".
+        """
+        alike = [self._likeness(row, named) for row, _ in ranked[:_TITLES]]
+        if not any(alike):
+            return ranked
+        order = sorted(range(len(alike)), key=lambda at: -alike[at])
+        return [*(ranked[at] for at in order), *ranked[_TITLES:]]
+
+    def _likeness(self, row: int, named: list[str]) -> int:
+        """2 where the title is the query, 1 where what it is about is the same, else 0."""
         title = self._records[row].title
-        last = title.rpartition(BETWEEN_TITLES)[2]
-        return any(words(part) == named for part in (title, _BRACKETS.sub("", title), last))
+        parts = [words(part) for part in (title, _BRACKETS.sub("", title), title.rpartition(BETWEEN_TITLES)[2])]
+        if named in parts:
+            return 2
+        return int(_content(named) in map(_content, parts))
 
     def documents(self) -> Iterator[Document]:
         """Every passage of the index, read one by one."""
@@ -172,6 +180,11 @@ def _passage(document: Document, *, source: str, score: float, rank: int) -> Pas
         score=score,
         rank=rank,
     )
+
+
+def _content(found: Sequence[str]) -> list[str]:
+    """The stems of the words that say what is asked; of all words where none of them does."""
+    return [stem(word) for word in found if word not in _ASKING] or [stem(word) for word in found]
 
 
 def allows(document: Document, wanted: Wanted, *, today: date) -> bool:

@@ -90,7 +90,14 @@ def test_the_title_counts_more_than_the_text(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("query", "first"), [("Mercury", "named"), ("what is mercury?", "asked"), ("Terms › What is Mercury?", "asked")]
+    ("query", "first"),
+    [
+        ("Mercury", "named"),
+        ("what is mercury?", "asked"),
+        ("Terms › What is Mercury?", "asked"),
+        ("What's mercury poisoning?", "more"),
+        ("Where does one buy Mercury?", "much"),
+    ],
 )
 def test_a_passage_whose_title_is_the_query_comes_first(query: str, first: str, tmp_path: Path):
     rows = [
