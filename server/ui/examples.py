@@ -8,10 +8,10 @@ from agent.world.store import load_world
 
 ABOUT_CAIRN: Final = (
     "What is Cairn?",
-    "Which file formats can Cairn read?",
-    "Where are runs kept?",
-    "How are claims checked?",
-    "Which port does Cairn listen on?",
+    "Which protocols does Cairn support?",
+    "How many runs are kept?",
+    "How does Cairn check claims?",
+    "Does Cairn need a GPU?",
 )
 _KINDS: Final = ("chain2", "comparison", "intersection", "chain3", "time")
 
