@@ -134,7 +134,7 @@ def test_engines_write_the_same_in_float32(cache: ModelCache, documents: Path) -
     engines: list[Callable[[], Policy]] = [
         lambda: EmbeddedPolicy.load(embedded, workers=1, compute_type="float32"),
         lambda: TransformersPolicy.load(str(exact), device="cpu", dtype="float32"),
-        lambda: load(exact),
+        lambda: load(exact, kv_cache_memory_bytes=512 << 20),
     ]
     questions = [question for question, _ in QUESTIONS]
     first, *others = (said_by(engine, documents, questions) for engine in engines)
