@@ -60,13 +60,13 @@ def checked(claims: Iterable[Claim], steps: Sequence[Step], *, numbered: bool = 
     found: list[Claim] = []
     for claim in claims:
         anywhere = not numbered or (claim.derived and not claim.cites)
-        (told,) = check_claims([claim.model_copy(update={"cites": everything}) if anywhere else claim], shown)
-        quoted = tuple(dict.fromkeys(quote.number for quote in told.quotes))
+        (judged,) = check_claims([claim.model_copy(update={"cites": everything}) if anywhere else claim], shown)
+        quoted = tuple(dict.fromkeys(quote.number for quote in judged.quotes))
         ambiguous = () if anywhere else tuple(n for n in claim.cites if n in doubtful and n not in quoted)
         cites = quoted if anywhere else tuple(n for n in claim.cites if n not in ambiguous)
         # What a claim does not cite cannot contradict it: it may be about somebody else.
-        check = "not_found" if told.check == "contradicted" and not cites else told.check
-        found.append(told.model_copy(update={"check": check, "cites": cites, "ambiguous": ambiguous}))
+        check = "not_found" if judged.check == "contradicted" and not cites else judged.check
+        found.append(judged.model_copy(update={"check": check, "cites": cites, "ambiguous": ambiguous}))
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""What the server tells of a claim beside what it cites."""
+"""What the server writes behind a claim that its passages do not support."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from server.citations import doubt
 
 
 @pytest.mark.parametrize(
-    ("check", "cites", "told"),
+    ("check", "cites", "note"),
     [
         ("close", (1,), ""),
         ("unchecked", (1,), ""),
@@ -16,5 +16,5 @@ from server.citations import doubt
         ("not_found", (), "(cites nothing)"),
     ],
 )
-def test_what_a_reader_must_know_of_a_claim_is_told(check: Check, cites: tuple[int, ...], told: str) -> None:
-    assert doubt(Claim(text="Lina Orr was born in Rome.", cites=cites, check=check)) == told
+def test_a_doubted_claim_has_a_note_for_its_reader(check: Check, cites: tuple[int, ...], note: str) -> None:
+    assert doubt(Claim(text="Lina Orr was born in Rome.", cites=cites, check=check)) == note

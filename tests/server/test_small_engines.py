@@ -24,7 +24,7 @@ from agent.rollout import Agent
 from agent.settings import CairnSettings
 from agent.shipped import SMALL
 from tests.agent.models.case import real_gguf
-from tests.agent.policies.vllm_case import load
+from tests.agent.policies.vllm_case import SERVED, load
 from tests.general_model import CAIRN, DOCUMENTS, QUESTIONS, streamed
 from tests.processes import Running, running
 
@@ -34,11 +34,6 @@ pytestmark = [
     pytest.mark.filterwarnings("default"),  # vLLM's own
     pytest.mark.timeout(400),
 ]
-CONFIG = """
-[vllm]
-enforce_eager = true
-kv_cache_memory_bytes = 268435456
-"""
 
 
 class Server(NamedTuple):
@@ -64,7 +59,7 @@ def server(
     request: pytest.FixtureRequest, cache: ModelCache, documents: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Generator[Server]:
     folder = tmp_path_factory.mktemp(request.param)
-    (folder / "vllm.toml").write_text(CONFIG, encoding="utf-8")
+    (folder / "vllm.toml").write_text(SERVED, encoding="utf-8")
     model = hub_folder(str(real_gguf()), adapter=SMALL, cache=cache)
     command = [CAIRN, "serve", "--policy", request.param, "--model", model, "--corpus", documents, "--port", "0"]
     command += ["--config", folder / "vllm.toml"] if request.param == "vllm" else []

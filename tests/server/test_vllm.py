@@ -14,6 +14,7 @@ from openai import OpenAI
 
 from agent.shipped import CHECKPOINTS
 from agent.world import load_world
+from tests.agent.policies.vllm_case import SERVED
 from tests.processes import Running, running
 
 pytestmark = [
@@ -25,11 +26,6 @@ pytestmark = [
 CAIRN = Path(sys.executable).with_name("cairn")
 MODEL, WORLD = CHECKPOINTS / "tiny-v1" / "hub", "test-v1"
 QUESTION = "In which city was the author of My Kritum Year born?"
-CONFIG = """
-[vllm]
-enforce_eager = true
-kv_cache_memory_bytes = 268435456
-"""
 
 
 class Server(NamedTuple):
@@ -40,7 +36,7 @@ class Server(NamedTuple):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Server]:
     folder = tmp_path_factory.mktemp("serve")
-    (folder / "vllm.toml").write_text(CONFIG, encoding="utf-8")
+    (folder / "vllm.toml").write_text(SERVED, encoding="utf-8")
     command = [
         CAIRN,
         "serve",

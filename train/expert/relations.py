@@ -40,7 +40,7 @@ class Described(BaseModel):
 def asked_about(document: Described) -> Iterator[Asked]:
     """One-hop questions about what the document is about, with lists; two-hop ones within it; and follow-ups."""
     gold = Gold(id=document.id, title=document.title, text=document.text)
-    own = [one for one in _stated(document) if squad(one.subject) == squad(plain_title(document.title))]
+    own = _own(document)
     for number, one in enumerate(own):
         question = hop(one.relation, one.subject)
         plan = Plan(((_fact(document, one),),), one.object)
@@ -61,7 +61,7 @@ def asked_about(document: Described) -> Iterator[Asked]:
 
 def as_record(document: Described) -> Record | None:
     """A document's own relations as evidence triples, to be combined with those of others; None where it has none."""
-    own = [one for one in _stated(document) if squad(one.subject) == squad(plain_title(document.title))]
+    own = _own(document)
     triples = tuple((one.subject, one.relation, one.object) for one in own)
     if not triples:
         return None
@@ -70,9 +70,7 @@ def as_record(document: Described) -> Record | None:
 
 def own_facts(document: Described) -> Iterator[Fact]:
     """What a document says of what it is about, relation by relation."""
-    for one in _stated(document):
-        if squad(one.subject) == squad(plain_title(document.title)):
-            yield _fact(document, one)
+    return (_fact(document, one) for one in _own(document))
 
 
 def facts_of(document: Described) -> Iterator[tuple[str, Fact, str]]:
@@ -124,6 +122,11 @@ def _stated(document: Described) -> list[Relation]:
         and len(objects[squad(one.subject), one.relation]) == 1
         and _sentence(document, one)
     ]
+
+
+def _own(document: Described) -> list[Relation]:
+    """Those of what the document is about."""
+    return [one for one in _stated(document) if squad(one.subject) == squad(plain_title(document.title))]
 
 
 def _two_hops(document: Described, own: Iterable[Relation]) -> Iterator[tuple[Relation, Relation]]:

@@ -134,7 +134,7 @@ async def _bundles(agent: Agent, questions: Sequence[Question], show: Show) -> l
 def pages_of(bundle: EvidenceBundle) -> list[Page]:
     """A bundle as the reader takes it: each claim with what is quoted for it, under the source's own head.
 
-    What its source does not say is left out: a reader of this kind cannot be told not to rely on it.
+    What its source does not say is left out: a reader of this kind has no way to doubt it.
     """
     sources = {source.number: source for source in bundle.sources}
     pages: list[Page] = []

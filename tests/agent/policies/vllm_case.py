@@ -41,6 +41,12 @@ MARKS = [
 ]
 SMALL: dict[str, Any] = {"enforce_eager": True, "kv_cache_memory_bytes": 256 << 20}
 """Quick to start, and small enough that two may run beside each other."""
+SERVED = """
+[vllm]
+enforce_eager = true
+kv_cache_memory_bytes = 268435456
+"""
+"""The same as a settings file of `cairn serve`."""
 MODEL = "tiny"
 _START_SECONDS = 240
 
