@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent.build import build_agent
+    from agent.build.agent import build_agent
     from agent.errors import AgentError
     from agent.evidence import Passage
-    from agent.rollout import Agent, Budgets, Control
+    from agent.loop.agent import Agent, Budgets, Control
     from agent.settings import CairnSettings, load_settings
     from agent.trace import Trace
 
@@ -26,14 +26,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Agent": "agent.rollout",
+    "Agent": "agent.loop.agent",
     "AgentError": "agent.errors",
-    "Budgets": "agent.rollout",
+    "Budgets": "agent.loop.agent",
     "CairnSettings": "agent.settings",
-    "Control": "agent.rollout",
+    "Control": "agent.loop.agent",
     "Passage": "agent.evidence",
     "Trace": "agent.trace",
-    "build_agent": "agent.build",
+    "build_agent": "agent.build.agent",
     "load_settings": "agent.settings",
 }
 

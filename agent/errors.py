@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from agent.text import shortened
+from agent.sanitize.text import shortened
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

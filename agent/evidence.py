@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-from agent.urls import host_of
+from agent.outbound.urls import host_of
 
 _WORTH_SHOWING: Final = 40
 """Characters of a passage that was cut."""

@@ -10,11 +10,11 @@ from typing import Any, Final, Literal, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic_core import PydanticUndefined
 
-from agent.budgets import Budgets
+from agent.loop.budgets import Budgets
 from agent.settings import BudgetSettings, CairnSettings, VllmSettings
-from agent.settings_live import LimitSettings, LiveSettings
-from agent.settings_server import ServerSettings
-from agent.settings_trust import HARMLESS
+from agent.settings.live import LimitSettings, LiveSettings
+from agent.settings.server import ServerSettings
+from agent.settings.local_file import HARMLESS
 from agent.sources.limits import Limits
 
 OUT: Final = Path(__file__).parent / "settings.md"

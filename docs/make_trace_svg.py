@@ -9,9 +9,9 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-from agent.build import build_agent
+from agent.build.agent import build_agent
 from agent.cli.draw import TraceView
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.settings import load_settings
 from agent.trace import Delta, Event, Trace
 from agent.world import World, load_world

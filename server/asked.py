@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field
 
-from agent.text import whole
+from agent.sanitize.text import whole
 from server.errors import bad_request
 from server.wishes import Effort, Incoming, Name, Text, Wishes
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.table import Table
 
-from agent.cores import cores
+from agent.parallel.cores import cores
 from agent.errors import SetupError
-from agent.processes import spawning
+from agent.parallel.processes import spawning
 from agent.settings import CairnSettings
 from server.percentiles import percentiles
 
@@ -122,7 +122,7 @@ def measure(settings: CairnSettings, *, streams: int, questions: int, progress: 
     Raises:
         SetupError: the server could not be started.
     """
-    from agent.build_sources import with_world
+    from agent.build.sources import with_world
     from agent.world import load_world
 
     settings = with_world(settings)

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from agent.cli.console import messages, output, print_json, write_report
 from agent.cli.options import ConfigOption, JsonOption
-from agent.cores import cores
+from agent.parallel.cores import cores
 
 if TYPE_CHECKING:
     from agent.bench.retrieval import Progress as Show

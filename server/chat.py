@@ -9,7 +9,7 @@ from typing import Any
 
 from agent.policies.base import Policy
 from agent.protocols import TextProtocol
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.trace import Event, Trace
 from server.asked import ChatRequest, read_request
 from server.errors import ApiError, internal_error, server_stops

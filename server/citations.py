@@ -53,7 +53,7 @@ class Citations:
         Args:
             passages: with their numbers.
             anew: whether numbers start again each round.
-            imitated: numbers that a passage's text imitates (see `agent.imitation`).
+            imitated: numbers that a passage's text imitates (see `agent.checks.imitation`).
         """
         passages = tuple(passages)
         self._imitated.update(imitated)

@@ -33,7 +33,7 @@ CODE: Final = (
     "server/chat.py",
     "server/stream.py",
     "server/runs",
-    "agent/loop.py",
+    "agent/loop/loop.py",
     "agent/policies/batching.py",
     "server/bench.py",
 )
@@ -107,8 +107,8 @@ def serve(
 
 
 def _greet(settings: "CairnSettings", address: str, *, local: "Sequence[LocalServer]") -> None:
-    from agent.build import notices
-    from agent.shipped import is_small
+    from agent.build.agent import notices
+    from agent.build.shipped import is_small
 
     shipped = "small-v1" if is_small(settings) else settings.checkpoint or "the shipped checkpoint"
     writes = str(shipped) if settings.policy == "embedded" else settings.model
@@ -133,7 +133,7 @@ def _greet_retrieval(settings: "CairnSettings", address: str) -> None:
 
 
 def _what_searches(settings: "CairnSettings") -> str:
-    from agent.build_sources import uses_manual, uses_world
+    from agent.build.sources import uses_manual, uses_world
 
     if uses_world(settings):
         return "the little world"

@@ -9,7 +9,7 @@ from fastapi import Response
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json
 
-from agent.text import whole
+from agent.sanitize.text import whole
 
 
 def as_json(value: object) -> str:

@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from agent.text import shortened, whole
+from agent.sanitize.text import shortened, whole
 from server.encoding import json_response
 from server.stream import ClientGone, ServerStops
 

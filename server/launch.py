@@ -13,13 +13,13 @@ from typing import Any, Final, Protocol
 import uvicorn
 from starlette.types import ASGIApp
 
-from agent.build import as_trained, build_agent, build_sources, notices, policies_of
+from agent.build.agent import as_trained, build_agent, build_sources, notices, policies_of
 from agent.errors import SetupError
 from agent.policies.base import Policy
 from agent.policies.local_servers import LocalServer
 from agent.protocols import protocol_named, protocol_names
 from agent.settings import CairnSettings
-from agent.shipped import with_policy
+from agent.build.shipped import with_policy
 from agent.sources.base import Source
 from server.app import create_app, create_retrieval_app
 from server.chat import Service

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from agent.budgets import Budgets, Control
-from agent.parse import Block, Piece, TagReader
+from agent.loop.budgets import Budgets, Control
+from agent.protocols.parse import Block, Piece, TagReader
 from agent.policies.base import Context, Policy, Sampling, open_context
 from agent.protocols import TextProtocol
 from agent.protocols.base import Mark
-from agent.recorder import Emit, Recorder
-from agent.rollout import record_end
+from agent.loop.recorder import Emit, Recorder
+from agent.loop.agent import record_end
 from agent.trace import BudgetName, Stopped, Trace
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from agent.protocols.base import TextProtocol
 from agent.trace import Answered, Claim, Delta, Event, Evidenced, Gathered, Merged, Reflected, Step, Stopped, Trace
-from agent.tried import UNSEARCHED, not_told, nothing_found, unsearched
+from agent.trace.attempts import UNSEARCHED, not_told, nothing_found, unsearched
 from server.citations import AnswerText, Citations, doubt, marks
 from server.profiles import DEFAULT, Profile
 from server.wishes import AnswerStyle

@@ -23,8 +23,8 @@ from starlette.types import Receive, Scope, Send
 from agent.errors import SourceError, SourceErrorKind
 from agent.evidence import Passage
 from agent.sources.base import Hits, Source, ask, credits_of
-from agent.strict import Chars
-from agent.text import whole
+from agent.sanitize.strict import Chars
+from agent.sanitize.text import whole
 from server.errors import ApiError, bad_request
 from server.stream import Runs
 

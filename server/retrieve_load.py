@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from agent.errors import AgentError, SetupError
-from agent.processes import spawning
+from agent.parallel.processes import spawning
 from server.percentiles import percentiles
 
 if TYPE_CHECKING:

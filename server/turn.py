@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
 
-from agent.budgets import Control
+from agent.loop.budgets import Control
 from agent.errors import QuestionError
-from agent.recorder import Emit
-from agent.rollout import Agent
+from agent.loop.recorder import Emit
+from agent.loop.agent import Agent
 from agent.trace import Trace
 from server.asked import Asked
 from server.errors import ApiError, bad_request, sentence

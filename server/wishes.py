@@ -11,13 +11,13 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from agent.budgets import Budgets
+from agent.loop.budgets import Budgets
 from agent.errors import QuestionError
 from agent.plan import EVERY_SOURCE, Filter
 from agent.protocols import TextProtocol
 from agent.sources.base import Source
 from agent.sources.choice import choose
-from agent.strict import Chars, Strict
+from agent.sanitize.strict import Chars, Strict
 from server.errors import bad_request, sentence
 from server.profiles import ProfileName
 

@@ -13,13 +13,13 @@ import httpcore2
 import pytest
 from hypothesis import settings
 
-from agent.budgets import Budgets
+from agent.loop.budgets import Budgets
 from agent.errors import SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.policies.scripted import Script, ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.sources.base import Source
 from agent.trace import Trace
 

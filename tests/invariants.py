@@ -5,11 +5,11 @@ it shares no line with the loop, so that a bug there is not a bug here, too.
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from agent.answers import answer_in
+from agent.protocols.answers import answer_in
 from agent.evidence import Passage
-from agent.parse import Block, TagReader
+from agent.protocols.parse import Block, TagReader
 from agent.protocols.base import Role, TextProtocol
-from agent.samples import to_samples
+from agent.trace.samples import to_samples
 from agent.trace import Filled, Gathered, Planned, PlanRejected, Searched, SearchFailed, Segment, Skipped, Step, Trace
 from tests.rendered import gathered, safe, wrapped
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from agent.defuse import defuse
+from agent.sanitize.sanitize import defuse
 from agent.evidence import Passage
 from agent.plan import Node
 from agent.protocols.base import TextProtocol

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent.errors import SourceError
 from agent.settings import secret_named
-from agent.workers import at_end
+from agent.parallel.workers import at_end
 
 
 def square(number: int) -> int:

@@ -42,9 +42,9 @@ def unsaid(path: Path, text: str, module: ast.Module) -> Faults:
         yield f"{path}: the docstring's opening is too long"
 
 
-SPAWNS = ("agent/processes.py",)
+SPAWNS = ("agent/parallel/processes.py",)
 """The one module that starts processes of `multiprocessing`."""
-UNPICKLES = ("agent/workers.py", "train/evaluation/shards.py")
+UNPICKLES = ("agent/parallel/workers.py", "train/evaluation/shards.py")
 """Over pipes from processes that they started themselves; never from a file."""
 BARE_STARTS = {"get_context", "set_start_method", "Pool", "Process"}
 LOADERS = {"from_pretrained", "SentenceTransformer", "CrossEncoder"}
@@ -100,7 +100,7 @@ def _said(call: ast.Call) -> str:
 
 OWN_FILES = ("agent/bench", "agent/world", "agent/sources/kg/build.py", "server/load", "train")
 """What these read, Cairn itself has written or ships."""
-TAKES_ADDRESSES_APART = ("agent/urls.py", "agent/outbound/address.py")
+TAKES_ADDRESSES_APART = ("agent/outbound/urls.py", "agent/outbound/address.py")
 
 
 def bare_reads(path: Path, text: str, module: ast.Module) -> Faults:

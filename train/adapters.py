@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from transformers import PreTrainedModel
 
 from agent.errors import SetupError
-from agent.foreign_files import read_text
+from agent.files.foreign import read_text
 from train.low_rank import use_low_rank
 from train.recipe import Adapter
 

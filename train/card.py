@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agent.errors import CheckpointError, SetupError
-from agent.foreign_files import MIB, WHOLE_BYTES, no_link, read_text
+from agent.files.foreign import MIB, WHOLE_BYTES, no_link, read_text
 from train.recipe import SftRecipe
 from train.safety.manifest import read_manifest
 

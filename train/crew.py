@@ -18,7 +18,7 @@ import torch.multiprocessing  # noqa: F401 - teaches processes how tensors are h
 from torch import distributed
 
 from agent.errors import SetupError
-from agent.processes import spawning
+from agent.parallel.processes import spawning
 
 _T = TypeVar("_T")
 _PATIENCE = timedelta(hours=1)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from agent.evidence import Passage
 from agent.plan import Plan, parse_plan
 from agent.protocols import TextProtocol
-from agent.shown import show, show_parents
+from agent.loop.observation import show, show_parents
 from agent.sources.base import Source
 from agent.world import Question, World
 from agent.world.world import ShelfSource

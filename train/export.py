@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from agent.errors import CheckpointError
-from agent.foreign_files import read_text
+from agent.files.foreign import read_text
 from agent.policies.checkpoint import MANIFEST, Checkpoint, open_checkpoint, write_manifest
 from agent.policies.hub_form import open_hub_form
 from agent.policies.model_folder import ABOUT, About, read_about, write_about

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent.errors import CheckpointError
-from agent.foreign_files import WHOLE_BYTES, read_text
+from agent.files.foreign import WHOLE_BYTES, read_text
 from train.export import whole
 from train.saving import as_a_whole
 

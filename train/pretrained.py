@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedModel
 
 from agent.errors import CheckpointError, SetupError
-from agent.foreign_files import read_text
+from agent.files.foreign import read_text
 from agent.policies.hub_form import HubForm, fetch, open_hub_form
 from agent.policies.model_folder import ABOUT
 from agent.protocols import TextProtocol

@@ -14,7 +14,7 @@ from typing import Any, Final
 import httpx2
 
 from agent.errors import CheckpointError, SetupError
-from agent.foreign_files import read_text
+from agent.files.foreign import read_text
 from agent.policies.model_folder import ABOUT, EXPORTED, HUB, ModelFolder, look_at
 from train.card import OURS
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from agent.errors import SetupError, wrong_fields
-from agent.foreign_files import MIB, read_text
+from agent.files.foreign import MIB, read_text
 
 Model = TypeVar("Model", bound=BaseModel)
 

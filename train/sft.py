@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from agent.errors import SetupError
-from agent.foreign_files import no_link
+from agent.files.foreign import no_link
 from agent.policies.model_folder import ABOUT
 from agent.protocols import load_protocol, protocol_named
 from train.attention import use_blocked

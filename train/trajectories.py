@@ -11,11 +11,11 @@ from typing import Final
 
 from tokenizers import Tokenizer
 
-from agent.cores import cores
+from agent.parallel.cores import cores
 from agent.errors import AgentError, SetupError
 from agent.policies.model_folder import with_passages
 from agent.protocols import TextProtocol, protocol_named
-from agent.spread import mapped
+from agent.parallel.spread import mapped
 from agent.world import Question, World, make_world
 from agent.world.records import QuestionType
 from agent.world.v1 import make_world as make_first_world

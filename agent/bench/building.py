@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.errors import SetupError
+from agent.parallel.spread import On
 from agent.sources.corpus.ann import FILE, Ann, Kind, recall, shape_for
 from agent.sources.corpus.vectors import VECTORS
-from agent.spread import On
 
 KINDS: Final[tuple[Kind, ...]] = ("flat", "hnsw", "ivf-sq8", "ivf-pq")
 WAYS: Final[tuple[tuple[On, int], ...]] = (("local", 1), ("local", 2), ("ray", 1), ("ray", 2))

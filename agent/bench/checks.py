@@ -9,10 +9,10 @@ from typing import Any, Final
 from agent.bench.checks_claims import MAKERS, WRONGS, RealClaim
 from agent.bench.claim_cases import CORRUPTIONS, Case, CaseTrace, CaseWriter, Corruption
 from agent.checks import State, check_claims, state_of
+from agent.checks.claims import checked, shown_under
 from agent.checks.page import page
-from agent.claims import checked, shown_under
 from agent.evidence import Passage
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.trace import DOUBTED, Claim, Evidenced, Merged, Reflected
 from agent.world.store import load_world
 from agent.world.world import World

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent.evidence import Passage
+from agent.loop.agent import Agent
 from agent.plan import Filter
 from agent.policies.vllm import VllmPolicy
 from agent.protocols.base import TextProtocol
-from agent.rollout import Agent
 from agent.sources.base import Source
 from agent.trace import Trace
 

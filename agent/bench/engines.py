@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.budgets import Budgets
+from agent.loop.agent import Agent
+from agent.loop.budgets import Budgets
 from agent.policies.base import Policy
 from agent.protocols.base import TextProtocol
-from agent.rollout import Agent
 from agent.sources.base import Source
 from agent.trace import Trace
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.evidence import Passage
-from agent.execute import execute
+from agent.loop.execute import execute
 from agent.plan import Filter, Node, Plan
 from agent.trace import Searched, SearchFailed
 

@@ -24,7 +24,7 @@ from pydantic import BaseModel
 
 from agent.bench.graphs import alias_of, name_of, write_graph
 from agent.errors import SetupError
-from agent.processes import spawning
+from agent.parallel.processes import spawning
 from agent.sources.kg.build import Progress, build_graph
 from agent.sources.kg.rank import LIMIT, TOKENS
 from agent.sources.kg.source import KgSource

@@ -10,10 +10,10 @@ from typing import Any, Final, cast
 
 from agent.errors import SetupError
 from agent.evidence import Passage
+from agent.loop.observation import show
 from agent.plan import Node
 from agent.protocols import TextProtocol, protocol_named
-from agent.shown import show
-from agent.transcript import Said, Transcript, Verdict, explain, said_by
+from agent.trace.transcript import Said, Transcript, Verdict, explain, said_by
 
 FILE: Final = "cases.jsonl"
 _SEPARATED: Final = re.compile(r"(?P<title>[^\n]{1,300}?)   (?P<text>.*)", re.DOTALL)

@@ -24,7 +24,7 @@ DEBUG: Final = "--debug"
 
 def main() -> None:
     """The `cairn` command. No Python that it starts, directly or in a library, imports from the current folder."""
-    from agent.processes import SAFE_PATH
+    from agent.parallel.processes import SAFE_PATH
     from agent.settings import default_environment
 
     default_environment(SAFE_PATH)

@@ -10,7 +10,7 @@ from agent.cli.console import complain, note, output, print_text
 from agent.cli.options import JsonOption, Load, with_agent_options
 
 if TYPE_CHECKING:
-    from agent.rollout import Agent
+    from agent.loop.agent import Agent
     from agent.trace import Trace
 
 _EXAMPLES = """
@@ -43,7 +43,7 @@ def ask(
     they found, writes down its evidence and answers. Without a terminal the
     steps are printed as plain text; --json prints the whole trace instead.
     """
-    from agent.build import build_agent, notices
+    from agent.build.agent import build_agent, notices
     from agent.cli.model import ready
 
     settings = ready(load())

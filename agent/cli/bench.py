@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from agent.cli.console import messages, output, print_json, write_report
-from agent.cores import cores
+from agent.parallel.cores import cores
 
 if TYPE_CHECKING:
     from agent.bench.executor import Figures
@@ -20,9 +20,9 @@ bench_app = typer.Typer(no_args_is_help=True, help="Benchmarks of Cairn's own pa
 
 REPORT: Final = Path("docs/bench/executor.md")
 CODE: Final = (
-    "agent/execute.py",
-    "agent/plan.py",
-    "agent/plan_graph.py",
+    "agent/loop/execute.py",
+    "agent/plan/plan.py",
+    "agent/plan/graph.py",
     "agent/bench/executor.py",
 )
 """What the figures depend on."""

@@ -12,7 +12,7 @@ from rich.table import Table
 from agent.cli.bench import bench_app
 from agent.cli.console import messages, note, output, print_json, write_report
 from agent.cli.options import JsonOption
-from agent.cores import cores
+from agent.parallel.cores import cores
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 REPORT: Final = Path("docs/bench/building.md")
 CODE: Final = (
     "agent/sources/corpus",
-    "agent/spread.py",
-    "agent/workers.py",
+    "agent/parallel/spread.py",
+    "agent/parallel/workers.py",
     "agent/bench/building.py",
 )
 """What the figures depend on."""

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from agent.cli.bench import bench_app
 from agent.cli.console import messages, note, output, print_json, write_report
-from agent.cores import cores
 from agent.errors import SetupError
+from agent.parallel.cores import cores
 
 if TYPE_CHECKING:
     from agent.bench.checks import Figures, RealFigures
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 REPORT: Final = Path("docs/bench/checks.md")
 CODE: Final = (
     "agent/checks",
-    "agent/claims.py",
+    "agent/checks/claims.py",
     "agent/bench/checks.py",
     "agent/bench/checks_claims.py",
     "agent/bench/checks_real.py",
@@ -78,8 +78,8 @@ def checks(
 async def _share() -> float:
     """The checks' share of the time of some rollouts of the built-in policy."""
     from agent.bench.checks import rollout_share
-    from agent.build import build_agent
-    from agent.build_sources import with_world
+    from agent.build.agent import build_agent
+    from agent.build.sources import with_world
     from agent.settings import load_settings
     from agent.world.store import load_world
 

@@ -13,15 +13,15 @@ from rich.table import Table
 
 from agent.cli.bench import bench_app
 from agent.cli.console import messages, output, print_json, write_report
-from agent.cores import cores
+from agent.parallel.cores import cores
 
 if TYPE_CHECKING:
     from agent.bench.engine import Row
 
 REPORT: Final = Path("docs/bench/engine.md")
 CODE: Final = (
-    "agent/loop.py",
-    "agent/tape.py",
+    "agent/loop/loop.py",
+    "agent/loop/context.py",
     "agent/policies/vllm.py",
     "agent/policies/vllm_engine.py",
     "agent/bench/engine.py",
@@ -79,11 +79,11 @@ def _measure(
     model: Path | None, rollouts: Sequence[int], *, repeats: int, world: str, protocol: str, dtype: str
 ) -> "list[Row]":
     from agent.bench.engine import measure
-    from agent.build import VLLM_ENVIRONMENT
+    from agent.build.agent import VLLM_ENVIRONMENT
+    from agent.build.shipped import newest_checkpoint
     from agent.policies.vllm import VllmPolicy
     from agent.protocols import protocol_named
     from agent.settings import default_environment
-    from agent.shipped import newest_checkpoint
     from agent.world import load_world
 
     default_environment(VLLM_ENVIRONMENT)

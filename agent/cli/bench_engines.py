@@ -15,8 +15,8 @@ from rich.table import Table
 
 from agent.cli.bench import bench_app
 from agent.cli.console import messages, note, output, print_json, write_report
-from agent.cores import cores
 from agent.errors import SetupError
+from agent.parallel.cores import cores
 
 if TYPE_CHECKING:
     from agent.bench.engines import EngineFigures, Question
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 REPORT: Final = Path("docs/bench/engines.md")
 CODE: Final = (
     "agent/policies",
-    "agent/loop.py",
+    "agent/loop/loop.py",
     "agent/bench/engines.py",
 )
 """What the figures depend on."""
@@ -98,7 +98,7 @@ def _asked(
     world: str, questions: Path | None, corpus: Path | None, limit: int
 ) -> "tuple[list[Question], Mapping[str, Source]]":
     """Questions with their answers, and what is searched for them."""
-    from agent.build_sources import build_sources
+    from agent.build.sources import build_sources
     from agent.settings import CairnSettings
     from agent.sources.questions import read_questions
     from agent.world import load_world
@@ -137,8 +137,8 @@ class _Forms:
 
 def _engines(model: Path | None, *, float32: Path | None, vllm: bool) -> "dict[str, Callable[[], Policy]]":
     """What there is to compare, the reference first."""
+    from agent.build.shipped import newest_checkpoint
     from agent.policies.embedded import EmbeddedPolicy
-    from agent.shipped import newest_checkpoint
 
     forms = _Forms.of(model or newest_checkpoint().parent, float32)
     found: dict[str, Callable[[], Policy]] = {}

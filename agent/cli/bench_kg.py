@@ -10,7 +10,7 @@ from rich.table import Table
 
 from agent.cli.bench import bench_app
 from agent.cli.console import messages, note, output, print_json, write_report
-from agent.cores import cores
+from agent.parallel.cores import cores
 
 if TYPE_CHECKING:
     from agent.bench.kg import Answers, Size, Speed

@@ -16,7 +16,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from agent.cli.measured import dated
-from agent.text import printable, printable_json
+from agent.sanitize.text import printable, printable_json
 
 __all__ = [
     "complain",

@@ -37,7 +37,7 @@ from agent.trace import (
     Thought,
     Trace,
 )
-from agent.tried import UNSEARCHED, not_told, nothing_found, unsearched
+from agent.trace.attempts import UNSEARCHED, not_told, nothing_found, unsearched
 
 _OPEN_CHARS = 600
 """How much of an open block is redrawn; a longer one shows its end."""

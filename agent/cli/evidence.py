@@ -62,7 +62,7 @@ def evidence(
     them said. It is printed as a prompt would hold it: labelled as untrusted,
     between marks that no page can forge. --json prints the whole bundle.
     """
-    from agent.build import notices
+    from agent.build.agent import notices
     from agent.cli.model import ready
     from agent.rstool import SizeBudget
 
@@ -84,7 +84,7 @@ def evidence(
 async def _run(
     question: str, settings: "CairnSettings", budget: "SizeBudget", model: str | None, where: str
 ) -> "tuple[EvidenceBundle, Downstream | None]":
-    from agent.build import build_agent
+    from agent.build.agent import build_agent
     from agent.rstool import answer_with, gather
 
     agent = build_agent(settings)
@@ -96,7 +96,7 @@ async def _run(
         return bundle, None
     from agent.outbound.address import Address
     from agent.outbound.client import openai_client
-    from agent.settings_trust import refuse_plain_key
+    from agent.settings.local_file import refuse_plain_key
 
     key = settings.api_key.get_secret_value()
     refuse_plain_key(where, key, allowed=settings.plain_http)

@@ -76,9 +76,9 @@ def build(
     Example: cairn index build notes/ --out my-index --dense intfloat/e5-small-v2 --workers 8
     """
     from agent.cli.progress import Stages
+    from agent.parallel.spread import spread_of
     from agent.settings import load_settings
     from agent.sources.corpus.build import update_index
-    from agent.spread import spread_of
 
     settings = load_settings(config, workers=workers, work=work)
     wanted = _dense(out, dense, ann)

@@ -30,8 +30,8 @@ def register(app: typer.Typer) -> None:
 
 def ready(settings: "CairnSettings") -> "CairnSettings":
     """The settings with the shipped policy where they need it; fetching and converting its model is drawn."""
+    from agent.build.shipped import with_policy
     from agent.cli.progress import Stages
-    from agent.shipped import with_policy
 
     with Stages(UNITS) as bar:
         return with_policy(settings, progress=bar.show)

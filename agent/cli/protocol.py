@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agent.policies.tokens import Codec
     from agent.protocols import TextProtocol
     from agent.trace import Trace
-    from agent.transcript import Part, Said, Transcript
+    from agent.trace.transcript import Part, Said, Transcript
 
 _TRANSCRIPTS_BYTES: Final = 256 << 20
 _TOKENIZER_BYTES: Final = 256 << 20
@@ -122,7 +122,7 @@ class _Input:
 
 def _transcripts(file: Path) -> list[_Input]:
     """What a file holds. JSON that is neither a trace nor messages is text, as is everything else."""
-    from agent.foreign_files import read_text
+    from agent.files.foreign import read_text
 
     try:
         text = read_text(file, most=_TRANSCRIPTS_BYTES, pipe=True)
@@ -168,7 +168,7 @@ def _explained(
     one: _Input, *, protocol: str | None, prompt_file: Path | None, question: str
 ) -> "tuple[Transcript, TextProtocol]":
     from agent.protocols.registry import with_texts
-    from agent.transcript import explain, said_by, said_in
+    from agent.trace.transcript import explain, said_by, said_in
 
     used = _protocol(protocol or (one.trace.protocol if one.trace else "cairn"))
     used = with_texts(used, prompt_file) if prompt_file else used
@@ -187,10 +187,10 @@ def _protocol(name: str) -> "TextProtocol":
 
 
 def _codec(path: Path | None) -> "Codec":
+    from agent.build.shipped import newest_checkpoint
     from agent.errors import SetupError
-    from agent.foreign_files import read_text
+    from agent.files.foreign import read_text
     from agent.policies.tokens import Codec
-    from agent.shipped import newest_checkpoint
 
     folder = newest_checkpoint() if path is None else path
     file = folder / "tokenizer.json" if folder.is_dir() else folder

@@ -43,7 +43,7 @@ def trust(
         _list(as_json=as_json)
         return
     from agent.settings import CONFIG_FILE, needing_consent, settings_file
-    from agent.trust import give_consent, place_of, take_back
+    from agent.settings.consent import give_consent, place_of, take_back
 
     path = where / CONFIG_FILE if where.is_dir() else where
     if remove:
@@ -63,10 +63,10 @@ def trust(
 
 
 def _list(*, as_json: bool) -> None:
-    from agent.trust import fingerprint, trusted_files
+    from agent.settings.consent import fingerprint, trusted_files
 
     def state(path: str, known: str) -> str:
-        from agent.files import read_bounded
+        from agent.files.own import read_bounded
 
         try:
             return "trusted" if fingerprint(read_bounded(Path(path))) == known else "changed"

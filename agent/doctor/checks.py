@@ -14,7 +14,7 @@ from agent.sources.plugins import BUILT_IN
 if TYPE_CHECKING:
     import httpx2
 
-    from agent.sources.care.resilient import Backend
+    from agent.sources.resilience.resilient import Backend
 
 _OPEN: Final = {"arxiv": "arxiv", "wiki": "mediawiki", "kg": "wikidata"}
 """Sources whose one back end needs no key."""
@@ -66,7 +66,7 @@ def _policy(settings: CairnSettings, *, probe: bool) -> list[Check]:
 
 
 def _sources(settings: CairnSettings, *, probe: bool) -> list[Check]:
-    from agent.build_sources import uses_world
+    from agent.build.sources import uses_world
 
     checks: list[Check] = []
     if uses_world(settings):
@@ -128,7 +128,7 @@ def _alone(settings: CairnSettings, name: str) -> CairnSettings:
 
 def _made(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, Backend]":
     """The back ends by their names; one that serves two sources stands here once, as it serves the first."""
-    from agent.backends import backends_of
+    from agent.build.backends import backends_of
 
     made = [backend for backends in backends_of(settings, client).values() for backend in backends]
     return {backend.name: backend for backend in reversed(made)}

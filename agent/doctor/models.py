@@ -10,7 +10,7 @@ from agent.settings import CairnSettings
 
 async def check_transformers(settings: CairnSettings) -> Verdict:
     """The libraries, and everything of the model but its weights' content."""
-    from agent.build import named_model
+    from agent.build.agent import named_model
 
     model = named_model(settings)
     if not all(map(find_spec, ("torch", "transformers"))):
@@ -20,7 +20,7 @@ async def check_transformers(settings: CairnSettings) -> Verdict:
 
 async def check_vllm(settings: CairnSettings) -> Verdict:
     """The library is installed, and everything of the model is there but its weights' content; nothing is loaded."""
-    from agent.build import named_model
+    from agent.build.agent import named_model
     from agent.policies.vllm_engine import INSTALL
 
     model = named_model(settings)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from agent.doctor.run import Verdict, bad, ok, skipped, warn
 from agent.errors import SetupError, SourceError, SourceErrorKind
+from agent.outbound.urls import split_url
 from agent.settings import CairnSettings
-from agent.settings_trust import is_loopback
+from agent.settings.local_file import is_loopback
 from agent.sources.base import ask, credits_of
-from agent.urls import split_url
 
 if TYPE_CHECKING:
     import httpx2
 
     from agent.policies.local_servers import LocalServer
-    from agent.sources.care.resilient import Backend
+    from agent.sources.resilience.resilient import Backend
 
 QUERY: Final = "Ada Lovelace"
 LOW: Final = 0.05
@@ -77,7 +77,7 @@ async def check_engine(settings: CairnSettings) -> Verdict:
 
 async def check_model(settings: CairnSettings, *, probe: bool) -> Verdict:
     """What the endpoint's model offers, and how it will be spoken to; a model elsewhere is asked only on request."""
-    from agent.build import build_policy
+    from agent.build.agent import build_policy
     from agent.policies.openai_offers import offers_of
     from agent.policies.openai_policy import OpenAiPolicy
 

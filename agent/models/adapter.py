@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from agent.errors import CheckpointError
-from agent.foreign_files import MIB, open_file, read_file, read_text
+from agent.files.foreign import MIB, open_file, read_file, read_text
 from agent.models.safetensors_file import Entry, Floats, open_safetensors
 from agent.models.shape import LINEAR, Shape
 from agent.models.weights import Weights

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from agent.errors import CheckpointError
-from agent.foreign_files import open_file, read_text
+from agent.files.foreign import open_file, read_text
 from agent.models.gguf_file import open_gguf
 from agent.models.tokenizer import TokenizerFiles, tokenizer_of_gguf
 from agent.models.weights import Weights, gguf_weights, hub_weights

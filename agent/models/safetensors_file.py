@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.errors import CheckpointError
-from agent.foreign_files import MIB, open_file
+from agent.files.foreign import MIB, open_file
 
 Floats = NDArray[np.float32]
 Stored = Literal["float32", "bfloat16"]

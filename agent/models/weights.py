@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, cast
 import numpy as np
 
 from agent.errors import CheckpointError
-from agent.foreign_files import read_text
+from agent.files.foreign import read_text
 from agent.models.gguf_file import GgufFile
 from agent.models.safetensors_file import Entry, Floats, open_safetensors
 from agent.models.shape import HEAD, Shape, gguf_name, shape_of_config, shape_of_gguf

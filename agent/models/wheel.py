@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.errors import SetupError
-from agent.foreign_files import open_file
+from agent.files.foreign import open_file
 from agent.models.cache import Progress
 from agent.policies.checkpoint import sha256_of
 

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import parse_qsl, quote, quote_plus, unquote
 
 from agent.errors import SetupError
-from agent.urls import split_url
+from agent.outbound.urls import split_url
 
 SHORTEST_SECRET: Final = 4
 """Anything shorter is not hidden in other texts: every other word would hold it."""

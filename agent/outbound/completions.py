@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from agent.outbound.numbers import amount, count
-from agent.text import whole
+from agent.sanitize.text import whole
 
 _BOM: Final = "\ufeff"
 _KINDS: Final = (

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
-from agent.defuse import unusual_tokens
 from agent.protocols.base import TextProtocol
+from agent.sanitize.sanitize import unusual_tokens
 from agent.trace import Author, RungUsed, Segment
 
 

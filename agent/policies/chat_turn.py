@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from agent.parse import TagReader
 from agent.protocols.base import Role, TextProtocol
+from agent.protocols.parse import TagReader
 
 
 class ChatTurn:

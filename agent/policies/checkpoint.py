@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from agent.errors import CheckpointError
-from agent.foreign_files import no_link, open_file, read_text
+from agent.files.foreign import no_link, open_file, read_text
 from agent.policies.model_folder import ABOUT, About
 from agent.policies.tokens import Codec
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from agent.errors import CheckpointError
-from agent.foreign_files import read_text
+from agent.files.foreign import read_text
 from agent.policies.model_folder import ABOUT, About, read_about
 from agent.policies.tokens import Codec
 

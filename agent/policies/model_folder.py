@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 
 from agent.errors import CheckpointError
 from agent.evidence import Frozen
-from agent.foreign_files import no_link, read_text
+from agent.files.foreign import no_link, read_text
 from agent.protocols.base import TextProtocol
 
 ABOUT: Final = "cairn.json"

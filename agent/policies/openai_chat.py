@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from agent.errors import ContextFull, PolicyError
 from agent.outbound.completions import Said, read_chat
-from agent.parse import TagReader
 from agent.policies.base import Chunk, Sampling
 from agent.policies.chat_turn import ChatTurn
 from agent.policies.openai_abilities import Continuation
 from agent.policies.openai_endpoint import MOST_STOPS, Endpoint
 from agent.protocols.base import Role, TextProtocol
+from agent.protocols.parse import TagReader
 from agent.trace import Author, Segment
 
 CHARS_A_TOKEN: Final = 4

@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 from pydantic import ValidationError
 
 from agent.errors import SetupError, nearest
-from agent.files import read_bounded
+from agent.files.own import read_bounded
 from agent.protocols.base import Role, TextProtocol
 
 _HERE = Path(__file__).parent

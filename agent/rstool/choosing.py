@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent.budgets import Effort
 from agent.errors import QuestionError
+from agent.loop.budgets import Effort
 from agent.sources.choice import choose
 
 if TYPE_CHECKING:
-    from agent.rollout import Agent
+    from agent.loop.agent import Agent
 
 
 def agent_for(

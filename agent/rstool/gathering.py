@@ -3,16 +3,16 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from agent.budgets import Effort
 from agent.errors import QuestionError
+from agent.loop.budgets import Effort
 from agent.rstool.budget import SizeBudget
 from agent.rstool.bundle import EvidenceBundle
 from agent.rstool.choosing import agent_for
 from agent.rstool.making import bundle_of
 
 if TYPE_CHECKING:
-    from agent.budgets import Control
-    from agent.rollout import Agent
+    from agent.loop.agent import Agent
+    from agent.loop.budgets import Control
     from agent.settings import CairnSettings
 
 
@@ -66,10 +66,10 @@ async def gather(
 
 def _built(settings: "CairnSettings | None", protocol: str) -> "Agent":
     """An agent of these settings that speaks the protocol; its name is checked before anything is loaded."""
-    from agent.build import build_agent
+    from agent.build.agent import build_agent
+    from agent.build.shipped import with_policy
     from agent.protocols import protocol_names
     from agent.settings import load_settings
-    from agent.shipped import with_policy
 
     settings = with_policy(settings or load_settings())
     if not protocol:

@@ -8,7 +8,7 @@ them: who writes a page cannot know it, because the page is part of it.
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from agent.defuse import defuse
+from agent.sanitize.sanitize import defuse
 
 if TYPE_CHECKING:
     from agent.rstool.bundle import Attempt, EvidenceBundle, EvidenceClaim, Source

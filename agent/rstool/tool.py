@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 from pydantic import Field, ValidationError
 
-from agent.budgets import Effort
 from agent.errors import QuestionError, wrong_fields
+from agent.loop.budgets import Effort
 from agent.rstool.budget import LEAST_CHARS, SizeBudget
 from agent.rstool.bundle import EvidenceBundle
 from agent.rstool.gathering import gather
+from agent.sanitize.strict import Chars, Strict
 from agent.sources.choice import names_of
-from agent.strict import Chars, Strict
 
 if TYPE_CHECKING:
-    from agent.rollout import Agent
+    from agent.loop.agent import Agent
     from agent.settings import CairnSettings
 
 NAME: Final = "search_evidence"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.errors import CorpusError
-from agent.foreign_files import open_file
+from agent.files.foreign import open_file
 
 T = TypeVar("T", bound=np.generic)
 

@@ -8,8 +8,8 @@ from typing import Final, Protocol, runtime_checkable
 from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
+from agent.sanitize.text import whole
 from agent.sources.deadline import within
-from agent.text import whole
 from agent.trace import Cached
 
 _MOST_CHARS: Final = {"id": 1_000, "source": 200, "title": 1_000, "text": 200_000, "url": 2_000, "date": 1_000}

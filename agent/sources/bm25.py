@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from pydantic_core import from_json
 
 from agent.errors import CorpusError
-from agent.foreign_files import read_file
+from agent.files.foreign import read_file
 from agent.sources.arrays import load_array
 from agent.sources.bm25s_library import BM25, STOP_WORDS
 

@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from agent.errors import CorpusError
-from agent.foreign_files import read_file
+from agent.files.foreign import read_file
 from agent.sources.corpus.documents import line_problem
 
 MOST_BYTES: Final = 2 << 30

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from agent.rstool import Downstream, EvidenceBundle, ToolArguments
-from agent.strict import Chars, Strict
+from agent.sanitize.strict import Chars, Strict
 
 
 class AnswerWith(Strict):

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 
-from agent.budgets import Control
+from agent.loop.budgets import Control
 from agent.errors import QuestionError
-from agent.recorder import Emit
-from agent.rollout import Agent
+from agent.loop.recorder import Emit
+from agent.loop.agent import Agent
 from agent.rstool import EvidenceBundle, SizeBudget, ToolArguments, agent_for, bundle_of
-from agent.text import whole
+from agent.sanitize.text import whole
 from agent.trace import Event, Trace
 from server.chat import Service
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from agent.errors import SetupError
-from agent.settings_server import ServerSettings
+from agent.settings.server import ServerSettings
 from server.store.database import Database
 from server.store.errors import StoreError
 from server.store.keys import StoredKeys

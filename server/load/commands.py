@@ -10,7 +10,7 @@ from agent.cli.console import messages, output, print_json, write_report
 from agent.cli.options import CheckpointOption, ConfigOption, JsonOption, WorldOption
 
 REPORT: Final = Path("docs/bench/load.md")
-CODE: Final = ("server", "agent/loop.py", "agent/policies", "agent/searching.py")
+CODE: Final = ("server", "agent/loop/loop.py", "agent/policies", "agent/loop/search_round.py")
 """What the figures of a load depend on."""
 MODEL_REPORT: Final = Path("docs/bench/model.md")
 PEERS_REPORT: Final = Path("docs/bench/peers.md")
@@ -43,7 +43,7 @@ def bench_load(
     """
     from rich.progress import BarColumn, Progress, TextColumn
 
-    from agent.build_sources import with_world
+    from agent.build.sources import with_world
     from agent.settings import load_settings
     from server.load.measure import measure
     from server.load.report import page, table
@@ -96,7 +96,7 @@ def bench_model(
     """
     from rich.progress import BarColumn, Progress, TextColumn
 
-    from agent.build_sources import with_world
+    from agent.build.sources import with_world
     from agent.errors import SetupError
     from agent.settings import load_settings
 

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import AgentError, SetupError
-from agent.processes import spawning
+from agent.parallel.processes import spawning
 
 if TYPE_CHECKING:
     import socket

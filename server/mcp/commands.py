@@ -27,7 +27,7 @@ def serve_mcp(*, load: Load) -> None:
     The client starts this command, and it ends when the client leaves. A
     server that runs already offers the same at /mcp over HTTP: cairn serve.
     """
-    from agent.build import notices
+    from agent.build.agent import notices
     from agent.cli.model import ready
     from server.launch import make_service
     from server.mcp.stdio import serve_stdio

@@ -10,9 +10,9 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from agent.budgets import Control
+from agent.loop.budgets import Control
 from agent.errors import QuestionError
-from agent.recorder import Emit
+from agent.loop.recorder import Emit
 from agent.rstool import EvidenceBundle, SizeBudget, bundle_of
 from agent.trace import Step, Trace
 from server.evidence.desk import Search

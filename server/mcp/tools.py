@@ -5,10 +5,10 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.rstool import EvidenceBundle, arguments_schema
 from agent.rstool.tool import DESCRIPTION, NAME
-from agent.strict import Chars, Strict
+from agent.sanitize.strict import Chars, Strict
 from server.mcp.jobs import JobState
 
 SEARCH: Final = NAME

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from agent.strict import Chars
+from agent.sanitize.strict import Chars
 from server.asked import Asked, Message, read_question
 from server.errors import bad_request
 from server.wishes import Effort, Incoming, Name, Text, Wishes

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from agent.budgets import Control
-from agent.recorder import Emit
+from agent.loop.budgets import Control
+from agent.loop.recorder import Emit
 from agent.trace import Event as RunEvent
 from agent.trace import Trace
 from server.errors import ApiError, internal_error

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Final, Protocol
 
-from agent.budgets import Control
-from agent.recorder import Emit
+from agent.loop.budgets import Control
+from agent.loop.recorder import Emit
 from agent.trace import Event, Stopped, Trace
 from server.encoding import dumped
 from server.guard.caller import caller

@@ -7,7 +7,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 
-from agent.budgets import Control
+from agent.loop.budgets import Control
 from agent.trace import Delta, Event, Stopped
 from server.encoding import dumped
 from server.store import NewRun, RunFigures, RunRow, StepRow

@@ -3,7 +3,7 @@
 import asyncio
 
 from agent.errors import SetupError
-from agent.settings_server import ServerSettings
+from agent.settings.server import ServerSettings
 from server.runs.keeper import Keeper, Retention
 from server.store import Store, StoreError
 from server.store.database import Database

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import FastAPI, Header, Path, Query, Request, Response
 
-from agent.text import whole
+from agent.sanitize.text import whole
 from agent.trace import Trace
 from server.chat import Service, open_turn
 from server.encoding import dumped

@@ -25,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import AsyncAdaptedQueuePool, NullPool
 
 from agent.errors import SetupError
-from agent.files import private_file, private_folder
+from agent.files.own import private_file, private_folder
 from server.store.errors import StoreError, typed_errors
 from server.store.serial import read_text
 

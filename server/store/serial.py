@@ -1,6 +1,6 @@
 """Text as every database takes it, and as SQLite gives it: a column there holds whatever was written."""
 
-from agent.text import whole
+from agent.sanitize.text import whole
 
 
 def storable(text: str) -> str:

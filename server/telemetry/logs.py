@@ -9,7 +9,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TextIO
 
-from agent.text import printable, printable_json, whole
+from agent.sanitize.text import printable, printable_json, whole
 from server.guard.caller import caller
 from server.telemetry.redact import Redactor
 from server.telemetry.watch import Observer, Run

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, fields
 from time import perf_counter
 from typing import Final
 
-from agent.budgets import Control
-from agent.recorder import Emit
-from agent.rollout import Agent
+from agent.loop.budgets import Control
+from agent.loop.recorder import Emit
+from agent.loop.agent import Agent
 from agent.sources.pages.errors import PageErrorKind
 from agent.sources.pages.told import BLOCKED
 from agent.trace import Delta, Event, Step, Trace

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from agent.build_sources import uses_manual, uses_world
+from agent.build.sources import uses_manual, uses_world
 from agent.settings import CairnSettings
 from agent.world.store import load_world
 

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.rstool import Downstream, EvidenceBundle
-from agent.strict import Strict
+from agent.sanitize.strict import Strict
 
 
 class _Said(BaseModel):

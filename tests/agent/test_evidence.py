@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.claims import read_claims
+from agent.checks.claims import read_claims
 from agent.evidence import Passage, gather
 from agent.trace import Claim
 

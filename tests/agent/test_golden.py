@@ -8,10 +8,10 @@ import pytest
 from agent.errors import PolicyError
 from agent.policies.scripted import Script, ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.rollout import Agent, Budgets
+from agent.loop.agent import Agent, Budgets
 from agent.sources.base import Source
 from agent.trace import Trace
-from agent.traces import read_traces, timeless, write_traces
+from agent.trace.io import read_traces, timeless, write_traces
 from tests.agent.test_fills import PLAN, saying
 from tests.conftest import ANSWER_TURN, PLAN_TURN, Broken, Echo, answer
 from tests.invariants import violations

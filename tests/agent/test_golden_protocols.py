@@ -19,8 +19,8 @@ from agent.policies.token_context import Sampled, TokenContext
 from agent.policies.tokens import Codec
 from agent.protocols import TextProtocol, profile_names, protocol_named, protocol_names
 from agent.protocols.registry import whole
-from agent.rollout import Agent, Budgets
-from agent.samples import to_samples
+from agent.loop.agent import Agent, Budgets
+from agent.trace.samples import to_samples
 from agent.sources.base import Source
 from agent.trace import Trace
 from tests.conftest import answer

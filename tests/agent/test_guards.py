@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import searching, shown
-from agent.budgets import Budgets, Control
+from agent.loop.loop import search_round as searching
+from agent.loop.loop import observation as shown
+from agent.loop.budgets import Budgets, Control
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.policies.scripted import ScriptedPolicy, Turn
 from agent.policies.tokens import Codec
 from agent.protocols import TextProtocol, protocol_named
-from agent.rollout import Agent
-from agent.samples import to_samples
+from agent.loop.agent import Agent
+from agent.trace.samples import to_samples
 from agent.sources.base import Source
 from agent.trace import Planned, Trace
 from tests.agent.policies.engine import ENGINE

@@ -9,14 +9,20 @@ from typing import Any
 
 import pytest
 
-from agent import execute, filling, recorder, samples, searching, shown, tape
-from agent.budgets import Budgets
+from agent.loop.loop import execute
+from agent.loop.loop import fills as filling
+from agent.loop.loop import recorder
+from agent.trace import samples
+from agent.loop.loop import search_round as searching
+from agent.loop.loop import observation as shown
+from agent.loop.loop import context as tape
+from agent.loop.budgets import Budgets
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.policies.scripted import ScriptedContext, ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named
-from agent.rollout import Agent
-from agent.samples import Sample
+from agent.loop.agent import Agent
+from agent.trace.samples import Sample
 from agent.sources.base import Source
 from agent.trace import Trace
 from tests import invariants, virtual_clock

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-import agent.shown
+import agent.loop.observation
 from agent.evidence import gather
 from agent.protocols import TextProtocol
-from agent.samples import Sample, to_samples
-from agent.shown import Fits, Shown
+from agent.trace.samples import Sample, to_samples
+from agent.loop.observation import Fits, Shown
 from agent.trace import Trace
 from tests.agent import test_golden_protocols as golden
 from tests.agent.test_golden_protocols import FOLDER, NAMES, masked, protocol_of, rollout

@@ -12,9 +12,9 @@ import pytest
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import TextProtocol, load_protocol, profile_names, protocol_named, protocol_names
 from agent.protocols.chat import CHAT_TEMPLATES
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.sources.base import Source
-from agent.transcript import explain
+from agent.trace.transcript import explain
 from tests.conftest import Echo, answer
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "protocols.md"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from agent.evidence import Passage
 from agent.plan import Filter
-from agent.rollout import Agent, Budgets
-from agent.samples import to_samples
+from agent.loop.agent import Agent, Budgets
+from agent.trace.samples import to_samples
 from agent.sources.base import Source
 from agent.trace import Trace
 from tests.agent.test_golden_protocols import CODEC, NAMES, ScriptedTokens, protocol_of, script_of

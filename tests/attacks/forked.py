@@ -22,7 +22,7 @@ from typing import Any, Final, Self
 
 PRELOADED: Final = (
     "agent.cli",
-    "agent.build",
+    "agent.build.agent",
     "agent.sources.corpus.hybrid",
     "agent.sources.corpus.build",
     "agent.sources.kg.build",

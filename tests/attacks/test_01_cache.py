@@ -21,7 +21,7 @@ PICKLED = 4
 """How the library that kept the cache marked a row that is a pickle."""
 LOOK = """
 import asyncio, sys
-from agent.sources.care.store import open_store
+from agent.sources.resilience.store import open_store
 async def main():
     store = open_store(sys.argv[1])
     print("found", await store.get("x"))

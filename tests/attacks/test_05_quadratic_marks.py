@@ -11,7 +11,7 @@ import asyncio, time
 from agent.evidence import Passage
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 
 BLANKS = "<" + " " * 28_000
 TURNS = ["<search>\\nA: Kelra (web)\\n</search>", "<answer>Kelra Vonn</answer>"]

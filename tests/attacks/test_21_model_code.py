@@ -26,7 +26,7 @@ def has_transformers(product: Product) -> bool:
 
 
 def shipped(product: Product) -> Path:
-    look = [str(product.python), "-P", "-c", "import agent.build as b; print(b.CHECKPOINTS / 'tiny-v1' / 'hub')"]
+    look = [str(product.python), "-P", "-c", "import agent.build.agent as b; print(b.CHECKPOINTS / 'tiny-v1' / 'hub')"]
     found = subprocess.run(look, capture_output=True, text=True, check=True, cwd=product.home)
     return Path(found.stdout.strip())
 

@@ -9,7 +9,7 @@ import pytest
 from tests.docs.blocks import ROOT
 
 TABLE = "| a | b | c |\n|---|---|---|\n| x | 0.91 | 3 |\n| y | **1,024** (3–5) | 7 ms |\n| z | 12 % | 0.5 |\n"
-MARK = "*Measured 2026-11-24 at 1a2b3c4; code: agent/plan.py*\n\n"
+MARK = "*Measured 2026-11-24 at 1a2b3c4; code: agent/plan/plan.py*\n\n"
 
 
 def loaded() -> ModuleType:
@@ -60,14 +60,14 @@ def test_a_table_of_numbers_wants_a_mark_above_it(text: str, lines: list[int]):
 
 def test_a_mark_names_date_commit_and_code():
     (mark,) = figures.marks(
-        "# It\n\n*Measured 2026-11-24 at 1a2b3c4+; code: agent/plan.py agent/sources/kg*\n", "it.md"
+        "# It\n\n*Measured 2026-11-24 at 1a2b3c4+; code: agent/plan/plan.py agent/sources/kg*\n", "it.md"
     )
     assert (mark.line, mark.date, mark.commit) == (3, "2026-11-24", "1a2b3c4")
-    assert mark.code == ("agent/plan.py", "agent/sources/kg")
+    assert mark.code == ("agent/plan/plan.py", "agent/sources/kg")
 
 
 def test_a_mark_of_code_that_is_gone_or_of_no_commit_is_wrong():
-    mark = figures.Mark("it.md", 1, "2026-11-24", "0000000", ("agent/plan.py",))
+    mark = figures.Mark("it.md", 1, "2026-11-24", "0000000", ("agent/plan/plan.py",))
     assert (
         figures.wrong(figures.Mark("it.md", 1, "2026-11-24", "0000000", ("agent/gone.py",)))
         == "agent/gone.py is not there"
@@ -79,7 +79,9 @@ def test_a_mark_of_code_that_is_gone_or_of_no_commit_is_wrong():
 def test_code_that_changed_since_makes_a_figure_old():
     if figures.git("rev-parse", "--is-shallow-repository") != "false":
         pytest.skip("a shallow clone knows too little")
-    first, last = (figures.git("log", "-1", "--format=%h", *more, "--", "agent/loop.py") for more in (["HEAD~40"], []))
-    assert figures.changes(figures.Mark("it.md", 1, "", last, ("agent/loop.py",))) == 0
+    first, last = (
+        figures.git("log", "-1", "--format=%h", *more, "--", "agent/loop/loop.py") for more in (["HEAD~40"], [])
+    )
+    assert figures.changes(figures.Mark("it.md", 1, "", last, ("agent/loop/loop.py",))) == 0
     if first != last:
-        assert figures.changes(figures.Mark("it.md", 1, "", first, ("agent/loop.py",))) >= 1
+        assert figures.changes(figures.Mark("it.md", 1, "", first, ("agent/loop/loop.py",))) >= 1

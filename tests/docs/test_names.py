@@ -126,7 +126,7 @@ def test_what_is_not_there_is_seen(tmp_path: Path):
         encoding="utf-8",
     )
     assert list(lost_links(page, tmp_path)) == ["no.md", "#two", "page.md#two", ".."]
-    assert list(lost_files("`agent/no.py`, agent/plan.py, docs/*.md")) == ["agent/no.py"]
+    assert list(lost_files("`agent/no.py`, agent/plan/plan.py, docs/*.md")) == ["agent/no.py"]
     assert list(lost_tests("tests/test_style.py::test_no and tests/test_style.py::too_long")) == [
         "tests/test_style.py::test_no"
     ]

@@ -4,7 +4,7 @@ import importlib.util
 from types import ModuleType
 
 from agent.settings import CairnSettings
-from agent.settings_trust import HARMLESS
+from agent.settings.local_file import HARMLESS
 from tests.docs.blocks import ROOT
 
 PAGE = ROOT / "docs" / "settings.md"

@@ -13,7 +13,7 @@ from agent.plan import Filter
 from agent.policies.base import Chunk, Sampling
 from agent.policies.scripted import Script, ScriptedContext, ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named, protocol_names
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from server.app import create_app
 from server.chat import Service
 from server.gate import Rules

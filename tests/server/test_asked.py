@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.budgets import Budgets
+from agent.loop.budgets import Budgets
 from agent.protocols import protocol_named
 from server.asked import Asked, ChatRequest, read_request, without_reasoning
 from server.errors import ApiError

@@ -7,10 +7,10 @@ from time import process_time
 import pytest
 
 from agent.evidence import Passage
-from agent.imitation import imitated
+from agent.checks.imitation import imitated
 from agent.plan import Filter
 from agent.protocols.base import TextProtocol
-from agent.rollout import Agent, Budgets
+from agent.loop.agent import Agent, Budgets
 from agent.rstool import bundle_of
 from agent.sources.base import Source
 from agent.trace import Answered, Gathered, Trace

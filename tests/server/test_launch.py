@@ -77,8 +77,8 @@ def test_the_command_serves_a_corpus_until_ctrl_c(tmp_path: object) -> None:
         "import sys\n"
         "from agent.cli import run\n"
         "from agent.policies.scripted import ScriptedPolicy\n"
-        "import agent.build, agent.policies.local_servers\n"
-        "agent.build.build_policy = lambda settings, sources: ScriptedPolicy(('<answer>Yes</answer>',))\n"
+        "import agent.build.agent, agent.policies.local_servers\n"
+        "agent.build.agent.build_policy = lambda settings, sources: ScriptedPolicy(('<answer>Yes</answer>',))\n"
         "agent.policies.local_servers.PORTS = {}\n"
         "sys.exit(run(['serve', '--port', '0']))\n"
     )

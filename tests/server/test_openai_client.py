@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from agent.errors import PolicyError
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named, protocol_names
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from server.chat import Service
 from server.gate import Rules
 from tests.server.live import ANSWER, MULTISEARCH, QUESTION, SEARCH, Nothing, make_service, serving

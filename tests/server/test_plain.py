@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.budgets import Budgets, Control
+from agent.loop.budgets import Budgets, Control
 from agent.policies.base import Chunk, Sampling
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import TextProtocol

@@ -14,7 +14,7 @@ from agent.evidence import Passage
 from agent.plan import Node, Plan
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.trace import Answered, Evidenced, Filled, Gathered, Planned, SearchFailed, Stopped
 from server.asked import without_reasoning
 from server.chat import Service

@@ -7,7 +7,7 @@ import pytest
 
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_names
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.settings import CairnSettings
 from agent.sources.base import Source
 from server.launch import make_service

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionChunk
 
-from agent.claims import derived_claims
+from agent.checks.claims import derived_claims
 from agent.evidence import Passage
 from agent.protocols import protocol_named
 from agent.trace import Answered, Claim, Delta, Event, Evidenced, Gathered, Merged, Quote, Stopped, Thought, Trace

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from openai import OpenAI
 
-from agent.shipped import CHECKPOINTS
+from agent.build.shipped import CHECKPOINTS
 from agent.world import load_world
 from tests.agent.policies.vllm_case import SERVED
 from tests.processes import Running, running

@@ -11,7 +11,7 @@ from agent.evidence import Passage
 from agent.plan import Filter
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.sources.base import Hits
 from agent.sources.filters import unhonoured
 from agent.trace import Trace

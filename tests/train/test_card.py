@@ -8,7 +8,7 @@ import pytest
 from agent.cli import run as cairn
 from agent.errors import CheckpointError
 from agent.settings import load_settings
-from agent.shipped import CHECKPOINTS
+from agent.build.shipped import CHECKPOINTS
 from train.card import licence_of, write_card
 from train.recipe import read_recipe
 from train.safety.manifest import kept_manifest

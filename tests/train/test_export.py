@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent.build import build_agent, build_protocol
+from agent.build.agent import build_agent, build_protocol
 from agent.cli import run as cairn
 from agent.errors import CheckpointError
 from agent.policies.base import Sampling

@@ -12,7 +12,7 @@ from agent.cli import run as cairn
 from agent.errors import SetupError
 from agent.policies.checkpoint import open_checkpoint
 from agent.settings import load_settings
-from agent.shipped import CHECKPOINTS
+from agent.build.shipped import CHECKPOINTS
 from tests.train.hub import Hub, running
 
 library: Any = pytest.importorskip("huggingface_hub")

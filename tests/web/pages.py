@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 
 from agent.policies.scripted import Script, ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.sources.base import Source
 from server.chat import Service
 from server.runs.keeper import Keeper

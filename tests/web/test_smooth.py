@@ -10,13 +10,13 @@ from statistics import median
 import pytest
 from playwright.sync_api import Browser
 
-from agent.budgets import Control
+from agent.loop.budgets import Control
 from agent.evidence import Passage
 from agent.plan import Node, Plan
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.recorder import Emit
-from agent.rollout import Agent
+from agent.loop.recorder import Emit
+from agent.loop.agent import Agent
 from agent.trace import (
     Answered,
     Claim,

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Final, Literal
 
 from agent.errors import SetupError
-from agent.spread import Spread
+from agent.parallel.spread import Spread
 from train.data.exact import ExactFilters
 from train.data.inputs import WorldInput
 from train.data.records import Candidate

@@ -137,7 +137,7 @@ def build_command(
     """
     from agent.cli.progress import Stages
     from agent.settings import load_settings
-    from agent.spread import spread_of
+    from agent.parallel.spread import spread_of
     from train.data.build import build
     from train.data.steps import UNITS
 
@@ -199,7 +199,7 @@ def _asking(
             raise typer.BadParameter(f"where is {model} served? name its address, too", param_hint="--base-url")
         return None
     from agent.settings import secret_named
-    from agent.settings_trust import refuse_plain_key
+    from agent.settings.local_file import refuse_plain_key
     from train.data.by_model import Asking
     from train.evaluation.endpoint import Where
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from agent.errors import SetupError
 from agent.evidence import Frozen
-from agent.spread import HERE, Spread
+from agent.parallel.spread import HERE, Spread
 from train.data.records import Doc
 from train.evaluation.words import words
 

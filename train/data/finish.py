@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from agent.errors import SetupError
-from agent.text import in_markdown
+from agent.sanitize.text import in_markdown
 from agent.world.store import write_world
 from train.data.curriculum import as_question, ordered
 from train.data.folder import Folder, Step, counted

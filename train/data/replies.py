@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from agent.errors import SetupError
-from agent.foreign_files import no_link, open_file
+from agent.files.foreign import no_link, open_file
 from train.data.folder import writing
 
 REPLIES: Final = "replies.jsonl"

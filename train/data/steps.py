@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from pydantic import BaseModel
 
-from agent.spread import HERE, Spread
+from agent.parallel.spread import HERE, Spread
 from train.data.duplicates import Show as ShowStep
 from train.data.folder import Folder, Step
 

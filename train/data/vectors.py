@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.spread import HERE, Spread
+from agent.parallel.spread import HERE, Spread
 from train.data.clusters import one_thread
 from train.data.duplicates import Show, need
 from train.data.folder import Array, Folder

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agent.settings import CairnSettings
 from agent.trace import Trace
-from agent.traces import read_traces
+from agent.trace.io import read_traces
 from train.evaluation.chosen import Choice
 from train.evaluation.session import Evaluation, Show
 from train.evaluation.store import TRACES

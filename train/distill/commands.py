@@ -110,7 +110,7 @@ def distill_command(
     Example: cairn train distill --policy openai --base-url http://127.0.0.1:11434/v1 --model qwen3:8b
     --world dev --tries 4 --temperature 0.8 --out runs/rows
     """
-    from agent.build_sources import with_world
+    from agent.build.sources import with_world
     from train.distill.run import ROWS, DistillRecipe, distill
     from train.evaluation.chosen import Choice
 
@@ -152,7 +152,7 @@ def _check(
     any_claims: bool,
     each: int,
 ) -> "Check":
-    from agent.build import build_protocol
+    from agent.build.agent import build_protocol
     from train.distill.keep import Check
     from train.rewards import Tools, reward_of
 
@@ -179,7 +179,7 @@ def _questions(settings: "CairnSettings", questions: Path | None, dataset: str |
 
 
 def _read(files: list[Path]) -> "list[Trace]":
-    from agent.traces import read_traces
+    from agent.trace.io import read_traces
 
     return [trace for file in files for trace in read_traces(file)]
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.errors import SetupError, wrong_fields
 from agent.protocols import TextProtocol
-from agent.samples import context_of
+from agent.trace.samples import context_of
 from agent.trace import Author, Trace
 from train.saving import replacing
 

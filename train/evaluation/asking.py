@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent.errors import AgentError, QuestionError, SetupError
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.trace import Trace
 from train.evaluation.answer import Answer
 from train.evaluation.questions import Question

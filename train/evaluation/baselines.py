@@ -13,7 +13,7 @@ from agent.evidence import Passage
 from agent.plan import Filter
 from agent.policies.ladder.replies import ask
 from agent.policies.openai_policy import OpenAiPolicy
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.trace import Answered, Gathered, Stopped, Timings, Trace, Usage
 from agent.world import World
 from agent.world.reader import first_passage_answer

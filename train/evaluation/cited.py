@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlencode
 
-from agent.urls import split_url
+from agent.outbound.urls import split_url
 from train.evaluation.answer import Citation
 
 _LINK: Final = re.compile(

@@ -271,7 +271,7 @@ def _where(context: typer.Context, settings: "CairnSettings", url: str, key_name
     """The agent that is measured; its key comes from the environment or the settings, never from the command line."""
     _refuse_own_agent(context)
     from agent.settings import secret_named
-    from agent.settings_trust import refuse_plain_key
+    from agent.settings.local_file import refuse_plain_key
     from train.evaluation.endpoint import Where
 
     key = secret_named(key_name) if key_name else settings.api_key
@@ -285,7 +285,7 @@ def _judge(settings: "CairnSettings", url: str | None, model: str, key_name: str
             raise typer.BadParameter("a judge needs its address, too", param_hint="--judge-url")
         return None
     from agent.settings import secret_named
-    from agent.settings_trust import refuse_plain_key
+    from agent.settings.local_file import refuse_plain_key
     from train.evaluation.judge import JudgeSettings
 
     made = JudgeSettings(base_url=url, model=model)

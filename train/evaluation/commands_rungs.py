@@ -14,7 +14,7 @@ from agent.cli.bench import bench_app
 from agent.cli.console import note, output, print_json, write_report
 from agent.cli.options import JsonOption, Load, with_agent_options
 from agent.errors import SetupError
-from agent.foreign_files import MIB, read_file
+from agent.files.foreign import MIB, read_file
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import SetupError
-from agent.text import in_markdown
+from agent.sanitize.text import in_markdown
 from train.evaluation.measure import METRICS
 from train.evaluation.metrics import NORMALISATION
 from train.evaluation.report import BRIEF, GOLD, SCORES, USED, label, natural, number, under, verdict

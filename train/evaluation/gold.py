@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from urllib.parse import unquote
 
 from agent.sources.questions import Question
-from agent.urls import NO_URL, split_url
+from agent.outbound.urls import NO_URL, split_url
 from train.evaluation.normalisations import unicode
 
 _NOTHING: Final[Mapping[str, str]] = {}

@@ -21,7 +21,7 @@ from pydantic import SecretStr
 
 from agent.errors import SetupError
 from agent.evidence import Passage
-from agent.foreign_files import WHOLE_BYTES, no_link, read_file
+from agent.files.foreign import WHOLE_BYTES, no_link, read_file
 from agent.outbound.address import Address, shown
 from agent.outbound.client import bounded_client
 from agent.outbound.completions import OddReply, json_of, object_of, read_chat

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from agent.errors import SetupError
 from agent.evidence import Passage
-from agent.foreign_files import open_file
+from agent.files.foreign import open_file
 from agent.sources.questions import gold_found
 from agent.trace import Gathered, Searched, Segment, Step, Trace
 from train.evaluation.gold import fold

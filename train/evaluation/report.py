@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from agent.text import in_markdown
+from agent.sanitize.text import in_markdown
 from train.evaluation.measure import METRICS
 from train.evaluation.metrics import NORMALISATION, interval, mean, percentile
 from train.evaluation.result import FAILURES, Result

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from agent.errors import SetupError
-from agent.foreign_files import MIB, WHOLE_BYTES, no_link, read_file
+from agent.files.foreign import MIB, WHOLE_BYTES, no_link, read_file
 from agent.trace import Trace
 from train.evaluation.pack import read_traces
 from train.evaluation.report import Figures, markdown, summarise

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from agent.claims import read_claims
+from agent.checks.claims import read_claims
 from agent.evidence import Passage
 from agent.trace import Answered, Evidenced, Gathered, SearchFailed, Step, Stopped, Timings, Trace, Usage
 from train.evaluation.answer import Answer

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent import __version__
-from agent.build import build_agent
-from agent.build_sources import uses_world, with_world
+from agent.build.agent import build_agent
+from agent.build.sources import uses_world, with_world
 from agent.errors import SetupError
 from agent.outbound.address import shown
 from agent.policies.base import Policy
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.settings import CairnSettings
 from agent.sources.base import Source
 from agent.sources.corpus.hybrid import HybridSource
 from agent.sources.corpus.source import CorpusSource
-from agent.spread import spread_of
+from agent.parallel.spread import spread_of
 from agent.trace import Trace
 from agent.world import World, load_world
 from train.evaluation.asking import Asker, Rollouts

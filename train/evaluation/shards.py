@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from agent.settings import CairnSettings
 from agent.trace import Trace
-from agent.workers import at_end
+from agent.parallel.workers import at_end
 from train.evaluation.questions import Question
 from train.evaluation.result import Result
 from train.evaluation.run import OnResult, TooManyFailed
@@ -29,7 +29,7 @@ killed; but where shards are much smaller, workers often wait for the slowest of
 
 
 class Spreads(Protocol):
-    """Whoever has workers; `agent.spread.Spread` is one."""
+    """Whoever has workers; `agent.parallel.spread.Spread` is one."""
 
     @property
     def workers(self) -> int: ...

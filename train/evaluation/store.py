@@ -18,7 +18,7 @@ from typing import Final, Self
 from pydantic import ValidationError
 
 from agent.errors import CorpusError, SetupError
-from agent.foreign_files import MIB, no_link, open_file, read_file
+from agent.files.foreign import MIB, no_link, open_file, read_file
 from agent.sources.corpus.folder import locked
 from agent.trace import Trace
 from train.evaluation.result import Result

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Literal
 
-from agent.claims import checked
+from agent.checks.claims import checked
 from agent.trace import Claim, Trace
 
 Support = Literal["verbatim", "close", "not_found", "contradicted", "uncited"]

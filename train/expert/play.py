@@ -9,9 +9,9 @@ from typing import Literal
 
 from agent.evidence import Passage
 from agent.protocols import TextProtocol
-from agent.shown import show
+from agent.loop.observation import show
 from agent.sources.corpus.split import BETWEEN_TITLES
-from agent.tried import UNKNOWN
+from agent.trace.attempts import UNKNOWN
 from train.expert.plan import Asked, Fact, NoPlan
 from train.expert.text import holds, mentions, plain_title, query_of
 from train.pieces import Piece

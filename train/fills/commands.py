@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 REPORT: Final = Path("docs/bench/fills.md")
 CODE: Final = (
-    "agent/filling.py",
-    "agent/loop.py",
+    "agent/loop/fills.py",
+    "agent/loop/loop.py",
     "agent/world",
     "train/fills",
 )
@@ -99,7 +99,7 @@ async def _measure(
 ) -> "list[Way]":
     from agent.policies.checkpoint import open_checkpoint
     from agent.policies.embedded import EmbeddedPolicy
-    from agent.shipped import newest_checkpoint
+    from agent.build.shipped import newest_checkpoint
     from agent.world import load_world
     from train.fills.measure import Pace, measure
 

@@ -10,10 +10,10 @@ from statistics import fmean
 from agent.policies.base import Policy
 from agent.policies.tokens import Codec
 from agent.protocols import TextProtocol, protocol_named
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.sources.base import Source
 from agent.trace import Trace
-from agent.tried import UNKNOWN
+from agent.trace.attempts import UNKNOWN
 from agent.world import Question, World
 from train.episodes import Episode, episode
 from train.evaluation.normalisations import squad

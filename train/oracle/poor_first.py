@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agent.evidence import Passage
 from agent.protocols import TextProtocol
-from agent.tried import UNKNOWN
+from agent.trace.attempts import UNKNOWN
 from agent.world.records import Lookup, Question
 from train.oracle import words
 from train.oracle.first import Oracle

@@ -10,7 +10,7 @@ from typing import Literal
 
 from agent.evidence import Passage
 from agent.protocols import Role, TextProtocol
-from agent.tried import UNKNOWN
+from agent.trace.attempts import UNKNOWN
 from agent.world.records import Lookup, Question
 from train.oracle import words
 from train.oracle.findings import Documents, Finding, find, history, settled

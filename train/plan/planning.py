@@ -6,7 +6,7 @@ from math import ceil
 from pathlib import Path
 
 from agent.errors import SetupError
-from agent.urls import split_url
+from agent.outbound.urls import split_url
 from train.plan.machines import Gpu, gpu_named
 from train.plan.memory import (
     Load,

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.errors import SetupError
-from agent.foreign_files import MIB, read_text
+from agent.files.foreign import MIB, read_text
 
 
 class Shape(BaseModel):

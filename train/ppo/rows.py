@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from agent.samples import Sample
+from agent.trace.samples import Sample
 from train.advantages import rewards_of
 
 

@@ -27,7 +27,7 @@ CHECKPOINT: Final = Path(__file__).parent / "checkpoints" / "reader-tiny"
 REPORT: Final = Path("docs/bench/transfer.md")
 CODE: Final = (
     "agent/rstool",
-    "agent/claims.py",
+    "agent/checks/claims.py",
     "agent/checkpoints",
     "agent/world",
     "train/reader",

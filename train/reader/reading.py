@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from agent.errors import CheckpointError
-from agent.foreign_files import WHOLE_BYTES, read_text
+from agent.files.foreign import WHOLE_BYTES, read_text
 from train.reader.examples import Classes
 from train.reader.model import Reader, Rows
 from train.reader.pages import Page, Sheet, Span, lay_out

@@ -15,7 +15,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from agent.foreign_files import no_link
+from agent.files.foreign import no_link
 from agent.world import Question, World, make_world
 from agent.world.v1 import make_world as make_first_world
 from train.evaluation.metrics import exact_match

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from agent.build import build_agent
-from agent.rollout import Agent
+from agent.build.agent import build_agent
+from agent.loop.agent import Agent
 from agent.rstool import EvidenceBundle, gather
 from agent.settings import CairnSettings
 from agent.trace import DOUBTED

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from agent.build import build_policy
+from agent.build.agent import build_policy
 from agent.errors import SetupError
 from agent.policies.embedded import EmbeddedPolicy
 from agent.protocols import protocol_named

@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 
 from agent.errors import CorpusError, SetupError
-from agent.processes import spawning
+from agent.parallel.processes import spawning
 from agent.sources.corpus.folder import locked
 from train.reproduce.asking import ANSWERS
 from train.reproduce.design import Direction

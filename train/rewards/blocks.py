@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from agent.parse import Block, TagReader
+from agent.protocols.parse import Block, TagReader
 from agent.protocols.base import Role, TextProtocol
 from agent.trace import Segment, Trace
 

@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 from agent.errors import PlanError
-from agent.plan_text import read_lines
+from agent.plan.text import read_lines
 from agent.trace import Planned
 from train.rewards.base import Parts, Reward, RewardSettings, Rollout
 from train.rewards.blocks import has_shape

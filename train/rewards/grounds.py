@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agent.checks import check_claim
-from agent.claims import derived_claims, read_claims
+from agent.checks.claims import derived_claims, read_claims
 from agent.evidence import Passage
 from agent.trace import Claim
 from train.evaluation.normalisations import unicode

@@ -12,7 +12,7 @@ import torch
 import transformers
 
 from agent.bench.engines import PATIENT
-from agent.budgets import Budgets
+from agent.loop.budgets import Budgets
 from agent.policies.base import Policy, Sampling
 from agent.policies.hub_form import open_hub_form
 from train.rewards.base import Reward

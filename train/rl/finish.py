@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from torch import Tensor
 
-from agent.foreign_files import WHOLE_BYTES, read_text
+from agent.files.foreign import WHOLE_BYTES, read_text
 from agent.policies.model_folder import ABOUT, trained_with
 from train.adapters import save_adapter
 from train.card import licence_of

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agent.errors import SetupError
-from agent.rollout import Budgets
+from agent.loop.agent import Budgets
 from agent.world.names import Split
 from agent.world.records import QuestionType
 from train.knobs import Ranges

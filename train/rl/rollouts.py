@@ -11,8 +11,8 @@ from typing import Any
 
 from agent.errors import SetupError
 from agent.policies.base import Policy, Sampling
-from agent.rollout import Agent, Budgets
-from agent.samples import Sample, to_samples
+from agent.loop.agent import Agent, Budgets
+from agent.trace.samples import Sample, to_samples
 from agent.trace import Trace
 from train.rewards.base import Reward, Rewarded
 from train.rl.recipe import Rollout

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import SetupError
-from agent.foreign_files import no_link, open_file
+from agent.files.foreign import no_link, open_file
 from agent.trace import Trace
 from agent.world import WORLD_SOURCES
 from train.interrupt import interruptible

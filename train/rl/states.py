@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from agent.foreign_files import open_file
+from agent.files.foreign import open_file
 
 STATES: Final = "states"
 PREFIX: Final = "checkpoint-"

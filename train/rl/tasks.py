@@ -9,7 +9,7 @@ from typing import Final, Protocol, cast
 
 from pydantic import ValidationError
 
-from agent.build import build_protocol
+from agent.build.agent import build_protocol
 from agent.errors import SetupError, wrong_fields
 from agent.policies.model_folder import trained_with, with_passages
 from agent.protocols import TextProtocol
@@ -148,7 +148,7 @@ class ListTasks:
         Raises:
             SetupError: it cannot be read, is too short for a batch, or its sources cannot be built.
         """
-        from agent.build_sources import build_sources
+        from agent.build.sources import build_sources
         from train.evaluation.datasets import read_dataset
 
         assert recipe.data.questions is not None

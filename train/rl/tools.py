@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent.errors import SetupError
 from agent.settings import CairnSettings
-from agent.settings_trust import refuse_plain_key
+from agent.settings.local_file import refuse_plain_key
 from train.evaluation.judge import Judge, JudgeSettings
 from train.rewards.base import Reading, Tools
 from train.rewards.outside import EndpointJudge, EndpointReader, LocalReader

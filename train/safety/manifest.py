@@ -19,9 +19,9 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent import __version__
-from agent.cores import cores
+from agent.parallel.cores import cores
 from agent.errors import AgentError, SetupError
-from agent.foreign_files import WHOLE_BYTES, open_file, read_file
+from agent.files.foreign import WHOLE_BYTES, open_file, read_file
 from train.saving import replacing
 
 MANIFEST: Final = "manifest.json"

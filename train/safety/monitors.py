@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import SetupError
-from agent.foreign_files import WHOLE_BYTES, no_link, read_text
+from agent.files.foreign import WHOLE_BYTES, no_link, read_text
 from train.safety.figures import Figures, Watched, figures_of, reasons_of
 from train.safety.rules import DEFAULT_RULES, Rule, check
 from train.saving import replacing

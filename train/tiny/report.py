@@ -4,7 +4,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from agent.errors import SetupError
-from agent.text import in_markdown
+from agent.sanitize.text import in_markdown
 from train.tiny.ledger import Ledger
 from train.tiny.served import command
 from train.tiny.stages import STAGES

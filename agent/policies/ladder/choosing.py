@@ -10,7 +10,7 @@ from agent.policies.ladder.memory import recall, remember
 from agent.policies.ladder.policy import RUNGS, LadderPolicy, Rung
 from agent.policies.openai_abilities import Abilities
 from agent.policies.openai_endpoint import Endpoint
-from agent.text import shortened
+from agent.sanitize.text import shortened
 
 RungWanted = Literal["auto", "protocol", "tools", "json", "words", "plain"]
 CONTEXT_TOKENS: Final = 8192

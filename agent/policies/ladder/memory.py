@@ -13,7 +13,7 @@ from platformdirs import user_cache_path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.errors import SetupError
-from agent.files import private_file, private_folder, read_bounded
+from agent.files.own import private_file, private_folder, read_bounded
 from agent.policies.ladder.policy import Rung
 
 DAYS: Final = 7

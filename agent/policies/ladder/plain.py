@@ -3,11 +3,11 @@
 import re
 from typing import Any, Final
 
+from agent.checks.relevance import content_words
 from agent.policies.ladder.moves import AnswerMove, SearchMove, Statement, queries_of
 from agent.policies.ladder.parts import YES_OR_NO, choices_of, parts_of, wants_short
 from agent.policies.ladder.reading import numbers_in, statements
 from agent.policies.ladder.state import State, numbered
-from agent.relevance import content_words
 
 Message = dict[str, Any]
 MOST_QUERIES: Final = 4

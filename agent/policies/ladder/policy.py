@@ -17,7 +17,7 @@ from agent.policies.ladder.state import State
 from agent.policies.openai_chat import CHARS_A_TOKEN
 from agent.policies.openai_endpoint import Endpoint
 from agent.protocols.base import TextProtocol
-from agent.text import shortened
+from agent.sanitize.text import shortened
 from agent.trace import Author, RungUsed, Segment
 
 Rung = Literal["tools", "json", "words", "plain"]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from agent.errors import PlanError
-from agent.plan_json import as_list, as_object, read_values
+from agent.plan.json import as_list, as_object, read_values
 from agent.policies.ladder.moves import AnswerMove, Move, SearchMove, Statement, queries_of
 from agent.policies.ladder.replies import NoMove, Reply
 

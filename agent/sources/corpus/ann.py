@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from agent.errors import CorpusError, SetupError
 from agent.evidence import Frozen
-from agent.foreign_files import open_file
+from agent.files.foreign import open_file
 from agent.sources.corpus.libraries import need
 from agent.sources.corpus.vectors import exact_vectors
 

@@ -27,8 +27,8 @@ from pydantic_core import from_json
 
 from agent.errors import CorpusError
 from agent.evidence import Frozen
-from agent.files import lock_file
-from agent.foreign_files import is_real_file, is_real_folder, read_file
+from agent.files.foreign import is_real_file, is_real_folder, read_file
+from agent.files.own import lock_file
 from agent.sources.bm25 import K1, B
 from agent.sources.corpus.dense import DENSE, DenseCard
 from agent.sources.corpus.documents import READING, RECORD_CHARS

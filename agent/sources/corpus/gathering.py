@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from agent.errors import CorpusError
-from agent.foreign_files import has_holes, open_file
+from agent.files.foreign import has_holes, open_file
 from agent.sources.arrays import load_array
 from agent.sources.corpus.documents import (
     PARSED,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from agent.errors import SetupError
-from agent.foreign_files import MIB, read_text
+from agent.files.foreign import MIB, read_text
 
 _FETCHED: Final = ("*.json", "*.safetensors", "*.txt", "*.model")
 """Files that are fetched from the hub: configuration, weights that hold no code, and vocabularies."""

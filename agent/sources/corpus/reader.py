@@ -13,7 +13,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Final, Self
 
-from agent.foreign_files import read_file
+from agent.files.foreign import read_file
 from agent.sources.corpus.extract import Extracted, ExtractError, html_text, pdf_text
 
 SECONDS: Final = 60.0

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from agent.errors import CorpusError
-from agent.foreign_files import open_file
+from agent.files.foreign import open_file
 from agent.sources.corpus.documents import LINE_BYTES, Document
 
 LONGEST: Final = 8 * LINE_BYTES

@@ -13,7 +13,8 @@ import numpy as np
 
 from agent.errors import CorpusError, SourceError
 from agent.evidence import Passage
-from agent.files import make_private, private_folder
+from agent.files.own import make_private, private_folder
+from agent.outbound.urls import host_of
 from agent.plan import Filter
 from agent.sources.arrays import load_array
 from agent.sources.base import Hits
@@ -25,7 +26,6 @@ from agent.sources.corpus.folder import CARD, FORMAT, INDEX, OFFSETS, RECORDS, C
 from agent.sources.corpus.records import Records
 from agent.sources.corpus.split import BETWEEN_TITLES
 from agent.sources.filters import Wanted, read_filters, unhonoured
-from agent.urls import host_of
 
 __all__ = ["CARD", "Card", "CorpusSource", "Outcome", "build_index", "cached_index", "read_card", "update_index"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.errors import CorpusError
-from agent.foreign_files import is_real_file, is_real_folder
+from agent.files.foreign import is_real_file, is_real_folder
 from agent.sources.arrays import load_array
 
 KEY_BYTES: Final = 16

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any, Final, Self
 
 from agent.errors import SetupError
-from agent.foreign_files import open_file
+from agent.files.foreign import open_file
 from agent.sources.kg.schema import APPLICATION_ID, INDEX, SCHEMA, SPELLING
 
 CACHE_KIB: Final = 8 * 1024

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Final, NamedTuple, cast
 
 from agent.errors import SetupError
-from agent.foreign_files import open_file
+from agent.files.foreign import open_file
 from agent.sources.kg.database import TEXT_CHARS
 
 LINE_BYTES: Final = 1_000_000

@@ -16,7 +16,7 @@ from typing import IO, Final
 from weakref import WeakKeyDictionary
 
 from agent.errors import SetupError
-from agent.files import lock_file, private_file, private_folder
+from agent.files.own import lock_file, private_file, private_folder
 
 _TRIES_A_PAUSE: Final = 30
 """How often a caller looks whether another event loop or process has ended its turn."""

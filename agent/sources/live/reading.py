@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, cast
 
 from agent.errors import SetupError, SourceError
 from agent.evidence import Passage
+from agent.outbound.urls import split_url
 from agent.sources.filters import Wanted
-from agent.urls import split_url
 
 Topic = Literal["web", "news"]
 

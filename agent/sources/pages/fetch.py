@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 import httpx2
 
-from agent.files import NotPrivate, private_file, private_folder
+from agent.files.own import NotPrivate, private_file, private_folder
 from agent.sources.pages.errors import PageError
 from agent.sources.pages.extract import Extracted, Kind
 from agent.sources.pages.get import MAX_BYTES, Getter, Got

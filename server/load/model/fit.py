@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, Final
 
-from agent.cores import cores
+from agent.parallel.cores import cores
 from agent.errors import SetupError
 from agent.settings import CairnSettings
 from server.load.client import Heard, ask, question, request

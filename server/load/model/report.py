@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
-from agent.cores import cores
+from agent.parallel.cores import cores
 from server.load.model.compare import BOUND
 from server.load.model.fit import MANY
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from agent.cores import cores
+from agent.parallel.cores import cores
 from server.load.peers import tasks
 from server.load.peers.contenders import NAMES
 

@@ -11,7 +11,7 @@ import pytest
 from agent.cli import run
 from agent.errors import PolicyError
 from agent.policies.scripted import Script, ScriptedPolicy
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.settings import CairnSettings
 from agent.trace import Trace
 from tests.conftest import ANSWER_TURN, PLAN_TURN, Broken, Echo, make_agent
@@ -28,7 +28,7 @@ def install(monkeypatch: pytest.MonkeyPatch, agent: Agent) -> None:
     def build(settings: CairnSettings) -> Agent:
         return agent
 
-    monkeypatch.setattr("agent.build.build_agent", build)
+    monkeypatch.setattr("agent.build.agent.build_agent", build)
 
 
 def test_the_steps_and_the_answer_are_printed_as_plain_text(
@@ -57,7 +57,7 @@ def test_where_and_in_which_numbers_a_model_runs_are_flags(monkeypatch: pytest.M
         heard.append(settings)
         return make_agent(["<answer>x</answer>"])
 
-    monkeypatch.setattr("agent.build.build_agent", build)
+    monkeypatch.setattr("agent.build.agent.build_agent", build)
     asked = ["ask", "q", "--json", "--policy", "transformers", "--model", "m"]
     assert run([*asked, "--device", "cuda:1", "--dtype", "float32"]) == 0
     assert (heard[0].device, heard[0].dtype) == ("cuda:1", "float32")
@@ -124,7 +124,7 @@ def test_an_unknown_setting_is_a_sentence(capsys: pytest.CaptureFixture[str]):
 
 ENDLESS = """
 import sys
-import agent.build
+import agent.build.agent
 from agent.cli import run
 from tests.conftest import PLAN_TURN, Hanging, make_agent
 

@@ -24,7 +24,7 @@ def script(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         assert "documents" not in sources, "no policy is told of a source that it may not name"
         return ScriptedPolicy(script_of(protocol_of(name)))
 
-    monkeypatch.setattr("agent.build.build_policy", build)
+    monkeypatch.setattr("agent.build.agent.build_policy", build)
 
 
 def texts(name: str) -> dict[str, str]:

@@ -23,8 +23,8 @@ def test_a_report_that_cannot_be_written_ends_nothing(tmp_path: Path, capsys: py
 
 
 def test_a_report_with_figures_says_when_and_of_which_code(tmp_path: Path):
-    write_report(tmp_path / "it.md", "# It\n\nText.\n", code=("agent/plan.py", "agent/loop.py"))
+    write_report(tmp_path / "it.md", "# It\n\nText.\n", code=("agent/plan/plan.py", "agent/loop/loop.py"))
     heading, _, mark, *rest = (tmp_path / "it.md").read_text(encoding="utf-8").splitlines()
     assert (heading, rest) == ("# It", ["", "Text."])
-    today = rf"\*Measured {date.today().isoformat()} at ([0-9a-f]{{7,}}\+?|version \S+); code: agent/plan.py agent/loop.py\*"
+    today = rf"\*Measured {date.today().isoformat()} at ([0-9a-f]{{7,}}\+?|version \S+); code: agent/plan/plan.py agent/loop/loop.py\*"
     assert re.fullmatch(today, mark)

@@ -8,7 +8,7 @@ import pytest
 from agent.cli import run
 from agent.errors import PolicyError
 from agent.policies.scripted import Script
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.rstool import EvidenceBundle
 from agent.settings import CairnSettings
 from tests.conftest import ANSWER_TURN, PLAN_TURN, make_agent
@@ -31,7 +31,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[CairnSettings]:
         settings_of.append(settings)
         return make_agent(turns)
 
-    monkeypatch.setattr("agent.build.build_agent", build)
+    monkeypatch.setattr("agent.build.agent.build_agent", build)
     return settings_of
 
 
@@ -78,7 +78,7 @@ def test_an_honest_empty_find_is_said_and_is_no_failure(
     def build(settings: CairnSettings) -> Agent:
         return make_agent(["<answer>x</answer>"])
 
-    monkeypatch.setattr("agent.build.build_agent", build)
+    monkeypatch.setattr("agent.build.agent.build_agent", build)
     assert run(["evidence", "q"]) == 0
     assert "Nothing was searched." in capsys.readouterr().err
 
@@ -87,6 +87,6 @@ def test_an_engine_that_fails_is_status_1(monkeypatch: pytest.MonkeyPatch, capsy
     def build(settings: CairnSettings) -> Agent:
         return make_agent([PolicyError("nobody listens")])
 
-    monkeypatch.setattr("agent.build.build_agent", build)
+    monkeypatch.setattr("agent.build.agent.build_agent", build)
     assert run(["evidence", "q"]) == 1
     assert "nobody listens" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agent.cli.console import SafeConsole, guard_logs, print_json, print_text
-from agent.text import printable, printable_json
+from agent.sanitize.text import printable, printable_json
 
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31mred\u202egnp.exe"
 OBEYED = {"Cc", "Cf", "Cs", "Co"}

@@ -14,7 +14,7 @@ from agent import __version__
 from agent.cli import run
 from agent.doctor import Finding, local
 from agent.settings import CairnSettings
-from agent.shipped import newest_checkpoint
+from agent.build.shipped import newest_checkpoint
 from server.retrieve import Retriever
 from tests.agent.doctor.look import SECRET, look, nobody, one
 from tests.server.live import Shelf, serving

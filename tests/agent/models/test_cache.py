@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from agent.errors import SetupError
-from agent.files import NotPrivate
+from agent.files.own import NotPrivate
 from agent.models.cache import RECORD, CacheEntry, ModelCache, Record, as_json, file_name
 from agent.models.ready import ready_policy_folder
 from agent.policies.checkpoint import open_checkpoint

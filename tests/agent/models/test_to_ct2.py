@@ -130,7 +130,7 @@ def test_a_vocabulary_larger_than_the_embeddings_is_refused(tmp_path: Path):
 
 @pytest.mark.train
 def test_the_shipped_checkpoint_converts_as_it_was_converted(tmp_path: Path):
-    from agent.shipped import CHECKPOINTS
+    from agent.build.shipped import CHECKPOINTS
     from train.export import export_checkpoint
 
     folder = CHECKPOINTS / "tiny-v1" / "hub"

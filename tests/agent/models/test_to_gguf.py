@@ -15,7 +15,7 @@ from agent.models.safetensors_file import Floats
 from agent.models.shape import Kind
 from agent.models.to_gguf import Packing, export_gguf, write_gguf
 from agent.models.to_hub import write_hub
-from agent.shipped import CHECKPOINTS
+from agent.build.shipped import CHECKPOINTS
 from tests.agent.models.case import KINDS, RandomWeights, hub_log_probabilities, hub_model, small_shape, write_small
 
 PACKINGS: dict[Packing, float] = {"f32": 1e-5, "f16": 0.01, "bf16": 0.1, "q8_0": 0.2}

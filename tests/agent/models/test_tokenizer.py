@@ -191,7 +191,7 @@ def test_a_tokenizer_goes_back_into_a_gguf(tmp_path: Path, pre: str):
 
 
 def test_a_tokenizer_that_llama_cpp_has_no_name_for_is_refused():
-    from agent.shipped import CHECKPOINTS
+    from agent.build.shipped import CHECKPOINTS
 
     shipped = next(CHECKPOINTS.glob("*/hub/tokenizer.json")).read_text(encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"llama\.cpp has no name for, so it cannot be saved as GGUF"):

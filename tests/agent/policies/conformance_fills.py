@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from agent.budgets import Budgets, Control
+from agent.loop.budgets import Budgets, Control
 from agent.policies.base import Policy
-from agent.rollout import Agent
-from agent.samples import context_of, to_samples
+from agent.loop.agent import Agent
+from agent.trace.samples import context_of, to_samples
 from agent.trace import Event, Filled, Searched, Skipped, Trace
 from tests.agent.policies.engine_case import CAIRN, TWO_HOPS, EngineCase, sources
 from tests.invariants import mask_violations

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 import pytest
 
-from agent.budgets import Budgets, Control
+from agent.loop.budgets import Budgets, Control
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.policies.base import Policy
 from agent.protocols.base import Mark
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.sources.base import Source
 from agent.trace import BudgetName, Event, Planned, Trace
-from agent.traces import timeless
+from agent.trace.io import timeless
 from tests.agent.policies.engine_case import CAIRN, ONE_HOP, TWO_HOPS, EngineCase, sources
 
 DEAF = CAIRN.model_copy(

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from agent.policies.base import Chunk, Context, Policy, Sampling
 from agent.protocols import protocol_named
-from agent.shipped import CHECKPOINTS
+from agent.build.shipped import CHECKPOINTS
 from agent.sources.base import Source
 from agent.trace import Segment
 from agent.world import load_world

@@ -8,7 +8,7 @@ import pytest
 from agent.policies.base import Policy
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.transformers import TransformersPolicy
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.trace import Trace
 from agent.world import load_world
 from tests.agent.policies.engine_case import CAIRN, HUB, sources

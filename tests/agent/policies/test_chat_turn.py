@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.parse import Block, TagReader
+from agent.protocols.parse import Block, TagReader
 from agent.policies.chat_turn import ChatTurn
 from agent.protocols import TextProtocol, protocol_named
 

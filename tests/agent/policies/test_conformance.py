@@ -9,7 +9,7 @@ from agent.errors import PolicyError
 from agent.policies.base import Policy
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.scripted import ScriptedPolicy
-from agent.shipped import CHECKPOINTS
+from agent.build.shipped import CHECKPOINTS
 from tests.agent.policies.conformance import ConformanceOfTurns
 from tests.agent.policies.conformance_fills import ConformanceOfFills
 from tests.agent.policies.conformance_rollouts import ConformanceOfRollouts

@@ -10,7 +10,7 @@ import pytest
 
 from agent.errors import CheckpointError
 from agent.policies.hub_form import open_hub_form
-from agent.shipped import CHECKPOINTS
+from agent.build.shipped import CHECKPOINTS
 
 TINY = CHECKPOINTS / "tiny-v1" / "hub"
 

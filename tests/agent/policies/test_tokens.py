@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from agent.defuse import defuse
+from agent.sanitize.sanitize import defuse
 from agent.evidence import Passage
 from agent.policies.checkpoint import open_checkpoint
 from agent.policies.tokens import Codec, split_tags, whole

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent.build import build_policy
+from agent.build.agent import build_policy
 from agent.errors import CheckpointError, PolicyError, SetupError
 from agent.policies.base import Sampling
 from agent.policies.transformers import MISSING, TransformersPolicy

@@ -19,7 +19,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from agent.build import VLLM_ENVIRONMENT
+from agent.build.agent import VLLM_ENVIRONMENT
 from agent.policies.base import Chunk, Context, Policy, Sampling
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.hub_form import open_hub_form
@@ -27,7 +27,7 @@ from agent.policies.openai_completions import CompletionsPolicy
 from agent.policies.openai_endpoint import Endpoint
 from agent.policies.openai_policy import OpenAiPolicy
 from agent.policies.vllm import VllmPolicy
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.settings import default_environment
 from agent.trace import Trace
 from agent.world import load_world

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.budgets import Budgets, Effort
+from agent.loop.budgets import Budgets, Effort
 from agent.errors import PolicyError, QuestionError, SetupError
 from agent.policies.scripted import ScriptedPolicy
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.rstool import (
     EvidenceBundle,
     SizeBudget,
@@ -102,7 +102,7 @@ def test_an_agent_of_ones_own_stays_open_and_one_that_was_built_is_closed(monkey
     def build(settings: CairnSettings) -> Agent:
         return mine
 
-    monkeypatch.setattr("agent.build.build_agent", build)
+    monkeypatch.setattr("agent.build.agent.build_agent", build)
     bounded(gather("q", settings=CairnSettings()))
     assert closed == [True]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agent.backends import plugin_source
+from agent.build.backends import plugin_source
 from agent.errors import SetupError, SourceError
 from agent.settings import CairnSettings
 from agent.sources.base import Source, ask, close_sources
@@ -269,7 +269,7 @@ def test_a_rollout_asks_the_example_package_as_the_settings_say(example: Path, t
         tmp_path,
         "import asyncio\n"
         "from pathlib import Path\n"
-        "from agent.build import build_agent\n"
+        "from agent.build.agent import build_agent\n"
         "from agent.policies.scripted import ScriptedPolicy\n"
         "from agent.settings import load_settings\n"
         "from agent.trace import Searched\n"

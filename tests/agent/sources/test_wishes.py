@@ -10,7 +10,7 @@ from agent.evidence import Passage
 from agent.plan import DOCUMENTS, Filter
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.sources.base import Hits
 from agent.sources.filters import joined, read_filters, unhonoured
 from agent.sources.wishes import wished

@@ -12,7 +12,7 @@ from openai.types.responses import Response
 from agent.errors import PolicyError
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.sources.base import Source
 from agent.trace import Delta
 from server.chat import Service

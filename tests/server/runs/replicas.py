@@ -13,7 +13,7 @@ from agent.evidence import Passage
 from agent.plan import Filter
 from agent.policies.scripted import Script, ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.sources.base import Source
 from server.chat import Service
 from server.gate import Rules

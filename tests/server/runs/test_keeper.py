@@ -11,8 +11,8 @@ import httpx2
 import pytest
 from sqlalchemy import update
 
-from agent.budgets import Control
-from agent.recorder import Emit
+from agent.loop.budgets import Control
+from agent.loop.recorder import Emit
 from agent.trace import Trace
 from server.encoding import dumped
 from server.guard.ending import Grace

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agent.spread import HERE, On, Spread
+from agent.parallel.spread import HERE, On, Spread
 from tests.agent.sources.corpus.encoding import needs_faiss, tiny_encoder
 from train.data.bundling import grounds
 from train.data.folder import Array, Folder

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent.errors import SetupError
-from agent.spread import HERE, On, Spread
+from agent.parallel.spread import HERE, On, Spread
 from agent.world import Question, World, build_world, load_world
 from agent.world.reader import answer_from
 from agent.world.shards import is_sound, searched

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import cache
 
-from agent.build import build_agent
+from agent.build.agent import build_agent
 from agent.settings import CairnSettings
 from agent.sources.questions import Question
 from agent.trace import Trace

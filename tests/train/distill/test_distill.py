@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from agent.cli import run
-from agent.traces import write_traces
+from agent.trace.io import write_traces
 from tests.train.distill.made import WORLD, questions, rollouts
 from tests.train.test_sft import RECIPE
 from train.distill.rows import read_rows

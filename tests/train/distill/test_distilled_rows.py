@@ -10,9 +10,9 @@ from agent.errors import SetupError
 from agent.policies.openai_endpoint import Endpoint
 from agent.policies.openai_policy import OpenAiPolicy
 from agent.protocols import protocol_named
-from agent.rollout import Agent
-from agent.samples import to_samples
-from agent.shipped import CHECKPOINTS
+from agent.loop.agent import Agent
+from agent.trace.samples import to_samples
+from agent.build.shipped import CHECKPOINTS
 from agent.trace import Trace
 from tests.agent.policies.chat_server import Reply, chat_server
 from tests.train.distill.made import rollouts

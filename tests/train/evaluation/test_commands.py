@@ -27,7 +27,7 @@ def says(monkeypatch: pytest.MonkeyPatch, turns: Script) -> None:
     def build(settings: CairnSettings, *, sources: Sequence[str]) -> ScriptedPolicy:
         return ScriptedPolicy(turns)
 
-    monkeypatch.setattr("agent.build.build_policy", build)
+    monkeypatch.setattr("agent.build.agent.build_policy", build)
 
 
 SEARCH_AND_ANSWER = ["<search>\nA: Aurora Falls (web)\n</search>", "<answer>Lina Orr</answer>"]

@@ -123,7 +123,7 @@ def test_the_figures_of_500_real_questions_are_those_of_an_independent_computati
     def build(settings: CairnSettings, *, sources: Sequence[str]) -> ScriptedPolicy:
         return ScriptedPolicy(search_and_say_a_title)
 
-    monkeypatch.setattr("agent.build.build_policy", build)
+    monkeypatch.setattr("agent.build.agent.build_policy", build)
     assert run(["index", "build", str(SET), "--out", "index"]) == 0
     figures, results = evaluated(capsys, "--questions", str(SET / "questions.jsonl"), "--corpus", "index")
     rows = [json.loads(line) for line in (SET / "questions.jsonl").read_text("utf-8").splitlines()]

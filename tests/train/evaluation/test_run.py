@@ -4,7 +4,7 @@ import pytest
 
 from agent.errors import PolicyError, SetupError
 from agent.evidence import Passage
-from agent.rollout import Agent
+from agent.loop.agent import Agent
 from agent.trace import Answered, Stopped, Trace, Usage
 from tests.conftest import ANSWER_TURN, PLAN_TURN, Broken, answer, make_agent
 from train.evaluation.asking import Rollouts

@@ -84,7 +84,7 @@ def test_the_guard_that_users_get_is_evaluated_and_taken_off_only_by_a_flag_that
     def build(settings: CairnSettings, *, sources: Sequence[str]) -> ScriptedPolicy:
         return ScriptedPolicy(Asked())
 
-    monkeypatch.setattr("agent.build.build_policy", build)
+    monkeypatch.setattr("agent.build.agent.build_policy", build)
     settings = CairnSettings(policy="embedded", world="test")
     with_guard = Evaluation(settings, questions, out=tmp_path / "with").run()
     assert (with_guard["searches"], with_guard["em"], with_guard["settings"]["guard"]) == (0.0, 0.0, "")

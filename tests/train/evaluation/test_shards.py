@@ -12,7 +12,7 @@ import pytest
 
 from agent.errors import SetupError
 from agent.settings import CairnSettings
-from agent.spread import Spread
+from agent.parallel.spread import Spread
 from agent.trace import Trace
 from tests.train.evaluation.far import Asked, Given, chat, far_agent
 from train.evaluation import session

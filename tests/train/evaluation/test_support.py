@@ -1,6 +1,6 @@
 import pytest
 
-from agent.claims import derived_claims
+from agent.checks.claims import derived_claims
 from agent.trace import Claim, Evidenced, Gathered, Merged, Reflected
 from tests.train.evaluation.traces import HARBOUR, trace_of
 from train.evaluation.support import claims_of, support_of

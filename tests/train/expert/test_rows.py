@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.claims import derived_claims
+from agent.checks.claims import derived_claims
 from agent.errors import CorpusError, SetupError
 from agent.protocols import protocol_named
 from tests.train.expert.case import (

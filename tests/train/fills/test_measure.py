@@ -7,7 +7,7 @@ import pytest
 from agent.policies.checkpoint import open_checkpoint
 from agent.policies.embedded import EmbeddedPolicy
 from agent.protocols import protocol_named
-from agent.shipped import newest_checkpoint
+from agent.build.shipped import newest_checkpoint
 from agent.world import load_world
 from train.episodes import episode
 from train.fills.measure import Pace, Way, chains, measure

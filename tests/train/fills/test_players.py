@@ -6,8 +6,8 @@ from itertools import islice
 from agent.policies.checkpoint import open_checkpoint
 from agent.policies.embedded import EmbeddedPolicy
 from agent.protocols import protocol_named
-from agent.rollout import Agent
-from agent.shipped import newest_checkpoint
+from agent.loop.agent import Agent
+from agent.build.shipped import newest_checkpoint
 from agent.trace import Trace
 from agent.world import load_world
 from tests.invariants import violations

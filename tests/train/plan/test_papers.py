@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 import typer
 from typer.testing import CliRunner, Result
 
-from agent.build_sources import build_sources
+from agent.build.sources import build_sources
 from agent.errors import SetupError
 from agent.protocols import load_protocol, protocol_named
 from agent.settings import CairnSettings

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agent.samples import Sample  # noqa: E402 - only where torch is
+from agent.trace.samples import Sample  # noqa: E402 - only where torch is
 from tests.train.ppo import tiny  # noqa: E402
 from train.ppo.learner import Learner  # noqa: E402
 from train.ppo.rows import rows_of  # noqa: E402

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from agent.samples import Sample
+from agent.trace.samples import Sample
 from train.ppo.learner import Learner
 from train.ppo.recipe import PpoRecipe
 from train.ppo.scoring import Critic

@@ -95,9 +95,7 @@ def test_batches_hold_every_example_once_and_no_more_words_than_told(worlds: lis
 
 
 def test_the_training_never_sees_evidence_of_an_agent():
-    code = (
-        "import sys, train.reader.examples; sys.exit('agent.rstool' in sys.modules or 'agent.rollout' in sys.modules)"
-    )
+    code = "import sys, train.reader.examples; sys.exit('agent.rstool' in sys.modules or 'agent.loop.agent' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

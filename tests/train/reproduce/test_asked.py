@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
-from agent.build import build_policy
+from agent.build.agent import build_policy
 from agent.policies.base import Sampling
 from agent.policies.embedded import EmbeddedPolicy
 from agent.protocols import protocol_named

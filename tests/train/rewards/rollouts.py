@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent.budgets import Budgets
+from agent.loop.budgets import Budgets
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Source

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.budgets import Budgets
+from agent.loop.budgets import Budgets
 from agent.protocols import protocol_named
 from agent.trace import Author, Segment, Trace
 from tests.train.rewards.rollouts import MERGED, PLAN, QUERY, THREE, rollout, said

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from agent.budgets import Budgets
+from agent.loop.budgets import Budgets
 from agent.trace import Answered, BudgetName, Gathered, Planned, Searched, Segment, Step, Stopped, StopReason, Trace
 from tests.train.rewards.rollouts import (
     EVIDENCE,

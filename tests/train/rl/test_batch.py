@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agent.samples import Sample  # noqa: E402 - only where torch is
+from agent.trace.samples import Sample  # noqa: E402 - only where torch is
 from agent.sources.questions import Question  # noqa: E402
 from agent.trace import Stopped, Trace  # noqa: E402
 from tests.train.rl.small import recipe  # noqa: E402

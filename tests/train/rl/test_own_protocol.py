@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("trl")
 
-from agent.build import build_protocol
+from agent.build.agent import build_protocol
 from agent.protocols import protocol_named
 from agent.settings import load_settings
 from tests.train.rl.small import hot_checkpoint, recipe

@@ -1,6 +1,6 @@
 import pytest
 
-from agent.budgets import Budgets
+from agent.loop.budgets import Budgets
 from tests.train.rewards import rollouts
 from tests.train.rewards.rollouts import EVIDENCE, NEXT, QUERY, broken, rollout, said
 from train.safety.figures import Watched, figures_of, reasons_of

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from agent.errors import CorpusError
-from agent.foreign_files import read_file
+from agent.files.foreign import read_file
 from agent.sources.questions import MOST_BYTES
 from train.evaluation.datasets.base import Row
 

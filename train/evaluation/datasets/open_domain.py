@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from pydantic import AliasChoices, Field, field_validator
 
 from agent.sources.questions import Question
-from agent.urls import split_url
+from agent.outbound.urls import split_url
 from train.evaluation.datasets.base import Beside, Paragraph, Published, Record, distinct, gold_in
 from train.evaluation.datasets.files import literal_list
 from train.evaluation.datasets.multihop import in_pairs

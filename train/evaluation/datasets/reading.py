@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from agent.errors import CorpusError
-from agent.foreign_files import open_file
+from agent.files.foreign import open_file
 from agent.sources.corpus.documents import line_problem
 from agent.sources.questions import Question
 from train.evaluation.datasets.base import NOTHING_BESIDE, Beside, Paragraph, Published, Row

@@ -18,7 +18,7 @@ RunRequest: RunRequest
 AnswerWithRequest: AnswerWithRequest
 }
 /**
- * One rollout for one user turn. Only `agent.rollout` writes to it.
+ * One rollout for one user turn. Only `agent.loop.agent` writes to it.
  */
 export interface Trace {
 version: 1

@@ -20,7 +20,7 @@ from agent.sources.corpus.encoder import Encoder
 from agent.sources.corpus.folder import OFFSETS, RECORDS
 from agent.sources.corpus.hybrid import Mode, open_corpus
 from agent.sources.corpus.vectors import exact_vectors
-from agent.spread import Spread
+from agent.parallel.spread import Spread
 from agent.world import load_world
 from tests.agent.sources.corpus.encoding import needs_faiss, tiny_encoder
 

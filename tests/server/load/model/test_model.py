@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.cli import run
-from agent.cores import cores
+from agent.parallel.cores import cores
 from server.load.model.compare import Compared, Figures, off
 from server.load.model.cost import Cost
 from server.load.model.fit import Alone, Fitted

@@ -1,0 +1,151 @@
+"""From settings to back ends and plug-ins, and from these to sources that heal, remember and keep to limits."""
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from agent.errors import SetupError
+from agent.settings import CairnSettings
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from agent.sources.base import Source
+    from agent.sources.limits import Limits
+    from agent.sources.resilience.resilient import Backend
+    from agent.sources.resilience.store import Store
+
+PAGES: Final = Path("~/.cache/cairn/pages.sqlite")
+"""Answers of pages, kept as long as they allow."""
+
+Topic = Literal["web", "news"]
+
+
+def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "dict[str, Source]":
+    """Every live source that has a back end, by its name; those in `besides` are there already.
+
+    Raises:
+        SetupError: the cache is at no place that can be.
+    """
+    from agent.sources.http import make_client
+    from agent.sources.owning import Owning
+    from agent.sources.resilience.gate import Gates
+    from agent.sources.resilience.resilient import resilient
+
+    _retry_in_silence()
+    client, store, gates = make_client(), _store(settings), Gates()
+    pages = _pages(settings)
+    made: dict[str, Source] = {}
+    for name, backends in backends_of(settings, client).items():
+        if name not in besides:
+            source = resilient(
+                name,
+                backends,
+                store=store,
+                enough=settings.news_enough if name == "news" else 1,
+                limits={backend.name: _limits(settings, backend.name, backend.limits) for backend in backends},
+                gates=gates,
+                around=pages if name in ("web", "news") else None,
+            )
+            made[name] = Owning(source, client)
+    return made
+
+
+def plugin_source(settings: CairnSettings, name: str) -> "Source":
+    """A plug-in, asked with the same care as a back end.
+
+    Raises:
+        SetupError: it cannot be loaded, or the cache is at no place that can be.
+    """
+    from agent.sources.plugins import load_plugin
+    from agent.sources.resilience.resilient import limits_of, resilient_plugin
+
+    _retry_in_silence()
+    source = load_plugin(name, settings.plugins.get(name, {}))
+    limits = _limits(settings, name, limits_of(source))
+    store = _store(settings) if limits.keep_seconds else None
+    return resilient_plugin(name, source, limits=limits, store=store)
+
+
+def backends_of(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, list[Backend]]":
+    """The back ends of each live source, in the order in which they are asked; a source without any is left out."""
+    usable = settings.usable
+    found: dict[str, list[Backend]] = {
+        "web": [_engine(settings, client, name, "web") for name in settings.web if name in usable],
+        "news": [_engine(settings, client, name, "news") for name in settings.news if name in usable],
+        **_open(settings, client),
+    }
+    return {name: backends for name, backends in found.items() if backends}
+
+
+def _engine(settings: CairnSettings, client: "httpx2.AsyncClient", name: str, topic: Topic) -> "Backend":
+    """One back end of web or news."""
+    from agent.sources.live import brave, gnews, searxng, serper, tavily
+
+    match name:
+        case "tavily":
+            price = settings.prices.get(name, tavily.USD_PER_CREDIT)
+            key, base = settings.tavily_key.get_secret_value(), settings.tavily_url
+            return tavily.TavilySource(client, key=key, base=base, topic=topic, usd_per_credit=price)
+        case "serper":
+            price = settings.prices.get(name, serper.USD_PER_CREDIT)
+            key, base = settings.serper_key.get_secret_value(), settings.serper_url
+            return serper.SerperSource(client, key=key, base=base, topic=topic, usd_per_credit=price)
+        case "brave":
+            price = settings.prices.get(name, brave.USD_PER_CREDIT)
+            key, base = settings.brave_key.get_secret_value(), settings.brave_url
+            return brave.BraveSource(client, key=key, base=base, topic=topic, usd_per_credit=price)
+        case "gnews":
+            price = settings.prices.get(name, gnews.USD_PER_CREDIT)
+            key, base = settings.gnews_key.get_secret_value(), settings.gnews_url
+            return gnews.GNewsSource(client, key=key, base=base, usd_per_credit=price)
+        case _:
+            return searxng.SearxngSource(client, base=settings.searxng_url, topic=topic)
+
+
+def _open(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, list[Backend]]":
+    """The sources that need no key."""
+    from agent.sources.live.arxiv import ArxivSource
+    from agent.sources.live.mediawiki import MediaWikiSource
+    from agent.sources.live.wikidata import WikidataSource
+
+    arxiv = ArxivSource(client, base=settings.arxiv_url)
+    wiki = MediaWikiSource(client, base=settings.wiki_url)
+    wikidata = WikidataSource(client, base=settings.wikidata_url, sparql_base=settings.sparql_url)
+    return {"arxiv": [arxiv], "wiki": [wiki], "kg": [wikidata]}
+
+
+def _limits(settings: CairnSettings, name: str, own: "Limits") -> "Limits":
+    """What a back end or plug-in says of itself, but for what the settings say."""
+    given = settings.limits.get(name)
+    return replace(own, **given.model_dump(exclude_none=True)) if given else own
+
+
+def _retry_in_silence() -> None:
+    """Each retry is on the trace; none belongs on standard output."""
+    import stamina
+
+    stamina.instrumentation.set_on_retry_hooks(())
+
+
+def _store(settings: CairnSettings) -> "Store | None":
+    if not settings.cache:
+        return None
+    from agent.sources.resilience.store import open_store
+
+    try:
+        return open_store(settings.cache)
+    except ValueError as error:
+        raise SetupError(f"the setting 'cache' cannot be used: {error}") from error
+
+
+def _pages(settings: CairnSettings) -> "Callable[[Source], Source] | None":
+    """What reads the pages of hits; one fetcher for all sources."""
+    if not settings.pages:
+        return None
+    from agent.sources.pages.fetch import Fetcher
+    from agent.sources.pages.source import WithPages
+
+    fetcher = Fetcher(cache=PAGES.expanduser())
+    return lambda source: WithPages(source, fetcher, pages=settings.pages)

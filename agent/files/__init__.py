@@ -1,0 +1,1 @@
+"""Files: our own, and those that others may have made."""

@@ -1,0 +1,1 @@
+"""One rollout: from a question to a trace."""

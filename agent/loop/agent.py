@@ -1,0 +1,151 @@
+"""The agent: one question in, one trace out. Serving, evaluation and training all run this."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Final
+from uuid import uuid4
+
+from agent import __version__
+from agent.errors import ContextFull, PolicyError, QuestionError
+from agent.loop.budgets import Budgets, Control
+from agent.loop.loop import Loop
+from agent.loop.recorder import Emit, Recorder
+from agent.plan import Filter
+from agent.policies.base import OnRungs, Policy, Sampling, prepared
+from agent.protocols.base import TextProtocol
+from agent.sources.base import Source, close_sources
+from agent.sources.wishes import wished
+from agent.trace import Event, Stopped, Trace
+
+__all__ = ["MAX_QUESTION_CHARS", "Agent", "Budgets", "Control", "record_end"]
+
+MAX_QUESTION_CHARS: Final = 20_000
+
+
+def _tell_nobody(event: Event) -> None:
+    """Nobody listens."""
+
+
+async def record_end(recorder: Recorder, drive: Awaitable[Stopped]) -> Trace:
+    """Wait for the end of a rollout and record it, also where its engine failed or it was cancelled."""
+    trace = recorder.trace
+    try:
+        stopped = await drive
+    except ContextFull as error:
+        stopped = Stopped(reason="forced", budget="context", detail=str(error))
+    except PolicyError as error:
+        trace.infrastructure = True
+        stopped = Stopped(reason="engine", detail=str(error))
+    except asyncio.CancelledError:
+        recorder.stop(Stopped(reason="cancelled"))
+        raise
+    recorder.stop(stopped)
+    return trace
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A policy with its protocol, its sources and what it may use."""
+
+    policy: Policy
+    protocol: TextProtocol
+    sources: Mapping[str, Source]
+    budgets: Budgets = field(default_factory=Budgets)
+    sampling: Sampling = field(default_factory=Sampling)
+    filters: tuple[Filter, ...] = ()
+    """Of every search, beside what a plan says; the policy reads nothing of them."""
+    only: tuple[str, ...] = ()
+    """Names of the sources that may be asked; empty: each. A plan may name the others, and these answer."""
+    scope: Callable[[str, Sequence[tuple[str, str]]], str | None] | None = None
+    """Gives a sentence where a question, with the turns before it, is outside of what the policy knows: then that is
+    the answer."""
+    today: Callable[[], date] = date.today
+    """Today, for protocols whose prompt says it."""
+
+    def new_trace(
+        self,
+        question: str,
+        *,
+        history: Sequence[tuple[str, str]] = (),
+        conversation: str = "",
+        seed: int = 0,
+        id: str | None = None,
+    ) -> Trace:
+        """Start the record of one user turn.
+
+        Args:
+            question: what is asked.
+            history: earlier turns as (question, answer).
+            conversation: id of the conversation, if there is one.
+            seed: for sampling.
+            id: of the trace; a new one by default.
+
+        Raises:
+            QuestionError: the question is empty or too long.
+        """
+        asked = question.strip()
+        if not asked:
+            raise QuestionError("the question is empty; write what you want to know")
+        if len(asked) > MAX_QUESTION_CHARS:
+            raise QuestionError(f"the question has {len(asked):,} characters; at most {MAX_QUESTION_CHARS:,} are read")
+        return Trace(
+            id=id or uuid4().hex,
+            conversation=conversation,
+            history=tuple(history),
+            question=asked,
+            filters=self.filters,
+            only=self.only,
+            protocol=self.protocol.name,
+            policy=self.policy.name,
+            seed=seed,
+            versions={"cairn": __version__, "protocol": str(self.protocol.version)},
+        )
+
+    async def run(self, trace: Trace, *, emit: Emit = _tell_nobody, control: Control | None = None) -> Trace:
+        """Drive one rollout: write every step and segment onto `trace`, and tell `emit` of each event as it happens.
+
+        What goes wrong in a source or an engine is on the trace, never raised. Cancelling it is recorded too.
+        """
+        recorder = Recorder(trace, emit, numbered=self.protocol.numbered)
+        return await record_end(recorder, self._drive(recorder, control or Control()))
+
+    async def stream(self, trace: Trace, *, control: Control | None = None) -> AsyncGenerator[Event]:
+        """The same rollout as a stream of events. Closing the stream cancels the rollout and waits for its end."""
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        rollout = asyncio.create_task(self.run(trace, emit=events.put_nowait, control=control))
+        rollout.add_done_callback(lambda _: events.put_nowait(None))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            await rollout
+        finally:
+            rollout.cancel()
+            await asyncio.gather(rollout, return_exceptions=True)
+
+    async def aclose(self) -> None:
+        """Let go of the engine and of what the sources hold."""
+        await self.policy.aclose()
+        await close_sources(self.sources.values())
+
+    async def _drive(self, recorder: Recorder, control: Control) -> Stopped:
+        trace = recorder.trace
+        if sentence := self.scope(trace.question, trace.history) if self.scope else None:
+            recorder.delta("answer", sentence)
+            recorder.answer(sentence, by_loop=True)
+            return Stopped(reason="answered", detail="outside the policy's world")
+        today = self.today().isoformat()
+        policy = await prepared(self.policy, self.protocol)
+        context = policy.open(self.protocol, trace.question, history=trace.history, date=today)
+        loop = Loop(
+            context,
+            policy=policy,
+            protocol=context.protocol if isinstance(context, OnRungs) else self.protocol,
+            sources=wished(self.sources, only=trace.only, filters=trace.filters),
+            budgets=self.budgets,
+            sampling=self.sampling,
+            recorder=recorder,
+            control=control,
+        )
+        return await loop.run()

@@ -1,0 +1,223 @@
+"""A search plan: queries as nodes, "needs the result of" as edges. What cannot run is a `PlanError`."""
+
+import re
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Final
+
+from agent.errors import PlanError
+from agent.evidence import Frozen
+from agent.plan.calls import read_calls
+from agent.plan.graph import DOCUMENTS, read_graph
+from agent.plan.text import ID, Draft, Drafts, Edge, read_lines, read_queries, read_query
+
+if TYPE_CHECKING:
+    from agent.protocols.base import TextProtocol
+
+EVERY_SOURCE: Final = "all"
+"""Name of the source that asks every source."""
+UNNAMED: Final = frozenset({DOCUMENTS})
+"""Sources that no plan may name: protocols ask them by themselves."""
+
+_ALIASES: Final = {
+    "general": EVERY_SOURCE,
+    "any": EVERY_SOURCE,
+    "internet": "web",
+    "wikipedia": "wiki",
+    "paper": "arxiv",
+    "papers": "arxiv",
+    "graph": "kg",
+}
+_REFERENCE: Final = re.compile(rf"(?<![\w#&])#({ID})(?!\w)")
+
+
+class Filter(Frozen):
+    """A condition on what a node may find.
+
+    after|before a date (2026, 2026-01 or 2026-01-31), site|not a host, recent day|week|month|year, lang a code of two
+    letters, kind general|news|science|finance.
+    """
+
+    name: str
+    value: str
+
+
+class Node(Frozen):
+    """One query to one source."""
+
+    id: str
+    query: str
+    source: str
+    parents: tuple[str, ...] = ()
+    filters: tuple[Filter, ...] = ()
+    entities: tuple[str, ...] = ()
+    relations: tuple[str, ...] = ()
+    """What a structured query asks a graph for; its words stand in `query` too."""
+    written: str = ""
+    """The function call that it is from, where a protocol's environment repeats it."""
+
+
+class Plan(Frozen):
+    """Nodes in an order in which they can run: parents come before children."""
+
+    nodes: tuple[Node, ...]
+    dropped: tuple[str, ...] = ()
+    """Ids of queries that were left out, in a protocol that drops unknown sources."""
+
+    @property
+    def references(self) -> tuple[tuple[str, str], ...]:
+        """Each (child, parent) where the child's query holds `#parent`: the answer that the parent will find."""
+        return tuple(
+            (node.id, ref) for node in self.nodes for ref in _REFERENCE.findall(node.query) if ref in node.parents
+        )
+
+
+def parse_plan(text: str, *, protocol: "TextProtocol", sources: Collection[str]) -> Plan:
+    """Read the text between the search tags.
+
+    Args:
+        text: what the policy wrote.
+        protocol: says how plans are spelled, and how many queries one may hold.
+        sources: names of the sources there are.
+
+    Raises:
+        PlanError: the plan cannot run; the sentence names the line and the mend.
+    """
+    named = [name for name in sources if name not in UNNAMED]
+    drafts = _read(text, protocol=protocol, sources=sources, named=named)
+    if not drafts.queries:
+        edge = f"there is only {drafts.edges[0].line!r}; " if drafts.edges else ""
+        how = ", one a line" if protocol.plan == "lines" else ""
+        raise PlanError(f"the plan holds no query; {edge}write at least one query{how}")
+    if len(drafts.queries) > protocol.max_queries:
+        raise PlanError(f"a plan has at most {protocol.max_queries} queries; this one has {len(drafts.queries)}")
+    nodes, dropped = _nodes(drafts, protocol=protocol, sources=named if protocol.plan == "lines" else sources)
+    parents = _parents(drafts.edges, nodes=nodes, dropped=dropped, refer=protocol.plan == "lines")
+    order = _topological(parents)
+    ordered = (nodes[name].model_copy(update={"parents": tuple(parents[name])}) for name in order)
+    return Plan(nodes=tuple(ordered), dropped=dropped)
+
+
+def _read(text: str, *, protocol: "TextProtocol", sources: Collection[str], named: Collection[str]) -> Drafts:
+    match protocol.plan:
+        case "lines":
+            return read_lines(text, sources=_known(named) if protocol.sources else ())
+        case "queries":
+            return read_queries(text, separator=protocol.separator)
+        case "query":
+            return read_query(text)
+        case "graph":
+            return read_graph(text, sources=sources)
+        case "calls":
+            return read_calls(text, tools=protocol.tools, sources=sources)
+
+
+def _known(sources: Collection[str]) -> list[str]:
+    """Every name that means a source."""
+    return [*sources, *(alias for alias, name in _ALIASES.items() if name in sources)]
+
+
+def _nodes(
+    drafts: Drafts, *, protocol: "TextProtocol", sources: Collection[str]
+) -> tuple[dict[str, Node], tuple[str, ...]]:
+    nodes: dict[str, Node] = {}
+    dropped: list[str] = []
+    for name, draft in zip(_names(drafts.queries), drafts.queries, strict=True):
+        source = _source(draft, sources=sources)
+        if source is not None:
+            nodes[name] = _node(name, draft, source)
+        elif protocol.unknown_source == "drop":
+            dropped.append(name)
+        else:
+            raise PlanError(_unknown_source(draft, sources=sources))
+    if not nodes:
+        raise PlanError(_unknown_source(drafts.queries[0], sources=sources))
+    return nodes, tuple(dropped)
+
+
+def _node(name: str, draft: Draft, source: str) -> Node:
+    return Node(
+        id=name,
+        query=draft.query,
+        source=source,
+        filters=tuple(Filter(name=key, value=value) for key, value in draft.filters),
+        entities=draft.entities,
+        relations=draft.relations,
+        written=draft.written,
+    )
+
+
+def _names(drafts: Collection[Draft]) -> list[str]:
+    """The id of each query; those without one get A, B, C … that nobody took."""
+    taken: set[str] = set()
+    for draft in drafts:
+        if draft.id is not None and draft.id in taken:
+            raise PlanError(f"two queries have the id {draft.id!r}; give each its own")
+        taken.add(draft.id or "")
+    letters = (letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter not in taken)
+    spare = (f"{letter}{digit}" for digit in range(1, 10) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    free = iter([*letters, *(name for name in spare if name not in taken)])
+    return [draft.id or next(free) for draft in drafts]
+
+
+def _source(draft: Draft, *, sources: Collection[str]) -> str | None:
+    """The configured source that a query asks; None if it names an unknown one."""
+    if draft.source is None:
+        return EVERY_SOURCE if EVERY_SOURCE in sources else next(iter(sources), None)
+    folded = {name.casefold(): name for name in sources}
+    asked = draft.source.casefold()
+    return folded.get(asked) or folded.get(_ALIASES.get(asked, ""))
+
+
+def _unknown_source(draft: Draft, *, sources: Collection[str]) -> str:
+    there = ", ".join(sorted(sources)) or "none"
+    if draft.source is None:
+        return "there is no source to search"
+    return (
+        f"line {draft.line!r} asks {draft.source!r}, which is no source; there are: {there}"
+        f" (if '({draft.source})' belongs to the query, write the source behind it)"
+    )
+
+
+def _parents(
+    edges: Collection[Edge], *, nodes: Mapping[str, Node], dropped: Collection[str], refer: bool
+) -> dict[str, list[str]]:
+    """Each node's parents in the plan's order: from its edges, and where plans `refer`, from `#A` in its query."""
+    found: dict[str, set[str]] = {name: set() for name in nodes}
+    names = [*nodes, *dropped]
+    for edge in edges:
+        parent, child = _end(edge, edge.parent, names=names), _end(edge, edge.child, names=names)
+        if parent in nodes and child in nodes:
+            found[child].add(parent)
+    for name, node in nodes.items() if refer else ():
+        found[name] |= {reference for reference in _REFERENCE.findall(node.query) if reference in nodes}
+    return {name: [other for other in nodes if other in found[name]] for name in nodes}
+
+
+def _end(edge: Edge, written: str, *, names: Collection[str]) -> str:
+    if written in names:
+        return written
+    close = [name for name in names if name.casefold() == written.casefold()]
+    if len(close) != 1:
+        raise PlanError(f"edge {edge.line!r} names {written!r}, which is no query of this plan; write one for it")
+    return close[0]
+
+
+def _topological(parents: Mapping[str, Collection[str]]) -> list[str]:
+    """Parents before children; among those that are ready, the plan's own order."""
+    order: list[str] = []
+    while len(order) < len(parents):
+        ready = (name for name in parents if name not in order and all(parent in order for parent in parents[name]))
+        name = next(ready, None)
+        if name is None:
+            circle = _circle({name: parents[name] for name in parents if name not in order})
+            raise PlanError(f"the plan has a circle: {' -> '.join(circle)}; take one of its edges out")
+        order.append(name)
+    return order
+
+
+def _circle(parents: Mapping[str, Collection[str]]) -> list[str]:
+    """Walk from child to parent until a node comes again; every node here has a parent that is here too."""
+    walk = [next(iter(parents))]
+    while walk.count(walk[-1]) < 2:
+        walk.append(next(parent for parent in parents[walk[-1]] if parent in parents))
+    return walk[walk.index(walk[-1]) :][::-1]

@@ -1,0 +1,1 @@
+"""Text and requests from elsewhere, made harmless."""

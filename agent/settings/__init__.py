@@ -1,0 +1,31 @@
+"""Every setting: flag, environment, `cairn.toml`, default."""
+
+from agent.settings.settings import (
+    CONFIG_FILE,
+    BudgetSettings,
+    CairnSettings,
+    VllmSettings,
+    default_environment,
+    environment_of_children,
+    load_settings,
+    needing_consent,
+    secret_named,
+    settings_file,
+    settings_of,
+    wants_debug,
+)
+
+__all__ = [
+    "CONFIG_FILE",
+    "BudgetSettings",
+    "CairnSettings",
+    "VllmSettings",
+    "default_environment",
+    "environment_of_children",
+    "load_settings",
+    "needing_consent",
+    "secret_named",
+    "settings_file",
+    "settings_of",
+    "wants_debug",
+]

@@ -1,0 +1,233 @@
+"""A source that remembers: equal queries in flight share one call, and what was found is kept for a while.
+
+What is kept, and for how long: an answer for `keep_seconds`; after that, for `stale_seconds` more, only to stand in
+where asking again fails (and is marked stale). An answer that is honestly empty is kept for ten minutes at most and
+never stands in; an empty one that came after failures is not kept, an error neither. What cannot be read is not there.
+
+Who shares a call: it is asked on behalf of all, paid by the first who is still there when it ends, and cancelled when
+nobody is. Its failures are told to each one that waited for its end; who leaves before is told of no one's.
+"""
+
+import asyncio
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Final, Literal
+from weakref import WeakKeyDictionary
+
+from pydantic import BaseModel, ValidationError
+
+from agent.errors import Failure, SourceError
+from agent.evidence import Passage
+from agent.plan import Filter
+from agent.sources.base import Closable, Hits, Source, credits_of
+from agent.sources.deadline import spoken, time_left, within
+from agent.sources.limits import Limits
+from agent.sources.resilience.store import Store
+
+VERSION: Final = 1
+"""Of an entry: one of another version is not there."""
+EMPTY_SECONDS: Final = 600.0
+STANDS_IN: Final = frozenset({"rate", "quota", "upstream", "timeout", "auth"})
+"""Kinds of failure for which an old answer may stand in; a bad query has no good old answer."""
+
+
+class Entry(BaseModel):
+    """What is kept of one answer."""
+
+    version: Literal[1] = VERSION
+    key: str
+    saved: float
+    """Seconds since 1970."""
+    backend: str
+    notes: tuple[str, ...]
+    passages: tuple[Passage, ...]
+
+
+class _Flight:
+    """One call on behalf of everybody who asks the same at the same time."""
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[Hits]
+        self.waiting = 0
+        self.paid = False
+        self.old: Entry | None = None
+        """What may stand in, once it was looked up."""
+
+
+class Cached:
+    """Remembers what a source found."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        name: str,
+        store: Store | None,
+        limits: Limits,
+        variant: str = "",
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Remember what `source` finds.
+
+        Args:
+            source: asked for what is not kept.
+            name: part of every key: two sources with one name share their answers.
+            store: None: equal queries in flight share a call, and nothing is kept.
+            limits: `keep_seconds` and `stale_seconds` count.
+            variant: what else answers depend on, for example the back ends; part of every key too.
+            now: seconds since 1970.
+        """
+        self.name = name
+        self._variant = variant
+        self._source = source
+        self._store = store
+        self._keep_seconds = limits.keep_seconds
+        self._stale_seconds = limits.stale_seconds
+        self._now = now
+        self._flights: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Flight]] = WeakKeyDictionary()
+
+    @property
+    def credits_per_search(self) -> float:
+        return credits_of(self._source)
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+        """Give what is kept, or ask.
+
+        Raises:
+            SourceError: asking failed, and no old answer may stand in.
+        """
+        failures: tuple[Failure, ...] = ()
+        while True:
+            flight = self._flight(query, limit=limit, filters=filters)
+            joined = flight.waiting > 0
+            try:
+                hits = await self._wait(flight)
+            except SourceError as error:
+                failures += error.failures
+                if joined and error.kind == "timeout" and time_left():
+                    continue  # it ended with the time of those who began it; there is some left here
+                raise SourceError(
+                    str(error), kind=error.kind, retry_after=error.retry_after, failures=failures
+                ) from error
+            hits.failures = (*failures, *hits.failures)
+            return hits
+
+    async def _wait(self, flight: _Flight) -> Hits:
+        left = time_left()
+        flight.waiting += 1
+        try:
+            async with asyncio.timeout(None if math.isinf(left) else left):
+                await asyncio.wait([flight.task])
+            return self._landed(flight)
+        except TimeoutError:
+            return self._stand_in(flight.old, SourceError(f"no answer in {spoken(left)}", kind="timeout"))
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting and not flight.task.done():
+                flight.task.cancel()  # now, so that nobody boards it any more
+                await asyncio.wait([flight.task])
+
+    async def aclose(self) -> None:
+        """End what is in flight, then close the source and the store."""
+        flights = list(self._flights.get(asyncio.get_running_loop(), {}).values())
+        for flight in flights:
+            flight.task.cancel()
+        if flights:
+            await asyncio.wait([flight.task for flight in flights])
+        if isinstance(self._source, Closable):
+            await self._source.aclose()
+        if self._store is not None:
+            await self._store.aclose()
+
+    def key(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> str:
+        """What makes two searches equal. White space does not count, case does: it may be a name's."""
+        conditions = [(f.name, f.value) for f in sorted(filters, key=lambda f: f.name)]
+        whole = json.dumps([VERSION, self.name, self._variant, " ".join(query.split()), limit, conditions])
+        return f"cairn:search:{VERSION}:{hashlib.sha256(whole.encode()).hexdigest()}"
+
+    def _flight(self, query: str, *, limit: int, filters: Sequence[Filter]) -> _Flight:
+        """The flight that answers this query: the one on its way, or a new one."""
+        key = self.key(query, limit=limit, filters=filters)
+        flights = self._flights.setdefault(asyncio.get_running_loop(), {})
+        there = flights.get(key)
+        if there is not None and not there.task.done() and not there.task.cancelling():
+            return there
+        flight = _Flight()
+        with within(time_left()):
+            flight.task = asyncio.create_task(self._fly(flight, key, query, limit=limit, filters=filters))
+
+        def landed(task: asyncio.Task[Hits]) -> None:
+            if flights.get(key) is flight:
+                del flights[key]
+            if not task.cancelled():
+                task.exception()  # it was seen: perhaps nobody waits any more
+
+        flight.task.add_done_callback(landed)
+        flights[key] = flight
+        return flight
+
+    async def _fly(self, flight: _Flight, key: str, query: str, *, limit: int, filters: Sequence[Filter]) -> Hits:
+        """Look up, ask, keep."""
+        old = await self._look_up(key)
+        if old is not None:
+            age = self._now() - old.saved
+            if 0 <= age < self._fresh_for(old.passages):
+                return Hits(old.passages, backend=old.backend, notes=old.notes, cached="fresh")
+            if old.passages and age < self._keep_seconds + self._stale_seconds:
+                flight.old = old
+        found = await self._source.search(query, limit=limit, filters=filters)
+        hits = found if isinstance(found, Hits) else Hits(found, credits=credits_of(self._source))
+        await self._keep(key, hits)
+        return hits
+
+    def _landed(self, flight: _Flight) -> Hits:
+        """What one of those who waited gets; the first one pays."""
+        if flight.task.cancelled():
+            raise SourceError(f"{self.name} was closed")
+        error = flight.task.exception()
+        if isinstance(error, SourceError):
+            return self._stand_in(flight.old, error)
+        if error is not None:
+            raise SourceError(f"{type(error).__name__}: {error}") from error
+        hits = flight.task.result()
+        paid, flight.paid = flight.paid, True
+        return Hits(
+            hits,
+            backend=hits.backend,
+            notes=hits.notes,
+            cached=hits.cached,
+            credits=0.0 if paid else hits.credits,
+            usd=0.0 if paid else hits.usd,
+            failures=hits.failures,
+        )
+
+    def _stand_in(self, old: Entry | None, error: SourceError) -> Hits:
+        """An old answer in place of a failure, or the failure."""
+        if old is None or error.kind not in STANDS_IN:
+            raise error
+        note = f"found {spoken(self._now() - old.saved)} ago: asking again failed"
+        failures = error.failures or (Failure(self.name, error.kind, str(error)),)
+        return Hits(old.passages, backend=old.backend, notes=(*old.notes, note), cached="stale", failures=failures)
+
+    def _fresh_for(self, passages: Sequence[Passage]) -> float:
+        return self._keep_seconds if passages else min(self._keep_seconds, EMPTY_SECONDS)
+
+    async def _look_up(self, key: str) -> Entry | None:
+        raw = await self._store.get(key) if self._store else None
+        if raw is None:
+            return None
+        try:
+            entry = Entry.model_validate_json(raw)
+        except ValidationError:
+            return None
+        return entry if entry.key == key else None
+
+    async def _keep(self, key: str, hits: Hits) -> None:
+        seconds = self._fresh_for(hits) + (self._stale_seconds if hits else 0.0)
+        if self._store is None or self._keep_seconds <= 0 or hits.cached or (hits.failures and not hits):
+            return
+        entry = Entry(key=key, saved=self._now(), backend=hits.backend, notes=hits.notes, passages=tuple(hits))
+        await self._store.put(key, entry.model_dump_json().encode(), seconds=seconds)

@@ -1,0 +1,171 @@
+"""The way to one back end, for all who ask it: how many at a time, how often, and when it wants to be left alone.
+
+A gate knows no query and no answer. Two sources that ask the same back end (Serper's web and its news) share its gate.
+"""
+
+import asyncio
+import math
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from aiolimiter import AsyncLimiter
+
+from agent.errors import SourceError
+from agent.sources.deadline import spoken, time_left
+from agent.sources.limits import Limits
+from agent.sources.resilience.breaker import Breaker, Turn
+
+TRYING: Final = "another request is just trying it"
+LONGEST_SECONDS: Final = 24 * 3600.0
+"""Nobody is left alone for longer, whatever a header says."""
+_RESOLUTION: Final = 1e-6
+"""Seconds: an event loop may wake a sleeper a little early."""
+
+
+class NotAsked(SourceError):
+    """The back end was not asked: it is left alone, or the turn would come too late."""
+
+
+class Gate:
+    """Concurrency and rate hold in each event loop; the breaker and a Retry-After hold for all of them."""
+
+    def __init__(self, name: str, limits: Limits) -> None:
+        self.name = name
+        self.limits = limits
+        self.breaker = Breaker(failures=limits.breaker_failures, seconds=limits.breaker_seconds)
+        self._lanes: WeakKeyDictionary[asyncio.AbstractEventLoop, _Lane] = WeakKeyDictionary()
+        self._paused_until = 0.0
+        self._last: SourceError | None = None
+
+    def pause(self, seconds: float) -> None:
+        """The back end asked to be left alone for so long (Retry-After)."""
+        self._paused_until = max(self._paused_until, _now() + min(seconds, LONGEST_SECONDS))
+
+    def remember(self, error: SourceError) -> None:
+        """What went wrong last: who is refused later is told."""
+        self._last = error
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether the breaker lets nobody through."""
+        return self.breaker.closed_for(_now()) is not None
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncGenerator[Turn]:
+        """Wait for one's turn within the caller's time, and hold it.
+
+        Raises:
+            NotAsked: the breaker is open, or the turn would come too late.
+        """
+        self._refuse()
+        loop = asyncio.get_running_loop()
+        if loop not in self._lanes:
+            self._lanes[loop] = _Lane(self.limits)
+        lane = self._lanes[loop]
+        left = time_left()
+        if not left or lane.shortest_wait > left:
+            raise self._too_late(left)
+        scope = asyncio.timeout(None if math.isinf(left) else left)
+        try:
+            async with scope:
+                await lane.enter(self)
+        except TimeoutError:
+            raise self._too_late(left) from None
+        try:
+            self._refuse()  # it may have failed while this one waited
+            yield self.breaker.enter(_now())
+        finally:
+            lane.leave()
+
+    def _too_late(self, left: float) -> NotAsked:
+        return NotAsked(
+            f"{self.name} was not asked: too many wait for it, and their turn does not come within {spoken(left)}",
+            kind="rate",
+        )
+
+    @property
+    def pause_left(self) -> float:
+        """Seconds that the back end still wants to be left alone."""
+        left = self._paused_until - _now()
+        return left if left > _RESOLUTION else 0.0
+
+    def _refuse(self) -> None:
+        shut = self.breaker.closed_for(_now())
+        if shut is not None:
+            last, kind = (str(self._last), self._last.kind) if self._last else ("", "upstream")
+            when = f"it will be tried again in {spoken(shut)}" if shut else TRYING
+            why = f"{self.name} is left alone, {when}; last it said: {last}"
+            raise NotAsked(why, kind=kind, retry_after=shut)
+        pause = self.pause_left
+        if pause > min(self.limits.longest_wait_seconds, time_left()):
+            why = f"{self.name} asked to be left alone, it will be asked again in {spoken(pause)}"
+            raise NotAsked(why, kind="rate", retry_after=pause)
+
+
+class _Lane:
+    """The queue before a gate in one event loop."""
+
+    def __init__(self, limits: Limits) -> None:
+        burst, self._rate = bucket(limits)
+        self._burst = burst
+        self._limiter = AsyncLimiter(burst, burst / self._rate)
+        self._places = asyncio.Semaphore(limits.concurrency)
+        self._waiting = 0
+
+    @property
+    def shortest_wait(self) -> float:
+        """Seconds that a turn takes to come at least, by the rate alone."""
+        return max(0.0, (self._waiting + 1 - self._burst) / self._rate)
+
+    async def enter(self, gate: Gate) -> None:
+        self._waiting += 1
+        try:
+            await self._places.acquire()
+            try:
+                await self._pace(gate)
+            except BaseException:  # whatever ended the wait, the caller's leaving included: nobody holds this place
+                self._places.release()
+                raise
+        finally:
+            self._waiting -= 1
+
+    async def _pace(self, gate: Gate) -> None:
+        """Wait for the rate, and out every Retry-After that comes in the meantime."""
+        while True:
+            await asyncio.sleep(gate.pause_left)
+            await self._limiter.acquire()
+            if not gate.pause_left:
+                return
+
+    def leave(self) -> None:
+        self._places.release()
+
+
+class Gates:
+    """The gates of all back ends, by name."""
+
+    def __init__(self) -> None:
+        self._gates: dict[str, Gate] = {}
+
+    def of(self, name: str, limits: Limits) -> Gate:
+        """The gate of a back end; the limits of whoever comes first hold."""
+        return self._gates.setdefault(name, Gate(name, limits))
+
+
+def bucket(limits: Limits) -> tuple[float, float]:
+    """Size and leak rate (requests a second) of a bucket that lets through at most `requests` in any `per_seconds`.
+
+    A bucket of the size `requests` would let twice as many through in a row: a full one, and what leaks meanwhile.
+    Half of them at once and the rest evenly spread is within the limit wherever the window begins.
+    """
+    if limits.requests < 1:
+        return 1.0, limits.requests / limits.per_seconds
+    whole = int(limits.requests)
+    burst = max(1, whole // 2)
+    return float(burst), (whole - burst + 1) / limits.per_seconds
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

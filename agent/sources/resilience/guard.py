@@ -1,0 +1,140 @@
+"""One back end, asked with care: in its turn, for a bounded time, again where that may help, and not while it is down.
+
+Whatever it fails with is told: a `Failure` for every try, beside the answer or in the error.
+
+What an error means for the breaker:
+
+* an answer, `bad_query` and `parse`: the back end is alive; the row of failures ends
+* `rate`, `upstream`, `timeout`: one more in the row; a `timeout` only in part where the caller had less than two
+  seconds for it
+* `quota`: opens at once, until the Retry-After or for an hour; `auth`: opens at once, for ten minutes
+* the caller left: nothing
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterable, Sequence
+from typing import Final, Literal
+
+import stamina
+
+from agent.errors import Failure, SourceError
+from agent.outbound.retries import log_retries_without_words
+from agent.plan import Filter
+from agent.sources.base import Closable, Hits, Source, ask, credits_of
+from agent.sources.deadline import time_left
+from agent.sources.limits import Limits
+from agent.sources.resilience.breaker import Turn
+from agent.sources.resilience.gate import LONGEST_SECONDS, Gate, NotAsked
+
+AGAIN: Final = frozenset({"rate", "upstream", "timeout"})
+"""Kinds of failure after which a try may help."""
+QUOTA_SECONDS: Final = 3600.0
+AUTH_SECONDS: Final = 600.0
+FAIR_SECONDS: Final = 2.0
+"""A back end that had less than these, and less than its own time, is not for sure to blame for a timeout."""
+
+log_retries_without_words()
+
+
+class Guarded:
+    """A back end behind its gate."""
+
+    def __init__(self, source: Source, *, name: str, limits: Limits, gate: Gate | None = None) -> None:
+        """Guard `source`.
+
+        Args:
+            source: makes exactly one attempt a call.
+            name: of the back end, for failures.
+            limits: how hard it may be asked.
+            gate: shared with everybody else who asks the same back end; its own where left out.
+        """
+        self.name = name
+        self.limits = limits
+        self.gate = gate or Gate(name, limits)
+        self._source = source
+        self._open = True
+
+    @property
+    def credits_per_search(self) -> float:
+        """Of one answer: a try that failed is taken to cost nothing."""
+        return credits_of(self._source)
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+        """Ask, and ask again where that may help, as long as the caller's time allows.
+
+        Raises:
+            SourceError: of the last try; `failures` has one entry for each try.
+        """
+        failures: list[Failure] = []
+        clock = asyncio.get_running_loop().time
+        async for attempt in self._attempts():
+            with attempt:
+                started = clock()
+                try:
+                    hits = await self._try(query, limit=limit, filters=filters)
+                except SourceError as error:
+                    took = clock() - started
+                    failures += error.failures or [Failure(self.name, error.kind, str(error), took)]
+                    told = NotAsked if isinstance(error, NotAsked) else SourceError
+                    raise told(
+                        str(error), kind=error.kind, retry_after=error.retry_after, failures=tuple(failures)
+                    ) from error
+                hits.failures = (*failures, *hits.failures)
+                hits.backend = hits.backend or self.name
+                return hits
+        raise AssertionError("the last attempt returns or raises")
+
+    def _attempts(self) -> AsyncIterable[stamina.Attempt]:
+        usual = self.limits.wait_seconds
+
+        def pause_after(error: Exception) -> Literal[False] | float:
+            """Seconds until the next try, or no next try: where it cannot help, and where nobody would wait for it."""
+            nonlocal usual
+            if not isinstance(error, SourceError) or isinstance(error, NotAsked) or error.kind not in AGAIN:
+                return False
+            longest = self.limits.longest_wait_seconds
+            pause = max(min(usual + random.uniform(0, self.limits.wait_seconds), longest), error.retry_after or 0.0)
+            usual *= 2
+            too_long = pause > longest or pause >= time_left()
+            return False if too_long or self.gate.is_shut else pause
+
+        return stamina.retry_context(on=pause_after, attempts=self.limits.tries, timeout=None)
+
+    async def _try(self, query: str, *, limit: int, filters: Sequence[Filter]) -> Hits:
+        async with self.gate.turn() as turn:
+            seconds = min(self.limits.timeout_seconds, time_left())
+            try:
+                hits = await ask(self._source, query, limit=limit, seconds=seconds, filters=filters)
+            except SourceError as error:
+                self._judge(error, turn, seconds=seconds)
+                raise
+            except BaseException:  # the caller left
+                self.gate.breaker.left(turn)
+                raise
+            self.gate.breaker.answered(turn)
+            return hits
+
+    def _judge(self, error: SourceError, turn: Turn, *, seconds: float) -> None:
+        """Tell the gate what this failure means."""
+        now = asyncio.get_running_loop().time()
+        breaker = self.gate.breaker
+        match error.kind:
+            case "bad_query" | "parse":
+                breaker.answered(turn)
+            case "quota" | "auth":
+                self.gate.remember(error)
+                usual = QUOTA_SECONDS if error.kind == "quota" else AUTH_SECONDS
+                asked = usual if error.retry_after is None else error.retry_after
+                breaker.open(turn, now, seconds=min(asked, LONGEST_SECONDS))
+            case "rate" | "upstream" | "timeout":
+                self.gate.remember(error)
+                if error.retry_after:
+                    self.gate.pause(error.retry_after)
+                fair = min(self.limits.timeout_seconds, FAIR_SECONDS)
+                breaker.failed(turn, now, weight=min(1.0, seconds / fair) if error.kind == "timeout" else 1.0)
+
+    async def aclose(self) -> None:
+        if self._open and isinstance(self._source, Closable):
+            self._open = False
+            await self._source.aclose()

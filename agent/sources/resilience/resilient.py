@@ -1,0 +1,81 @@
+"""Resilience, once, around every source: guard, fallback and cache around back ends, the same around a plug-in."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
+
+from agent.sources.base import Source
+from agent.sources.limits import Limits
+from agent.sources.resilience.cached import Cached
+from agent.sources.resilience.fallback import Fallback
+from agent.sources.resilience.gate import Gates
+from agent.sources.resilience.guard import Guarded
+from agent.sources.resilience.store import Store
+
+
+class Backend(Source, Protocol):
+    """A connector: it makes exactly one attempt a call, and says how hard it may be asked."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def limits(self) -> Limits: ...
+
+
+PLUGIN: Final = Limits(concurrency=16, requests=50, keep_seconds=0.0)
+"""For a plug-in that says nothing of itself. It may well be a file on this machine, so it is asked more often than a
+stranger's server would be; and nobody but its author knows how long an answer holds, so none is kept."""
+
+
+def resilient_plugin(name: str, source: Source, *, limits: Limits, store: Store | None) -> Cached:
+    """Guard somebody else's source, and share the calls of equal queries; closing it closes the source and the store.
+
+    Args:
+        name: of the plug-in, for failures and as part of what is kept.
+        source: makes one attempt a call.
+        limits: how hard it may be asked.
+        store: where answers are kept, if `limits` keep them for any time; None: nowhere.
+    """
+    return Cached(Guarded(source, name=name, limits=limits), name=name, store=store, limits=limits)
+
+
+def limits_of(source: Source) -> Limits:
+    """What a plug-in says of itself in `limits`, else the defaults for one."""
+    told: object = getattr(source, "limits", None)
+    return told if isinstance(told, Limits) else PLUGIN
+
+
+def resilient(
+    name: str,
+    backends: Sequence[Backend],
+    *,
+    store: Store | None,
+    enough: int = 1,
+    limits: Mapping[str, Limits] | None = None,
+    gates: Gates | None = None,
+    around: Callable[[Source], Source] | None = None,
+    now: Callable[[], float] = time.time,
+) -> Cached:
+    """Make one source of its back ends; closing it closes them and the store. With other back ends it asks anew.
+
+    Args:
+        name: of the source; its answers are kept under it, for the shortest time that one of its back ends says.
+        backends: in the order in which they are asked.
+        store: where answers are kept; None: nowhere.
+        enough: with fewer passages than these from one back end, the next one is asked too.
+        limits: in place of what a back end says of itself, by its name.
+        gates: shared with all other sources, so that a back end that several of them ask is asked no harder.
+        around: put between the back ends and the cache, for example to read the pages of hits.
+        now: seconds since 1970, for the age of what is kept.
+    """
+    gates = Gates() if gates is None else gates
+    guarded: list[Guarded] = []
+    for backend in backends:
+        wanted = limits.get(backend.name, backend.limits) if limits else backend.limits
+        gate = gates.of(backend.name, wanted)
+        guarded.append(Guarded(backend, name=backend.name, limits=wanted, gate=gate))
+    shortest = min(guarded, key=lambda guard: guard.limits.keep_seconds).limits
+    asked: Source = Fallback(name, guarded, enough=enough)
+    variant = "+".join(guard.name for guard in guarded) + (" around" if around else "")
+    asked = around(asked) if around else asked
+    return Cached(asked, name=name, store=store, limits=shortest, variant=variant, now=now)

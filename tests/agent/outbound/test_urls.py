@@ -1,0 +1,37 @@
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent.evidence import web_address
+from agent.sources.corpus.documents import Document
+from agent.sources.corpus.source import allows
+from agent.sources.filters import Wanted
+from agent.sources.live.reading import on_wanted_host, url_of
+from agent.outbound.urls import NO_URL, host_of, split_url
+from train.evaluation.cited import address
+from train.evaluation.datasets.open_domain import page_title
+from train.evaluation.gold import plain_url
+
+odd = st.text(alphabet="htps:/[]@.%#?\\ \t\n\u2100\u212a0129abz-_\x00", max_size=40)
+addresses = odd | odd.map(lambda rest: f"http://{rest}") | st.text(max_size=30)
+
+
+@given(addresses)
+def test_no_text_makes_an_address_raise(url: str) -> None:
+    for read in (split_url, host_of, web_address, url_of, address, plain_url, page_title):
+        read(url)
+    on_wanted_host(url, Wanted(sites=("example.org",)))
+    allows(Document(id="a", text="t", url=url), Wanted(sites=("example.org",)), today=date(2026, 1, 1))
+
+
+@pytest.mark.parametrize("url", ["http://[bad", "http://x:99999999/", "http://[::1", "http://\u2100.example/"])
+def test_what_cannot_be_an_address_has_no_parts(url: str) -> None:
+    assert split_url(url) == NO_URL
+    assert host_of(url) == ""
+    assert plain_url(url) == url
+
+
+def test_a_good_address_has_its_host_in_lower_case() -> None:
+    assert host_of("https://User:pw@WWW.Example.org:8443/a?b#c") == "www.example.org"
