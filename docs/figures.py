@@ -1,7 +1,7 @@
 """Every table of figures says when it was measured, at which commit, and of which code. `make figures` checks that.
 
-A line such as `*Measured 2026-11-24 at 1a2b3c4; code: agent/plan/plan.py agent/sources/kg*` counts for what stands below it,
-until the next one; `agent.cli.console.write_report` writes it. A `+` behind the commit says that there were changes
+A line such as `*Measured 2026-11-24 at 1a2b3c4; code: agent/plan agent/sources/kg*` counts for what is below it, until
+the next one; `lab.report.write_report` writes it. A `+` behind the commit says that there were changes
 beside it. A table of numbers that nobody measured has `<!-- not measured -->` above it.
 
     python docs/figures.py        # lists what is older than its code; exit status 1 where a table has no such line

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 from agent.cli.console import messages
 from agent.settings import load_settings
+from train.checkpoints.export import export_checkpoint
 from train.evaluation.session import Evaluation
 from train.evaluation.statistics import Comparison, compare
 from train.evaluation.store import read_results
-from train.export import export_checkpoint
 
 ALGORITHMS: Final = ("grpo", "gdpo", "dapo")
 COLOURS: Final = {"grpo": "#2b7fb8", "gdpo": "#b8572b", "dapo": "#3f9142"}

@@ -13,8 +13,8 @@ from pydantic_core import PydanticUndefined
 from agent.loop.budgets import Budgets
 from agent.settings import BudgetSettings, CairnSettings, VllmSettings
 from agent.settings.live import LimitSettings, LiveSettings
-from agent.settings.server import ServerSettings
 from agent.settings.local_file import HARMLESS
+from agent.settings.server import ServerSettings
 from agent.sources.limits import Limits
 
 OUT: Final = Path(__file__).parent / "settings.md"

@@ -15,20 +15,20 @@ from agent import __version__
 from agent.errors import PolicyError
 from agent.policies.base import Policy, Prepared
 from agent.sources.base import close_sources
-from server import errors
-from server.asked import ChatRequest
-from server.chat import Service, open_turn, stream_turn, whole_turn
-from server.encoding import json_response
-from server.evidence.desk import desk_of
+from server.chat.request import ChatRequest
+from server.chat.service import Service, open_turn, stream_turn, whole_turn
 from server.evidence.routes import add_evidence
-from server.gate import Rules
-from server.guarded import Guarded
+from server.evidence.service import desk_of
+from server.http import errors
+from server.http.encoding import json_response
+from server.http.middleware import Rules
+from server.http.openapi import name_models
+from server.http.schema import ERRORS, Completion, Model, ModelList, Retrieved, Version, streamed
+from server.http.stack import Guarded
 from server.mcp.http import add_mcp
-from server.openapi import name_models
 from server.responses.routes import add_responses
-from server.retrieve import Retriever, RetrieveRequest, Unread
+from server.retrieval.service import Retriever, RetrieveRequest, Unread
 from server.runs.routes import add_runs
-from server.schema import ERRORS, Completion, Model, ModelList, Retrieved, Version, streamed
 from server.telemetry.health import Readiness, add_health
 from server.ui.routes import add_ui
 

@@ -1,25 +1,13 @@
-"""`cairn serve` and `cairn bench serve`. What they need is imported when they run: the command itself starts fast."""
+"""`cairn serve`. What it needs is imported when it runs: the command itself starts fast."""
 
 import shlex
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
-from agent.cli.bench import bench_app
-from agent.cli.console import messages, output, print_json, write_report
-from agent.cli.options import (
-    CheckpointOption,
-    ConfigOption,
-    JsonOption,
-    Load,
-    PolicyOption,
-    WorldOption,
-    with_agent_options,
-)
-from server.bench_retrieval import bench_retrieval
-from server.load.commands import bench_load, bench_model, bench_peers
+from agent.cli.console import messages
+from agent.cli.options import Load, with_agent_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,17 +15,6 @@ if TYPE_CHECKING:
     from agent.policies.local_servers import LocalServer
     from agent.settings import CairnSettings
 
-REPORT: Final = Path("docs/bench/serve.md")
-CODE: Final = (
-    "server/app.py",
-    "server/chat.py",
-    "server/stream.py",
-    "server/runs",
-    "agent/loop/loop.py",
-    "agent/policies/batching.py",
-    "server/bench.py",
-)
-"""What the figures depend on."""
 _EXAMPLES = """
 [bold]Examples[/bold]
 
@@ -52,14 +29,8 @@ cairn serve --retrieval-only --corpus ./my-index --port 8001
 
 
 def register(app: typer.Typer) -> None:
-    """Add `serve` to the root; `bench serve` stands in the benchmarks' own app."""
+    """Add `serve` to the root."""
     app.command("serve", epilog=_EXAMPLES)(with_agent_options(serve))
-
-
-bench_app.command("load")(bench_load)
-bench_app.command("model")(bench_model)
-bench_app.command("peers")(bench_peers)
-bench_app.command("retrieval")(bench_retrieval)
 
 
 def serve(
@@ -152,43 +123,3 @@ def _say_curl(settings: "CairnSettings", address: str, body: str) -> None:
     key = '-H "Authorization: Bearer $CAIRN_SERVER_KEY" ' if settings.server_key.get_secret_value() else ""
     messages().print(f"\n  curl {address} {key}\\")
     messages().print(f"    -H 'Content-Type: application/json' -d {escape(body)}\n")
-
-
-@bench_app.command("serve")
-def bench_serve(
-    *,
-    streams: Annotated[int, typer.Option(min=1, help="How many are open at the same time.")] = 64,
-    questions: Annotated[int, typer.Option(min=1, help="How many are asked in all.")] = 512,
-    policy: PolicyOption = None,
-    checkpoint: CheckpointOption = None,
-    world: WorldOption = None,
-    write: Annotated[bool, typer.Option("--write", help=f"Write the table to {REPORT}, too.")] = False,
-    config: ConfigOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Start a server and ask it with many streams at once: how fast, nothing lost, and whose time it is.
-
-    Client and server share this machine's cores. The questions are those of
-    the little world.
-
-    Example: cairn bench serve --streams 64 --questions 512
-    """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from agent.settings import load_settings
-    from server.bench import measure, report, table
-
-    own = {"host": "127.0.0.1", "port": 0, "store": "memory", "max_runs": streams}
-    settings = load_settings(config, policy=policy, checkpoint=checkpoint, world=world, **own)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=messages(), transient=True) as bar:
-        task = bar.add_task("answers", total=questions)
-        figures = measure(settings, streams=streams, questions=questions, progress=lambda: bar.advance(task))
-    if write:
-        write_report(REPORT, report(figures), code=CODE)
-    if as_json:
-        print_json(figures.as_dict())
-    else:
-        output().print(table(figures))
-    if figures.lost:
-        raise typer.Exit(1)

@@ -14,22 +14,22 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from agent.build.agent import as_trained, build_agent, build_sources, notices, policies_of
+from agent.build.shipped import with_policy
 from agent.errors import SetupError
 from agent.policies.base import Policy
 from agent.policies.local_servers import LocalServer
 from agent.protocols import protocol_named, protocol_names
 from agent.settings import CairnSettings
-from agent.build.shipped import with_policy
 from agent.sources.base import Source
 from server.app import create_app, create_retrieval_app
-from server.chat import Service
+from server.auth.admission import AT_ONCE, Admission, Bounds
+from server.auth.opening import keys_exist
+from server.chat.service import Service
 from server.evidence.answering import answering_of
-from server.gate import LOOPBACK, Rules
-from server.guard.admission import AT_ONCE, Admission, Bounds
-from server.guard.ending import Ending, Grace
-from server.guard.heads import patient
-from server.guard.opening import keys_exist
-from server.retrieve import Retriever
+from server.http.header_timeout import patient
+from server.http.middleware import LOOPBACK, Rules
+from server.http.shutdown import Ending, Grace
+from server.retrieval.service import Retriever
 from server.runs.opening import keeper_of
 from server.telemetry.setup import observers_of
 from server.telemetry.watch import Watch

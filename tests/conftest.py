@@ -13,13 +13,13 @@ import httpcore2
 import pytest
 from hypothesis import settings
 
-from agent.loop.budgets import Budgets
 from agent.errors import SourceError
 from agent.evidence import Passage
+from agent.loop.agent import Agent
+from agent.loop.budgets import Budgets
 from agent.plan import Filter
 from agent.policies.scripted import Script, ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.loop.agent import Agent
 from agent.sources.base import Source
 from agent.trace import Trace
 
@@ -37,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--product", metavar="PYTHON", help="of the environment whose Cairn tests/attacks attack")
 
 
-FIRST: Final = ("tests/train/evaluation", "tests/train/reproduce", "tests/train/rl", "tests/train/", "tests/server/")
+FIRST: Final = ("tests/train/evaluation", "tests/lab/reproduce", "tests/train/rl", "tests/train/", "tests/server/")
 """Where the longest tests are: what begins last must be short, so that all processes are busy to the end."""
 
 

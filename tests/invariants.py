@@ -5,12 +5,12 @@ it shares no line with the loop, so that a bug there is not a bug here, too.
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from agent.protocols.answers import answer_in
 from agent.evidence import Passage
-from agent.protocols.parse import Block, TagReader
+from agent.protocols.answers import answer_in
 from agent.protocols.base import Role, TextProtocol
-from agent.trace.samples import to_samples
+from agent.protocols.parse import Block, TagReader
 from agent.trace import Filled, Gathered, Planned, PlanRejected, Searched, SearchFailed, Segment, Skipped, Step, Trace
+from agent.trace.samples import to_samples
 from tests.rendered import gathered, safe, wrapped
 
 Decode = Callable[[Sequence[int]], str]

@@ -7,10 +7,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from agent.sanitize.sanitize import defuse
 from agent.evidence import Passage
 from agent.plan import Node
 from agent.protocols.base import TextProtocol
+from agent.sanitize.sanitize import defuse
 from agent.trace import Filled, Gathered, Planned, Searched, SearchFailed, Trace
 
 

@@ -6,8 +6,8 @@ import threading
 from pathlib import Path
 
 from agent.errors import SourceError
-from agent.settings import secret_named
 from agent.parallel.workers import at_end
+from agent.settings import secret_named
 
 
 def square(number: int) -> int:

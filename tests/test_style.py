@@ -98,7 +98,7 @@ def _said(call: ast.Call) -> str:
     return ast.unparse(call).replace("use_safetensors=", "'use_safetensors': ")
 
 
-OWN_FILES = ("agent/bench", "agent/world", "agent/sources/kg/build.py", "server/load", "train")
+OWN_FILES = ("agent/bench", "agent/world", "agent/sources/kg/build.py", "lab/benchmarks/load", "train")
 """What these read, Cairn itself has written or ships."""
 TAKES_ADDRESSES_APART = ("agent/outbound/urls.py", "agent/outbound/address.py")
 

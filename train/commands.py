@@ -8,23 +8,19 @@ import typer
 
 from agent.cli.console import note, output
 from agent.errors import SetupError
-from train import commands_bench, commands_checkpoint
+from train.checkpoints import commands as commands_checkpoint
+from train.common.interrupt import check_folder, stopped_early
+from train.common.options import OutOption, ResumeOption, ThreadsOption
+from train.common.progress import bar_of, tell_trained
 from train.distill import commands as distill_commands
-from train.fills import commands as fills_commands
-from train.interrupt import check_folder, stopped_early
-from train.options import OutOption, ResumeOption, ThreadsOption
-from train.plan import commands as plan_commands
 from train.ppo import commands as ppo_commands
-from train.progress import bar_of, tell_trained
-from train.reader import commands as reader_commands
-from train.reproduce import commands as reproduce_commands
 from train.rl import commands as rl_commands
 from train.tiny import commands as tiny_commands
 
 if TYPE_CHECKING:
-    from train.crew import Crew
-    from train.recipe import SftRecipe
-    from train.sft import Progress, SftRun
+    from train.common.process_group import Crew
+    from train.sft.recipe import SftRecipe
+    from train.sft.run import Progress, SftRun
 
 train_app = typer.Typer(no_args_is_help=True, help="Train a policy.")
 checkpoint_app = typer.Typer(no_args_is_help=True, help="Checkpoints: card, export, push.")
@@ -70,9 +66,9 @@ def sft(
     """
     import torch
 
-    from train.crew import with_crew
-    from train.recipe import read_recipe
-    from train.sft import STATE
+    from train.common.process_group import with_crew
+    from train.sft.recipe import read_recipe
+    from train.sft.run import STATE
 
     if threads:
         torch.set_num_threads(threads)
@@ -86,7 +82,7 @@ def sft(
 
 def _train(crew: "Crew", settings: "SftRecipe", out: Path, resume: bool) -> None:
     """What each process of a run does; the first one tells about it."""
-    from train.sft import SftRun
+    from train.sft.run import SftRun
 
     run = SftRun(settings, out, crew)
     if resume:
@@ -105,7 +101,7 @@ def _train(crew: "Crew", settings: "SftRecipe", out: Path, resume: bool) -> None
 
 def _foretell(run: "SftRun") -> None:
     """Print what the run will need: memory before anything large is computed, then time."""
-    from train.needs import memory_of, speed_of
+    from train.sft.needs import memory_of, speed_of
 
     if run.crew.leads:
         for sentence in memory_of(run).sentences():
@@ -148,10 +144,10 @@ def card(
 
     Example: cairn checkpoint card runs/tiny --recipe train/recipes/tiny_sft.toml --out runs/tiny/hub
     """
-    from train.card import with_results, write_card
-    from train.export import describe
-    from train.reading import kind_of
-    from train.recipe import read_recipe
+    from train.checkpoints.card import with_results, write_card
+    from train.checkpoints.export import describe
+    from train.common.recipe_files import kind_of
+    from train.sft.recipe import read_recipe
 
     results: dict[str, dict[str, float]] = {}
     for named in result or []:
@@ -172,16 +168,11 @@ def card(
 
 
 def register(app: typer.Typer) -> None:
-    """Add `train`, `checkpoint` and `reproduce`."""
-    reader_commands.register(train_app)
+    """Add `train` and `checkpoint`."""
     distill_commands.register(train_app)
     rl_commands.register(train_app)
     ppo_commands.register(train_app)
-    plan_commands.register(train_app)
-    fills_commands.register()
-    commands_bench.register()
     tiny_commands.register(train_app)
     app.add_typer(train_app, name="train")
-    reproduce_commands.register(app)
     commands_checkpoint.register(checkpoint_app)
     app.add_typer(checkpoint_app, name="checkpoint")

@@ -7,15 +7,13 @@ import json
 import logging
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from agent.cli.measured import dated
 from agent.sanitize.text import printable, printable_json
 
 __all__ = [
@@ -28,7 +26,6 @@ __all__ = [
     "print_text",
     "print_traceback",
     "printable",
-    "write_report",
 ]
 
 
@@ -92,21 +89,3 @@ def guard_logs() -> None:
 class _Printable(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
-
-
-def write_report(path: Path, text: str, *, code: Sequence[str] = ()) -> None:
-    """Keep the page of what was measured; where that cannot be, it is said, and nothing that was measured is lost.
-
-    Args:
-        path: of the page.
-        text: of it.
-        code: what was measured, as paths from the repository's root; the page says when, and at which commit.
-    """
-    text = dated(text, code) if code else text
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        complain(f"{path} cannot be written: {error.strerror or error}; the figures stand below")
-    else:
-        note(f"written: {path}")

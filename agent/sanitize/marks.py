@@ -1,7 +1,7 @@
 """What is a control mark: by its shape, as tokenizers and chat templates spell their special tokens.
 
-A mark is read in a skeleton (see `agent.sanitize.skeleton`). All patterns look at a bounded window, so that finding every mark
-takes time in proportion to the text.
+A mark is read in a skeleton (see `agent.sanitize.skeleton`). All patterns look at a bounded window, so that finding
+every mark takes time in proportion to the text.
 """
 
 import re

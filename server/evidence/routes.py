@@ -5,11 +5,11 @@ import asyncio
 from fastapi import FastAPI, Request, Response
 
 from agent.rstool import tool_definition
-from server.chat import Service
-from server.encoding import json_response
-from server.evidence.asked import EvidenceReply, EvidenceRequest, ToolList
-from server.evidence.desk import Desk
+from server.chat.service import Service
+from server.evidence.request import EvidenceReply, EvidenceRequest, ToolList
+from server.evidence.service import Desk
 from server.evidence.turn import open_turn, stream_turn, whole_turn
+from server.http.encoding import json_response
 from server.mcp.tools import tool_list
 
 _STREAM = {

@@ -7,13 +7,13 @@ from http import HTTPStatus
 from agent.errors import QuestionError
 from agent.rstool import Downstream, EvidenceBundle
 from agent.trace import Delta, Event
-from server.encoding import dumped
-from server.errors import ApiError, bad_request, internal_error, sentence
+from server.chat.chunks import DONE, error_frame
 from server.evidence.answering import Answering, check_model
-from server.evidence.asked import EvidenceReply, EvidenceRequest, EvidenceStep
-from server.evidence.desk import Desk, Search, tell_nobody
-from server.frames import DONE, error_frame
-from server.stream import Put
+from server.evidence.request import EvidenceReply, EvidenceRequest, EvidenceStep
+from server.evidence.service import Desk, Search, tell_nobody
+from server.http.encoding import dumped
+from server.http.errors import ApiError, bad_request, internal_error, sentence
+from server.http.stream import Put
 
 logger = logging.getLogger(__name__)
 

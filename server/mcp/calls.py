@@ -17,15 +17,15 @@ from agent import __version__
 from agent.errors import QuestionError, wrong_fields
 from agent.rstool import EvidenceBundle, read_arguments
 from agent.rstool.tool import NAME
-from server.errors import ApiError, internal_error, server_stops
-from server.evidence.desk import Desk
+from server.evidence.service import Desk
+from server.http.errors import ApiError, internal_error, server_stops
+from server.http.stream import Runs, ServerStops
 from server.mcp import tools
 from server.mcp.capped import capped
 from server.mcp.jobs import Jobs, JobState
 from server.mcp.progress import run_told
 from server.mcp.tools import JobArguments, WaitArguments
 from server.store import StoreError
-from server.stream import Runs, ServerStops
 
 logger = logging.getLogger(__name__)
 

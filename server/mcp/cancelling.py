@@ -13,8 +13,8 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.guard.bodies import again, read_whole
-from server.guard.caller import caller
+from server.auth.caller import caller
+from server.http.bodies import again, read_whole
 
 SESSION: Final = "mcp-session-id"
 Call = tuple[str, str, str]

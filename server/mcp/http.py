@@ -13,13 +13,13 @@ from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from server.chat import Service
-from server.errors import ApiError
-from server.evidence.desk import Desk, desk_of
+from server.chat.service import Service
+from server.evidence.service import Desk, desk_of
+from server.http.errors import ApiError
+from server.http.stream import ClientGone, Runs
 from server.mcp.cancelling import Cancelling
 from server.mcp.jobs import Jobs
-from server.runs.keeper import Keeper
-from server.stream import ClientGone, Runs
+from server.runs.manager import Keeper
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

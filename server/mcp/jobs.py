@@ -10,18 +10,18 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from agent.loop.budgets import Control
 from agent.errors import QuestionError
+from agent.loop.budgets import Control
 from agent.loop.recorder import Emit
 from agent.rstool import EvidenceBundle, SizeBudget, bundle_of
 from agent.trace import Step, Trace
-from server.evidence.desk import Search
-from server.evidence.told import told
-from server.guard.caller import caller
-from server.runs.keeper import Keeper
+from server.auth.caller import caller
+from server.chat.turn import MODEL
+from server.evidence.sentences import told
+from server.evidence.service import Search
+from server.runs.manager import Keeper
+from server.runs.restore import STEP, read_trace
 from server.store import NewRun, RunRow
-from server.store.restore import STEP, read_trace
-from server.turn import MODEL
 
 State = Literal["running", "ended", "cancelled", "interrupted"]
 LATEST: Final = 8

@@ -8,8 +8,8 @@ from time import perf_counter
 
 from agent.rstool import EvidenceBundle
 from agent.trace import Delta, Event
-from server.evidence.desk import Search
-from server.evidence.told import told
+from server.evidence.sentences import told
+from server.evidence.service import Search
 
 logger = logging.getLogger(__name__)
 

@@ -2,11 +2,11 @@
 
 from mcp.server.stdio import stdio_server
 
-from server.chat import Service
-from server.evidence.desk import desk_of
+from server.chat.service import Service
+from server.evidence.service import desk_of
+from server.http.stream import Runs
 from server.mcp.calls import Calls
 from server.mcp.jobs import Jobs
-from server.stream import Runs
 
 
 async def serve_stdio(service: Service) -> None:

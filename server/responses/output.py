@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from agent.trace import Filled, Gathered, Planned, Searched, SearchFailed, Trace
-from server.encoding import as_json, dumped
-from server.errors import ApiError, server_stops
-from server.reply import Content, Part, Reasoning, Reply, finish_reason, usage
+from server.chat.reply import Content, Part, Reasoning, Reply, finish_reason, usage
+from server.http.encoding import as_json, dumped
+from server.http.errors import ApiError, server_stops
+from server.http.schema import Summary
 from server.responses.schema import (
     IncompleteDetails,
     ItemStatus,
@@ -28,7 +29,6 @@ from server.responses.schema import (
     SummaryText,
     UrlCitation,
 )
-from server.schema import Summary
 
 Event = dict[str, Any]
 

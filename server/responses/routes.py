@@ -4,17 +4,17 @@ import time
 
 from fastapi import FastAPI, Request, Response
 
-from server.chat import Service
-from server.encoding import json_response
-from server.errors import bad_request
-from server.responses.asked import ResponseRequest, read_request
+from server.chat.service import Service
+from server.chat.turn import Turn, make_turn
+from server.http.encoding import json_response
+from server.http.errors import bad_request
+from server.http.schema import streamed
 from server.responses.output import Output
+from server.responses.request import ResponseRequest, read_request
 from server.responses.schema import DeletedResponse, Reasoning, ResponseObject
-from server.responses.shelf import PREFIX, Shelf
+from server.responses.store import PREFIX, Shelf
 from server.responses.turn import ResponseTurn
 from server.runs.routes import begin_run
-from server.schema import streamed
-from server.turn import Turn, make_turn
 
 _FRAMES = "Events with the names and numbers of OpenAI's Responses API."
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from server.schema import Summary
+from server.http.schema import Summary
 
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
 CallStatus = Literal["in_progress", "searching", "completed", "failed"]

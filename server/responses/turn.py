@@ -10,13 +10,13 @@ from agent.loop.budgets import Control
 from agent.loop.recorder import Emit
 from agent.trace import Event as RunEvent
 from agent.trace import Trace
-from server.errors import ApiError, internal_error
-from server.guard.caller import caller
+from server.auth.caller import caller
+from server.chat.turn import Turn, failure_of
+from server.http.errors import ApiError, internal_error
+from server.http.stream import Put
 from server.responses.output import Event, Output, frame
-from server.runs.keeper import Keeper
+from server.runs.manager import Keeper
 from server.store import NewRun
-from server.stream import Put
-from server.turn import Turn, failure_of
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent.outbound.numbers import amount
 from agent.trace import Trace
-from server.asked import ChatRequest
+from server.chat.request import ChatRequest
 from server.store.reading import LAST_SECOND
 from server.store.records import Origin, RunRow, State
 

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from agent.evidence import Passage
 from agent.trace import Claim, Gathered, Planned, Searched, SearchFailed, Trace
-from server.encoding import dumped
+from server.http.encoding import dumped
 
 Format = Literal["json", "markdown", "html", "bibtex"]
 

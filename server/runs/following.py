@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from agent.trace import Trace
-from server.encoding import as_json, dumped
+from server.http.encoding import as_json, dumped
+from server.http.stream import Put
 from server.runs.card import RunCard
-from server.runs.keeper import Keeper
+from server.runs.manager import Keeper
+from server.runs.restore import read_trace
 from server.store import StoreError
 from server.store.records import OpenBlock, RunRow
-from server.store.restore import read_trace
-from server.stream import Put
 
 POLL_SECONDS: Final = 0.5
 """How often the store is asked about a run of another replica."""

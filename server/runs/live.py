@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from agent.loop.budgets import Control
 from agent.trace import Delta, Event, Stopped
-from server.encoding import dumped
+from server.http.encoding import dumped
+from server.runs.restore import Growth
 from server.store import NewRun, RunFigures, RunRow, StepRow
 from server.store.records import OpenBlock, Wish, figures_of
-from server.store.restore import Growth
 from server.store.writing import Ended, Gained
 
 STOPPED = "the server was stopped"

@@ -4,7 +4,7 @@ import asyncio
 
 from agent.errors import SetupError
 from agent.settings.server import ServerSettings
-from server.runs.keeper import Keeper, Retention
+from server.runs.manager import Keeper, Retention
 from server.store import Store, StoreError
 from server.store.database import Database
 

@@ -8,22 +8,22 @@ from fastapi import FastAPI, Header, Path, Query, Request, Response
 
 from agent.sanitize.text import whole
 from agent.trace import Trace
-from server.chat import Service, open_turn
-from server.encoding import dumped
-from server.errors import ApiError, bad_request
-from server.guard.admission import Slot
-from server.guard.caller import caller
+from server.auth.admission import Slot
+from server.auth.caller import caller
+from server.chat.service import Service, open_turn
+from server.http.encoding import dumped
+from server.http.errors import ApiError, bad_request
+from server.http.stream import Put
 from server.runs.card import RunCard, RunDetail, RunPage, RunRequest
 from server.runs.export import Format, export
 from server.runs.following import Place, follow
-from server.runs.keeper import Drive, Keeper
 from server.runs.live import LiveRun
+from server.runs.manager import Drive, Keeper
+from server.runs.restore import read_trace, restored
 from server.store import NewRun, RunRow, StoreError
 from server.store.reading import Wanted
 from server.store.records import Origin, State, Wish
-from server.store.restore import read_trace, restored
 from server.store.serial import storable
-from server.stream import Put
 
 logger = logging.getLogger(__name__)
 

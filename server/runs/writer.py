@@ -10,7 +10,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Final
 
-from server.encoding import dumped
+from server.http.encoding import dumped
 from server.runs.live import LiveRun
 from server.store import NewRun, Store, StoreError
 

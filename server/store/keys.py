@@ -9,8 +9,8 @@ from typing import Any, cast
 from sqlalchemy import CursorResult, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from server.guard.keys import ApiKey, KeyLimits
-from server.guard.usage import Used
+from server.auth.keys import ApiKey, KeyLimits
+from server.auth.usage import Used
 from server.store.database import Database
 from server.store.serial import storable
 from server.store.tables import KEYS, USAGE

@@ -9,7 +9,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agent.trace import Trace
-from server.encoding import dumped
+from server.http.encoding import dumped
 from server.store.database import Database
 from server.store.records import NewRun, OpenBlock, Origin, StepRow, Wish, figures_of
 from server.store.serial import storable

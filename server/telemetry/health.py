@@ -15,8 +15,8 @@ from fastapi.responses import JSONResponse
 
 from agent.errors import PolicyError, SourceError
 from agent.policies.base import Policy, Probed
-from server.retrieve import Retriever
-from server.schema import Alive, Ready
+from server.http.schema import Alive, Ready
+from server.retrieval.service import Retriever
 
 PROBE_SECONDS: Final = 3.0
 FRESH_SECONDS: Final = 2.0

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, fields
 from time import perf_counter
 from typing import Final
 
+from agent.loop.agent import Agent
 from agent.loop.budgets import Control
 from agent.loop.recorder import Emit
-from agent.loop.agent import Agent
 from agent.sources.pages.errors import PageErrorKind
 from agent.sources.pages.told import BLOCKED
 from agent.trace import Delta, Event, Step, Trace
-from server.guard.caller import Caller, caller
+from server.auth.caller import Caller, caller
 
 logger = logging.getLogger(__name__)
 

@@ -12,13 +12,13 @@ from agent import __version__
 from agent.errors import QuestionError
 from agent.policies.local_servers import LocalServer
 from agent.rstool import EvidenceBundle, bundle_of
-from server.chat import Service
-from server.errors import ApiError, sentence
+from server.auth.caller import caller
+from server.chat.service import Service
 from server.evidence.answering import check_model
-from server.guard.caller import caller
-from server.runs.keeper import Keeper
+from server.http.errors import ApiError, sentence
+from server.runs.manager import Keeper
+from server.runs.restore import read_trace
 from server.runs.routes import RunId
-from server.store.restore import read_trace
 from server.ui.facts import AnswerWithRequest, LocalModels, PageFacts, RunAnswer, RunEvidence
 
 STATIC: Final = Path(__file__).parent.parent / "static"

@@ -13,8 +13,8 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from agent.rstool import EvidenceBundle
 from agent.trace import Delta, Trace
+from server.http.schema import ErrorBody
 from server.runs.card import RunCard, RunDetail, RunPage, RunRequest
-from server.schema import ErrorBody
 from server.ui.facts import AnswerWithRequest, PageFacts, RunAnswer, RunEvidence
 
 _SAID: Final = (

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.loop.budgets import Budgets, Control
 from agent.errors import PolicyError
+from agent.loop.agent import Agent
+from agent.loop.budgets import Budgets, Control
 from agent.policies.scripted import ScriptedPolicy, Turn
 from agent.protocols import protocol_named
-from agent.loop.agent import Agent
 from agent.sources.base import Source
 from agent.trace import Skipped, Trace
 from tests import virtual_clock

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.loop.agent import Agent
 from agent.loop.budgets import Budgets
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named, protocol_names
 from agent.protocols.registry import profile_names
-from agent.loop.agent import Agent
 from agent.sources.base import Source
 from agent.trace import Trace
 from tests.agent.test_guards import BUDGETS

@@ -5,17 +5,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from agent.loop.budgets import Budgets, Control
 from agent.errors import PolicyError
 from agent.evidence import Passage
+from agent.loop.agent import Agent
+from agent.loop.budgets import Budgets, Control
 from agent.plan import Filter
 from agent.policies.scripted import ScriptedPolicy, Turn
 from agent.protocols import protocol_named
-from agent.loop.agent import Agent
-from agent.trace.samples import context_of
 from agent.sources.base import Source
 from agent.trace import Branch, Event, Filled, Gathered, PlanRejected, Searched, Skipped, Trace
 from agent.trace.io import timeless
+from agent.trace.samples import context_of
 from tests import virtual_clock
 from tests.conftest import Broken, Echo, Hanging, answer
 from tests.engines import Stalling

@@ -7,10 +7,10 @@ import pytest
 
 from agent.errors import PolicyError
 from agent.evidence import Passage
+from agent.loop.agent import Agent, Budgets, Control
 from agent.plan import Filter
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.loop.agent import Agent, Budgets, Control
 from agent.trace import Delta, Event, Evidenced, Skipped, Trace
 from tests.conftest import PLAN_TURN, Echo, Hanging, answer, make_agent
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from agent.errors import PolicyError
+from agent.loop.agent import Agent, Budgets
 from agent.policies.scripted import Script, ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.loop.agent import Agent, Budgets
 from agent.sources.base import Source
 from agent.trace import Trace
 from agent.trace.io import read_traces, timeless, write_traces

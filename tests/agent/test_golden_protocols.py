@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from agent.evidence import Passage
+from agent.loop.agent import Agent, Budgets
 from agent.plan import Filter
 from agent.policies.base import Sampling
 from agent.policies.token_context import Sampled, TokenContext
 from agent.policies.tokens import Codec
 from agent.protocols import TextProtocol, profile_names, protocol_named, protocol_names
 from agent.protocols.registry import whole
-from agent.loop.agent import Agent, Budgets
-from agent.trace.samples import to_samples
 from agent.sources.base import Source
 from agent.trace import Trace
+from agent.trace.samples import to_samples
 from tests.conftest import answer
 
 FOLDER = Path(__file__).parent.parent / "golden" / "protocols"

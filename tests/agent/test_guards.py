@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.loop.loop import search_round as searching
-from agent.loop.loop import observation as shown
-from agent.loop.budgets import Budgets, Control
 from agent.evidence import Passage
+from agent.loop.agent import Agent
+from agent.loop.budgets import Budgets, Control
+from agent.loop.loop import observation as shown
+from agent.loop.loop import search_round as searching
 from agent.plan import Filter
 from agent.policies.scripted import ScriptedPolicy, Turn
 from agent.policies.tokens import Codec
 from agent.protocols import TextProtocol, protocol_named
-from agent.loop.agent import Agent
-from agent.trace.samples import to_samples
 from agent.sources.base import Source
 from agent.trace import Planned, Trace
+from agent.trace.samples import to_samples
 from tests.agent.policies.engine import ENGINE
 from tests.agent.test_fills import ENDING, LAST, PLAN, SOURCES, saying
 from tests.conftest import ANSWER_TURN, PLAN_TURN, Broken, Echo, Hanging, answer

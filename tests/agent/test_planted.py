@@ -9,22 +9,20 @@ from typing import Any
 
 import pytest
 
-from agent.loop.loop import execute
-from agent.loop.loop import fills as filling
-from agent.loop.loop import recorder
-from agent.trace import samples
-from agent.loop.loop import search_round as searching
-from agent.loop.loop import observation as shown
-from agent.loop.loop import context as tape
-from agent.loop.budgets import Budgets
 from agent.evidence import Passage
+from agent.loop.agent import Agent
+from agent.loop.budgets import Budgets
+from agent.loop.loop import context as tape
+from agent.loop.loop import execute, recorder
+from agent.loop.loop import fills as filling
+from agent.loop.loop import observation as shown
+from agent.loop.loop import search_round as searching
 from agent.plan import Filter
 from agent.policies.scripted import ScriptedContext, ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named
-from agent.loop.agent import Agent
-from agent.trace.samples import Sample
 from agent.sources.base import Source
-from agent.trace import Trace
+from agent.trace import Trace, samples
+from agent.trace.samples import Sample
 from tests import invariants, virtual_clock
 from tests.agent.test_fills import LAST, PLAN, saying
 from tests.agent.test_guards import ATTACK

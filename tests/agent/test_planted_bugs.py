@@ -9,10 +9,10 @@ import pytest
 
 import agent.loop.observation
 from agent.evidence import gather
-from agent.protocols import TextProtocol
-from agent.trace.samples import Sample, to_samples
 from agent.loop.observation import Fits, Shown
+from agent.protocols import TextProtocol
 from agent.trace import Trace
+from agent.trace.samples import Sample, to_samples
 from tests.agent import test_golden_protocols as golden
 from tests.agent.test_golden_protocols import FOLDER, NAMES, masked, protocol_of, rollout
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from agent.loop.agent import Agent
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import TextProtocol, load_protocol, profile_names, protocol_named, protocol_names
 from agent.protocols.chat import CHAT_TEMPLATES
-from agent.loop.agent import Agent
 from agent.sources.base import Source
 from agent.trace.transcript import explain
 from tests.conftest import Echo, answer

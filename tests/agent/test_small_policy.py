@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from agent.build.agent import build_agent, notices
+from agent.build.shipped import MOST_TOKENS, SMALL, is_small, needs_small, newest_checkpoint, with_policy
 from agent.models.cache import ModelCache, Record
 from agent.models.wheel import DEFAULT
 from agent.settings import BudgetSettings, CairnSettings
-from agent.build.shipped import MOST_TOKENS, SMALL, is_small, needs_small, newest_checkpoint, with_policy
 from server.launch import make_service
 from tests.agent.models.case import real_gguf
 

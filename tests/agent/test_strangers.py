@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.evidence import Passage
-from agent.plan import Filter
 from agent.loop.agent import Agent, Budgets
-from agent.trace.samples import to_samples
+from agent.plan import Filter
 from agent.sources.base import Source
 from agent.trace import Trace
+from agent.trace.samples import to_samples
 from tests.agent.test_golden_protocols import CODEC, NAMES, ScriptedTokens, protocol_of, script_of
 from tests.conftest import answer
 

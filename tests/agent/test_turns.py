@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.loop.budgets import Budgets
 from agent.evidence import Passage
+from agent.loop.agent import Agent
+from agent.loop.budgets import Budgets
 from agent.plan import Filter
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named
 from agent.protocols.chat import CHAT_TEMPLATES
-from agent.loop.agent import Agent
 from agent.trace import Gathered, Planned, PlanRejected, Restated, Trace
 from tests.conftest import ANSWER_TURN, PLAN_TURN, Echo, answer
 from tests.engines import Overrunning

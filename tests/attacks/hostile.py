@@ -278,7 +278,7 @@ def main() -> int:
     said += [f"{name:50} {count}" for name, count in sorted(figures.outcomes.items())]
     sys.stdout.write("\n".join(said) + "\n")
     if asked.write:
-        from agent.cli.console import write_report
+        from lab.report import write_report
 
         write_report(REPORT, page(figures, at_once=asked.at_once, seed=asked.seed), code=CODE)
     return 0 if figures.holds else 1

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from agent.errors import PolicyError
+from agent.loop.agent import Agent
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.loop.agent import Agent
-from server.chat import Service
+from server.chat.service import Service
 from tests.clients.readers import librechat, links, open_webui, shown
 from tests.server.live import ANSWER, QUESTION, SEARCH, Shelf, in_memory, make_service
 

@@ -27,7 +27,7 @@ UNREACHABLE: Final = {
 
 RULES: Final = (
     (r"^cairn train (?!plan)", "trains for minutes"),
-    (r"^cairn train plan", "rehearses for minutes; tests/train/plan runs it"),
+    (r"^cairn train plan", "rehearses for minutes; tests/lab/plan runs it"),
     (r"^cairn bench", "measures for minutes"),
     (r"^cairn checkpoint|runs/(tiny|weak|grpo|rows|dev/traces)", "needs a trained checkpoint"),
     (r"--policy (vllm|transformers)|--tokenizer", "needs a model of several GB"),

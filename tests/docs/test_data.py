@@ -14,7 +14,7 @@ import yaml
 from agent.policies.model_folder import About
 from agent.protocols import load_protocol
 from agent.settings import load_settings
-from server.schema import Retrieved
+from server.http.schema import Retrieved
 from tests.docs.blocks import ROOT, Block, blocks
 from tests.docs.test_shell import parsed
 from train.rl.recipe import read_rl_recipe

@@ -9,17 +9,17 @@ from typing import Any
 import httpx2
 
 from agent.evidence import Passage
+from agent.loop.agent import Agent
 from agent.plan import Filter
 from agent.policies.base import Chunk, Sampling
 from agent.policies.scripted import Script, ScriptedContext, ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named, protocol_names
-from agent.loop.agent import Agent
 from server.app import create_app
-from server.chat import Service
-from server.gate import Rules
-from server.guard.ending import Grace
+from server.chat.service import Service
+from server.http.middleware import Rules
+from server.http.shutdown import Grace
 from server.launch import Server, address_of, bind, make_server
-from server.retrieve import Retriever
+from server.retrieval.service import Retriever
 
 QUESTION = [{"role": "user", "content": "Where was the director of Aurora Falls born?"}]
 SEARCH = "<think>I need the director.</think>\n<search>\nA: director of Aurora Falls (web)\nB: Lina Orr (kg)\n</search>"

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.chat import Service
-from server.errors import ApiError
-from server.guard.admission import Admission, Bounds, Slot
+from server.auth.admission import Admission, Bounds, Slot
+from server.chat.service import Service
+from server.http.errors import ApiError
 from tests.server.live import QUESTION, Gates, make_service, serving
 from tests.virtual_clock import run as run_virtual
 

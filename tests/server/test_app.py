@@ -11,8 +11,8 @@ from starlette.types import Message
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import TextProtocol
 from server.app import create_app
-from server.chat import Service
-from server.runs.keeper import Keeper
+from server.chat.service import Service
+from server.runs.manager import Keeper
 from server.store import Store
 from server.store.database import Database
 from tests.server.live import in_memory, make_service

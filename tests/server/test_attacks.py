@@ -10,9 +10,9 @@ import httpx2
 import pytest
 from pydantic import SecretStr
 
-from server.gate import GUARDED, HEAD_BYTES, SECURITY_HEADERS, Rules
-from server.guard.admission import Admission, Bounds
-from server.stream import EventStream, Runs
+from server.auth.admission import Admission, Bounds
+from server.http.middleware import GUARDED, HEAD_BYTES, SECURITY_HEADERS, Rules
+from server.http.stream import EventStream, Runs
 from tests.server.live import QUESTION, in_memory, make_service, serving
 
 CHAT = "/v1/chat/completions"

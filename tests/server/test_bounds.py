@@ -10,9 +10,9 @@ from pydantic import TypeAdapter
 from starlette.routing import BaseRoute
 
 from server.app import create_app
-from server.gate import COSTS
+from server.http.middleware import COSTS
 from server.mcp.tools import tool_list
-from server.runs.keeper import Keeper
+from server.runs.manager import Keeper
 from server.store import Store
 from server.store.database import Database
 from tests.server.live import make_service

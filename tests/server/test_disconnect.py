@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from server.chat import Service
+from server.chat.service import Service
 from tests.server.live import QUESTION, Hanging, HangingPolicy, make_service, serving
 
 

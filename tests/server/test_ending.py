@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from server.chat import Service
-from server.guard.ending import Grace
+from server.chat.service import Service
+from server.http.shutdown import Grace
 from server.launch import Server
 from tests.server.live import ANSWER, QUESTION, SEARCH, Gates, Hanging, HangingPolicy, make_service, serving_as
 
@@ -131,7 +131,7 @@ def test_a_server_with_nothing_to_do_stops_at_once() -> None:
 HANGS = """
 import asyncio
 from dataclasses import replace
-from server.guard.ending import Grace
+from server.http.shutdown import Grace
 from server.launch import address_of, bind, make_server
 from tests.server.live import HangingPolicy, make_service
 

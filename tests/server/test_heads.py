@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from server.guard.heads import patient
+from server.http.header_timeout import patient
 
 SIZE = 8 * 1024 * 1024
 READ_SECONDS = 0.2

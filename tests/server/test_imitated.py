@@ -6,16 +6,16 @@ from time import process_time
 
 import pytest
 
-from agent.evidence import Passage
 from agent.checks.imitation import imitated
+from agent.evidence import Passage
+from agent.loop.agent import Agent, Budgets
 from agent.plan import Filter
 from agent.protocols.base import TextProtocol
-from agent.loop.agent import Agent, Budgets
 from agent.rstool import bundle_of
 from agent.sources.base import Source
 from agent.trace import Answered, Gathered, Trace
-from server.citations import AMBIGUOUS, AnswerText, Citations
-from server.reply import Reply
+from server.chat.citations import AMBIGUOUS, AnswerText, Citations
+from server.chat.reply import Reply
 from tests.agent.test_golden_protocols import NAMES, ScriptedTokens, protocol_of, script_of
 from tests.conftest import answer
 

@@ -10,7 +10,7 @@ import pytest
 from agent.cli import run
 from agent.errors import SetupError
 from agent.settings import CairnSettings
-from server.guard.keys import Keys, digest
+from server.auth.keys import Keys, digest
 from server.launch import rules_of
 from server.store.database import Database
 from server.store.keys import StoredKeys

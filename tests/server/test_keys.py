@@ -15,12 +15,12 @@ from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Hits
 from agent.trace import Usage
-from server.errors import ApiError
-from server.gate import Rules
-from server.guard.admission import Admission, Bounds
-from server.guard.fresh import Fresh
-from server.guard.keys import ApiKey, KeyLimits, Keys, MemoryKeys, digest, new_key
-from server.guard.usage import Spent, Used
+from server.auth.admission import Admission, Bounds
+from server.auth.fresh import Fresh
+from server.auth.keys import ApiKey, KeyLimits, Keys, MemoryKeys, digest, new_key
+from server.auth.usage import Spent, Used
+from server.http.errors import ApiError
+from server.http.middleware import Rules
 from tests.server.live import QUESTION, Gates, in_memory, make_service, serving
 
 CHAT = "/v1/chat/completions"

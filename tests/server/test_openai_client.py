@@ -11,11 +11,11 @@ from openai.types.chat import ChatCompletionChunk
 from pydantic import SecretStr
 
 from agent.errors import PolicyError
+from agent.loop.agent import Agent
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named, protocol_names
-from agent.loop.agent import Agent
-from server.chat import Service
-from server.gate import Rules
+from server.chat.service import Service
+from server.http.middleware import Rules
 from tests.server.live import ANSWER, MULTISEARCH, QUESTION, SEARCH, Nothing, make_service, serving
 
 Ask = Callable[[AsyncOpenAI], Awaitable[Any]]

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from agent.loop.agent import Agent
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_names
-from agent.loop.agent import Agent
 from agent.settings import CairnSettings
 from agent.sources.base import Source
 from server.launch import make_service

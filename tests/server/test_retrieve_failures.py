@@ -13,13 +13,13 @@ from agent.errors import SourceErrorKind
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.settings import CairnSettings
-from server.chat import Service
-from server.errors import ApiError
-from server.gate import Rules
+from server.chat.service import Service
+from server.http.errors import ApiError
+from server.http.middleware import Rules
 from server.launch import make_retriever
-from server.retrieve import Retriever
+from server.retrieval.service import Retriever
 from tests.server.live import Hanging, make_service
-from tests.server.retrieval import Shelves, ask, error, post, retriever
+from tests.server.retrieval.shelves import Shelves, ask, error, post, retriever
 
 
 def test_too_much_at_once_is_refused_with_a_time_to_come_back() -> None:

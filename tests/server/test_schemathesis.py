@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from schemathesis.core.failures import FailureGroup
 
-from server.runs.keeper import Keeper
+from server.runs.manager import Keeper
 from server.store import Store
 from server.store.database import Database
 from tests.server.live import ANSWER, SEARCH, make_service

@@ -9,12 +9,12 @@ import httpx2
 import pytest
 
 from agent.build.agent import policies_of
+from agent.build.shipped import CHECKPOINTS, newest_checkpoint, shipped_checkpoint
 from agent.cli import run as cairn
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_names
 from agent.settings import CairnSettings, load_settings
-from agent.build.shipped import CHECKPOINTS, newest_checkpoint, shipped_checkpoint
 from agent.trace import Answered, Thought, Trace
 from server.launch import make_service
 from tests.server.live import serving

@@ -14,15 +14,15 @@ import httpx2
 import pytest
 from openai import OpenAI
 
+from agent.build.shipped import SMALL
 from agent.build.sources import build_sources
+from agent.loop.agent import Agent
 from agent.models.cache import ModelCache
 from agent.models.ready import hub_folder, ready_policy_folder
 from agent.policies.base import Policy
 from agent.policies.embedded import EmbeddedPolicy
 from agent.protocols import protocol_named
-from agent.loop.agent import Agent
 from agent.settings import CairnSettings
-from agent.build.shipped import SMALL
 from tests.agent.models.case import real_gguf
 from tests.agent.policies.vllm_case import SERVED, load
 from tests.general_model import CAIRN, DOCUMENTS, QUESTIONS, streamed

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanContext
 
-from server.chat import Service
+from server.chat.service import Service
 from server.telemetry.spans import Spans
 from tests.server.live import QUESTION, in_memory, make_service
 from tests.server.test_telemetry import Failing

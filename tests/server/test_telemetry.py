@@ -20,7 +20,7 @@ from agent.plan import Filter
 from agent.policies.scripted import ScriptedPolicy
 from agent.sources.base import Hits
 from agent.sources.pages.told import tell_blocked
-from server.chat import Service
+from server.chat.service import Service
 from server.telemetry import health
 from server.telemetry.logs import set_up_logs
 from server.telemetry.redact import Redactor

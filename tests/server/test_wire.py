@@ -11,7 +11,7 @@ import pytest
 
 from agent.errors import PolicyError
 from agent.policies.scripted import Script
-from server.chat import Service
+from server.chat.service import Service
 from server.mcp.calls import PROGRESS_SECONDS
 from tests.server.live import ANSWER, QUESTION, SEARCH, make_service, serving
 from tests.server.runs.replicas import keeping_service, start

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import torch
 
-from train.needs import memory_of, speed_of
-from train.recipe import read_recipe
-from train.sft import SftRun
+from train.sft.needs import memory_of, speed_of
+from train.sft.recipe import read_recipe
+from train.sft.run import SftRun
 
 
 def highest() -> int:

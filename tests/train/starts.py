@@ -17,8 +17,8 @@ from agent.protocols import TextProtocol, protocol_named
 from agent.world import Question, World
 from agent.world.v1 import make_world
 from train.distill.rows import Row, RowPiece, write_rows
-from train.pieces import trajectory
-from train.recipe import SftRecipe
+from train.sft.recipe import SftRecipe
+from train.sft.segments import trajectory
 
 KINDS: Final = ("llama", "qwen2", "qwen3", "gemma2", "gemma3")
 """Architectures, by the names that `start` knows them under."""

@@ -22,11 +22,11 @@ from agent.protocols import protocol_named  # noqa: E402
 from tests.agent.policies.engine import turn  # noqa: E402
 from tests.train.hub import Hub, running  # noqa: E402
 from tests.train.starts import recipe, rows_file, start, written  # noqa: E402
-from train.card import licence_of  # noqa: E402
-from train.export import export_checkpoint  # noqa: E402
-from train.push import files_of  # noqa: E402
-from train.recipe import SftRecipe  # noqa: E402
-from train.sft import SftRun  # noqa: E402
+from train.checkpoints.card import licence_of  # noqa: E402
+from train.checkpoints.export import export_checkpoint  # noqa: E402
+from train.checkpoints.push import files_of  # noqa: E402
+from train.sft.recipe import SftRecipe  # noqa: E402
+from train.sft.run import SftRun  # noqa: E402
 
 safetensors: Any = importlib.import_module("safetensors.torch")
 pytestmark = [

@@ -17,13 +17,13 @@ from agent.trace import Trace
 from agent.world import Question, World
 from agent.world.v1 import make_world as make_first_world
 from agent.world.v1.questions import MIX
-from tests.train.test_episodes import rollout, world
-from train.episodes import Episode, poor_episode
-from train.oracle import Unreachable
-from train.oracle.poor import Poverty, Told, draw, poverties
-from train.oracle.poor_first import poor_oracle
-from train.pieces import Piece, played
-from train.recipe import read_recipe
+from tests.train.sft.test_episodes import rollout, world
+from train.sft.episodes import Episode, poor_episode
+from train.sft.oracle import Unreachable
+from train.sft.oracle.poor import Poverty, Told, draw, poverties
+from train.sft.oracle.poor_first import poor_oracle
+from train.sft.recipe import read_recipe
+from train.sft.segments import Piece, played
 
 
 @cache
@@ -136,7 +136,7 @@ def looped(question: Question, pieces: list[Piece], protocol: TextProtocol, worl
 @pytest.mark.train
 def test_the_recipe_of_the_weak_start_learns_from_poor_trajectories_in_the_tokens_of_its_start() -> None:
     pytest.importorskip("torch")
-    from train.trajectories import pool_batches
+    from train.sft.trajectories import pool_batches
 
     root = Path(__file__).parents[2]
     recipe = read_recipe(root / "train" / "recipes" / "tiny_weak.toml")

@@ -7,10 +7,10 @@ import pytest
 from pydantic import ValidationError
 
 from agent.world.knobs import Knobs
-from train.knobs import drawn_from
-from train.recipe import Data, read_recipe
 from train.rl.recipe import Data as RlData
-from train.trajectories import data_world
+from train.sft.difficulty import drawn_from
+from train.sft.recipe import Data, read_recipe
+from train.sft.trajectories import data_world
 
 RECIPE = Path("train/recipes/tiny_v2_last.toml")
 

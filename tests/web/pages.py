@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 
+from agent.loop.agent import Agent
 from agent.policies.scripted import Script, ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.loop.agent import Agent
 from agent.sources.base import Source
-from server.chat import Service
-from server.runs.keeper import Keeper
+from server.chat.service import Service
+from server.runs.manager import Keeper
 from server.store import Store
 from server.store.database import Database
 from tests.server.live import ANSWER, SEARCH, Shelf, make_service

@@ -6,9 +6,9 @@ import pytest
 from openai import AsyncOpenAI
 from playwright.sync_api import Browser, expect
 
+from agent.loop.agent import Agent
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.loop.agent import Agent
 from server.evidence.answering import Answering
 from tests.agent.test_fills import saying
 from tests.server.live import ANSWER, SEARCH, Shelf

@@ -10,13 +10,13 @@ from statistics import median
 import pytest
 from playwright.sync_api import Browser
 
-from agent.loop.budgets import Control
 from agent.evidence import Passage
+from agent.loop.agent import Agent
+from agent.loop.budgets import Control
+from agent.loop.recorder import Emit
 from agent.plan import Node, Plan
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.loop.recorder import Emit
-from agent.loop.agent import Agent
 from agent.trace import (
     Answered,
     Claim,
@@ -33,7 +33,7 @@ from agent.trace import (
     Thought,
     Trace,
 )
-from server.evidence.desk import tell_nobody
+from server.evidence.service import tell_nobody
 from tests.server.live import Shelf
 from tests.server.threaded import in_thread
 from tests.web.pages import scripted, tab

@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 
 from agent.errors import SetupError
-from agent.sources.corpus.folder import locked
 from agent.parallel.spread import HERE, Spread
+from agent.sources.corpus.folder import locked
 from train.data.bundling import grounds
 from train.data.by_grammar import questions_by_grammar
 from train.data.by_model import Asking, questions_by_model

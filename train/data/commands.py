@@ -136,8 +136,8 @@ def build_command(
     Example: cairn data build --world my-world --out runs/data --workers 8
     """
     from agent.cli.progress import Stages
-    from agent.settings import load_settings
     from agent.parallel.spread import spread_of
+    from agent.settings import load_settings
     from train.data.build import build
     from train.data.steps import UNITS
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.errors import SetupError
-from train.saving import replacing
+from train.common.saving import replacing
 
 STEPS: Final = "steps.json"
 _M = TypeVar("_M", bound=BaseModel)

@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.errors import SetupError, wrong_fields
 from agent.protocols import TextProtocol
-from agent.trace.samples import context_of
 from agent.trace import Author, Trace
-from train.saving import replacing
+from agent.trace.samples import context_of
+from train.common.saving import replacing
 
 HELD_OUT: Final = 16
 """One question of so many is kept back from training, to measure on."""

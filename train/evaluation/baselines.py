@@ -10,10 +10,10 @@ from typing import Final
 
 from agent.errors import AgentError, SetupError, SourceError
 from agent.evidence import Passage
+from agent.loop.agent import Agent
 from agent.plan import Filter
 from agent.policies.ladder.replies import ask
 from agent.policies.openai_policy import OpenAiPolicy
-from agent.loop.agent import Agent
 from agent.trace import Answered, Gathered, Stopped, Timings, Trace, Usage
 from agent.world import World
 from agent.world.reader import first_passage_answer

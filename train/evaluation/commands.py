@@ -9,7 +9,7 @@ import typer
 from agent.cli.console import messages, note, output, print_json
 from agent.cli.options import JsonOption, Load, WorkersOption, WorkOption, with_agent_options
 from agent.errors import SetupError
-from train.evaluation import commands_compare, commands_rungs
+from train.evaluation import commands_compare
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
@@ -181,7 +181,6 @@ def register(app: typer.Typer) -> None:
     """Add `eval` and what belongs to it to the root."""
     app.command("eval", epilog=_EXAMPLES)(with_agent_options(evaluate_command))
     commands_compare.register(app)
-    commands_rungs.register()
 
 
 def evaluate_command(

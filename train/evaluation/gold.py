@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 from urllib.parse import unquote
 
-from agent.sources.questions import Question
 from agent.outbound.urls import NO_URL, split_url
+from agent.sources.questions import Question
 from train.evaluation.normalisations import unicode
 
 _NOTHING: Final[Mapping[str, str]] = {}

@@ -13,14 +13,14 @@ from agent import __version__
 from agent.build.agent import build_agent
 from agent.build.sources import uses_world, with_world
 from agent.errors import SetupError
-from agent.outbound.address import shown
-from agent.policies.base import Policy
 from agent.loop.agent import Agent
+from agent.outbound.address import shown
+from agent.parallel.spread import spread_of
+from agent.policies.base import Policy
 from agent.settings import CairnSettings
 from agent.sources.base import Source
 from agent.sources.corpus.hybrid import HybridSource
 from agent.sources.corpus.source import CorpusSource
-from agent.parallel.spread import spread_of
 from agent.trace import Trace
 from agent.world import World, load_world
 from train.evaluation.asking import Asker, Rollouts

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, Final, Protocol, TypeVar
 
+from agent.parallel.workers import at_end
 from agent.settings import CairnSettings
 from agent.trace import Trace
-from agent.parallel.workers import at_end
 from train.evaluation.questions import Question
 from train.evaluation.result import Result
 from train.evaluation.run import OnResult, TooManyFailed

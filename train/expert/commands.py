@@ -133,9 +133,9 @@ def relations(
     """
     from collections import Counter
 
+    from train.common.saving import replacing
     from train.expert.extract import described
     from train.expert.library import Library
-    from train.saving import replacing
 
     library = Library(corpus)
     counts: Counter[str] = Counter()

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agent.evidence import Passage
-from agent.protocols import TextProtocol
 from agent.loop.observation import show
+from agent.protocols import TextProtocol
 from agent.sources.corpus.split import BETWEEN_TITLES
 from agent.trace.attempts import UNKNOWN
 from train.expert.plan import Asked, Fact, NoPlan
 from train.expert.text import holds, mentions, plain_title, query_of
-from train.pieces import Piece
+from train.sft.segments import Piece
 
 Find = Callable[[str, int], list[Passage]]
 """A query and how many passages it may give → passages, best first."""

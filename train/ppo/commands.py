@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from train.interrupt import stopped_early
-from train.options import OutOption, ResumeOption, StartOption, ThreadsOption
-from train.progress import steps_shown, tell_trained
+from train.common.interrupt import stopped_early
+from train.common.options import OutOption, ResumeOption, StartOption, ThreadsOption
+from train.common.progress import steps_shown, tell_trained
 
 if TYPE_CHECKING:
     from train.ppo.run import PpoRun

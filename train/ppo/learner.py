@@ -13,7 +13,7 @@ from typing import Any, cast
 import torch
 from torch import nn
 
-from train import advantages, losses
+from train.common import advantages, losses
 from train.ppo.recipe import PpoRecipe
 from train.ppo.rows import Rows
 from train.ppo.scoring import Critic, Scored, score

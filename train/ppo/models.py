@@ -6,11 +6,11 @@ from typing import Any, cast
 
 import torch
 
-from train.adapters import bare
-from train.causal import recompute_layers
+from train.models.adapters import bare
+from train.models.causal import recompute_layers
+from train.models.pretrained import open_pretrained
 from train.ppo.recipe import PpoRecipe
 from train.ppo.scoring import Critic
-from train.pretrained import open_pretrained
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Models:
     reference: Any
     """The start as it was; None where no step has a KL weight."""
     parted: bool
-    """See `train.pretrained.Pretrained`."""
+    """See `train.models.pretrained.Pretrained`."""
 
 
 def load_models(recipe: PpoRecipe) -> Models:

@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from train.reading import read_model
+from train.common.recipe_files import read_model
 from train.rl.recipe import Learning, RlRecipe, Rollout
 
 _OTHERS = ("divide_by_std", "resample", "resample_patience", "old")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from agent.trace.samples import Sample
-from train.advantages import rewards_of
+from train.common.advantages import rewards_of
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.errors import SetupError
-from train.interrupt import check_folder
+from train.common.interrupt import check_folder
 from train.ppo.learner import Figures, Learner
 from train.ppo.models import load_models
 from train.ppo.recipe import PpoRecipe
@@ -21,7 +21,7 @@ from train.rl.clock import Clock
 from train.rl.finish import save_hub
 from train.rl.live import live_of
 from train.rl.rollouts import Played, Table, seeds_of
-from train.rl.sitting import Tell, sitting
+from train.rl.session import Tell, sitting
 from train.rl.tasks import Tasks
 
 if TYPE_CHECKING:

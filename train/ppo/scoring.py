@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from train.adapters import bare
-from train.causal import logits_at
-from train.losses import entropy
+from train.common.losses import entropy
+from train.models.adapters import bare
+from train.models.causal import logits_at
 from train.ppo.rows import Rows
 
 
@@ -34,7 +34,7 @@ def score(model: Any, rows: Rows, *, temperature: float = 1.0, entropies: bool =
         rows: contexts.
         temperature: that the tokens were sampled with.
         entropies: whether these are told, too; else they are 0.
-        parted: see `train.pretrained.Pretrained`.
+        parted: see `train.models.pretrained.Pretrained`.
     """
     chosen = rows.mask[:, 1:]
     logits = logits_at(bare(model), rows.ids, nn.functional.pad(chosen, (0, 1)), parted=parted).float()

@@ -6,7 +6,7 @@ from typing import Any, Final
 import torch
 
 from agent.errors import SetupError
-from train.saving import as_a_whole
+from train.common.saving import as_a_whole
 
 STATES: Final = "states"
 _PREFIX: Final = "step-"

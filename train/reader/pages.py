@@ -1,4 +1,7 @@
-"""What the reader reads: a question and a few pages, in words with their places. Not tensors yet."""
+"""What the reader reads, a question and a few pages in words with their places, and the answers that need no page.
+
+Not tensors yet.
+"""
 
 import random
 from collections.abc import Sequence
@@ -6,7 +9,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from agent.evidence import Passage
+from agent.world import Question
+from train.evaluation.normalisations import squad
 from train.reader.words import FIRST_NAME, NAMES, Vocabulary, Word, split
 
 Kind = Literal[0, 1, 2]
@@ -14,6 +21,7 @@ QUESTION: Final[Kind] = 0
 HEAD: Final[Kind] = 1
 TEXT: Final[Kind] = 2
 
+UNKNOWN: Final = "I do not know."
 MOST_VALUE: Final = 4000.0
 """Numbers are told to the model as a share of this one, at most 1."""
 
@@ -125,3 +133,30 @@ def lay_out(question: str, pages: Sequence[Page], *, most_words: int) -> Sheet:
             sheet.kinds.append(kind)
             sheet.segments.append((place + 1) // 2)
     return sheet
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Answers that need no page: counts, what every world knows, and that it is not known."""
+
+    answers: tuple[str, ...]
+
+    def right(self, question: Question) -> list[int]:
+        """The classes that answer a question."""
+        if question.unanswerable:
+            return [self.answers.index(UNKNOWN)]
+        gold = set(map(squad, question.answers))
+        return [place for place, answer in enumerate(self.answers) if squad(answer) in gold]
+
+
+class Shape(BaseModel):
+    """Of the network; see `train.reader.model`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    width: int
+    layers: int
+    heads: int
+    inner: int
+    most_words: int = Field(gt=32)
+    """Of a question with its pages; what is beyond is not read."""

@@ -12,10 +12,8 @@ from torch import Tensor
 
 from agent.errors import CheckpointError
 from agent.files.foreign import WHOLE_BYTES, read_text
-from train.reader.examples import Classes
 from train.reader.model import Reader, Rows
-from train.reader.pages import Page, Sheet, Span, lay_out
-from train.reader.recipe import Shape
+from train.reader.pages import Classes, Page, Shape, Sheet, Span, lay_out
 from train.reader.words import PAD, Vocabulary
 
 MOST_ANSWER_WORDS: Final = 10

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from agent.protocols.parse import Block, TagReader
 from agent.protocols.base import Role, TextProtocol
+from agent.protocols.parse import Block, TagReader
 from agent.trace import Segment, Trace
 
 

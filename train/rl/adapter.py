@@ -30,8 +30,8 @@ from trl.trainer.grpo_config import GRPOConfig  # noqa: E402
 from trl.trainer.grpo_trainer import GRPOTrainer  # noqa: E402
 from trl.trainer.utils import use_adapter  # noqa: E402
 
-from train.attention import use_blocked  # noqa: E402
-from train.pretrained import Pretrained, open_pretrained  # noqa: E402
+from train.models.attention import use_blocked  # noqa: E402
+from train.models.pretrained import Pretrained, open_pretrained  # noqa: E402
 from train.rl.batch import Row, filled, tensors  # noqa: E402
 from train.rl.ratio import Ratio  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402

@@ -11,7 +11,7 @@ from typing import Final, Literal
 import torch
 
 from agent.trace import BudgetName
-from train.advantages import gdpo, grpo, informative, overlong_penalty, parts_of, rewards_of
+from train.common.advantages import gdpo, grpo, informative, overlong_penalty, parts_of, rewards_of
 from train.rl.recipe import Learning
 from train.rl.rollouts import Played
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from train.interrupt import stopped_early
-from train.options import OutOption, ResumeOption, StartOption, ThreadsOption
-from train.progress import steps_shown, tell_trained
-from train.rl import commands_bench
+from train.common.interrupt import stopped_early
+from train.common.options import OutOption, ResumeOption, StartOption, ThreadsOption
+from train.common.progress import steps_shown, tell_trained
 
 if TYPE_CHECKING:
     from train.rl.run import RlRun
@@ -33,7 +32,7 @@ def rl(
     settings = read_rl_recipe(recipe, start=start)
     import torch
 
-    from train.crew import leave
+    from train.common.process_group import leave
     from train.rl.run import RlRun
 
     if threads:
@@ -61,6 +60,5 @@ def _watched(run: "RlRun", *, resume: bool) -> bool:
 
 
 def register(app: typer.Typer) -> None:
-    """Add `rl` to the `train` group, and its benchmark."""
+    """Add `rl` to the `train` group."""
     app.command("rl")(rl)
-    commands_bench.register()

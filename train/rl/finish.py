@@ -10,13 +10,13 @@ from torch import Tensor
 
 from agent.files.foreign import WHOLE_BYTES, read_text
 from agent.policies.model_folder import ABOUT, trained_with
-from train.adapters import save_adapter
-from train.card import licence_of
-from train.export import describe
-from train.pretrained import ADAPTER, base_folder, keep_files, save_model
+from train.checkpoints.card import licence_of
+from train.checkpoints.export import describe
+from train.common.saving import as_a_whole
+from train.models.adapters import save_adapter
+from train.models.pretrained import ADAPTER, base_folder, keep_files, save_model
 from train.rl.recipe import RlRecipe
 from train.safety.monitors import LINES
-from train.saving import as_a_whole
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _CURVES: Final = ("reward/total", "trainer/dev_em", "search/mean", "length/mean", "trainer/entropy", "trainer/kl")

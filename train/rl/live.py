@@ -18,10 +18,10 @@ from agent.policies.hub_form import open_hub_form
 from agent.policies.torch_decoder import SMALL
 from agent.policies.torch_engine import TorchEngine
 from agent.policies.transformers import TransformersPolicy
-from train.adapters import bare, read_adapter
-from train.export import complete, export_checkpoint
-from train.garbage import frozen_heap
-from train.pretrained import base_folder, plain_model
+from train.checkpoints.export import complete, export_checkpoint
+from train.checkpoints.garbage import frozen_heap
+from train.models.adapters import bare, read_adapter
+from train.models.pretrained import base_folder, plain_model
 from train.rl.recipe import RlRecipe
 
 ROWS: Final = 64

@@ -15,7 +15,7 @@ from agent.policies.openai_completions import CompletionsPolicy
 from agent.policies.openai_endpoint import Endpoint
 from agent.policies.vllm import VllmPolicy
 from agent.settings import default_environment
-from train.pretrained import plain_model
+from train.models.pretrained import plain_model
 
 _HANDOVER_SECONDS: Final = 600
 

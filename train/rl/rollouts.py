@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.errors import SetupError
-from agent.policies.base import Policy, Sampling
 from agent.loop.agent import Agent, Budgets
-from agent.trace.samples import Sample, to_samples
+from agent.policies.base import Policy, Sampling
 from agent.trace import Trace
+from agent.trace.samples import Sample, to_samples
 from train.rewards.base import Reward, Rewarded
 from train.rl.recipe import Rollout
 from train.rl.tasks import Ask

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.errors import SetupError
-from train.interrupt import check_folder
+from train.common.interrupt import check_folder
 from train.rewards.base import Reward
 from train.rl.adapter import Figures, Lesson, RlTrainer, everyone, place
 from train.rl.batch import Scored, advantages, rows_of, scored, split, worth_learning
@@ -21,7 +21,7 @@ from train.rl.live import live_of
 from train.rl.live_vllm import ServerLive
 from train.rl.recipe import RlRecipe
 from train.rl.rollouts import Played, Table, seeds_of
-from train.rl.sitting import Tell, sitting
+from train.rl.session import Tell, sitting
 from train.rl.states import newest_state, updates_of
 from train.rl.tasks import Ask, Tasks
 

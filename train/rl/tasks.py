@@ -21,9 +21,9 @@ from agent.world.names import Split
 from agent.world.v1 import make_world as make_first_world
 from agent.world.v1.questions import MIX
 from train.evaluation.questions import world_questions
-from train.knobs import drawn_from
 from train.rewards.task import Task
 from train.rl.recipe import RlRecipe
+from train.sft.difficulty import drawn_from
 
 _KEPT: Final = 4
 """Worlds that are held in memory."""

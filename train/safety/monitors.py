@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import SetupError
 from agent.files.foreign import WHOLE_BYTES, no_link, read_text
+from train.common.saving import replacing
 from train.safety.figures import Figures, Watched, figures_of, reasons_of
 from train.safety.rules import DEFAULT_RULES, Rule, check
-from train.saving import replacing
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from transformers.utils import logging
 
-from train.crew import Crew
-from train.recipe import SftRecipe
-from train.sft import Progress, SftRun
+from train.common.process_group import Crew
+from train.sft.recipe import SftRecipe
+from train.sft.run import Progress, SftRun
 
 
 def _silent(progress: Progress) -> None:

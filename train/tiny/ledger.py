@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent import __version__
 from agent.errors import SetupError
+from train.common.saving import replacing
 from train.safety.manifest import Machine, machine
-from train.saving import replacing
 
 REPORT: Final = "report.json"
 _BEAT: Final = 5.0

@@ -21,7 +21,7 @@ from train.tiny.worlds import FOLDER, wanted, write
 if TYPE_CHECKING:
     from train.evaluation.report import Figures as Scores
     from train.evaluation.session import SoFar
-    from train.sft import Progress
+    from train.sft.run import Progress
 
 HUB: Final = "hub"
 EXPORTED: Final = "ct2"
@@ -73,8 +73,8 @@ def worlds(place: Place, entry: Entry) -> None:
 
 def sft(place: Place, entry: Entry) -> None:
     """Train on the oracle's trajectories, in several processes, from nothing or from the recipe's start."""
-    from train.card import write_card
-    from train.crew import with_crew
+    from train.checkpoints.card import write_card
+    from train.common.process_group import with_crew
     from train.tiny.learning import Hearing, learn
 
     recipe, folder = place.recipes.sft, place.out / "sft"
@@ -132,7 +132,7 @@ def rl(place: Place, entry: Entry) -> None:
 
 def choose(place: Place, entry: Entry) -> None:
     """Export both policies and ask them the same questions of a world that neither saw; the better one is kept."""
-    from train.export import export_checkpoint
+    from train.checkpoints.export import export_checkpoint
 
     scores: dict[str, Scores] = {}
     for name in (BEFORE, AFTER):
@@ -154,7 +154,7 @@ _LABELS: Final = {BEFORE: "before RL", AFTER: "after RL"}
 
 def export(place: Place, entry: Entry) -> None:
     """Put the better policy where `--model` finds it, in the hub's form and in int8."""
-    from train.export import export_checkpoint
+    from train.checkpoints.export import export_checkpoint
 
     best = str(place.figure("dev", "best"))
     shutil.copytree(place.out / best / HUB, place.out / HUB, dirs_exist_ok=True)
@@ -166,7 +166,7 @@ def export(place: Place, entry: Entry) -> None:
 
 def test(place: Place, entry: Entry) -> None:
     """Ask what is exported the questions of the test list, once, and write the results into its card."""
-    from train.card import with_results, write_card
+    from train.checkpoints.card import with_results, write_card
 
     tiny = place.recipes.tiny
     scores = _evaluated(place, place.out, tiny.test, place.out / "test", limit=tiny.test_questions)

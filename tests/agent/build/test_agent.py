@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from agent.build.agent import as_trained, build_agent, build_policy, build_protocol, build_sources, notices
+from agent.build.shipped import CHECKPOINTS, newest_checkpoint, shipped_checkpoint
 from agent.build.sources import distinct
 from agent.errors import AgentError, CheckpointError, SetupError
 from agent.policies.scripted import ScriptedPolicy
 from agent.settings import BudgetSettings, CairnSettings, load_settings
-from agent.build.shipped import CHECKPOINTS, newest_checkpoint, shipped_checkpoint
 from agent.sources.base import Source
 from agent.sources.corpus.source import build_index
 

@@ -9,9 +9,9 @@ from zipfile import ZipFile
 import pytest
 
 from agent.build.agent import build_sources, notices
+from agent.build.manual import manual_pages, open_manual
 from agent.build.sources import uses_manual, uses_world
 from agent.errors import SetupError
-from agent.build.manual import manual_pages, open_manual
 from agent.settings import CairnSettings
 from server.ui.examples import ABOUT_CAIRN, examples_of
 

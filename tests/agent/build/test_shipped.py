@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent.build.agent import build_agent
+from agent.build.shipped import CHECKPOINTS
 from agent.protocols import protocol_names
 from agent.settings import load_settings
-from agent.build.shipped import CHECKPOINTS
 from agent.trace import Evidenced, Trace
 from agent.world import Question, load_world
 

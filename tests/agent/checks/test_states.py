@@ -2,13 +2,13 @@
 
 import pytest
 
-from agent.bench.checks import measure_real
-from agent.bench.checks_real import real_claims
 from agent.checks import check_claim, state_of
 from agent.errors import SetupError
 from agent.evidence import Passage
 from agent.settings import load_settings
 from agent.trace import Claim
+from lab.benchmarks.checks.measure import measure_real
+from lab.benchmarks.checks.real import real_claims
 from tests.agent.checks.states_sample import SAMPLES, Sample
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from agent.cli import run
 from agent.errors import PolicyError
-from agent.policies.scripted import Script, ScriptedPolicy
 from agent.loop.agent import Agent
+from agent.policies.scripted import Script, ScriptedPolicy
 from agent.settings import CairnSettings
 from agent.trace import Trace
 from tests.conftest import ANSWER_TURN, PLAN_TURN, Broken, Echo, make_agent

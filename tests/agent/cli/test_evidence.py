@@ -7,8 +7,8 @@ import pytest
 
 from agent.cli import run
 from agent.errors import PolicyError
-from agent.policies.scripted import Script
 from agent.loop.agent import Agent
+from agent.policies.scripted import Script
 from agent.rstool import EvidenceBundle
 from agent.settings import CairnSettings
 from tests.conftest import ANSWER_TURN, PLAN_TURN, make_agent

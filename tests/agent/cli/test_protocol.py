@@ -5,8 +5,8 @@ import pytest
 
 from agent.cli import run
 from agent.protocols import profile_names, protocol_names
-from agent.trace.samples import to_samples
 from agent.trace.io import write_traces
+from agent.trace.samples import to_samples
 from tests.agent.test_golden_protocols import FOREIGN, rollout
 
 GOLDEN = Path(__file__).parent.parent.parent / "golden"

@@ -11,11 +11,11 @@ import pytest
 from pydantic import SecretStr
 
 from agent import __version__
+from agent.build.shipped import newest_checkpoint
 from agent.cli import run
 from agent.doctor import Finding, local
 from agent.settings import CairnSettings
-from agent.build.shipped import newest_checkpoint
-from server.retrieve import Retriever
+from server.retrieval.service import Retriever
 from tests.agent.doctor.look import SECRET, look, nobody, one
 from tests.server.live import Shelf, serving
 

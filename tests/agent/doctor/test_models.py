@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from agent.build.shipped import CHECKPOINTS
 from agent.doctor.checks import checks_of
 from agent.doctor.models import check_model, check_transformers
 from agent.doctor.run import Verdict, examine
 from agent.settings import load_settings
-from agent.build.shipped import CHECKPOINTS
 
 HUB = CHECKPOINTS / "tiny-v1" / "hub"
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from agent.errors import PolicyError, QuestionError
 from agent.evidence import Passage
+from agent.loop.agent import MAX_QUESTION_CHARS, Agent, Budgets
 from agent.plan import Filter
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.loop.agent import MAX_QUESTION_CHARS, Agent, Budgets
 from agent.trace import Answered, Delta, Event, Evidenced, Gathered, PlanRejected, SearchFailed, Skipped, Step, Trace
 from agent.trace.io import timeless
 from tests.agent.sanitize.test_sanitize import disguises

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.checks.relevance import without_irrelevant
 from agent.evidence import Passage
+from agent.loop.agent import Agent
+from agent.loop.observation import Shown, show, show_parents
 from agent.plan import Filter, Node
 from agent.policies.base import special_tokens_of
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import profile_names, protocol_named, protocol_names
-from agent.checks.relevance import without_irrelevant
-from agent.loop.agent import Agent
-from agent.loop.observation import Shown, show, show_parents
 from agent.sources.base import ask
 from tests.conftest import answer
 

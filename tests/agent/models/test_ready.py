@@ -163,7 +163,7 @@ def test_an_adapter_of_a_model_in_the_hub_s_form_is_merged_too(tmp_path: Path, s
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft's own
 def test_a_trained_adapter_serves_the_same_weights_as_the_merged_model(tmp_path: Path, small: str, cache: ModelCache):
     peft: Any = importlib.import_module("peft")
-    from train.export import export_checkpoint
+    from train.checkpoints.export import export_checkpoint
 
     exact = hub_folder(small, stored="float32", cache=cache)
     settings = peft.LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "down_proj"], init_lora_weights=False)
@@ -184,7 +184,7 @@ def test_a_trained_adapter_serves_the_same_weights_as_the_merged_model(tmp_path:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_real_model_with_an_adapter_is_ready_in_a_minute_and_bounded_memory(tmp_path: Path, cache: ModelCache):
-    from agent.bench.conversion import measure
+    from lab.benchmarks.conversion import measure
 
     tensors: dict[str, Floats] = {}
     for layer in range(30):

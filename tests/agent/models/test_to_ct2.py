@@ -59,7 +59,7 @@ def hub(base: Base, out: Path) -> Path:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("tied", [True, False])
 def test_the_folder_is_byte_for_byte_that_of_ctranslate2_s_own_converter(tmp_path: Path, kind: Kind, tied: bool):
-    from train.export import export_checkpoint
+    from train.checkpoints.export import export_checkpoint
 
     write_small(tmp_path / "m.gguf", kind, packing=gguf.GGMLQuantizationType.Q4_1, tied=tied)
     base = open_base(tmp_path / "m.gguf")
@@ -131,7 +131,7 @@ def test_a_vocabulary_larger_than_the_embeddings_is_refused(tmp_path: Path):
 @pytest.mark.train
 def test_the_shipped_checkpoint_converts_as_it_was_converted(tmp_path: Path):
     from agent.build.shipped import CHECKPOINTS
-    from train.export import export_checkpoint
+    from train.checkpoints.export import export_checkpoint
 
     folder = CHECKPOINTS / "tiny-v1" / "hub"
     base = open_base(folder)

@@ -8,6 +8,7 @@ import gguf
 import numpy as np
 import pytest
 
+from agent.build.shipped import CHECKPOINTS
 from agent.errors import CheckpointError
 from agent.models.base import open_base
 from agent.models.gguf_file import open_gguf
@@ -15,7 +16,6 @@ from agent.models.safetensors_file import Floats
 from agent.models.shape import Kind
 from agent.models.to_gguf import Packing, export_gguf, write_gguf
 from agent.models.to_hub import write_hub
-from agent.build.shipped import CHECKPOINTS
 from tests.agent.models.case import KINDS, RandomWeights, hub_log_probabilities, hub_model, small_shape, write_small
 
 PACKINGS: dict[Packing, float] = {"f32": 1e-5, "f16": 0.01, "bf16": 0.1, "q8_0": 0.2}

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.evidence import web_address
+from agent.outbound.urls import NO_URL, host_of, split_url
 from agent.sources.corpus.documents import Document
 from agent.sources.corpus.source import allows
 from agent.sources.filters import Wanted
 from agent.sources.live.reading import on_wanted_host, url_of
-from agent.outbound.urls import NO_URL, host_of, split_url
 from train.evaluation.cited import address
 from train.evaluation.datasets.open_domain import page_title
 from train.evaluation.gold import plain_url

@@ -12,9 +12,9 @@ from typing import Any, TextIO
 import pytest
 
 from agent.errors import SetupError, SourceError
-from agent.settings import CairnSettings
 from agent.parallel.spread import HERE, On, Spread, mapped, spread_of
 from agent.parallel.workers import WorkerLost
+from agent.settings import CairnSettings
 from tests.spreads import closing, die, fail, first_dies, hold, odd, square, waits, where
 
 ray_warns = pytest.mark.filterwarnings("ignore")  # Ray's own, about its own libraries

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from agent.loop.agent import Agent
 from agent.loop.budgets import Budgets, Control
 from agent.policies.base import Policy
-from agent.loop.agent import Agent
-from agent.trace.samples import context_of, to_samples
 from agent.trace import Event, Filled, Searched, Skipped, Trace
+from agent.trace.samples import context_of, to_samples
+from lab.benchmarks.fills.players import Begun
 from tests.agent.policies.engine_case import CAIRN, TWO_HOPS, EngineCase, sources
 from tests.invariants import mask_violations
-from train.fills.players import Begun
 
 FIRST = (
     "<think>First the birthplace of the surgeon Huskim Vostov, then the country.</think>\n<search>\n"

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from agent.loop.budgets import Budgets, Control
 from agent.evidence import Passage
+from agent.loop.agent import Agent
+from agent.loop.budgets import Budgets, Control
 from agent.plan import Filter
 from agent.policies.base import Policy
 from agent.protocols.base import Mark
-from agent.loop.agent import Agent
 from agent.sources.base import Source
 from agent.trace import BudgetName, Event, Planned, Trace
 from agent.trace.io import timeless

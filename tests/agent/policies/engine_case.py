@@ -12,9 +12,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
+from agent.build.shipped import CHECKPOINTS
 from agent.policies.base import Chunk, Context, Policy, Sampling
 from agent.protocols import protocol_named
-from agent.build.shipped import CHECKPOINTS
 from agent.sources.base import Source
 from agent.trace import Segment
 from agent.world import load_world

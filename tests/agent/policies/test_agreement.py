@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from agent.loop.agent import Agent
 from agent.policies.base import Policy
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.transformers import TransformersPolicy
-from agent.loop.agent import Agent
 from agent.trace import Trace
 from agent.world import load_world
 from tests.agent.policies.engine_case import CAIRN, HUB, sources
@@ -36,7 +36,7 @@ def rollouts(load: Callable[[], Policy]) -> Sequence[Trace]:
 
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Trace]:
-    from train.export import export_checkpoint
+    from train.checkpoints.export import export_checkpoint
 
     folder = tmp_path_factory.mktemp("float32")
     export_checkpoint(HUB, folder, "float32")

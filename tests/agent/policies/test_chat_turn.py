@@ -5,9 +5,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.protocols.parse import Block, TagReader
 from agent.policies.chat_turn import ChatTurn
 from agent.protocols import TextProtocol, protocol_named
+from agent.protocols.parse import Block, TagReader
 
 CAIRN = protocol_named("cairn")
 marks = ["<think>", "</think>", "<search>", "</search>", "<answer>", "</answer>", "</thi", "<", "q", "\n"]

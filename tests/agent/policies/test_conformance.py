@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from agent.build.shipped import CHECKPOINTS
 from agent.errors import PolicyError
 from agent.policies.base import Policy
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.scripted import ScriptedPolicy
-from agent.build.shipped import CHECKPOINTS
 from tests.agent.policies.conformance import ConformanceOfTurns
 from tests.agent.policies.conformance_fills import ConformanceOfFills
 from tests.agent.policies.conformance_rollouts import ConformanceOfRollouts

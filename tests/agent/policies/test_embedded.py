@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent.build.shipped import newest_checkpoint
 from agent.errors import ContextFull
 from agent.policies.base import Sampling
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.requests import Request
 from agent.policies.tokens import whole
-from agent.build.shipped import newest_checkpoint
 from tests.agent.policies.engine import CAIRN, ENGINE, WARM, engine, ids_of, opened, run, sampled, turn
 
 # What a turn gives

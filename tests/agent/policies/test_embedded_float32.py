@@ -15,7 +15,7 @@ pytestmark = pytest.mark.train
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory: pytest.TempPathFactory) -> Generator[EngineCase]:
-    from train.export import export_checkpoint
+    from train.checkpoints.export import export_checkpoint
 
     folder = tmp_path_factory.mktemp("float32")
     export_checkpoint(HUB, folder, "float32")

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from agent.build.shipped import CHECKPOINTS
 from agent.errors import CheckpointError
 from agent.policies.hub_form import open_hub_form
-from agent.build.shipped import CHECKPOINTS
 
 TINY = CHECKPOINTS / "tiny-v1" / "hub"
 

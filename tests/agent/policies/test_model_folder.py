@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.build.shipped import CHECKPOINTS
 from agent.errors import CheckpointError
 from agent.policies.model_folder import ABOUT, look_at
-from agent.build.shipped import CHECKPOINTS
 
 TINY = CHECKPOINTS / "tiny-v1"
 SAYS = {"name": "mine", "protocols": ["kg", "dag"], "context_tokens": 99, "eos": "<eos>", "more": 1}

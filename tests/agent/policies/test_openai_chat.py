@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from agent.errors import ContextFull, PolicyError
-from agent.protocols.parse import Block, TagReader
+from agent.loop.agent import Agent
 from agent.policies.base import Sampling
 from agent.policies.openai_chat import ChatContext, ChatPolicy
 from agent.policies.openai_endpoint import Endpoint
 from agent.protocols import protocol_named
-from agent.loop.agent import Agent
+from agent.protocols.parse import Block, TagReader
 from agent.trace import Trace
 from tests.agent.policies.chat_server import ChatServer, Refusal, Reply, chat_server
 from tests.agent.policies.engine import run, turn

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from agent.loop.budgets import Budgets
 from agent.errors import PolicyError
+from agent.loop.agent import Agent
+from agent.loop.budgets import Budgets
 from agent.policies.base import Policy, Sampling
 from agent.policies.openai_abilities import Continues
 from agent.policies.openai_chat import ChatContext, ChatPolicy
 from agent.policies.openai_endpoint import Endpoint
 from agent.policies.openai_policy import Kind, OpenAiPolicy
-from agent.loop.agent import Agent
 from agent.trace import Trace
 from tests.agent.policies.chat_servers import KINDS, MODEL, Spoken, spoken
 from tests.agent.policies.conformance import ConformanceOfTurns

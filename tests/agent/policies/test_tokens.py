@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from agent.sanitize.sanitize import defuse
 from agent.evidence import Passage
 from agent.policies.checkpoint import open_checkpoint
 from agent.policies.tokens import Codec, split_tags, whole
 from agent.protocols import protocol_named, protocol_names
+from agent.sanitize.sanitize import defuse
 from tests.agent.policies.engine import ENGINE
 
 CODEC: Codec = open_checkpoint(ENGINE).codec

@@ -20,6 +20,7 @@ from urllib.request import urlopen
 import pytest
 
 from agent.build.agent import VLLM_ENVIRONMENT
+from agent.loop.agent import Agent
 from agent.policies.base import Chunk, Context, Policy, Sampling
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.hub_form import open_hub_form
@@ -27,7 +28,6 @@ from agent.policies.openai_completions import CompletionsPolicy
 from agent.policies.openai_endpoint import Endpoint
 from agent.policies.openai_policy import OpenAiPolicy
 from agent.policies.vllm import VllmPolicy
-from agent.loop.agent import Agent
 from agent.settings import default_environment
 from agent.trace import Trace
 from agent.world import load_world
@@ -109,7 +109,7 @@ class _KillingContext:
 
 def embedded(folder: Path) -> EmbeddedPolicy:
     """The same checkpoint in the embedded engine, in float32."""
-    from train.export import export_checkpoint
+    from train.checkpoints.export import export_checkpoint
 
     export_checkpoint(HUB, folder, "float32")
     return EmbeddedPolicy.load(folder, workers=1, compute_type="float32")

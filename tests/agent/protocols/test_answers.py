@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent.protocols import answers
+from agent.protocols import answers, protocol_named, protocol_names
 from agent.protocols.answers import answer_in
-from agent.protocols import protocol_named, protocol_names
 
 BOXED = next(protocol for protocol in map(protocol_named, protocol_names()) if protocol.answer_in != "text")
 

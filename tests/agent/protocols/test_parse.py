@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.protocols.parse import Block, Piece, TagReader
 from agent.protocols import Role, protocol_named
 from agent.protocols.base import Mark
+from agent.protocols.parse import Block, Piece, TagReader
 
 ROLES = protocol_named("cairn").policy_marks
 TEXT = (

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.loop.budgets import Budgets, Effort
 from agent.errors import PolicyError, QuestionError, SetupError
-from agent.policies.scripted import ScriptedPolicy
 from agent.loop.agent import Agent
+from agent.loop.budgets import Budgets, Effort
+from agent.policies.scripted import ScriptedPolicy
 from agent.rstool import (
     EvidenceBundle,
     SizeBudget,

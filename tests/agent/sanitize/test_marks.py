@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent.sanitize.sanitize import defuse, indented, on_one_line, unusual_tokens
 from agent.protocols import protocol_named
+from agent.sanitize.sanitize import defuse, indented, on_one_line, unusual_tokens
 
 TAGS = tuple(protocol_named("cairn").tag_names)
 TOKENS = tuple(

@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from agent.build.sources import SOURCE_NAMES
 from agent.errors import NotTrusted, SetupError
 from agent.settings import BudgetSettings, CairnSettings, VllmSettings, load_settings, needing_consent
-from agent.settings.local_file import HARMLESS, OWN_SOURCES, beyond_harmless, refuse_plain_key
 from agent.settings.consent import give_consent, take_back
+from agent.settings.local_file import HARMLESS, OWN_SOURCES, beyond_harmless, refuse_plain_key
 
 TABLES = {"budgets": BudgetSettings, "vllm": VllmSettings}
 SETTINGS = [name for name in CairnSettings.model_fields if name not in TABLES] + [

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from agent.build.agent import build_agent, build_policy, build_protocol
+from agent.build.shipped import CHECKPOINTS
 from agent.errors import SetupError
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.hub_form import open_hub_form
 from agent.policies.model_folder import ABOUT
 from agent.settings import CairnSettings, load_settings
-from agent.build.shipped import CHECKPOINTS
 
 TINY = CHECKPOINTS / "tiny-v1"
 OWN = 'name = "mine"\nplan = "query"\n[tags]\nsearch = "search"\ninformation = "information"\nanswer = "answer"\n'

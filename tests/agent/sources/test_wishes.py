@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from agent.evidence import Passage
+from agent.loop.agent import Agent
 from agent.plan import DOCUMENTS, Filter
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.loop.agent import Agent
 from agent.sources.base import Hits
 from agent.sources.filters import joined, read_filters, unhonoured
 from agent.sources.wishes import wished

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.bench.trajectories import documents_in, measure, read, render, renders, results_in
 from agent.protocols import TextProtocol, profile_names, protocol_named, protocol_names
 from agent.settings import load_settings
 from agent.trace.io import read_traces
 from agent.trace.transcript import Transcript, explain, said_by, said_in
+from lab.benchmarks.trajectories import documents_in, measure, read, render, renders, results_in
 from tests.agent.test_golden_protocols import NAMES, QUESTION, protocol_of, rollout
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "trajectories"

@@ -10,7 +10,7 @@ from openai import AsyncOpenAI
 
 from agent.errors import SetupError
 from agent.settings import CairnSettings
-from server.chat import Service
+from server.chat.service import Service
 from server.evidence.answering import SECONDS, Answering, answering_of
 from tests.agent.rstool.reader_server import ReaderServer, reader_server
 from tests.server.live import make_service, serving

@@ -15,7 +15,7 @@ import typer
 from agent.cli import make_app
 from agent.settings import load_settings
 from server.evidence.answering import answering_of
-from server.evidence.asked import EvidenceRequest
+from server.evidence.request import EvidenceRequest
 from tests.agent.rstool.reader_server import ReaderServer, reader_server
 from tests.server.live import make_service, serving
 

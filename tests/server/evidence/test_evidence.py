@@ -12,8 +12,8 @@ import pytest
 from agent.errors import PolicyError
 from agent.rstool import EvidenceBundle, tool_definition
 from agent.trace import Trace
-from server.chat import Service
-from server.evidence.desk import desk_of
+from server.chat.service import Service
+from server.evidence.service import desk_of
 from tests.server.live import ANSWER, SEARCH, Hanging, HangingPolicy, make_service, serving
 
 ASKED = "Where was the director of Aurora Falls born?"

@@ -11,18 +11,18 @@ from mcp import Client
 from agent.evidence import Passage
 from agent.rstool import EvidenceBundle, SizeBudget, ToolArguments, bundle_of
 from agent.trace import Stopped
-from server.chat import Service
-from server.evidence.desk import Desk, desk_of
-from server.evidence.told import told
-from server.guard.admission import Admission, Bounds
+from server.auth.admission import Admission, Bounds
+from server.chat.service import Service
+from server.evidence.sentences import told
+from server.evidence.service import Desk, desk_of
+from server.http.stream import Runs
 from server.mcp.calls import Calls
 from server.mcp.capped import capped
 from server.mcp.jobs import Jobs
 from server.mcp.progress import run_told
-from server.runs.keeper import Keeper
+from server.runs.manager import Keeper
 from server.store import Store
 from server.store.database import Database
-from server.stream import Runs
 from tests.agent.rstool.traces import passage, quoted, trace_of
 from tests.server.live import Hanging, make_service
 from tests.server.mcp.clients import QUESTION, Told, call, text_of

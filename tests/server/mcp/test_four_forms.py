@@ -15,8 +15,8 @@ from mcp import Client, StdioServerParameters
 from agent.rstool import EvidenceBundle, ToolArguments, call_tool, gather
 from agent.settings import CairnSettings
 from agent.world import load_world
-from server.chat import Service
-from server.evidence.desk import Desk, desk_of
+from server.chat.service import Service
+from server.evidence.service import Desk, desk_of
 from server.launch import make_service as make_real_service
 from tests.server.live import make_service, serving
 

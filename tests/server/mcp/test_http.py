@@ -14,10 +14,10 @@ from pydantic import SecretStr
 
 from agent.rstool import EvidenceBundle
 from agent.trace import Trace
-from server.chat import Service
-from server.evidence.desk import desk_of
-from server.gate import Rules
-from server.guard.caller import caller
+from server.auth.caller import caller
+from server.chat.service import Service
+from server.evidence.service import desk_of
+from server.http.middleware import Rules
 from server.mcp.tools import tool_list
 from tests.server.live import Hanging, make_service, serving
 from tests.server.mcp.clients import MODES, QUESTION, SOON, Told, call, text_of

@@ -12,10 +12,10 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import SecretStr
 
 from agent.rstool import EvidenceBundle
-from server.chat import Service
-from server.gate import Rules
-from server.guard.admission import Admission, Bounds
-from server.guard.keys import new_key
+from server.auth.admission import Admission, Bounds
+from server.auth.keys import new_key
+from server.chat.service import Service
+from server.http.middleware import Rules
 from server.store.database import Database
 from tests.server.live import ANSWER, SEARCH, serving
 from tests.server.mcp.clients import QUESTION, SOON, call, text_of

@@ -10,14 +10,14 @@ from openai import APIError, AsyncOpenAI, BadRequestError, NotFoundError
 from openai.types.responses import Response
 
 from agent.errors import PolicyError
+from agent.loop.agent import Agent
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.loop.agent import Agent
 from agent.sources.base import Source
 from agent.trace import Delta
-from server.chat import Service
-from server.errors import internal_error
-from server.reply import Reply
+from server.chat.reply import Reply
+from server.chat.service import Service
+from server.http.errors import internal_error
 from server.responses.output import Output
 from server.responses.schema import ResponseObject
 from tests.server.live import ANSWER, SEARCH, Hanging, in_memory, make_service, serving

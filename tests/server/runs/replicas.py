@@ -10,15 +10,15 @@ from typing import Any
 import httpx2
 
 from agent.evidence import Passage
+from agent.loop.agent import Agent
 from agent.plan import Filter
 from agent.policies.scripted import Script, ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.loop.agent import Agent
 from agent.sources.base import Source
-from server.chat import Service
-from server.gate import Rules
-from server.guard.ending import Grace
-from server.runs.keeper import Keeper
+from server.chat.service import Service
+from server.http.middleware import Rules
+from server.http.shutdown import Grace
+from server.runs.manager import Keeper
 from server.store import Store
 from server.store.database import Database
 from tests.server.live import ANSWER, SEARCH, Shelf, make_service, serving

@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from agent.trace import Trace
-from server.chat import Service
-from server.load.paced import PacedPolicy, PacedSource, text_of
+from lab.benchmarks.load.paced import PacedPolicy, PacedSource, text_of
+from server.chat.service import Service
 from server.runs.following import Place, in_order
 from tests.server.runs.replicas import Folded, Seen, all_events, client_of, events, keeping_service, start
 

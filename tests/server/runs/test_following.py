@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.trace import Answered, Delta, Event, Stopped, Thought, Trace
-from server.encoding import dumped
+from server.http.encoding import dumped
 from server.runs.following import Place, follow
-from server.runs.keeper import Keeper
 from server.runs.live import LiveRun
+from server.runs.manager import Keeper
 from server.store import NewRun, StepRow, Store
 from server.store.database import Database
 from server.store.writing import Ended

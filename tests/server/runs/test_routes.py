@@ -9,10 +9,10 @@ import pytest
 from pydantic import SecretStr
 
 from agent.trace import Trace
-from server.chat import Service
-from server.gate import Rules
-from server.guard.ending import Grace
-from server.guard.keys import new_key
+from server.auth.keys import new_key
+from server.chat.service import Service
+from server.http.middleware import Rules
+from server.http.shutdown import Grace
 from server.store import Store
 from server.store.database import Database
 from tests.server.live import QUESTION as MESSAGES

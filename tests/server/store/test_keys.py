@@ -3,8 +3,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
-from server.guard.keys import ApiKey, KeyLimits, KeyStore, new_key
-from server.guard.usage import Used
+from server.auth.keys import ApiKey, KeyLimits, KeyStore, new_key
+from server.auth.usage import Used
 from server.store import Store
 from server.store.database import Database
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from server.encoding import dumped
+from server.http.encoding import dumped
 from server.store import Store
 from server.store.database import Database
 from server.store.reading import Wanted

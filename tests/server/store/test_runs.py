@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from agent.trace import Answered, Segment, Stopped, Thought, Trace, Usage
-from server.encoding import dumped
+from server.http.encoding import dumped
+from server.runs.restore import WHY, Growth, restored
 from server.store import NewRun, StepRow, Store
 from server.store.database import Database
 from server.store.reading import Wanted
 from server.store.records import OpenBlock
-from server.store.restore import WHY, Growth, restored
 from server.store.writing import Ended, Gained
 
 

@@ -11,8 +11,8 @@ from tests.train.rl.small import recipe as rl_recipe
 from train.data.build import build
 from train.data.finish import Finished
 from train.data.inputs import WorldInput
-from train.recipe import SftRecipe, read_recipe
 from train.rl.tasks import tasks_of
+from train.sft.recipe import SftRecipe, read_recipe
 
 pytest.importorskip("sklearn")
 pytest.importorskip("datasketch")
@@ -107,8 +107,8 @@ def test_a_build_brings_its_own_order_and_its_own_world(tmp_path: Path):
 @pytest.mark.slow
 def test_the_oracle_teaches_the_questions_of_a_build(done: Finished, tmp_path: Path):
     torch = pytest.importorskip("torch")
-    from train.sft import Progress, SftRun
-    from train.trajectories import pool_batches, tokenizer_texts
+    from train.sft.run import Progress, SftRun
+    from train.sft.trajectories import pool_batches, tokenizer_texts
 
     recipe = sft_recipe(tmp_path, done.folder)
     torch.set_num_threads(1)

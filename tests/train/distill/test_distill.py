@@ -6,7 +6,7 @@ import pytest
 from agent.cli import run
 from agent.trace.io import write_traces
 from tests.train.distill.made import WORLD, questions, rollouts
-from tests.train.test_sft import RECIPE
+from tests.train.sft.test_run import RECIPE
 from train.distill.rows import read_rows
 from train.safety.manifest import hash_of, read_manifest
 

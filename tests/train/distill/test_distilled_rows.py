@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
+from agent.build.shipped import CHECKPOINTS
 from agent.errors import SetupError
+from agent.loop.agent import Agent
 from agent.policies.openai_endpoint import Endpoint
 from agent.policies.openai_policy import OpenAiPolicy
 from agent.protocols import protocol_named
-from agent.loop.agent import Agent
-from agent.trace.samples import to_samples
-from agent.build.shipped import CHECKPOINTS
 from agent.trace import Trace
+from agent.trace.samples import to_samples
 from tests.agent.policies.chat_server import Reply, chat_server
 from tests.train.distill.made import rollouts
 from tests.train.rewards.rollouts import EVIDENCE, NEXT, QUERY, SHELF, TASK, rollout, said
@@ -69,8 +69,8 @@ def test_the_row_of_a_served_chat_is_what_a_trained_policy_would_have_in_its_con
 @pytest.mark.train
 def test_the_tokens_of_a_rollout_are_those_that_were_sampled() -> None:
     pytest.importorskip("torch")
-    from train.recipe import Weights
-    from train.trajectories import row_example
+    from train.sft.recipe import Weights
+    from train.sft.trajectories import row_example
 
     tokenizer = Tokenizer.from_file(str(CHECKPOINTS / "tiny-v1" / "hub" / "tokenizer.json"))
     weights = Weights(policy=1.0, answer=2.0, environment=0.0)
@@ -86,8 +86,8 @@ def test_the_tokens_of_a_rollout_are_those_that_were_sampled() -> None:
 @pytest.mark.train
 def test_ids_of_another_tokenizer_are_not_believed() -> None:
     pytest.importorskip("torch")
-    from train.recipe import Weights
-    from train.trajectories import row_example
+    from train.sft.recipe import Weights
+    from train.sft.trajectories import row_example
 
     (row,) = rows_of(rollouts()[0], CAIRN)
     shifted = tuple(p.model_copy(update={"ids": tuple(i + 1 for i in p.ids or ())}) for p in row.pieces)

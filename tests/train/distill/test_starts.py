@@ -13,7 +13,7 @@ from agent.protocols import protocol_named  # noqa: E402
 from agent.world import load_world  # noqa: E402
 from tests.train.starts import recipe, row_of, start  # noqa: E402
 from train.distill.rows import read_rows, write_rows  # noqa: E402
-from train.sft import SftRun  # noqa: E402
+from train.sft.run import SftRun  # noqa: E402
 
 pytestmark = pytest.mark.train
 

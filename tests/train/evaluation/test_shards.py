@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeVar
 import pytest
 
 from agent.errors import SetupError
-from agent.settings import CairnSettings
 from agent.parallel.spread import Spread
+from agent.settings import CairnSettings
 from agent.trace import Trace
 from tests.train.evaluation.far import Asked, Given, chat, far_agent
 from train.evaluation import session

@@ -11,15 +11,14 @@ import torch
 
 from agent.errors import CheckpointError
 from agent.world.v1 import make_world as make_first_world
-from tests.train.reader.test_examples import small
+from lab.cli.reader import CHECKPOINT
+from lab.reader.examples import Example
+from lab.reader.run import ReaderRun, answer_loss
+from tests.lab.reader.test_examples import small
 from train.evaluation.metrics import exact_match
-from train.reader.commands import CHECKPOINT
-from train.reader.examples import UNKNOWN, Classes, Example
 from train.reader.model import CHANNELS, relations
-from train.reader.pages import Page, Sheet, Span, head_of, lay_out
+from train.reader.pages import UNKNOWN, Classes, Page, Shape, Sheet, Span, head_of, lay_out
 from train.reader.reading import TrainedReader, make_reader, to_rows
-from train.reader.recipe import Shape
-from train.reader.run import ReaderRun, answer_loss
 from train.reader.words import Vocabulary
 from train.safety.manifest import read_manifest
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent.loop.budgets import Budgets
 from agent.evidence import Passage
+from agent.loop.budgets import Budgets
 from agent.plan import Filter
 from agent.sources.base import Source
 from agent.trace import Trace

@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from tests.train.test_episodes import episodes, rollout
+from tests.train.sft.test_episodes import episodes, rollout
 from train.evaluation.questions import world_questions
 from train.rewards import Task, Tools, reward_of
 

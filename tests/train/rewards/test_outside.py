@@ -118,9 +118,9 @@ def test_a_local_reader_is_a_function():
 @pytest.mark.train
 def test_our_own_small_reader_can_be_loaded(tmp_path: Path):
     pytest.importorskip("torch")
-    from train.reader.examples import Classes
+    from lab.reader.examples import Classes
+    from lab.reader.recipe import Shape
     from train.reader.reading import TrainedReader, make_reader
-    from train.reader.recipe import Shape
     from train.reader.words import Vocabulary
 
     shape = Shape(width=16, layers=1, heads=2, inner=32, most_words=64)

@@ -19,7 +19,7 @@ from torch.distributed.fsdp import fully_shard
 from transformers import Qwen3ForCausalLM
 
 from tests.train.rl.small import recipe
-from train.crew import leave
+from train.common.process_group import leave
 from train.rl.adapter import RlTrainer
 from train.rl.finish import save_hub
 

@@ -5,9 +5,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agent.trace.samples import Sample  # noqa: E402 - only where torch is
 from agent.sources.questions import Question  # noqa: E402
 from agent.trace import Stopped, Trace  # noqa: E402
+from agent.trace.samples import Sample  # noqa: E402 - only where torch is
 from tests.train.rl.small import recipe  # noqa: E402
 from train.rewards.base import Rewarded  # noqa: E402
 from train.rewards.task import Task  # noqa: E402

@@ -27,7 +27,7 @@ from train.rl.dynamic import BatchNotFilled  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.rollouts import Played  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
-from train.rl.sitting import TRACES, sitting  # noqa: E402
+from train.rl.session import TRACES, sitting  # noqa: E402
 from train.rl.states import newest_state, updates_of  # noqa: E402
 from train.rl.tasks import Tasks  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402

@@ -21,7 +21,7 @@ from train.ppo.recipe import PpoRecipe  # noqa: E402
 from train.ppo.run import PpoRun  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
-from train.sft import SftRun  # noqa: E402
+from train.sft.run import SftRun  # noqa: E402
 
 safetensors: Any = importlib.import_module("safetensors.torch")
 transformers: Any = importlib.import_module("transformers")

@@ -6,8 +6,8 @@ from urllib.parse import unquote
 
 from pydantic import AliasChoices, Field, field_validator
 
-from agent.sources.questions import Question
 from agent.outbound.urls import split_url
+from agent.sources.questions import Question
 from train.evaluation.datasets.base import Beside, Paragraph, Published, Record, distinct, gold_in
 from train.evaluation.datasets.files import literal_list
 from train.evaluation.datasets.multihop import in_pairs

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from agent.evidence import Passage
+from agent.loop.agent import Agent, Budgets
 from agent.plan import Filter
 from agent.policies.openai_endpoint import Endpoint
 from agent.policies.openai_policy import OpenAiPolicy
 from agent.protocols import protocol_named
-from agent.loop.agent import Agent, Budgets
 from agent.trace import Evidenced, Planned, Searched, Trace
 from tests.agent.policies.chat_server import ChatServer, Refusal, Reply, chat_server
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agent.errors import CorpusError
 from agent.evidence import Passage
+from agent.parallel.spread import Spread
 from agent.sources.base import close_sources
 from agent.sources.bm25 import Bm25Index, batched, stems_of
 from agent.sources.corpus.build import Dense, Outcome, update_index
@@ -20,7 +21,6 @@ from agent.sources.corpus.encoder import Encoder
 from agent.sources.corpus.folder import OFFSETS, RECORDS
 from agent.sources.corpus.hybrid import Mode, open_corpus
 from agent.sources.corpus.vectors import exact_vectors
-from agent.parallel.spread import Spread
 from agent.world import load_world
 from tests.agent.sources.corpus.encoding import needs_faiss, tiny_encoder
 

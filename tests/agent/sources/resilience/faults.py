@@ -13,11 +13,11 @@ from agent.evidence import Passage
 from agent.loop.execute import execute
 from agent.plan import Filter, Node, Plan
 from agent.sources.base import Hits, close_sources
+from agent.sources.limits import Limits
 from agent.sources.resilience.cached import Cached
 from agent.sources.resilience.gate import Gates
 from agent.sources.resilience.resilient import resilient
 from agent.sources.resilience.store import open_store
-from agent.sources.limits import Limits
 from agent.trace import Searched, SearchFailed
 from tests.agent.sources.resilience.backends import HANG
 from tests.virtual_clock import now

@@ -5,11 +5,11 @@ import pytest
 from agent.errors import Failure, SourceError, SourceErrorKind
 from agent.plan import Filter
 from agent.sources.base import Hits, ask, credits_of
+from agent.sources.limits import Limits
 from agent.sources.resilience.cached import EMPTY_SECONDS, Cached
 from agent.sources.resilience.fallback import Fallback
 from agent.sources.resilience.guard import Guarded
 from agent.sources.resilience.store import Store, open_store
-from agent.sources.limits import Limits
 from tests.agent.sources.resilience.backends import HANG, Scripted, error, passage
 from tests.virtual_clock import now, run
 

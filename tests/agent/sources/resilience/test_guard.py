@@ -4,9 +4,9 @@ import pytest
 
 from agent.errors import SourceError, SourceErrorKind
 from agent.sources.base import Hits, ask
+from agent.sources.limits import Limits
 from agent.sources.resilience.gate import Gate, bucket
 from agent.sources.resilience.guard import AUTH_SECONDS, QUOTA_SECONDS, Guarded
-from agent.sources.limits import Limits
 from tests.agent.sources.resilience.backends import HANG, Scripted, error, most_in_window, passage
 from tests.virtual_clock import now, run
 

@@ -7,10 +7,10 @@ import pytest
 
 from agent.errors import SourceError
 from agent.sources.base import ask, credits_of
+from agent.sources.limits import Limits
 from agent.sources.resilience.gate import Gates
 from agent.sources.resilience.resilient import resilient
 from agent.sources.resilience.store import open_store
-from agent.sources.limits import Limits
 from tests.agent.sources.resilience.backends import HANG, Scripted, error, most_in_window, passage
 from tests.virtual_clock import now, run
 

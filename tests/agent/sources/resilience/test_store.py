@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from agent.sources.base import ask
+from agent.sources.limits import Limits
 from agent.sources.resilience.cached import Cached
 from agent.sources.resilience.store import OPENING_SECONDS, Kept, Store, open_store
-from agent.sources.limits import Limits
 from tests.agent.sources.resilience.backends import Scripted, passage
 from tests.virtual_clock import run as run_virtually
 

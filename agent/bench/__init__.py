@@ -1,1 +1,0 @@
-"""Benchmarks of the agent's own parts. `cairn bench` runs them."""

@@ -1,0 +1,194 @@
+"""A rehearsal: the recipe as it stands, at a size that a CPU does in a minute, through the run's own code.
+
+Its protocol, reward, judge and reader (by HTTP), algorithm, schedule and optimizer are the recipe's. What is replaced:
+the model by a random one of some 30,000 weights, its questions by a little world's, vLLM by the trainer's own model,
+an embedder by hashed words, the sizes by the smallest. It shows that a recipe runs; it shows nothing of what it learns,
+and nothing of GPUs.
+"""
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, Final
+
+from agent.errors import SetupError
+from agent.sources.questions import Question
+from train.ppo.recipe import PpoRecipe
+from train.rewards.base import Tools
+from train.rewards.outside import EndpointJudge, EndpointReader
+from train.rewards.task import Task
+from train.rl.recipe import RlRecipe
+from train.rl.tasks import protocols_of
+from train.rl.tools import tools_of
+from train.safety.rules import DEFAULT_RULES
+from train.safety.settings import Safety
+
+CONTEXT: Final = 4096
+_VOCABULARY: Final = 512
+
+
+@dataclass
+class Rehearsed:
+    """What the rehearsal saw."""
+
+    steps: int = 0
+    figures: dict[str, float] = field(default_factory=dict)
+    """Of the last step."""
+    asked: int = 0
+    """Requests that judge and reader got."""
+    files: tuple[str, ...] = ()
+    """That the run left."""
+
+
+def rehearse(recipe: RlRecipe, *, steps: int = 2) -> Rehearsed:
+    """Run a recipe at a small size.
+
+    Args:
+        recipe: of `cairn train rl` or `cairn train ppo`.
+        steps: how many.
+
+    Raises:
+        SetupError: it cannot run; the sentence says why.
+    """
+    with tempfile.TemporaryDirectory(prefix="cairn-plan-") as kept, _stand_in() as (url, asked):
+        folder = Path(kept)
+        given = small(recipe, start=make_start(folder / "start", recipe), url=url, steps=steps)
+        with asyncio.Runner() as runner, tools_of(given, folder / "asked", runner=runner) as tools:
+            runner.run(_ask_tools(tools))
+        seen = Rehearsed()
+
+        def tell(step: int, figures: Mapping[str, float]) -> None:
+            seen.steps, seen.figures = step, dict(figures)
+
+        _run(given, folder / "run", tell)
+        seen.asked = len(asked)
+        seen.files = tuple(sorted(path.name for path in (folder / "run").iterdir()))
+        return seen
+
+
+def small(recipe: RlRecipe, *, start: Path, url: str, steps: int) -> RlRecipe:
+    """The recipe with small sizes, checked as a whole again.
+
+    Args:
+        recipe: at its full size.
+        start: a checkpoint.
+        url: of what stands for judge and reader.
+        steps: of the run.
+    """
+    said = recipe.model_dump(mode="json", exclude_unset=True)
+    said |= {"start": str(start), "steps": steps, "curriculum": []}
+    said["data"] = {"generator": 1, "people": 40, "questions_per_world": 4}
+    said["rollout"] |= {"engine": "transformers", "prompts": 2, "group": min(2, recipe.rollout.group), "concurrency": 4}
+    said["rollout"] |= {"policy_tokens": 32, "answer_tokens": 8, "context_tokens": CONTEXT, "server": "", "vllm": {}}
+    said["optimizer"] |= {"pieces": min(2, recipe.optimizer.pieces), "bf16": False}
+    said["learning"] |= {"resample": 1} if recipe.learning.resampling else {}
+    said["report"] = {"save_every_steps": steps, "traces": 1}
+    said["safety"] = Safety(without=tuple(rule.name for rule in DEFAULT_RULES)).model_dump(mode="json")
+    for name in ("judge", "reader"):
+        if said.get(name):
+            said[name]["base_url"] = url
+    said.pop("local_reader", None)
+    said.pop("embedder", None)  # hashed words do
+    return type(recipe).model_validate(said)
+
+
+def make_start(folder: Path, recipe: RlRecipe) -> Path:
+    """A random Qwen3 in the hub's form, whose tokenizer knows the marks of the recipe's protocols."""
+    import torch
+    from tokenizers import AddedToken
+    from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+    from train.sft.tokenizer import EOS, PAD, train_tokenizer
+
+    protocols = protocols_of(recipe)
+    texts = [protocol.system + protocol.prompt + protocol.instructions for protocol in protocols]
+    tokenizer = train_tokenizer(texts, vocabulary=_VOCABULARY)
+    marks = dict.fromkeys(mark for protocol in protocols for mark in protocol.all_marks)
+    tokenizer.add_tokens([AddedToken(mark, normalized=False, special=False) for mark in marks])
+    torch.manual_seed(recipe.seed)
+    shape = Qwen3Config(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=32,
+        max_position_embeddings=CONTEXT,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.token_to_id(EOS),
+        pad_token_id=tokenizer.token_to_id(PAD),
+    )
+    Qwen3ForCausalLM(shape).save_pretrained(folder)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=EOS, pad_token=PAD).save_pretrained(folder)
+    return folder
+
+
+async def _ask_tools(tools: Tools) -> None:
+    """Ask judge and reader once: a random policy may never write what they are asked about."""
+    task = Task.of(Question(id="rehearsal", question="Where is it?", answers=("here",)))
+    if isinstance(tools.judge, EndpointJudge) and await tools.judge.score(task, "there") is None:
+        raise SetupError("the judge's reply could not be read")
+    if isinstance(tools.reader, EndpointReader) and await tools.reader.read("Where is it?", "It is here.") is None:
+        raise SetupError("the reader's reply could not be read")
+
+
+def _run(recipe: RlRecipe, out: Path, tell: Any) -> None:
+    if isinstance(recipe, PpoRecipe):
+        from train.ppo.run import PpoRun
+
+        PpoRun(recipe, out, threads=1).go(tell)
+        return
+    from train.rl.run import RlRun
+
+    RlRun(recipe, out, threads=1).go(tell)
+
+
+class _Answers(BaseHTTPRequestHandler):
+    """Judge and reader: an OpenAI-compatible endpoint that says what the asked form allows."""
+
+    asked: list[str]
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        told = str(body["messages"][0]["content"])
+        self.asked.append(told)
+        said = "50" if "number from 0 to 100" in told else "incorrect" if "correct or incorrect" in told else "unknown"
+        reply = json.dumps(
+            {
+                "id": "rehearsal",
+                "object": "chat.completion",
+                "model": body.get("model", ""),
+                "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}],
+            }
+        ).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing is written down."""
+
+
+@contextmanager
+def _stand_in() -> Iterator[tuple[str, list[str]]]:
+    """An endpoint on this machine for as long as the rehearsal lasts: its URL, and what it was asked."""
+    asked: list[str] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Answers", (_Answers,), {"asked": asked}))
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,146 @@
+"""The jobs of a study, in their order, with what each needs, what decides its outcome, and about how long it takes."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from lab.reproduce.design import MIXES, SHIPPED, Asked, Direction, Training
+from lab.reproduce.ledger import Ledger
+from lab.reproduce.papers import asked_by, trainings
+from lab.reproduce.study import Study
+from train.safety.manifest import hash_of
+
+Kind = Literal["start", "trained", "asked"]
+START_JOB: Final = "start"
+
+_ROLLOUT_SECONDS: Final = {"multisearch": 0.25, "dag": 0.13, "evidence": 0.3, "reflect": 0.25, "kg": 0.35}
+"""Of one core, a rollout of the start with its share of the update, by protocol."""
+_QUESTION_SECONDS: Final = 0.25
+_JOB_SECONDS: Final = 12.0
+"""Loading, exporting."""
+_TOKENS_A_SECOND: Final = 3500.0
+"""Supervised, one core."""
+_RESAMPLED: Final = 1.5
+"""Rollouts of dynamic sampling, for one that is learned from."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One thing to do; what is done once is not done again."""
+
+    name: str
+    kind: Kind
+    plan: dict[str, Any] = field(repr=False)
+    """Of plain values: everything that decides what comes out. What is read is told by its content, so that a folder
+    can be moved, and a file that has changed is another plan."""
+    seconds: float
+    """About so long, on one core."""
+    seed: int = 0
+    training: Training | None = None
+    asked: Asked | None = None
+    needs: tuple[str, ...] = ()
+
+
+def jobs_of(study: Study, directions: Sequence[Direction]) -> list[Job]:
+    """All that these directions need: what needs no training first, then seed by seed."""
+    asked = asked_by(directions)
+    there = trainings()
+    jobs = [_start(study)] if any(one.policy != "shipped" for one in asked) else []
+    jobs += [_asked(study, one, seed) for one in asked if not one.trained for seed in study.seeds]
+    for seed in study.seeds:
+        for name in dict.fromkeys(one.policy for one in asked if one.trained):
+            jobs.append(_trained(study, there[name], seed))
+            jobs += [_asked(study, one, seed) for one in asked if one.policy == name]
+    return jobs
+
+
+def left_seconds(jobs: Iterable[Job], ledger: Ledger) -> float:
+    """About how long what is not done takes, on one core; by the same jobs with other seeds, where those are done."""
+    jobs = list(jobs)
+    took = {job.name: seconds for job in jobs if (seconds := ledger.seconds(job.name)) is not None}
+    return sum(expected(job, took) for job in jobs if job.name not in took)
+
+
+def expected(job: Job, took: dict[str, float]) -> float:
+    """Seconds that a job takes, by those of other seeds where they are known."""
+    stem = job.name.rpartition("/")[0]
+    same = [seconds for name, seconds in took.items() if stem and name.rpartition("/")[0] == stem]
+    return sum(same) / len(same) if same else job.seconds
+
+
+def minutes_by_arm(jobs: Iterable[Job], ledger: Ledger) -> Iterator[tuple[str, int, int, float, float]]:
+    """Of each arm: name, jobs, those done, minutes that they took, minutes that are left (of one core)."""
+    jobs = list(jobs)
+    took = {job.name: seconds for job in jobs if (seconds := ledger.seconds(job.name)) is not None}
+    for arm in dict.fromkeys(_arm(job) for job in jobs):
+        own = [job for job in jobs if _arm(job) == arm]
+        done = [job for job in own if job.name in took]
+        spent = sum(took[job.name] for job in done) / 60
+        left = sum(expected(job, took) for job in own if job.name not in took) / 60
+        yield arm, len(own), len(done), spent, left
+
+
+def _arm(job: Job) -> str:
+    return job.name.rpartition("/")[0] or job.name
+
+
+def _start(study: Study) -> Job:
+    tokens = study.sft.optimizer.tokens
+    return Job(START_JOB, "start", _start_plan(study), _JOB_SECONDS + (0 if study.hub else tokens / _TOKENS_A_SECOND))
+
+
+def _start_plan(study: Study) -> dict[str, Any]:
+    if study.hub:
+        return {"hub": _content(study.hub)}
+    said = study.sft.model_dump(mode="json")
+    return {"recipe": said | ({"start": _content(Path(study.sft.start))} if study.sft.start else {})}
+
+
+@cache
+def _content(path: Path) -> str:
+    """What stands in a file or folder, as one process finds it."""
+    return hash_of(path)
+
+
+def _trained(study: Study, training: Training, seed: int) -> Job:
+    recipe = study.rl_recipe(training, seed)
+    rollouts = recipe.steps * recipe.rollout.prompts * recipe.rollout.group
+    again = _RESAMPLED if recipe.learning.resampling else 1.0
+    return Job(
+        f"trained/{training.name}/{seed}",
+        "trained",
+        _training_plan(study, training, seed),
+        _JOB_SECONDS + rollouts * again * _ROLLOUT_SECONDS[training.protocol],
+        seed,
+        training=training,
+        needs=(START_JOB,),
+    )
+
+
+def _training_plan(study: Study, training: Training, seed: int) -> dict[str, Any]:
+    read = study.rl_recipe(training, seed)
+    recipe = read.model_dump(mode="json") | {"start": _start_plan(study)}
+    if read.local_reader:
+        recipe["local_reader"] = _content(read.local_reader)
+    plan: dict[str, Any] = {"recipe": recipe, "sources": training.sources}
+    if training.questions:
+        own = study.questions and study.questions / training.questions
+        plan |= {"questions": _content(own) if own else study.recipe.worlds.model_dump(mode="json")}
+        plan["recipe"] = recipe | {"data": {**recipe["data"], "questions": training.questions, "search": None}}
+    return plan
+
+
+def _asked(study: Study, asked: Asked, seed: int) -> Job:
+    worlds = {"mix": MIXES[asked.world], **study.recipe.worlds.model_dump(mode="json")}
+    plan = {"asked": asked.model_dump(mode="json"), "seed": seed, "worlds": worlds}
+    if asked.trained:
+        plan["policy"] = _training_plan(study, trainings()[asked.policy], seed)
+    elif asked.policy == SHIPPED:
+        plan["policy"] = _content(study.exported(SHIPPED, seed))
+    else:
+        plan["policy"] = _start_plan(study)
+    needs = () if asked.policy == "shipped" else (f"trained/{asked.policy}/{seed}",) if asked.trained else (START_JOB,)
+    seconds = _JOB_SECONDS + study.recipe.worlds.questions * _QUESTION_SECONDS * (3 if asked.dense else 1)
+    return Job(f"asked/{asked.name}/{seed}", "asked", plan, seconds, seed, asked=asked, needs=needs)

@@ -1,0 +1,108 @@
+"""What is done of a study, and how long it took: ledger.json, written as a whole whenever a job ends or is given up."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agent.errors import SetupError
+from train.common.saving import as_a_whole
+from train.safety.manifest import Machine, machine
+
+LEDGER: Final = "ledger.json"
+
+Figures = dict[str, float | str]
+
+
+class Entry(BaseModel):
+    """One job."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    plan_sha256: str
+    """Of everything that decides what comes out."""
+    seconds: float = 0.0
+    """In all sittings that ended by themselves."""
+    sittings: int = 0
+    done: bool = False
+    figures: Figures = Field(default_factory=dict[str, float | str])
+
+
+class Kept(BaseModel):
+    """ledger.json."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    machine: Machine
+    jobs: dict[str, Entry] = Field(default_factory=dict[str, Entry])
+
+
+class Ledger:
+    """The one that writes it is the one that starts the jobs."""
+
+    def __init__(self, out: Path) -> None:
+        """Open what is there, or begin.
+
+        Raises:
+            SetupError: it is damaged.
+        """
+        self.path = out / LEDGER
+        try:
+            kept = Kept.model_validate_json(self.path.read_bytes()) if self.path.exists() else None
+        except (OSError, ValidationError) as error:
+            raise SetupError(f"{self.path} cannot be read ({error}): name another --out") from error
+        self.kept = kept or Kept(machine=machine())
+
+    def is_done(self, name: str, plan: Any) -> bool:
+        """Whether a job is done.
+
+        Raises:
+            SetupError: it was begun by another plan.
+        """
+        entry = self.kept.jobs.get(name)
+        if entry is None:
+            return False
+        if entry.plan_sha256 != sha256_of(plan):
+            raise SetupError(
+                f"{name} in {self.path.parent} was made by another plan (a recipe, --steps or the start changed): "
+                "name another --out"
+            )
+        return entry.done
+
+    def has(self, name: str, plan: Any) -> bool:
+        """Whether a job is done, and by this very plan."""
+        entry = self.kept.jobs.get(name)
+        return entry is not None and entry.done and entry.plan_sha256 == sha256_of(plan)
+
+    def begin(self, name: str, plan: Any) -> None:
+        entry = self.kept.jobs.setdefault(name, Entry(plan_sha256=sha256_of(plan)))
+        entry.sittings += 1
+        self.write()
+
+    def end(self, name: str, seconds: float, figures: Figures | None) -> None:
+        """A job came to its end, or (without figures) was interrupted."""
+        entry = self.kept.jobs[name]
+        entry.seconds = round(entry.seconds + seconds, 1)
+        entry.done = figures is not None
+        entry.figures = figures or {}
+        self.write()
+
+    def seconds(self, name: str) -> float | None:
+        """What a job took; None where it is not done."""
+        entry = self.kept.jobs.get(name)
+        return entry.seconds if entry is not None and entry.done else None
+
+    def figures(self, name: str) -> Figures:
+        entry = self.kept.jobs.get(name)
+        return entry.figures if entry is not None else {}
+
+    def write(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with as_a_whole(self.path) as made:
+            made.write_text(self.kept.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def sha256_of(plan: Any) -> str:
+    return hashlib.sha256(json.dumps(plan, sort_keys=True, default=str).encode()).hexdigest()

@@ -1,0 +1,47 @@
+"""The five papers by their names, and everything that they name, looked up."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from agent.errors import SetupError
+from lab.reproduce.design import Asked, Direction, Paper, Training, asked_after
+from lab.reproduce.papers.dag import DAG
+from lab.reproduce.papers.evidence import EVIDENCE
+from lab.reproduce.papers.kg import KG
+from lab.reproduce.papers.multisearch import MULTISEARCH
+from lab.reproduce.papers.reflect import REFLECT
+
+PAPERS: Final[dict[str, Paper]] = {paper.name: paper for paper in (MULTISEARCH, DAG, EVIDENCE, REFLECT, KG)}
+
+
+def directions_of(which: str, only: Sequence[str] = ()) -> list[Direction]:
+    """The directions of a paper, or of `all` of them; only those that are named, where some are.
+
+    Raises:
+        SetupError: there is no such paper or direction.
+    """
+    if which != "all" and which not in PAPERS:
+        raise SetupError(f"there is no paper {which!r}; there are: all, {', '.join(PAPERS)}")
+    there = [one for paper in PAPERS.values() if which in ("all", paper.name) for one in paper.directions]
+    names = [one.name for one in there]
+    if unknown := [name for name in only if name not in names]:
+        raise SetupError(f"{which} has no direction {unknown[0]!r}; it has: {', '.join(names)}")
+    return [one for one in there if not only or one.name in only]
+
+
+def trainings() -> dict[str, Training]:
+    """Every training by its name."""
+    return {one.name: one for paper in PAPERS.values() for one in paper.trainings}
+
+
+def all_asked() -> dict[str, Asked]:
+    """Everything that is asked by its name: what the papers list, and each trained policy."""
+    listed = [one for paper in PAPERS.values() for one in paper.asked]
+    after = [asked_after(training) for training in trainings().values()]
+    return {one.name: one for one in (*after, *listed)}
+
+
+def asked_by(directions: Iterable[Direction]) -> list[Asked]:
+    """What these directions compare, each once, in their order."""
+    there = all_asked()
+    return list({side.asked: there[side.asked] for one in directions for side in one.sides}.values())

@@ -1,0 +1,126 @@
+"""What the arms of a study are trained by: the shared start, and reinforcement learning. Torch and TRL are needed."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import torch
+from safetensors.torch import save_file
+
+from agent.sources.choice import choose
+from lab.reproduce.design import Training
+from lab.reproduce.ledger import Figures
+from lab.reproduce.study import EXPORTED, Study
+from lab.reproduce.waiting import beat
+from lab.reproduce.worlds import question_lists
+from train.checkpoints.export import export_checkpoint
+from train.common.process_group import with_crew
+from train.common.saving import as_a_whole
+from train.ppo import states
+from train.ppo.recipe import PpoRecipe
+from train.ppo.run import PpoRun
+from train.rl.finish import figures_in
+from train.rl.recipe import RlRecipe
+from train.rl.run import RlRun
+from train.rl.states import newest_state
+from train.rl.tasks import Ask, Tasks, tasks_of
+from train.safety.rules import Collapsed
+from train.sft.run import Progress
+from train.tiny.learning import Hearing, learn
+
+WEIGHTS: Final = "model.safetensors"
+CURVES: Final = ("reward/total", "search/mean", "length/mean")
+
+
+@dataclass(frozen=True)
+class _Narrowed:
+    """Questions whose searches only some of the sources answer."""
+
+    tasks: Tasks
+    sources: tuple[str, ...]
+
+    def draw(self, step: int, attempt: int, number: int) -> list[Ask]:
+        return self._narrow(self.tasks.draw(step, attempt, number))
+
+    def held_out(self) -> list[Ask]:
+        return self._narrow(self.tasks.held_out())
+
+    def _narrow(self, asks: Sequence[Ask]) -> list[Ask]:
+        # Without its world the canary asks nothing: its probes are of all sources.
+        return [replace(ask, sources=choose(ask.sources, self.sources), world=None) for ask in asks]
+
+
+def start(study: Study, processes: int) -> Figures | None:
+    folder = study.out / "start"
+    told: dict[str, float] | None = {}
+    if study.hub is None:
+        if not (folder / "state.pt").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        shared = min(processes, study.sft.optimizer.batches_per_step)
+        told = with_crew(shared, learn, study.sft, folder, Hearing(_heard))
+    if told is None:
+        return None
+    export_checkpoint(study.start, folder / EXPORTED, "int8", name=study.sft.name)
+    return {name: round(value, 5) for name, value in told.items()}
+
+
+def _heard(progress: Progress) -> None:
+    beat()
+
+
+def train(study: Study, training: Training, seed: int) -> Figures | None:
+    recipe, folder = study.rl_recipe(training, seed), study.training_folder(training.name, seed)
+    if training.questions:
+        question_lists(study, seed)
+    figures: Figures = {}
+    if not (folder / "hub").is_dir():
+        try:
+            if not _learn(recipe, folder, training.sources):
+                return None
+        except Collapsed as error:
+            figures["stopped"] = str(error)
+            keep_last(study, recipe, folder)
+    export_checkpoint(folder / "hub", folder / EXPORTED, "int8", name=training.name, protocols=[training.protocol])
+    shutil.rmtree(folder / "states", ignore_errors=True)
+    return figures | _course(folder)
+
+
+def keep_last(study: Study, recipe: RlRecipe, folder: Path) -> None:
+    """A training that stopped itself leaves the policy of its last state, or of the start where there is none."""
+    with as_a_whole(folder / "hub") as made:
+        shutil.copytree(study.start, made)
+        if isinstance(recipe, PpoRecipe):
+            if state := states.newest_state(folder):
+                weights = states.load_state(state, device=torch.device("cpu"))["policy"]
+                save_file({name: tensor.contiguous() for name, tensor in weights.items()}, made / WEIGHTS)
+        elif state := newest_state(folder):
+            shutil.copyfile(state / WEIGHTS, made / WEIGHTS)
+
+
+def _learn(recipe: RlRecipe, folder: Path, sources: tuple[str, ...]) -> bool:
+    """Train to the end, from where an earlier sitting stopped; False where it was interrupted."""
+    is_ppo = isinstance(recipe, PpoRecipe)
+    state = states.newest_state(folder) if is_ppo else newest_state(folder)
+    if state is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    tasks: Tasks | None = _Narrowed(tasks_of(recipe), sources) if sources else None
+    run = PpoRun(recipe, folder, threads=1, tasks=tasks) if is_ppo else RlRun(recipe, folder, threads=1, tasks=tasks)
+    return run.go(_stepped, resume=state is not None)
+
+
+def _stepped(step: int, figures: Mapping[str, float]) -> None:
+    beat()
+
+
+def _course(folder: Path) -> Figures:
+    """How a few figures went, from the first step to the last."""
+    steps = figures_in(folder)
+    told: Figures = {"steps": float(len(steps))}
+    for name in CURVES:
+        values = [float(step[name]) for step in steps if isinstance(step.get(name), float | int)]
+        if values:
+            short = name.partition("/")[0]
+            told |= {f"{short}_first": round(values[0], 4), f"{short}_last": round(values[-1], 4)}
+    return told

@@ -1,0 +1,103 @@
+"""The worlds of a study: those that are asked, whose names no training sees, and those of the question lists."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from agent.errors import SetupError
+from agent.world import Question, World, make_world
+from agent.world.card import WorldCard
+from agent.world.names import Split
+from agent.world.store import write_world
+from lab.reproduce.design import MIXES, QuestionList, WorldKind
+from lab.reproduce.study import QUESTIONS, Study
+from train.evaluation.datasets import write_questions
+from train.evaluation.questions import world_questions
+
+_KINDS_APART: Final = 1000
+"""Between the seeds of two kinds of world."""
+_LISTS: Final = 500_000
+"""Seeds of the lists' worlds begin here."""
+_MORE: Final = 3.0
+"""Questions that are made for each one of a list: not all fit it."""
+_ROOM: Final = 2
+"""Times the people of a world that is asked live in one of the lists, so that it has so many questions."""
+
+
+def asked_world(study: Study, kind: WorldKind, seed: int) -> Path:
+    """Folder of the world that is asked with a seed; made where it is not there.
+
+    Raises:
+        SetupError: it is too small for its questions, or cannot be written.
+    """
+    folder = study.out / "worlds" / kind / str(seed)
+    if not (folder / "world.json").exists():
+        said = study.recipe.worlds
+        number = said.seed + list(MIXES).index(kind) * _KINDS_APART + seed
+        mix, name = MIXES[kind], f"{kind}-{seed}"
+        try:
+            world = make_world(
+                number, split="dev", people=said.people, questions=said.questions, mix=mix, name=name, knobs=said.knobs
+            )
+        except ValueError as error:
+            why = f"the world {kind} cannot be made: {error}: ask fewer questions, or name more people"
+            raise SetupError(why) from error
+        _write(study, world, number, "dev", folder, people=said.people)
+    return folder
+
+
+def question_lists(study: Study, seed: int) -> Path:
+    """Folder of the question lists of a seed: those of the user, or made here by the world's grammar.
+
+    Both are of one world, in the form that `cairn data build` leaves: `pipeline` holds questions whose gold documents
+    are of several sources, from few to many; `single` those of one source.
+
+    Raises:
+        SetupError: the world is too small for them, or they cannot be written.
+    """
+    folder = study.lists(seed)
+    if study.questions is not None or (folder / "single" / QUESTIONS).exists():
+        return folder
+    said = study.recipe.worlds
+    number, wanted = said.seed + _LISTS + seed, round(said.listed * _MORE)
+    mix, people = MIXES["plain"], _ROOM * said.people
+    try:
+        world = make_world(number, split="train", people=people, questions=wanted, mix=mix, knobs=said.knobs)
+    except ValueError as error:
+        raise SetupError(f"the question lists cannot be made: {error}: `listed` fewer, or name more people") from error
+    spread = sorted(world.questions, key=lambda question: _spread(world, question))
+    lists: dict[QuestionList, list[Question]] = {
+        "pipeline": [question for question in spread if _spread(world, question)[0] > 1],
+        "single": [question for question in spread if _spread(world, question)[0] == 1],
+    }
+    if (fewest := min(map(len, lists.values()))) < said.listed:
+        raise SetupError(f"of {wanted} questions only {fewest} fit one of the lists: `listed` fewer")
+    for name, questions in lists.items():
+        _write(study, world, number, "train", folder / name / "world", people=people)
+        write_questions(world_questions(_thinned(questions, said.listed)), folder / name / QUESTIONS)
+    return folder
+
+
+def _thinned(questions: Sequence[Question], number: int) -> list[Question]:
+    """So many of them, from the whole range of their order."""
+    return [questions[at * len(questions) // number] for at in range(number)]
+
+
+def _spread(world: World, question: Question) -> tuple[int, int]:
+    """Sources and documents that are needed."""
+    return len({world.document(key).source for key in question.supporting}), len(question.supporting)
+
+
+def _write(study: Study, world: World, seed: int, split: Split, folder: Path, *, people: int) -> None:
+    card = WorldCard(
+        name=world.name,
+        generator=2,
+        seed=seed,
+        split=split,
+        people=people,
+        documents=0,
+        questions=0,
+        files={},
+        knobs=study.recipe.worlds.knobs,
+    )
+    write_world([world], card, folder)

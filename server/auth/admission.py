@@ -1,0 +1,190 @@
+"""How many runs go on at once: a slot for each, a short queue before them, and 429 at once where neither has room.
+
+`Admission.slot` is for whoever starts a run inside of a request; the gate takes a `Slot` for the addresses of `/v1`.
+"""
+
+import asyncio
+import math
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from time import perf_counter
+from typing import Final
+
+from server.auth.caller import Caller, caller
+from server.http.errors import ApiError, server_stops
+
+AT_ONCE: Final = {"embedded": 128, "openai": 256, "vllm": 256, "transformers": 16}
+"""Runs at once by what writes: an engine behind an endpoint queues by itself, one of this process shares its cores."""
+_FIRST_GUESS_SECONDS: Final = 1.0
+_WEIGHT: Final = 0.1
+_LONGEST_RETRY_SECONDS: Final = 60
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How much goes on at once."""
+
+    runs: int = 128
+    queue: int = 256
+    """Runs that may wait for a slot."""
+    wait_seconds: float = 15.0
+    """The longest wait; whoever would wait longer, by what runs took so far, is sent away at once."""
+
+
+class Slot:
+    """One run's place. Given back once, by whoever ends the run."""
+
+    def __init__(self, give_back: Callable[["Slot"], None], key: str) -> None:
+        self._give_back = give_back
+        self._left = False
+        self.key = key
+        self.began = perf_counter()
+        self.handed_over = False
+        """Whether the run outlives its request: then the run leaves the slot, and not the gate."""
+
+    def hand_over(self) -> "Slot":
+        """Take the slot from the request that got it; whoever calls this must call `leave`."""
+        self.handed_over = True
+        return self
+
+    def leave(self) -> None:
+        """Give the place to the next one; a second time does nothing."""
+        if not self._left:
+            self._left = True
+            self._give_back(self)
+
+
+Limit = Callable[[Caller, int], None]
+"""Raises `ApiError` where this caller, who has so many runs here, may not start another one."""
+
+
+def _no_limit(asking: Caller, runs: int) -> None:
+    """Nobody is limited by name."""
+
+
+class Admission:
+    """Slots for runs, first come, first served."""
+
+    def __init__(self, bounds: Bounds | None = None, *, limit: Limit = _no_limit) -> None:
+        self.bounds = bounds or Bounds()
+        self.limit = limit
+        self.closed = False
+        """The server stops: nobody comes in any more."""
+        self._running = 0
+        self._by_key: Counter[str] = Counter()
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._run_seconds = _FIRST_GUESS_SECONDS
+
+    @property
+    def running(self) -> int:
+        return self._running
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def wait_seconds(self) -> float:
+        """How long one that came now would wait, by what runs took so far."""
+        if self._running < self.bounds.runs:
+            return 0.0
+        return self._run_seconds * (len(self._waiting) + 1) / max(1, self.bounds.runs)
+
+    def check(self) -> None:
+        """Refuse at once whoever could not come in now.
+
+        Raises:
+            ApiError: there is no room (429), or the server stops (503).
+        """
+        asking = caller()
+        if self.closed:
+            raise server_stops()
+        self.limit(asking, self._by_key[asking.key])
+        full = self._running >= self.bounds.runs
+        if full and (len(self._waiting) >= self.bounds.queue or self.wait_seconds > self.bounds.wait_seconds):
+            raise self._busy()
+
+    async def enter(self) -> Slot:
+        """Wait for a slot.
+
+        Raises:
+            ApiError: there is no room, or none came free in time (429), or the server stops (503).
+        """
+        self.check()
+        slot = Slot(self._give_back, caller().key)
+        self._by_key[slot.key] += 1
+        try:
+            if self._running < self.bounds.runs:
+                self._running += 1
+            else:
+                await self._turn()
+        except BaseException:
+            self._by_key[slot.key] -= 1
+            raise
+        slot.began = perf_counter()
+        return slot
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncGenerator[Slot]:
+        """A slot for as long as the run goes on.
+
+        Raises:
+            ApiError: as `enter`.
+        """
+        slot = await self.enter()
+        try:
+            yield slot
+        finally:
+            slot.leave()
+
+    def close(self) -> None:
+        """Take nobody any more; whoever waits is told."""
+        self.closed = True
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_exception(server_stops())
+
+    async def _turn(self) -> None:
+        """Wait until a slot was given to us."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            async with asyncio.timeout(self.bounds.wait_seconds):
+                await turn
+        except BaseException as error:
+            if turn in self._waiting:
+                self._waiting.remove(turn)
+            given = turn.done() and not turn.cancelled() and turn.exception() is None
+            if given:  # it came free in the very moment in which we gave up
+                self._pass_on()
+            if isinstance(error, TimeoutError):
+                raise self._busy() from None
+            raise
+
+    def _give_back(self, slot: Slot) -> None:
+        self._by_key[slot.key] -= 1
+        self._run_seconds += _WEIGHT * (perf_counter() - slot.began - self._run_seconds)
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Give a free slot to the first who waits."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._running -= 1
+
+    def _busy(self) -> ApiError:
+        wait = min(_LONGEST_RETRY_SECONDS, max(1, math.ceil(self.wait_seconds)))
+        return ApiError(
+            HTTPStatus.TOO_MANY_REQUESTS,
+            f"{self._running:,} runs are on their way and {len(self._waiting):,} wait, as many as there may be; "
+            f"ask again in {wait} s, or raise max_runs or max_queue where the machine has room.",
+            code="server_busy",
+            headers={"retry-after": str(wait)},
+        )

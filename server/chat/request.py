@@ -1,0 +1,210 @@
+"""What a client asks for: messages, read down to a question and earlier turns, and the request of chat completions."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Annotated, Final, Literal, get_args
+
+from pydantic import Field
+
+from agent.sanitize.text import whole
+from server.chat.options import Effort, Incoming, Name, Text, Wishes
+from server.http.errors import bad_request
+
+_REASONING: Final = re.compile(
+    r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)"
+    r"|<details type=\"(?:reasoning|tool_calls|code_interpreter)\".*?(?:</details>|\Z)"
+    r"|\A(?:(?!<think>).)*?</think>",
+    re.DOTALL | re.IGNORECASE,
+)
+_LISTED: Final = re.compile(r"- \[\d+\] .* \(\w+\)")
+_DEFINITION: Final = re.compile(r"\[\d+\]: <[^>]*>(?: \".*\")?")
+_LAST_MARK: Final = re.compile(r" \[\d{1,9}\]\Z")
+_MARK_CHARS: Final = 12
+_RAW: Final = 16
+"""Times as many characters as earlier turns may have are looked at: reasoning and sources go away from them."""
+
+
+TextType = Literal["text", "input_text", "output_text"]
+TEXT_TYPES: Final = get_args(TextType)
+
+
+class TextPart(Incoming):
+    type: TextType
+    text: Text
+
+
+class OtherPart(Incoming):
+    """A picture, a sound, a file, a refusal: nothing that a question can be read from."""
+
+    type: Name
+
+
+class Message(Incoming):
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: Text | Annotated[list[TextPart | OtherPart], Field(fail_fast=True, max_length=1_000)] | None = None
+
+    @property
+    def text(self) -> str:
+        """All text."""
+        if isinstance(self.content, str):
+            return whole(self.content)
+        return whole("\n".join(part.text for part in self.content or () if isinstance(part, TextPart)))
+
+    @property
+    def other_kind(self) -> str | None:
+        """The first kind of content that is not text."""
+        parts = self.content if isinstance(self.content, list) else []
+        return next((part.type for part in parts if isinstance(part, OtherPart)), None)
+
+
+class StreamOptions(Incoming):
+    include_usage: bool | None = False
+
+
+class ChatRequest(Wishes):
+    """The parameters that this server reads; all others of OpenAI's are taken and ignored."""
+
+    messages: Annotated[list[Message], Field(fail_fast=True, max_length=5_000)]
+    stream: bool | None = False
+    stream_options: StreamOptions | None = None
+    n: int | None = Field(default=None, description="One, if it is said: a question gets one answer.")
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    reasoning_effort: Effort | None = None
+
+    @property
+    def effort(self) -> Effort | None:
+        return self.reasoning_effort
+
+    @property
+    def most_tokens(self) -> int | None:
+        return self.max_completion_tokens or self.max_tokens
+
+    @property
+    def include_usage(self) -> bool:
+        return self.stream_options is not None and bool(self.stream_options.include_usage)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question with the turns before it."""
+
+    question: str
+    history: tuple[tuple[str, str], ...] = ()
+    system: str = ""
+    """What the client tells the model to be; only `cairn-chat` reads it."""
+
+
+def read_request(request: ChatRequest, *, most_chars: int) -> Asked:
+    """The question of a chat completion.
+
+    Raises:
+        ApiError: there is no question, or one that cannot be taken.
+    """
+    if request.n not in (None, 1):
+        raise bad_request(f"'n' is {request.n}, but one question gets one answer here: leave 'n' out.", param="n")
+    return read_question(request.messages, most_chars=most_chars, param="messages")
+
+
+def read_question(messages: Sequence[Message], *, most_chars: int, param: str) -> Asked:
+    """Find the question and the earlier turns in messages.
+
+    Args:
+        messages: oldest first.
+        most_chars: of the question, and of the turns before it.
+        param: where the messages stand in the request, for errors.
+
+    Raises:
+        ApiError: there is no question, or one that cannot be taken.
+    """
+    turns = list(_turns(_recent(messages, most_chars=_RAW * most_chars)))
+    if not turns or turns[-1][0] != "user":
+        raise bad_request("The last message must have the role 'user' and hold the question.", param=param)
+    if kind := next((m.other_kind for m in messages if m.role == "user" and m.other_kind), None):
+        why = "it has no 'text'" if kind in TEXT_TYPES else "only text can be read here"
+        raise bad_request(f"The content holds a part of type {kind!r}, but {why}.", param=param)
+    question = turns.pop()[1]
+    if not question:
+        raise bad_request("The question is empty; write it into the last message.", param=param)
+    if len(question) > most_chars:
+        raise bad_request(
+            f"The question has {len(question):,} characters; at most {most_chars:,} are taken. "
+            "Long texts belong into an index (cairn index build), from which the agent finds what it needs.",
+            param=param,
+            code="question_too_long",
+        )
+    system = "\n\n".join(message.text for message in messages if message.role in ("system", "developer"))
+    return Asked(question=question, history=tuple(_pairs(turns, most_chars=most_chars)), system=system)
+
+
+def without_reasoning(text: str) -> str:
+    """An earlier answer as the policy wrote it: without its reasoning, and without what a profile put behind it."""
+    return _without_tail(_REASONING.sub("", text).strip()).strip()
+
+
+def _without_tail(text: str) -> str:
+    """The text without the marks, sources and link definitions that a profile wrote behind an answer.
+
+    It goes from the end, line by line: one pattern for all of it takes hours for a text that somebody made for that.
+    """
+    lines = text.split("\n")
+    end = _without_blank(lines, _without_last(lines, len(lines), _DEFINITION))
+    listed = _without_last(lines, end, _LISTED)
+    if listed < end and listed and not lines[listed - 1].strip():
+        end = _without_blank(lines, listed)
+    text = "\n".join(lines[:end])
+    end = len(text)
+    while _LAST_MARK.search(text, max(0, end - _MARK_CHARS), end):
+        end = text.rindex(" [", 0, end)
+    return text[:end]
+
+
+def _without_last(lines: Sequence[str], end: int, kind: re.Pattern[str]) -> int:
+    """Where the lines of this kind begin that stand last before `end`."""
+    while end and kind.fullmatch(lines[end - 1]):
+        end -= 1
+    return end
+
+
+def _without_blank(lines: Sequence[str], end: int) -> int:
+    while end and not lines[end - 1].strip():
+        end -= 1
+    return end
+
+
+def _recent(messages: Sequence[Message], *, most_chars: int) -> list[Message]:
+    """What users and assistants said: the question, and before it whole turns as far as they may be looked at."""
+    recent: list[Message] = []
+    said = [message for message in messages if message.role in ("user", "assistant")]
+    for role, group in groupby(reversed(said), key=lambda message: message.role):
+        turn = list(group)
+        most_chars -= 0 if not recent and role == "user" else sum(len(message.text) for message in turn)
+        if most_chars < 0:
+            break
+        recent += turn
+    return recent[::-1]
+
+
+def _turns(said: Iterable[Message]) -> Iterable[tuple[str, str]]:
+    """What was said in turn: neighbours of one role joined, reasoning stripped."""
+    for role, group in groupby(said, key=lambda message: message.role):
+        texts = [without_reasoning(m.text) if role == "assistant" else m.text.strip() for m in group]
+        yield role, "\n\n".join(text for text in texts if text)
+
+
+def _pairs(turns: list[tuple[str, str]], *, most_chars: int) -> list[tuple[str, str]]:
+    """The latest (question, answer) pairs that fit into `most_chars`, oldest first."""
+    pairs = [
+        (question, answer)
+        for (asker, question), (answerer, answer) in pairwise(turns)
+        if (asker, answerer) == ("user", "assistant") and question and answer
+    ]
+    kept: list[tuple[str, str]] = []
+    for pair in reversed(pairs):
+        most_chars -= len(pair[0]) + len(pair[1])
+        if most_chars < 0:
+            break
+        kept.append(pair)
+    return kept[::-1]

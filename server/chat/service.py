@@ -1,0 +1,156 @@
+"""`/v1/chat/completions`: from a request to one rollout, and from the rollout to a stream or to one object."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from agent.loop.agent import Agent
+from agent.policies.base import Policy
+from agent.protocols import TextProtocol
+from agent.trace import Event, Trace
+from server.auth.admission import Admission
+from server.chat.chunks import Frames, completion, error_frame
+from server.chat.options import AnswerStyle
+from server.chat.profiles import ProfileName
+from server.chat.reply import Reasoning
+from server.chat.request import ChatRequest, read_request
+from server.chat.turn import CHAT_MODEL, MODEL, Turn, failure_of, make_turn
+from server.evidence.answering import Answering
+from server.http.errors import ApiError, internal_error, server_stops
+from server.http.stream import EventStream, LastWords, Put, Runs
+from server.runs.manager import Keeper
+from server.store import Store
+from server.store.database import Database
+from server.telemetry.watch import Watch
+from server.ui.local_models import FindServers, no_local_servers
+
+logger = logging.getLogger(__name__)
+
+
+def _keep_nothing(trace: Trace) -> None:
+    """Without a store nothing is kept."""
+
+
+@dataclass(frozen=True)
+class Service:
+    """What answers, and how it presents itself."""
+
+    agent: Agent
+    protocols: Mapping[str, TextProtocol]
+    """By name; each one is a model id, and the agent's own protocol answers to `cairn`."""
+    policies: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
+    """By protocol, where another one than the agent's speaks it."""
+    answer_style: AnswerStyle = "short"
+    profile: ProfileName = "default"
+    """For which client answers are made where a request does not say it."""
+    question_chars: int = 20_000
+    heartbeat_seconds: float = 10.0
+    runs: Runs = field(default_factory=Runs)
+    notices: tuple[str, ...] = ()
+    """What a person should know before believing an answer."""
+    examples: tuple[str, ...] = ()
+    """Questions that the page offers to begin with."""
+    local_models: FindServers = no_local_servers
+    """Finds the model servers of this machine that the page offers."""
+    far: bool = False
+    """The sources are asked over the network."""
+    keep: Callable[[Trace], None] = _keep_nothing
+    """Called with the trace of every run of `/v1` that ended, also of one whose client left. Never waits or raises."""
+    answering: Answering | None = None
+    """Who answers from evidence, where the operator named a model for that."""
+    admission: Admission = field(default_factory=Admission)
+    """Slots for runs; the gate takes one for each request that starts a run."""
+    watch: Watch = field(default_factory=Watch)
+    """Sees every run of the agent, whoever starts it."""
+    keeper: Keeper | None = None
+    """Keeps runs that outlive their clients; without one there are no such runs."""
+
+    searches: Keeper = field(init=False)
+    """Keeps started searches for evidence: the keeper, or else one of this process's memory."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "searches", self.keeper or Keeper(Store(Database("memory"))))
+        object.__setattr__(self, "agent", self.watch.agent(self.agent))
+
+    @property
+    def models(self) -> list[str]:
+        chat = [CHAT_MODEL] if self.agent.policy.instructed else []
+        return [MODEL, *(f"{MODEL}/{name}" for name in self.protocols), *chat]
+
+    def require(self, model: str) -> None:
+        """Refuse a model that is not there.
+
+        Raises:
+            ApiError: with the names of those that are.
+        """
+        if model not in self.models:
+            message = f"There is no model {model!r} here; there are: {', '.join(self.models)}."
+            raise ApiError(HTTPStatus.NOT_FOUND, message, param="model", code="model_not_found")
+
+    def streams(self, produce: Callable[[Put], Awaitable[None]], *, last_words: LastWords | None = None) -> EventStream:
+        """A response that sends what `produce` puts; when the server stops `last_words`, or else an error frame."""
+        words = last_words or error_frame(server_stops().body)
+        return EventStream(produce, runs=self.runs, last_words=words, heartbeat_seconds=self.heartbeat_seconds)
+
+    async def aclose(self) -> None:
+        """Let go of the agent and of every policy, each once."""
+        others = {id(policy): policy for policy in self.policies.values() if policy is not self.agent.policy}
+        async with AsyncExitStack() as stack:
+            for policy in others.values():
+                stack.push_async_callback(policy.aclose)
+            if self.answering is not None:
+                stack.push_async_callback(self.answering.aclose)
+            stack.push_async_callback(self.searches.aclose)
+            await self.agent.aclose()
+
+
+def open_turn(service: Service, request: ChatRequest) -> Turn:
+    """Read a request into a rollout that can start.
+
+    Raises:
+        ApiError: the request cannot be answered; nothing was started.
+    """
+    service.require(request.model)
+    asked = read_request(request, most_chars=service.question_chars)
+    return make_turn(service, request, asked, include_usage=request.include_usage)
+
+
+async def stream_turn(turn: Turn, put: Put) -> None:
+    """Run it and put every frame as it comes, down to `[DONE]` or to the error that ended it."""
+    frames = Frames(trace=turn.trace, model=turn.model, profile=turn.profile)
+    put(frames.role())
+
+    def emit(event: Event) -> None:
+        for part in turn.reply.feed(event):
+            put(frames.part(part))
+
+    try:
+        await turn.run(turn.trace, emit)
+        failure = failure_of(turn.trace)
+    except Exception:  # the boundary: the answer has begun, so whatever broke is told in the stream
+        logger.exception("the rollout %s broke", turn.trace.id)
+        failure = internal_error()
+    if failure:
+        put(error_frame(failure.body))
+    else:
+        put(frames.ending(turn.reply, turn.trace, include_usage=turn.include_usage))
+
+
+async def whole_turn(turn: Turn) -> dict[str, Any]:
+    """Run it to its end and give the completion.
+
+    Raises:
+        ApiError: the engine failed.
+    """
+    reasoning: list[str] = []
+
+    def emit(event: Event) -> None:
+        reasoning.extend(part.text for part in turn.reply.feed(event) if isinstance(part, Reasoning))
+
+    await turn.run(turn.trace, emit)
+    if failure := failure_of(turn.trace):
+        raise failure
+    return completion(turn.reply, turn.trace, model=turn.model, reasoning="".join(reasoning))

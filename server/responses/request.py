@@ -1,0 +1,125 @@
+"""What a client of `/v1/responses` sends, read down to a question with its earlier turns."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, cast
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag
+
+from agent.sanitize.strict import Chars
+from server.chat.options import Effort, Incoming, Name, Text, Wishes
+from server.chat.request import Asked, Message, read_question
+from server.http.errors import bad_request
+
+_NO_ITEMS: Final = "No item is kept by its id here; send the earlier items whole, as every client can."
+
+
+class MessageIn(Message):
+    """One turn, as a client writes it or as an earlier response gave it."""
+
+    type: Literal["message"] = "message"
+
+
+class OtherItem(Incoming):
+    """Reasoning, calls and their outputs of earlier responses: nothing that a question can be read from."""
+
+    type: Literal[
+        "reasoning",
+        "web_search_call",
+        "function_call",
+        "function_call_output",
+        "file_search_call",
+        "code_interpreter_call",
+        "mcp_call",
+        "mcp_list_tools",
+        "item_reference",
+    ]
+
+
+def _kind(item: Any) -> str:
+    given = cast(Mapping[str, Any], item).get("type") if isinstance(item, Mapping) else getattr(item, "type", None)
+    return "message" if given in (None, "message") else "other"
+
+
+InputItem = Annotated[Annotated[MessageIn, Tag("message")] | Annotated[OtherItem, Tag("other")], Discriminator(_kind)]
+
+
+def _form(given: Any) -> str:
+    return "text" if isinstance(given, str) else "items"
+
+
+Input = Annotated[
+    Annotated[Text, Tag("text")] | Annotated[list[InputItem], Field(fail_fast=True, max_length=5_000), Tag("items")],
+    Discriminator(_form),
+]
+
+
+def _few(given: Any) -> Any:
+    """Metadata of few pairs: each wrong one of many would be an error of its own."""
+    if isinstance(given, Mapping) and len(pairs := cast(Mapping[Any, Any], given)) > _PAIRS:
+        raise ValueError(f"it has {len(pairs):,} pairs; at most {_PAIRS} are kept")
+    return cast(Any, given)
+
+
+_PAIRS: Final = 16
+Metadata = Annotated[
+    dict[Annotated[str, Chars(64)], Annotated[str, Chars(512)]],
+    Field(max_length=_PAIRS),
+    BeforeValidator(_few),
+]
+"""As OpenAI bounds them."""
+
+
+class ReasoningWishes(Incoming):
+    effort: Effort | None = None
+    summary: Literal["auto", "concise", "detailed"] | None = None
+
+
+class ResponseRequest(Wishes):
+    """The parameters that this server reads; all others of OpenAI's are taken and ignored."""
+
+    input: Input
+    instructions: Text | None = Field(default=None, description="Only `cairn-chat` follows them.")
+    previous_response_id: Name | None = Field(default=None, description="Of a kept response that this one follows up.")
+    store: bool | None = Field(default=None, description="False: nothing of it is kept, and its id means nothing.")
+    background: bool | None = Field(
+        default=None, description="Answer at once with a response that goes on; ask for it by its id, or cancel it."
+    )
+    max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    reasoning: ReasoningWishes | None = None
+    stream: bool | None = False
+    metadata: Metadata | None = None
+    user: Annotated[str, Chars(512)] | None = None
+
+    @property
+    def effort(self) -> Effort | None:
+        return self.reasoning.effort if self.reasoning else None
+
+    @property
+    def most_tokens(self) -> int | None:
+        return self.max_output_tokens
+
+
+def read_request(request: ResponseRequest, *, before: Sequence[Message] = (), most_chars: int) -> Asked:
+    """The question of a request.
+
+    Args:
+        request: what a client sent.
+        before: the turns of the response that it follows up.
+        most_chars: of the question, and of the turns before it.
+
+    Raises:
+        ApiError: there is no question, one that cannot be taken, or an item that would have to be kept here.
+    """
+    if len(request.instructions or "") > most_chars:
+        raise bad_request(
+            f"The instructions have {len(request.instructions or ''):,} characters; at most {most_chars:,} are taken.",
+            param="instructions",
+            code="instructions_too_long",
+        )
+    items = [MessageIn(role="user", content=request.input)] if isinstance(request.input, str) else request.input
+    if any(isinstance(item, OtherItem) and item.type == "item_reference" for item in items):
+        raise bad_request(_NO_ITEMS, param="input", code="item_not_found")
+    said: list[Message] = [*before, *(item for item in items if isinstance(item, MessageIn))]
+    if request.instructions:
+        said.insert(0, Message(role="system", content=request.instructions))
+    return read_question(said, most_chars=most_chars, param="input")

@@ -1,0 +1,23 @@
+"""The rollout phase beside plain generation: both ways run the same batch, and only ours overlaps its searches."""
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("trl")
+
+from lab.benchmarks.rollouts import phases
+from tests.train.rl.small import recipe
+
+pytestmark = [pytest.mark.train, pytest.mark.slow]
+
+
+def test_both_ways_run_the_batch_and_only_the_plain_one_waits_for_each_search_in_turn():
+    ours, plain = phases(recipe(), search_ms=[1000.0], threads=1)
+    assert (ours.way, plain.way) == ("ours", "plain")
+    assert ours.rollouts == plain.rollouts == 6
+    for phase in (ours, plain):
+        assert phase.policy_tokens > 0
+        assert phase.searches >= 6, "each rollout searches"
+        assert phase.searching >= 1.0 * phase.searches
+    assert plain.seconds > plain.searching
+    assert ours.seconds < ours.searching, "its searches overlap; all else of this batch takes two or three seconds"

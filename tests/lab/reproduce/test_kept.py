@@ -1,0 +1,105 @@
+"""What is kept of an arm: a training that stopped itself, questions that failed, and a plan that says what was read."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="the train extra is not installed")
+
+import torch
+from safetensors.torch import load, save
+
+import agent
+from lab.reproduce.asking import ANSWERS, ask, read_answers
+from lab.reproduce.jobs import jobs_of
+from lab.reproduce.papers import all_asked, directions_of, trainings
+from lab.reproduce.training import WEIGHTS, keep_last
+from lab.reproduce.worlds import asked_world
+from tests.lab.reproduce.small import HUB, small_study
+from train.ppo.states import save_state
+
+pytestmark = pytest.mark.train
+
+
+def weights_of(hub: Path) -> dict[str, torch.Tensor]:
+    return load((hub / WEIGHTS).read_bytes())
+
+
+def moved() -> dict[str, torch.Tensor]:
+    """Weights that are not those of the start."""
+    return {name: tensor + 1 for name, tensor in weights_of(HUB).items()}
+
+
+def hear(*said: object) -> None:
+    """Of how far it is, which is told elsewhere."""
+
+
+@pytest.mark.parametrize("name", ["multisearch-gdpo", "evidence-ppo"])
+def test_a_training_that_stopped_itself_leaves_its_last_state(tmp_path: Path, name: str) -> None:
+    study = small_study(tmp_path)
+    training = trainings()[name]
+    folder, recipe = study.training_folder(name, 1), study.rl_recipe(training, 1)
+    wanted = moved()
+    if name == "evidence-ppo":
+        save_state(folder, 3, {"policy": wanted}, keep=1)
+    else:
+        state = folder / "states" / "checkpoint-3"
+        state.mkdir(parents=True)
+        (state / WEIGHTS).write_bytes(save(wanted))
+    keep_last(study, recipe, folder)
+    found = weights_of(folder / "hub")
+    assert found.keys() == wanted.keys()
+    assert all(torch.equal(found[key], wanted[key]) for key in wanted)
+    assert (folder / "hub" / "tokenizer.json").read_bytes() == (HUB / "tokenizer.json").read_bytes()
+
+
+def test_one_that_stopped_before_its_first_state_leaves_the_start(tmp_path: Path) -> None:
+    study = small_study(tmp_path)
+    folder = study.training_folder("multisearch-gdpo", 1)
+    folder.mkdir(parents=True)
+    keep_last(study, study.rl_recipe(trainings()["multisearch-gdpo"], 1), folder)
+    assert (folder / "hub" / WEIGHTS).read_bytes() == (HUB / WEIGHTS).read_bytes()
+
+
+def test_questions_that_failed_are_asked_again(tmp_path: Path) -> None:
+    study = small_study(tmp_path)
+    asked = all_asked()["three-queries"]
+    world, out = asked_world(study, asked.world, 1), study.asked_folder(asked.name, 1)
+    policy = study.exported(asked.policy, 1)
+    first = ask(asked, world=world, policy=policy, out=out, show=hear)
+    kept = [json.loads(line) for line in (out / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+    kept[0] |= {"status": "failed"}
+    (out / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+    (out / ANSWERS).unlink()
+    assert ask(asked, world=world, policy=policy, out=out, show=hear) == first
+
+
+def test_a_readers_answers_are_kept_in_each_condition(tmp_path: Path) -> None:
+    study = small_study(tmp_path)
+    asked = all_asked()["handed-over"]
+    world, out = asked_world(study, asked.world, 1), study.asked_folder(asked.name, 1)
+    found = ask(asked, world=world, policy=study.exported(asked.policy, 1), out=out, show=hear)
+    assert read_answers(out) == found
+    assert len(found) == study.recipe.worlds.questions
+    assert {"em_evidence", "em_top_5", "em_as_many_as_fit"} <= set(next(iter(found.values())))
+
+
+def test_a_plan_tells_what_is_read_and_not_where_it_stands(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+    hub = shutil.copytree(HUB, there / "start")
+    first, second = small_study(here), small_study(there, hub=hub)
+    directions = directions_of("all")
+    plans = {job.name: job.plan for job in jobs_of(first, directions)}
+    assert {job.name: job.plan for job in jobs_of(second, directions)} == plans
+    source = str(Path(agent.__file__).parent.parent)
+    assert not [name for name, plan in plans.items() if source in json.dumps(plan)], "the source may be moved, too"
+    other = shutil.copytree(HUB, there / "other")
+    (other / WEIGHTS).write_bytes(save(moved()))
+    changed = {job.name: job.plan for job in jobs_of(replace(second, hub=other), directions)}
+    same = {name for name in plans if changed[name] == plans[name]}
+    assert same == {job.name for job in jobs_of(first, directions) if job.asked and job.asked.policy == "shipped"}

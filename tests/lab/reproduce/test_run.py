@@ -1,0 +1,107 @@
+"""A study as a whole at the size of a test: what it makes, what a kill leaves, and that nothing is done twice."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("trl")
+
+from agent.errors import SetupError  # noqa: E402 - only where torch is
+from lab.reproduce.findings import findings_of  # noqa: E402
+from lab.reproduce.jobs import jobs_of  # noqa: E402
+from lab.reproduce.ledger import Ledger  # noqa: E402
+from lab.reproduce.papers import directions_of  # noqa: E402
+from lab.reproduce.run import is_done, reproduce  # noqa: E402
+from lab.reproduce.study import Study, read_study  # noqa: E402
+from tests.lab.reproduce.small import HUB, small_study, write_recipes  # noqa: E402
+
+pytestmark = [pytest.mark.train]
+
+ONLY = ("--only", "dag.trained")
+
+
+def told(out: Path) -> dict[str, Any]:
+    """Job → its entry, as the ledger has them now."""
+    path = out / "ledger.json"
+    return dict(json.loads(path.read_text(encoding="utf-8"))["jobs"]) if path.exists() else {}
+
+
+def verdicts(study: Study) -> dict[str, str]:
+    return {name: one.verdict for name, one in findings_of(study, Ledger(study.out)).rulings.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_study_that_was_killed_goes_on_and_does_nothing_twice(tmp_path: Path) -> None:
+    recipe, out = write_recipes(tmp_path, steps=2), tmp_path / "out"
+    command = [sys.executable, "-m", "agent.cli", "reproduce", "dag", *ONLY, "--out", str(out), "--seeds", "1"]
+    command += ["--recipe", str(recipe), "--processes", "1", "--start", str(HUB)]
+    killed = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    states = out / "trained" / "dag-trained" / "1" / "states"
+    try:
+        while not any(states.glob("checkpoint-*")):
+            assert killed.poll() is None
+    finally:
+        killed.send_signal(signal.SIGKILL)
+        killed.wait()
+    before = told(out)
+    assert before["start"]["done"]
+    assert not before["trained/dag-trained/1"]["done"]
+
+    ended = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    assert ended.returncode == 0, ended.stderr
+    after = told(out)
+    assert after["start"] == before["start"]
+    assert after["trained/dag-trained/1"]["sittings"] == 2
+    assert after["trained/dag-trained/1"]["figures"]["steps"] == 2
+    assert {"asked/dag-trained/1", "asked/dag-start/1"} <= {name for name, entry in after.items() if entry["done"]}
+    page = (out / "reproduction.md").read_text(encoding="utf-8")
+    assert "| `dag-trained` | > `dag-start` | EM |" in page
+    assert "dag.trained" in ended.stdout
+
+    other = subprocess.run([*command, "--steps", "1"], capture_output=True, text=True, encoding="utf-8", check=False)
+    assert "was made by another plan" in other.stderr
+    assert (out / "reproduction.md").read_text(encoding="utf-8") == page
+    study = read_study(recipe, out, seeds=(1,), hub=HUB.resolve())
+    assert all(is_done(study, job, Ledger(out)) for job in jobs_of(study, directions_of("dag", ["dag.trained"])))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_arms_without_a_graph_with_question_lists_and_with_a_critic_are_trained_and_judged(tmp_path: Path) -> None:
+    study = small_study(tmp_path, hub=None)
+    directions = directions_of("all", ["kg.trained-with-graph", "dag.pipeline", "evidence.grpo"])
+    said: list[str] = []
+    ledger = reproduce(study, directions, processes=0, say=said.append)
+    jobs = jobs_of(study, directions)
+    assert len(said) == len(jobs)
+    assert all(ledger.seconds(job.name) is not None for job in jobs)
+    lines = (study.training_folder("kg-documents", 1) / "monitors.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 1
+    assert float(ledger.figures("start")["tokens"]) >= 6000
+    found = verdicts(study)
+    assert all(found[one.name] != "not run" for one in directions)
+    assert found["reflect.stages"] == "not run"
+    again = reproduce(study, directions, processes=0, say=said.append)
+    assert len(said) == len(jobs)
+    assert again.kept == ledger.kept
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_job_that_fails_costs_only_those_that_need_it(tmp_path: Path) -> None:
+    broken = tmp_path / "hub"
+    broken.mkdir()
+    (broken / "tokenizer.json").write_bytes((HUB / "tokenizer.json").read_bytes())
+    study = small_study(tmp_path, hub=broken)
+    with pytest.raises(SetupError, match="failed or could not be done; start"):
+        reproduce(study, directions_of("all", ["dag.trained", "dag.several-sources"]), processes=0, say=lambda _: None)
+    done = {name for name, entry in told(study.out).items() if entry["done"]}
+    assert done == {"asked/dag-all-sources/1", "asked/dag-web-alone/1"}
+    assert verdicts(study)["dag.trained"] == "not run"

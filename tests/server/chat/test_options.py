@@ -1,0 +1,164 @@
+"""What a request says beside its question: filters, sources, budgets, and no search at all."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from agent.evidence import Passage
+from agent.loop.agent import Agent
+from agent.plan import Filter
+from agent.policies.scripted import ScriptedPolicy
+from agent.protocols import protocol_named
+from agent.sources.base import Hits
+from agent.sources.filters import unhonoured
+from agent.trace import Trace
+from server.chat.request import ChatRequest
+from server.chat.service import Service
+from server.http.errors import ApiError
+from tests.server.live import ANSWER, QUESTION, SEARCH, in_memory, make_service
+
+
+@dataclass
+class Listening:
+    """A source that remembers what it is asked, and honours dates alone."""
+
+    name: str
+    asked: list[tuple[tuple[str, str], ...]] = field(default_factory=list[tuple[tuple[str, str], ...]])
+
+    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+        self.asked.append(tuple((f.name, f.value) for f in filters))
+        found = [Passage(id=query, source=self.name, title=query, text=f"About {query}.")]
+        return Hits(found, notes=unhonoured(filters, honours={"after", "before"}, by=self.name))
+
+
+def listening() -> dict[str, Listening]:
+    return {name: Listening(name) for name in ("web", "arxiv", "kg", "all")}
+
+
+def service_of(sources: Mapping[str, Listening], kept: list[Trace] | None = None) -> Service:
+    agent = Agent(policy=ScriptedPolicy((SEARCH, ANSWER)), protocol=protocol_named("cairn"), sources=sources)
+    traces: list[Trace] = [] if kept is None else kept
+    return make_service(agent=agent, keep=traces.append)
+
+
+def post(service: Service, **body: Any) -> dict[str, Any]:
+    async def run() -> dict[str, Any]:
+        async with asyncio.timeout(20), in_memory(service) as client:
+            request = {"model": "cairn", "messages": QUESTION} | body
+            response = await client.post("/v1/chat/completions", json=request)
+            return {"status": response.status_code} | response.json()
+
+    return asyncio.run(run())
+
+
+def filters_of(**said: Any) -> list[tuple[str, str]]:
+    request = ChatRequest.model_validate({"messages": [], **said})
+    return [(f.name, f.value) for f in request.filters(listening())]
+
+
+@pytest.mark.parametrize(
+    ("said", "filters"),
+    [
+        ({}, []),
+        ({"search_domain_filter": ["nasa.gov", "-pinterest.com"]}, [("site", "nasa.gov"), ("not", "pinterest.com")]),
+        ({"search_domain_filter": ["https://NASA.gov/page", "- .gov"]}, [("site", "nasa.gov"), ("not", "gov")]),
+        ({"search_recency_filter": "month"}, [("recent", "month")]),
+        ({"search_recency_filter": "hour"}, [("recent", "day")]),
+        ({"search_after_date_filter": "3/1/2025"}, [("after", "2025-03-01")]),
+        ({"search_before_date_filter": "2025-12-24"}, [("before", "2025-12-24")]),
+        ({"search_mode": "web"}, []),
+        ({"search_mode": "academic"}, []),
+        ({"search_mode": "academic", "sources": ["web"]}, [("kind", "science")]),
+        ({"search_mode": "sec"}, [("kind", "finance")]),
+        ({"search_domain_filter": None, "search_recency_filter": None, "sources": None, "budgets": None}, []),
+    ],
+)
+def test_perplexitys_names_become_filters(said: dict[str, Any], filters: list[tuple[str, str]]) -> None:
+    assert filters_of(**said) == filters
+
+
+def test_the_filters_of_a_request_reach_every_search_and_what_cannot_honour_them_says_so() -> None:
+    sources, kept = listening(), list[Trace]()
+    got = post(service_of(sources, kept), search_domain_filter=["a.org"], search_after_date_filter="2025-01-01")
+    assert got["status"] == 200
+    wanted = (("site", "a.org"), ("after", "2025-01-01"))
+    assert (sources["web"].asked, sources["kg"].asked) == ([wanted], [wanted])
+    (trace,) = kept
+    assert [(f.name, f.value) for f in trace.filters] == list(wanted)
+    assert [s.note for s in trace.steps if s.kind == "searched"] == [
+        "web cannot filter by 'site a.org'", "kg cannot filter by 'site a.org'",
+    ]  # fmt: skip
+    assert not any("a.org" in segment.text for segment in trace.segments)
+
+
+def test_only_chosen_sources_are_asked() -> None:
+    sources = listening()
+    assert post(service_of(sources), sources=["ARXIV "])["status"] == 200
+    assert [len(source.asked) for source in sources.values()] == [0, 2, 0, 0]
+    scholarly = listening()
+    assert post(service_of(scholarly), search_mode="academic")["status"] == 200
+    assert [len(source.asked) for source in scholarly.values()] == [0, 2, 0, 0]
+
+
+def test_a_budget_of_a_request_ends_the_rollout() -> None:
+    kept = list[Trace]()
+    post(service_of(listening(), kept), budgets={"searches": 1})
+    assert kept[0].usage.searches == 1
+    assert [step.why for step in kept[0].steps if step.kind == "skipped"] == ["the budget of searches has ended"]
+
+
+@pytest.mark.parametrize(
+    ("said", "mend"),
+    [
+        ({"sources": ["Bing"]}, "There is no source 'bing'; there are: web, arxiv, kg"),
+        ({"budgets": {"dollars": 1}}, "'budgets.dollars' cannot be used"),
+        ({"budgets": {"seconds": 0}}, "'budgets.seconds' cannot be used"),
+        ({"search_domain_filter": ["no domain"]}, "write a domain like 'nasa.gov'"),
+        ({"search_domain_filter": ["a.org"] * 21}, "'search_domain_filter' cannot be used"),
+        ({"search_after_date_filter": "2025-02-30"}, "write the day as 2026-03-01"),
+        ({"search_after_date_filter": "soon"}, "'search_after_date_filter' cannot be used"),
+        ({"search_recency_filter": "decade"}, "'search_recency_filter' cannot be used"),
+        ({"profile": "word"}, "'profile' cannot be used"),
+    ],
+)
+def test_a_wish_that_cannot_be_met_is_refused_with_the_mend(said: dict[str, Any], mend: str) -> None:
+    got = post(service_of(listening()), **said)
+    assert got["status"] == 400
+    assert mend in got["error"]["message"]
+
+
+def test_sources_that_are_not_there_are_an_error_of_the_request() -> None:
+    request = ChatRequest.model_validate({"messages": [], "sources": ["x"]})
+    with pytest.raises(ApiError) as refused:
+        request.only(listening())
+    assert refused.value.body["error"]["param"] == "sources"
+
+
+def test_without_a_search_a_trained_policy_answers_at_once_and_the_answer_says_so() -> None:
+    sources = listening()
+    service = service_of(sources)
+    turns = (SEARCH, "Trieste</answer>")
+    service = replace(service, agent=replace(service.agent, policy=ScriptedPolicy(turns)))
+    got = post(service, disable_search=True)
+    assert got["choices"][0]["message"]["content"] == "Trieste\n\nThis was answered without a search."
+    assert not any(source.asked for source in sources.values())
+    assert (got["usage"]["num_search_queries"], got["citations"]) == (0, [])
+
+
+def test_without_a_search_a_chat_model_answers_by_itself_and_the_answer_says_so() -> None:
+    seen: list[str] = []
+
+    def turn(context: str) -> str:
+        seen.append(context)
+        return "<think>Easy.</think>\nTrieste"
+
+    service = service_of(listening())
+    service = replace(service, agent=replace(service.agent, policy=ScriptedPolicy(turn, instructed=True)))
+    got = post(service, disable_search=True)
+    assert got["choices"][0]["message"]["content"] == "Trieste\n\nThis was answered without a search."
+    assert "<search>" not in seen[0]
+    titled = post(service, disable_search=True, model="cairn-chat")
+    assert titled["choices"][0]["message"]["content"] == "Trieste"

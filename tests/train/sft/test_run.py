@@ -1,0 +1,356 @@
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple, Self, cast
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from agent import cli  # noqa: E402 - only where torch is
+from agent.errors import SetupError  # noqa: E402
+from tests.train.disk import full_disk  # noqa: E402
+from train.common.process_group import Crew, with_crew  # noqa: E402
+from train.safety.manifest import read_manifest  # noqa: E402
+from train.sft.recipe import SftRecipe, read_recipe  # noqa: E402
+from train.sft.run import Progress, SftRun, collate  # noqa: E402
+from train.sft.trajectories import pool_batches  # noqa: E402
+
+pytestmark = pytest.mark.train
+
+RECIPE = """
+kind = "sft"
+name = "test"
+protocols = ["cairn", "multisearch"]
+seed = 1
+[model]
+width = 32
+layers = 1
+heads = 2
+kv_heads = 1
+head_dim = 32
+inner = 64
+vocabulary = 700
+context = 2048
+[data]
+people = 40
+questions_per_world = 12
+worlds_per_pool = 1
+max_tokens = 2000
+tokenizer_worlds = 1
+[optimizer]
+tokens = {tokens}
+batch_tokens = 3000
+muon_lr = 3e-3
+adamw_lr = 3e-3
+final_lr = 0.1
+warmup_steps = 2
+weight_decay = 0.01
+clip = 1.0
+bf16 = false
+[weights]
+policy = 1.0
+answer = 2.0
+environment = 0.1
+[[curriculum]]
+until = 0.5
+mix = {{ chain1 = 1.0 }}
+[[curriculum]]
+until = 1.0
+mix = {{ chain1 = 0.5, comparison = 0.5 }}
+[report]
+every_steps = 1
+evaluate_every_steps = 100
+dev_questions = 12
+save_every_steps = 2
+"""
+
+
+def write_recipe(folder: Path, *, tokens: int = 24_000) -> Path:
+    path = folder / "recipe.toml"
+    path.write_text(RECIPE.format(tokens=tokens), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory: pytest.TempPathFactory) -> SftRecipe:
+    return read_recipe(write_recipe(tmp_path_factory.mktemp("recipe")))
+
+
+@pytest.fixture(scope="module")
+def unbroken(recipe: SftRecipe, tmp_path_factory: pytest.TempPathFactory) -> SftRun:
+    torch.set_num_threads(1)
+    run = SftRun(recipe, tmp_path_factory.mktemp("unbroken"))
+    assert run.run(lambda _: None)
+    return run
+
+
+def same_weights(one: SftRun, two: SftRun) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one.model.parameters(), two.model.parameters(), strict=True))
+
+
+def test_a_run_that_was_stopped_and_resumed_ends_in_the_same_weights(
+    recipe: SftRecipe, unbroken: SftRun, tmp_path: Path
+) -> None:
+    def stop_at_the_third_step(progress: Progress) -> None:
+        if progress.step == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    first = SftRun(recipe, tmp_path)
+    assert not first.run(stop_at_the_third_step)
+    assert first.place.step == 3
+    second = SftRun(recipe, tmp_path)
+    second.resume()
+    assert second.place == first.place
+    assert second.run(lambda _: None)
+    assert second.place.tokens == unbroken.place.tokens
+    assert same_weights(second, unbroken)
+
+
+def weights_of(crew: Crew, recipe: SftRecipe, out: Path, resume: bool = False) -> dict[str, Any]:
+    run = SftRun(recipe, out, crew)
+    if resume:
+        run.resume()
+    assert run.run(lambda _: None)
+    return dict(run.model.state_dict())
+
+
+def stopped_in_the_middle(crew: Crew, recipe: SftRecipe, out: Path) -> None:
+    run = SftRun(recipe, out, crew)
+
+    def stop(progress: Progress) -> None:
+        if progress.step == 2:  # it ends at the third step, at which no state is due
+            signal.raise_signal(signal.SIGINT)
+
+    assert not run.run(stop)
+    assert run.place.step == 3
+
+
+def moved_without_being_brought_together(crew: Crew, recipe: SftRecipe, out: Path) -> list[bool]:
+    run: Any = SftRun(recipe, out, crew)
+    run._step(next(run._steps()))
+    return [bool(kept) for kept in run.optimizers._muon.state.values()]
+
+
+class Shared(NamedTuple):
+    """What one process, or the first of two, has of a run: all of it, the matrices it moved, one that was stopped."""
+
+    weights: dict[str, Any]
+    moved: list[bool]
+    out: Path
+    stopped: Path
+
+    @classmethod
+    def of(cls, crew: Crew, recipe: SftRecipe, out: Path) -> Self:
+        weights = weights_of(crew, recipe, out / "whole")
+        moved = moved_without_being_brought_together(crew, recipe, out / "moved")
+        if crew.size > 1:
+            stopped_in_the_middle(crew, recipe, out / "stopped")
+        return cls(weights, moved, out / "whole", out / "stopped")
+
+
+@pytest.fixture(scope="module")
+def shared(recipe: SftRecipe) -> SftRecipe:
+    return recipe.model_copy(update={"optimizer": recipe.optimizer.model_copy(update={"batches_per_step": 2})})
+
+
+@pytest.fixture(scope="module")
+def one(shared: SftRecipe, tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    return with_crew(1, Shared.of, shared, tmp_path_factory.mktemp("one"))
+
+
+@pytest.fixture(scope="module")
+def two(shared: SftRecipe, tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    """Two processes are started once: what they import costs more than what they learn."""
+    return with_crew(2, Shared.of, shared, tmp_path_factory.mktemp("two"))
+
+
+def test_processes_that_share_a_step_learn_what_one_process_learns(one: Shared, two: Shared) -> None:
+    assert all(torch.allclose(one.weights[name], two.weights[name], atol=1e-4) for name in one.weights)
+    logs = [(of.out / "log.jsonl").read_text(encoding="utf-8").splitlines() for of in (one, two)]
+    assert len(logs[0]) == len(logs[1]) > 1
+    told = [[json.loads(line)["policy_loss"] for line in log] for log in logs]
+    assert told[0] == pytest.approx(told[1], abs=1e-3)
+
+
+def test_what_two_processes_saved_one_goes_on_with(shared: SftRecipe, one: Shared, two: Shared) -> None:
+    resumed = with_crew(1, weights_of, shared, two.stopped, True)
+    assert all(torch.allclose(one.weights[name], resumed[name], atol=1e-4) for name in one.weights)
+
+
+def test_each_process_updates_its_share_of_the_matrices_alone(one: Shared, two: Shared) -> None:
+    assert one.moved == [True] * 7
+    assert sum(two.moved) == 4
+
+
+def end_early(crew: Crew) -> None:
+    if crew.leads:
+        crew.wait()
+    else:
+        os._exit(1)
+
+
+def test_a_process_that_dies_ends_the_others_with_a_sentence() -> None:
+    with pytest.raises(SetupError, match="--resume"):
+        with_crew(2, end_early)
+
+
+def test_more_processes_than_batches_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["train", "sft", "--recipe", str(write_recipe(tmp_path)), "--out", str(tmp_path), "--processes", "2"]
+    assert cli.run(command) == 1
+    assert "batches_per_step" in capsys.readouterr().err
+
+
+def test_the_first_loss_is_that_of_the_model_over_all_policy_tokens(recipe: SftRecipe, tmp_path: Path) -> None:
+    told: list[Progress] = []
+
+    def stop(progress: Progress) -> None:
+        told.append(progress)
+        if len(told) == 1:  # a second one would end it at once
+            signal.raise_signal(signal.SIGINT)
+
+    for environment in (0.0, 0.1):  # with and without tokens beside the policy's
+        told.clear()
+        weights = recipe.weights.model_copy(update={"environment": environment})
+        weighed = recipe.model_copy(update={"weights": weights})
+        run = SftRun(weighed, tmp_path / str(environment))
+        (first, *_) = pool_batches(weighed, run.tokenizer, pool=0, progress=0.0)
+        batch = collate(first, torch.device("cpu"))
+        with torch.no_grad():
+            logits = cast(Any, run.model)(batch.ids).logits[:, :-1]
+        losses = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch.ids[:, 1:].flatten(), reduction="none")
+        mine, policy = losses.view(batch.ids[:, 1:].shape), batch.policy[:, 1:]
+        weigh = batch.weights[:, 1:]
+        run.run(stop)
+        assert told[0].policy_loss == pytest.approx(float(mine[policy].mean()), rel=1e-4)
+        assert told[0].loss == pytest.approx(float((mine * weigh).sum() / weigh.sum()), rel=1e-4)
+
+
+def test_training_moves_the_weights_and_lowers_the_loss(unbroken: SftRun) -> None:
+    log = [json.loads(line) for line in (unbroken.out / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert log[-1]["policy_loss"] < log[0]["policy_loss"] - 0.2
+    assert 0 <= log[-1]["dev_trajectories_right"] <= 1
+
+
+def test_the_hub_form_loads_where_it_was_saved(unbroken: SftRun) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    hub = unbroken.save_hub()
+    model = cast(Any, AutoModelForCausalLM).from_pretrained(hub, dtype=torch.float32)
+    tokenizer = cast(Any, AutoTokenizer).from_pretrained(hub)
+    assert tokenizer.encode("<answer>Trieste</answer>")[0] == unbroken.tokenizer.token_to_id("<answer>")
+    ids = torch.tensor([unbroken.tokenizer.encode("Question: where?").ids])
+    assert torch.allclose(model(ids).logits, unbroken.model(ids).logits, atol=1e-5)
+
+
+def test_a_run_can_begin_where_another_one_ended(unbroken: SftRun, tmp_path: Path) -> None:
+    hub = unbroken.save_hub()
+    recipe = unbroken.recipe.model_copy(update={"start": str(hub), "keep_tokenizer": True})
+    run = SftRun(recipe, tmp_path)
+    assert run.tokenizer.get_vocab() == unbroken.tokenizer.get_vocab()
+    assert same_weights(run, unbroken)
+
+
+def test_the_recipes_of_the_second_edition_can_be_read() -> None:
+    folder = Path(__file__).parents[3]
+    for name in ("tiny_v2", "tiny_v2_more"):
+        recipe = read_recipe(folder / "train" / "recipes" / f"{name}.toml")
+        assert recipe.data.generator == 2
+        assert (folder / recipe.start / "model.safetensors").is_file()
+
+
+def test_another_recipe_cannot_resume_a_run(unbroken: SftRun, tmp_path: Path) -> None:
+    other = read_recipe(write_recipe(tmp_path, tokens=99_000))
+    with pytest.raises(SetupError, match="another recipe"):
+        SftRun(other, unbroken.out).resume()
+
+
+def test_a_damaged_state_is_a_sentence(recipe: SftRecipe, tmp_path: Path) -> None:
+    run = SftRun(recipe, tmp_path)
+    (tmp_path / "state.pt").write_bytes(b"PK\x03\x04 nothing of use")
+    with pytest.raises(SetupError, match="is damaged"):
+        run.resume()
+
+
+def test_a_full_disk_loses_neither_the_state_nor_the_model_that_were_there(recipe: SftRecipe, tmp_path: Path) -> None:
+    run = SftRun(recipe, tmp_path)
+    run.save()
+    card = run.save_hub() / "README.md"
+    card.write_text("# Mine", encoding="utf-8")
+    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    before = [path.read_bytes() for path in files]
+    for save in (run.save, run.save_hub):
+        with pytest.raises(SetupError, match="what was saved before is whole: make room there"), full_disk(1000):
+            save()
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == files
+    assert [path.read_bytes() for path in files] == before
+    run.save_hub()
+    assert card.read_text(encoding="utf-8") == "# Mine"
+    SftRun(recipe, tmp_path).resume()
+
+
+def test_nothing_to_resume_is_a_sentence(recipe: SftRecipe, tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="start without --resume"):
+        SftRun(recipe, tmp_path).resume()
+
+
+def test_a_recipe_with_an_unknown_key_is_refused_by_name(tmp_path: Path) -> None:
+    path = write_recipe(tmp_path)
+    path.write_text("learning_rat = 1\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(SetupError, match="learning_rat"):
+        read_recipe(path)
+
+
+def test_ctrl_c_in_the_command_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
+    recipe = write_recipe(tmp_path, tokens=5_000_000)
+    command = [
+        sys.executable,
+        "-m",
+        "agent.cli",
+        "train",
+        "sft",
+        "--recipe",
+        str(recipe),
+        "--out",
+        str(tmp_path / "run"),
+        "--threads",
+        "1",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        log = tmp_path / "run" / "log.jsonl"
+        while not log.exists():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                assert process.wait(0.2) is None, "it ended by itself"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "--resume goes on" in said
+    assert (tmp_path / "run" / "state.pt").exists()
+
+
+def test_a_run_leaves_a_manifest_of_what_it_was_made_from(recipe: SftRecipe, unbroken: SftRun) -> None:
+    manifest = read_manifest(unbroken.out)
+    assert manifest.state == "done"
+    assert manifest.recipe == recipe.model_dump(mode="json")
+    assert manifest.seeds == {"data": recipe.seed}
+    assert {name.split()[0] for name in manifest.data} == {"world", "tokenizer"}
+    assert manifest.figures["tokens"] == unbroken.place.tokens
+    assert 0 < manifest.figures["policy_loss"] < 10
+
+
+def test_an_interrupted_run_has_a_sitting_for_each_of_its_processes(recipe: SftRecipe, tmp_path: Path) -> None:
+    def stop(progress: Progress) -> None:
+        if progress.step == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    first = SftRun(recipe, tmp_path)
+    assert not first.run(stop)
+    assert read_manifest(tmp_path).state == "interrupted"
+    second = SftRun(recipe, tmp_path)
+    second.resume()
+    assert second.run(lambda _: None)
+    assert [sitting.state for sitting in read_manifest(tmp_path).sittings] == ["interrupted", "done"]

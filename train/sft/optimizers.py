@@ -1,0 +1,86 @@
+"""The two optimizers of supervised training: Muon for the matrices inside the layers, AdamW for all the rest.
+
+Muon's update of a matrix costs far more than adding gradients does, and would be the same work in every process: each
+one does it for its share of the matrices, and hands on what came out.
+"""
+
+import math
+from typing import Any, Final
+
+import torch
+
+from train.common.process_group import Crew
+from train.sft.recipe import Optimizer
+
+_MOMENTUM: Final = "momentum_buffer"
+
+
+class Optimizers:
+    """Both, with one schedule, and the weights that they train."""
+
+    def __init__(self, model: torch.nn.Module, settings: Optimizer, crew: Crew) -> None:
+        named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
+        self.weights = [weight for _, weight in named]
+        inner = {name for name, weight in named if weight.ndim == 2 and "embed" not in name and settings.muon_lr}
+        self._matrices = [weight for name, weight in named if name in inner]
+        others = [weight for name, weight in named if name not in inner]
+        self._settings = settings
+        self._crew = crew
+        mine = {id(weight) for weight in crew.share(self._matrices)}
+        self._of_others = [weight for weight in self._matrices if id(weight) not in mine]
+        self._all: list[tuple[torch.optim.Optimizer, float]] = []
+        if self._matrices:
+            self._muon = torch.optim.Muon(
+                self._matrices,
+                lr=settings.muon_lr,
+                weight_decay=settings.weight_decay,
+                adjust_lr_fn="match_rms_adamw",
+            )
+            self._all.append((self._muon, settings.muon_lr))
+        decay = 0.0 if self._matrices else settings.weight_decay
+        adamw = torch.optim.AdamW(others, lr=settings.adamw_lr, betas=(0.9, 0.98), weight_decay=decay)
+        self._all.append((adamw, settings.adamw_lr))
+
+    def step(self, *, step: int, tokens: int) -> None:
+        """Change the weights by their gradients, which are the same in every process, and let go of these."""
+        rate = _rate(self._settings, step=step, tokens=tokens)
+        torch.nn.utils.clip_grad_norm_(self.weights, self._settings.clip)
+        for weight in self._of_others:
+            weight.grad = None
+        for optimizer, peak in self._all:
+            for group in optimizer.param_groups:
+                group["lr"] = peak * rate
+            optimizer.step()
+            optimizer.zero_grad()
+        if self._matrices:
+            self._crew.hand_on([weight.data for weight in self._matrices])
+
+    def bytes(self) -> float:
+        """What it will keep beside weights and gradients: one value a weight for Muon, two for AdamW."""
+        muon = 4 * sum(weight.numel() for weight in self._matrices)
+        return float(muon + 8 * (sum(weight.numel() for weight in self.weights) - muon // 4))
+
+    def bring_together(self) -> None:
+        """Have all of Muon's momentum in every process, before a state is saved; every process must call it."""
+        if not self._matrices:
+            return
+        states = [self._muon.state[weight] for weight in self._matrices]
+        held = zip(states, self._matrices, strict=True)
+        self._crew.hand_on([state.setdefault(_MOMENTUM, torch.zeros_like(weight)) for state, weight in held])
+
+    def state(self) -> list[dict[str, Any]]:
+        """What `load` takes; whole if it was brought together after the last step."""
+        return [optimizer.state_dict() for optimizer, _ in self._all]
+
+    def load(self, state: list[dict[str, Any]]) -> None:
+        """Go on from there, in any number of processes."""
+        for (optimizer, _), kept in zip(self._all, state, strict=True):
+            optimizer.load_state_dict(kept)
+
+
+def _rate(settings: Optimizer, *, step: int, tokens: int) -> float:
+    """Warm-up, then the peak, then a cosine down to `final_lr`, as a share of the peak."""
+    warm = min(1.0, (step + 1) / settings.warmup_steps)
+    fallen = max(0.0, min(1.0, tokens / settings.tokens) - (1 - settings.decay)) / settings.decay
+    left = 0.5 * (1 + math.cos(math.pi * fallen))
+    return warm * (settings.final_lr + (1 - settings.final_lr) * left)

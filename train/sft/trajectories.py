@@ -1,0 +1,383 @@
+"""Oracle trajectories, or rows of distilled ones, as tokens: with a weight for each, in batches."""
+
+import hashlib
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Final
+
+from tokenizers import Tokenizer
+
+from agent.errors import AgentError, SetupError
+from agent.parallel.cores import cores
+from agent.parallel.spread import mapped
+from agent.policies.model_folder import with_passages
+from agent.protocols import TextProtocol, protocol_named
+from agent.world import Question, World, make_world
+from agent.world.records import QuestionType
+from agent.world.v1 import make_world as make_first_world
+from agent.world.v1.questions import MIX
+from train.data.built import read_built
+from train.data.finish import QUESTIONS
+from train.distill.rows import Row, read_rows
+from train.safety.manifest import hash_of
+from train.sft.difficulty import drawn_from
+from train.sft.episodes import Episode, episode, poor_episode
+from train.sft.oracle import NotShown, Unreachable, can_fill
+from train.sft.oracle.poor import Told, draw, poverties
+from train.sft.oracle.poor_first import poor_oracle
+from train.sft.recipe import Data, SftRecipe, Weights
+from train.sft.segments import Piece, played, trajectory
+from train.sft.tokenizer import EOS, encode_all, encode_marked, encode_plain, token_id
+
+
+@dataclass(frozen=True)
+class Example:
+    """One trajectory, or a branch of one: ids, and the weight of each in the loss (0: not learned)."""
+
+    ids: tuple[int, ...]
+    weights: tuple[float, ...]
+    policy: tuple[bool, ...]
+    """Whether the policy writes the token; in a branch, only of what it writes there."""
+    answer_from: int = 0
+    """Where the answer begins; 0 in a branch, which has none."""
+    kind: str = ""
+    """Protocol and type of question, for the report."""
+
+
+def to_example(
+    pieces: Sequence[Piece],
+    tokenizer: Tokenizer,
+    weights: Weights,
+    *,
+    kind: str = "",
+    end: str = EOS,
+    protocol: TextProtocol | None = None,
+) -> Example:
+    """Encode each piece on its own, as engines do; the token `end` is the policy's last one.
+
+    Args:
+        pieces: of the trajectory.
+        tokenizer: of the model.
+        weights: of each token in the loss.
+        kind: protocol and type of question.
+        end: the token that ends the policy's last turn.
+        protocol: whose marks are tokens in what the environment says; without one, all tokens that are not special.
+    """
+    ids: list[int] = []
+    weighed: list[float] = []
+    policy: list[bool] = []
+    answer_from = 0
+    for piece, encoded in zip(pieces, _encoded(pieces, tokenizer, protocol), strict=True):
+        policy.extend([piece.by == "policy"] * len(encoded))
+        if piece.by != "policy":
+            weighed.extend([weights.environment] * len(encoded))
+        elif (at := answer_at(piece.text, encoded, tokenizer)) is not None:
+            answer_from = len(ids) + at
+            weighed.extend([weights.policy] * at + [weights.answer] * (len(encoded) - at))
+        else:
+            weighed.extend([weights.policy] * len(encoded))
+        if piece.by == "policy" and weights.decision is not None:
+            start = len(ids)
+            for place in decisions(tokenizer, piece.text, encoded):
+                weighed[start + place] = weights.decision
+        ids.extend(encoded)
+    return Example((*ids, token_id(tokenizer, end)), (*weighed, weights.policy), (*policy, True), answer_from, kind)
+
+
+def answer_at(text: str, ids: Sequence[int], tokenizer: Tokenizer) -> int | None:
+    """The place among a text's ids where its answer block begins; None where it has none."""
+    single = tokenizer.token_to_id(_ANSWER)
+    if single is not None:
+        return ids.index(single) if single in ids else None
+    start = text.rfind(_ANSWER)
+    if start < 0:
+        return None
+    offsets = tokenizer.encode(text, add_special_tokens=False).offsets
+    return next((place for place, (_, until) in enumerate(offsets) if until > start), None)
+
+
+_ANSWER = "<answer>"
+_DECISIONS = re.compile(
+    r"(?<= )(?:yes|no)(?=[,.])|not found|(?:before|after)(?= \d+, so)|(?<=<think>I )(?:know|need)"
+    r"|(?<= is )(?!missing)[^.\[<\n]+|(?<=\]: )[^.,<\n]+(?=\. Nothing)"
+)
+"""Members of a list, what was not found, which of two numbers is smaller, known or not, the values of findings, and who
+is in both of two lists."""
+
+
+def decisions(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[int]:
+    """Places of the tokens of a policy's text that decide something; none where the text is not read as these ids."""
+    encoding = tokenizer.encode(text, add_special_tokens=False)
+    if list(encoding.ids) != list(ids):
+        return []
+    spans = [match.span() for match in _DECISIONS.finditer(text)]
+    return [
+        place
+        for place, (start, end) in enumerate(encoding.offsets)
+        if any(start < until and since < end for since, until in spans)
+    ]
+
+
+def _encoded(pieces: Sequence[Piece], tokenizer: Tokenizer, protocol: TextProtocol | None) -> list[list[int]]:
+    """Ids of each piece: its own, where this tokenizer reads its text from them; else those that an engine gives it.
+
+    A special token in a passage, or in a quote of one, is text.
+    """
+    encoded: list[list[int]] = [[] for _ in pieces]
+    for by in dict.fromkeys(piece.by for piece in pieces):
+        places = [place for place, piece in enumerate(pieces) if piece.by == by]
+        texts = [pieces[place].text for place in places]
+        if by == "environment" and protocol is not None:
+            ids = encode_marked(tokenizer, texts, marks=protocol.environment_marks)
+        elif by in ("environment", "policy"):
+            ids = encode_plain(tokenizer, texts, marks=protocol.all_marks if protocol else ())
+        else:
+            ids = encode_all(tokenizer, texts)
+        for place, own in zip(places, ids, strict=True):
+            encoded[place] = own
+    for place, piece in enumerate(pieces):
+        if piece.ids is not None and tokenizer.decode(list(piece.ids), skip_special_tokens=False) == piece.text:
+            encoded[place] = list(piece.ids)
+    return encoded
+
+
+def to_branch(
+    before: Sequence[Piece],
+    pieces: Sequence[Piece],
+    tokenizer: Tokenizer,
+    weights: Weights,
+    *,
+    kind: str = "cairn fill",
+    protocol: TextProtocol | None = None,
+) -> Example:
+    """A branch as a row of its own: what stands before the fork is context, and is learned from the main row alone."""
+    encoded = _encoded((*before, *pieces), tokenizer, protocol)
+    own_weight = weights.policy if weights.fill is None else weights.fill
+    ids, weighed, policy = [], [], []
+    for place, (piece, tokens) in enumerate(zip((*before, *pieces), encoded, strict=True)):
+        own = place >= len(before)
+        writes = own and piece.by == "policy"
+        ids.extend(tokens)
+        policy.extend([writes] * len(tokens))
+        weighed.extend([own_weight if writes else weights.environment if own else 0.0] * len(tokens))
+    return Example(tuple(ids), tuple(weighed), tuple(policy), kind=kind)
+
+
+def row_example(row: Row, tokenizer: Tokenizer, weights: Weights, *, end: str = EOS) -> Example:
+    """A row as an example."""
+    pieces = [Piece(piece.by, piece.text, piece.ids) for piece in row.pieces]
+    protocol = _protocol_of(row.protocol)
+    if row.branch == "main":
+        return to_example(pieces, tokenizer, weights, kind=row.kind, end=end, protocol=protocol)
+    before, own = pieces[: row.context], pieces[row.context :]
+    return to_branch(before, own, tokenizer, weights, kind=f"{row.protocol} fill", protocol=protocol)
+
+
+@cache
+def _protocol_of(name: str) -> TextProtocol | None:
+    try:
+        return protocol_named(name)
+    except AgentError:  # one of the reader's own: its name is no file
+        return None
+
+
+_ROWS_AT_ONCE: Final = 500
+"""That one process turns into tokens before it takes others."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows for one process, with what their tokens depend on."""
+
+    tokenizer: str
+    rows: Sequence[Row]
+    weights: Weights
+    end: str
+
+
+def _examples_of(part: _Part) -> list[Example]:
+    tokenizer = _read(part.tokenizer)
+    return [row_example(row, tokenizer, part.weights, end=part.end) for row in part.rows]
+
+
+@lru_cache(maxsize=1)
+def _read(tokenizer: str) -> Tokenizer:
+    return Tokenizer.from_str(tokenizer)
+
+
+def row_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, held_out: bool, progress: float = 0.0) -> list[Example]:
+    """Every row of the recipe's file that is (or is not) held out, and no longer than trajectories may be.
+
+    Raises:
+        SetupError: the file cannot be read, or nothing is left of it to learn from.
+    """
+    rows = [row for row in read_rows(Path(recipe.data.rows)) if row.held_out == held_out]
+    parts = [
+        _Part(tokenizer.to_str(), rows[at : at + _ROWS_AT_ONCE], recipe.weights_at(progress), recipe.end or EOS)
+        for at in range(0, len(rows), _ROWS_AT_ONCE)
+    ]
+    read = mapped(_examples_of, parts, workers=min(cores(), max(1, len(parts) // 2)))
+    kept = [example for examples in read for example in examples if len(example.ids) <= recipe.data.max_tokens]
+    if not kept and not held_out:
+        longest = recipe.data.max_tokens
+        raise SetupError(f"{recipe.data.rows} has no row to learn from that is at most {longest} tokens long")
+    return kept
+
+
+def to_rows(made: Episode, tokenizer: Tokenizer, weights: Weights, *, kind: str = "") -> Iterator[Example]:
+    """An episode and its branches."""
+    yield to_example(made.pieces, tokenizer, weights, kind=kind)
+    for fork in made.forks:
+        yield to_branch(made.pieces[: fork.at], fork.pieces, tokenizer, weights)
+
+
+def question_rows(
+    world: World, question: Question, protocol: TextProtocol, tokenizer: Tokenizer, recipe: SftRecipe, *, fill: bool
+) -> Iterator[Example]:
+    """The rows of one question under one protocol; none where the protocol or its searches cannot answer it."""
+    kind = f"{protocol.name} {question.type}"
+    if recipe.data.generator == 1:
+        try:
+            pieces = trajectory(world, question, protocol)
+        except LookupError:
+            if protocol.passages >= spoken(recipe.data, protocol.name).passages:
+                raise
+            return  # what states it is not among the fewer passages that this stage shows
+        yield to_example(pieces, tokenizer, recipe.weights, kind=kind)
+        return
+    try:
+        made = episode(world, question, protocol, fill=fill)
+    except (NotShown, Unreachable):
+        return
+    yield from to_rows(made, tokenizer, recipe.weights, kind=kind)
+
+
+def data_world(data: Data, seed: int, *, questions: int, mix: dict[QuestionType, float] | None = None) -> World:
+    """A world of the recipe's generator; without a mix, with the generator's own."""
+    if data.generator == 1:
+        return make_first_world(seed, split=data.split, people=data.people, questions=questions, mix=mix or MIX)
+    return make_world(
+        seed, split=data.split, people=data.people, questions=questions, mix=mix, knobs=drawn_from(data.knobs, seed)
+    )
+
+
+def data_hashes(recipe: SftRecipe) -> dict[str, str]:
+    """What a run is trained on, for its manifest: the first of its worlds stands for the generator and its seeds."""
+    if recipe.data.rows:
+        return {f"rows {Path(recipe.data.rows).name}": hash_of(Path(recipe.data.rows))}
+    if recipe.data.built:
+        return {f"built {Path(recipe.data.built).name}": hash_of(Path(recipe.data.built) / QUESTIONS)}
+    seed = recipe.seed * 1_000_000
+    world = data_world(recipe.data, seed, questions=recipe.data.questions_per_world)
+    digest = hashlib.sha256()
+    for record in (*world.documents, *world.questions):
+        digest.update(record.model_dump_json().encode() + b"\n")
+    return {f"world {world.name}": digest.hexdigest()}
+
+
+def world_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, world_seed: int, progress: float) -> Iterator[Example]:
+    """Every trajectory of one world (or of as many questions of a build), each under one protocol drawn at random."""
+    recipe = recipe.model_copy(update={"weights": recipe.weights_at(progress)})
+    data, stage = recipe.data, recipe.stage(progress)
+    rng = random.Random(f"protocols {recipe.seed} {world_seed}")
+    protocols = [_at_most(spoken(data, name), stage.passages) for name in recipe.protocols]
+    weights = [data.protocol_weights.get(name, 1.0) for name in recipe.protocols]
+    for world in _asked(data, world_seed, world_seed - recipe.seed * 1_000_000, data.questions_per_world, stage.mix):
+        poor = _Poor(world, data, seed=f"poor {recipe.seed} {world_seed}") if data.poor_share else None
+        for question in world.questions:
+            protocol = rng.choices(protocols, weights)[0] if data.protocol_weights else rng.choice(protocols)
+            fill = bool(data.fill_share) and can_fill(question.plan, protocol) and rng.random() < data.fill_share
+            badly = poor.episode(question, protocol) if poor else None
+            if badly:
+                rows = to_rows(badly, tokenizer, recipe.weights, kind=f"{protocol.name} {question.type}")
+            else:
+                rows = question_rows(world, question, protocol, tokenizer, recipe, fill=fill)
+            yield from (example for example in rows if len(example.ids) <= data.max_tokens)
+
+
+def _asked(
+    data: Data, seed: int, place: int, questions: int, mix: dict[QuestionType, float] | None = None
+) -> Iterator[World]:
+    """The world of a seed; of a build, the questions that come at this place."""
+    if data.built:
+        yield from read_built(Path(data.built)).worlds(place * questions, questions)
+    else:
+        yield data_world(data, seed, questions=questions, mix=mix)
+
+
+class _Poor:
+    """Draws poor trajectories for the questions of one world."""
+
+    def __init__(self, world: World, data: Data, *, seed: str) -> None:
+        self._told, self._data, self._rng = Told(world), data, random.Random(seed)
+
+    def episode(self, question: Question, protocol: TextProtocol) -> Episode | None:
+        """A poor one, if it is drawn and can be made."""
+        how = draw(self._rng, self._data.poor_share, poverties(question, protocol))
+        try:
+            if how and self._data.generator == 1:
+                return Episode(tuple(played(self._told.world, poor_oracle(self._told, question, protocol, how))))
+            return poor_episode(self._told, question, protocol, how) if how else None
+        except LookupError:  # it cannot be made
+            return None
+
+
+def spoken(data: Data, name: str) -> TextProtocol:
+    """A protocol as it is trained on."""
+    return with_passages(protocol_named(name), data.passages)
+
+
+def _at_most(protocol: TextProtocol, most: int) -> TextProtocol:
+    return protocol.model_copy(update={"passages": most}) if 0 < most < protocol.passages else protocol
+
+
+def pool_batches(recipe: SftRecipe, tokenizer: Tokenizer, *, pool: int, progress: float) -> list[list[Example]]:
+    """The batches of one pool of worlds, or of all rows, in random order.
+
+    Those of a batch are alike in length, and at most `batch_tokens` with padding. A pure function of its arguments, so
+    that a resumed run sees what an unbroken one would have seen.
+    """
+    size = recipe.data.worlds_per_pool
+    first = recipe.seed * 1_000_000 + pool * size
+    if recipe.data.rows:
+        examples = row_examples(recipe, tokenizer, held_out=False, progress=progress)
+    else:
+        examples = [
+            example
+            for seed in range(first, first + size)
+            for example in world_examples(recipe, tokenizer, world_seed=seed, progress=progress)
+        ]
+    examples.sort(key=lambda example: len(example.ids))
+    batches: list[list[Example]] = [[]]
+    for example in examples:
+        if (len(batches[-1]) + 1) * len(example.ids) > recipe.optimizer.batch_tokens and batches[-1]:
+            batches.append([])
+        batches[-1].append(example)
+    random.Random(f"batches {recipe.seed} {pool}").shuffle(batches)
+    return batches
+
+
+def tokenizer_texts(recipe: SftRecipe) -> Iterator[str]:
+    """Trajectories of a few worlds, in every protocol; or the rows, where the recipe learns from those."""
+    data = recipe.data
+    if data.rows:
+        yield from ("".join(piece.text for piece in row.pieces) for row in read_rows(Path(data.rows)))
+        return
+    worlds = (world for seed in range(data.tokenizer_worlds) for world in _asked(data, seed, seed, 60))
+    for world in worlds:
+        for number, question in enumerate(world.questions):
+            protocol = spoken(data, recipe.protocols[number % len(recipe.protocols)])
+            yield "".join(piece.text for piece in _texts(world, question, protocol, data))
+
+
+def _texts(world: World, question: Question, protocol: TextProtocol, data: Data) -> Sequence[Piece]:
+    if data.generator == 1:
+        return trajectory(world, question, protocol)
+    try:
+        return episode(world, question, protocol).pieces
+    except (NotShown, Unreachable):
+        return ()
