@@ -15,20 +15,21 @@ from agent import __version__
 from agent.errors import PolicyError
 from agent.policies.base import Policy, Prepared
 from agent.sources.base import close_sources
+from server.auth.middleware import Rules
 from server.chat.request import ChatRequest
 from server.chat.service import Service, open_turn, stream_turn, whole_turn
 from server.evidence.routes import add_evidence
 from server.evidence.service import desk_of
 from server.http import errors
 from server.http.encoding import json_response
-from server.http.middleware import Rules
 from server.http.openapi import name_models
 from server.http.schema import ERRORS, Completion, Model, ModelList, Retrieved, Version, streamed
-from server.http.stack import Guarded
 from server.mcp.http import add_mcp
 from server.responses.routes import add_responses
 from server.retrieval.service import Retriever, RetrieveRequest, Unread
+from server.runs.manager import memory_keeper
 from server.runs.routes import add_runs
+from server.stack import Guarded
 from server.telemetry.health import Readiness, add_health
 from server.ui.routes import add_ui
 
@@ -44,14 +45,16 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
         rules: who may ask; by default whoever reaches a loopback address.
     """
     agent = service.agent
+    searches = service.keeper or memory_keeper()
     guard = Guarded(rules or Rules(), service)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:  # what cannot be closed keeps nothing else open
             stack.push_async_callback(service.aclose)
+            stack.push_async_callback(searches.aclose)
             stack.push_async_callback(guard.aclose)
-            stack.push_async_callback(service.searches.end)
+            stack.push_async_callback(searches.end)
             if service.keeper:
                 await service.keeper.open()
             stack.push_async_callback(mcp.aclose)
@@ -67,7 +70,7 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     retriever = Retriever(agent.sources, runs=service.runs, far=service.far, meter=guard.meter)
     _add_retrieval(app, retriever)
     add_evidence(app, service, desk_of(service))
-    mcp = add_mcp(app, service)
+    mcp = add_mcp(app, service, searches)
     if service.keeper:
         add_runs(app, service, service.keeper)
     add_health(app, Readiness(retriever, agent.policy))

@@ -23,18 +23,17 @@ from agent.settings import CairnSettings
 from agent.sources.base import Source
 from server.app import create_app, create_retrieval_app
 from server.auth.admission import AT_ONCE, Admission, Bounds
-from server.auth.opening import keys_exist
-from server.chat.service import Service
+from server.auth.middleware import LOOPBACK, Rules
+from server.chat.service import Service, no_local_servers
 from server.evidence.answering import answering_of
 from server.http.header_timeout import patient
-from server.http.middleware import LOOPBACK, Rules
-from server.http.shutdown import Ending, Grace
 from server.retrieval.service import Retriever
-from server.runs.opening import keeper_of
+from server.runs.opening import keeper_of, keys_exist
+from server.shutdown import Ending, Grace
 from server.telemetry.setup import observers_of
 from server.telemetry.watch import Watch
 from server.ui.examples import examples_of
-from server.ui.local_models import LocalServerFinder, find_usable, no_local_servers
+from server.ui.local_models import LocalServerFinder, find_usable
 
 _COLLECT: Final = (10_000, 10, 10)
 """New objects before the youngest are looked at, and how many of these looks go to one at the next older ones."""
@@ -62,8 +61,9 @@ def make_service(
     )
     ours = {name: as_trained(protocol_named(name), settings) for name in spoken} | own
     keeper = keeper_of(settings)
+    watch = Watch(observers_of(settings))
     return Service(
-        agent=agent,
+        agent=watch.agent(agent),
         protocols=ours,
         policies={} if policy else policies_of(settings, [name for name in ours if name not in own], own=agent.policy),
         answer_style=settings.answer_style,
@@ -73,7 +73,7 @@ def make_service(
         examples=() if sources else examples_of(settings),
         local_models=LocalServerFinder(settings) if policy is None and is_loopback(settings.host) else no_local_servers,
         admission=Admission(_bounds(settings)),
-        watch=Watch(observers_of(settings)),
+        watch=watch,
         far=_far(settings),
         answering=answering_of(settings),
         keep=keeper.keep,

@@ -19,7 +19,7 @@ from train.tiny import commands as tiny_commands
 
 if TYPE_CHECKING:
     from train.common.process_group import Crew
-    from train.sft.recipe import SftRecipe
+    from train.common.recipe import SftRecipe
     from train.sft.run import Progress, SftRun
 
 train_app = typer.Typer(no_args_is_help=True, help="Train a policy.")
@@ -67,7 +67,7 @@ def sft(
     import torch
 
     from train.common.process_group import with_crew
-    from train.sft.recipe import read_recipe
+    from train.common.recipe import read_recipe
     from train.sft.run import STATE
 
     if threads:
@@ -146,8 +146,8 @@ def card(
     """
     from train.checkpoints.card import with_results, write_card
     from train.checkpoints.export import describe
+    from train.common.recipe import read_recipe
     from train.common.recipe_files import kind_of
-    from train.sft.recipe import read_recipe
 
     results: dict[str, dict[str, float]] = {}
     for named in result or []:

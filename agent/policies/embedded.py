@@ -5,7 +5,7 @@ import weakref
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
-from agent.parallel.cores import cores
+from agent.cores import cores
 from agent.policies.base import Sampling
 from agent.policies.batching import Engine, EngineUse, Listener
 from agent.policies.checkpoint import Checkpoint, open_checkpoint

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from rich.table import Table
 
+from agent.cores import cores
 from agent.errors import SetupError
-from agent.parallel.cores import cores
 from agent.parallel.processes import spawning
 from agent.settings import CairnSettings
 from lab.benchmarks.percentiles import percentiles

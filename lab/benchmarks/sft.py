@@ -25,10 +25,10 @@ from transformers.trainer_callback import PrinterCallback  # noqa: E402
 from trl.trainer.sft_config import SFTConfig  # noqa: E402
 from trl.trainer.sft_trainer import SFTTrainer  # noqa: E402
 
+from train.common.recipe import SftRecipe  # noqa: E402
 from train.distill.rows import Row, read_rows, write_rows  # noqa: E402
 from train.models.pretrained import Pretrained, open_pretrained  # noqa: E402
 from train.sft.memory import give_back  # noqa: E402
-from train.sft.recipe import SftRecipe  # noqa: E402
 from train.sft.run import Progress, SftRun  # noqa: E402
 from train.sft.trajectories import Example, pool_batches, row_example  # noqa: E402
 

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from agent.cli.console import messages, output, print_json
-from agent.parallel.cores import cores
+from agent.cores import cores
 from lab.report import write_report
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from agent.cli.console import messages, note, output, print_json
 from agent.cli.options import JsonOption
-from agent.parallel.cores import cores
+from agent.cores import cores
 from lab.cli.bench import bench_app
 from lab.report import write_report
 

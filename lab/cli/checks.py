@@ -10,8 +10,8 @@ import typer
 from rich.table import Table
 
 from agent.cli.console import messages, note, output, print_json
+from agent.cores import cores
 from agent.errors import SetupError
-from agent.parallel.cores import cores
 from lab.cli.bench import bench_app
 from lab.report import write_report
 

@@ -14,8 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from agent.cli.console import messages, note, output, print_json
+from agent.cores import cores
 from agent.errors import SetupError
-from agent.parallel.cores import cores
 from lab.cli.bench import bench_app
 from lab.report import write_report
 

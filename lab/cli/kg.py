@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from agent.cli.console import messages, note, output, print_json
-from agent.parallel.cores import cores
+from agent.cores import cores
 from lab.cli.bench import bench_app
 from lab.report import write_report
 

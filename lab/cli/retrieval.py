@@ -10,7 +10,7 @@ from rich.table import Table
 
 from agent.cli.console import messages, output, print_json
 from agent.cli.options import ConfigOption, JsonOption
-from agent.parallel.cores import cores
+from agent.cores import cores
 from lab.cli.bench import bench_app
 from lab.report import write_report
 

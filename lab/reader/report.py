@@ -4,7 +4,7 @@ import platform
 from collections.abc import Sequence
 from typing import Final
 
-from agent.parallel.cores import cores
+from agent.cores import cores
 from lab.reader.transfer import BOUND, CONDITIONS, ROOM, TOP, Condition, Transfer
 from train.evaluation.statistics import Interval
 from train.reader.reading import TrainedReader

@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agent.errors import SetupError, wrong_fields
 from agent.world.knobs import Knobs
 from lab.reproduce.design import MIXES, SHIPPED, START, QuestionList, Training
+from train.common.recipe import SftRecipe, read_recipe
 from train.common.recipe_files import read_model, read_table
 from train.ppo.recipe import PpoRecipe
 from train.rl.recipe import RlRecipe
-from train.sft.recipe import SftRecipe, read_recipe
 
 SHIPPED_RECIPE: Final = Path(__file__).parent.parent / "recipes" / "reproduce.toml"
 EXPORTED: Final = "ct2"

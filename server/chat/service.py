@@ -1,14 +1,15 @@
 """`/v1/chat/completions`: from a request to one rollout, and from the rollout to a stream or to one object."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.loop.agent import Agent
 from agent.policies.base import Policy
+from agent.policies.local_servers import LocalServer
 from agent.protocols import TextProtocol
 from agent.trace import Event, Trace
 from server.auth.admission import Admission
@@ -18,20 +19,26 @@ from server.chat.profiles import ProfileName
 from server.chat.reply import Reasoning
 from server.chat.request import ChatRequest, read_request
 from server.chat.turn import CHAT_MODEL, MODEL, Turn, failure_of, make_turn
-from server.evidence.answering import Answering
 from server.http.errors import ApiError, internal_error, server_stops
 from server.http.stream import EventStream, LastWords, Put, Runs
-from server.runs.manager import Keeper
-from server.store import Store
-from server.store.database import Database
 from server.telemetry.watch import Watch
-from server.ui.local_models import FindServers, no_local_servers
+
+if TYPE_CHECKING:
+    from server.evidence.answering import Answering
+    from server.runs.manager import Keeper
 
 logger = logging.getLogger(__name__)
+
+FindServers = Callable[[], Awaitable[Sequence[LocalServer]]]
 
 
 def _keep_nothing(trace: Trace) -> None:
     """Without a store nothing is kept."""
+
+
+async def no_local_servers() -> Sequence[LocalServer]:
+    """None: nothing is looked for."""
+    return []
 
 
 @dataclass(frozen=True)
@@ -59,21 +66,14 @@ class Service:
     """The sources are asked over the network."""
     keep: Callable[[Trace], None] = _keep_nothing
     """Called with the trace of every run of `/v1` that ended, also of one whose client left. Never waits or raises."""
-    answering: Answering | None = None
+    answering: "Answering | None" = None
     """Who answers from evidence, where the operator named a model for that."""
     admission: Admission = field(default_factory=Admission)
     """Slots for runs; the gate takes one for each request that starts a run."""
     watch: Watch = field(default_factory=Watch)
-    """Sees every run of the agent, whoever starts it."""
-    keeper: Keeper | None = None
+    """Sees every run of the agent: `agent` is a watched one of this watch."""
+    keeper: "Keeper | None" = None
     """Keeps runs that outlive their clients; without one there are no such runs."""
-
-    searches: Keeper = field(init=False)
-    """Keeps started searches for evidence: the keeper, or else one of this process's memory."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "searches", self.keeper or Keeper(Store(Database("memory"))))
-        object.__setattr__(self, "agent", self.watch.agent(self.agent))
 
     @property
     def models(self) -> list[str]:
@@ -103,7 +103,6 @@ class Service:
                 stack.push_async_callback(policy.aclose)
             if self.answering is not None:
                 stack.push_async_callback(self.answering.aclose)
-            stack.push_async_callback(self.searches.aclose)
             await self.agent.aclose()
 
 

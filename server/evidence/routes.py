@@ -8,9 +8,9 @@ from agent.rstool import tool_definition
 from server.chat.service import Service
 from server.evidence.request import EvidenceReply, EvidenceRequest, ToolList
 from server.evidence.service import Desk
+from server.evidence.tools import tool_list
 from server.evidence.turn import open_turn, stream_turn, whole_turn
 from server.http.encoding import json_response
-from server.mcp.tools import tool_list
 
 _STREAM = {
     "description": "The evidence; with `stream`, server-sent events of `EvidenceStep`, then it, then `[DONE]`.",

@@ -17,14 +17,14 @@ from agent import __version__
 from agent.errors import QuestionError, wrong_fields
 from agent.rstool import EvidenceBundle, read_arguments
 from agent.rstool.tool import NAME
+from server.evidence import tools
 from server.evidence.service import Desk
+from server.evidence.tools import JobArguments, JobState, WaitArguments
 from server.http.errors import ApiError, internal_error, server_stops
 from server.http.stream import Runs, ServerStops
-from server.mcp import tools
 from server.mcp.capped import capped
-from server.mcp.jobs import Jobs, JobState
+from server.mcp.jobs import Jobs
 from server.mcp.progress import run_told
-from server.mcp.tools import JobArguments, WaitArguments
 from server.store import StoreError
 
 logger = logging.getLogger(__name__)

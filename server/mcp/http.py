@@ -93,11 +93,16 @@ class McpApp:
         )
 
 
-def add_mcp(app: FastAPI, service: Service) -> McpApp:
+def add_mcp(app: FastAPI, service: Service, searches: Keeper) -> McpApp:
     """Add `/mcp`; whoever calls this closes what it gives.
 
     The gate cannot see which requests search: each search takes a slot by itself.
+
+    Args:
+        app: of the server.
+        service: what answers.
+        searches: keeps searches that outlive their call.
     """
-    mcp = McpApp(desk_of(service, slots=service.admission.slot), service.runs, service.searches)
+    mcp = McpApp(desk_of(service, slots=service.admission.slot), service.runs, searches)
     app.router.routes.append(Route(PATH, endpoint=mcp, include_in_schema=False))
     return mcp

@@ -6,9 +6,9 @@ They lie in the store: any replica tells of them, they are listed and belong to 
 import time
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
-from typing import Final, Literal
+from typing import Final
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 
 from agent.errors import QuestionError
 from agent.loop.budgets import Control
@@ -19,27 +19,13 @@ from server.auth.caller import caller
 from server.chat.turn import MODEL
 from server.evidence.sentences import told
 from server.evidence.service import Search
+from server.evidence.tools import JobState, State
 from server.runs.manager import Keeper
 from server.runs.restore import STEP, read_trace
 from server.store import NewRun, RunRow
 
-State = Literal["running", "ended", "cancelled", "interrupted"]
 LATEST: Final = 8
 _CANCEL_SECONDS: Final = 5.0
-
-
-class JobState(BaseModel):
-    """How far a search is."""
-
-    id: str = Field(description="To ask for it again; the run's id, under /api/runs too.")
-    state: State = Field(
-        description="Of one that ended there is a result. interrupted: it broke, or its server ended; the result holds "
-        "what was found until then."
-    )
-    question: str
-    seconds: float = Field(description="Since it was started, up to its end.")
-    steps: int = Field(description="How many steps there were.")
-    latest: tuple[str, ...] = Field(description="What the latest of them were.")
 
 
 class Room(BaseModel):

@@ -7,6 +7,7 @@ from server.evidence.service import desk_of
 from server.http.stream import Runs
 from server.mcp.calls import Calls
 from server.mcp.jobs import Jobs
+from server.runs.manager import memory_keeper
 
 
 async def serve_stdio(service: Service) -> None:
@@ -14,10 +15,12 @@ async def serve_stdio(service: Service) -> None:
 
     While it serves, whatever else writes to standard output writes to standard error.
     """
+    searches = service.keeper or memory_keeper()
     desk = desk_of(service, slots=service.admission.slot)
-    server = Calls(desk, Jobs(service.searches), Runs()).server()
+    server = Calls(desk, Jobs(searches), Runs()).server()
     try:
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
     finally:
+        await searches.aclose()
         await service.aclose()

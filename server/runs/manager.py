@@ -21,6 +21,7 @@ from server.runs.live import LiveRun
 from server.runs.restore import restored
 from server.runs.writer import Writer
 from server.store import NewRun, RunRow, StepRow, Store, StoreError
+from server.store.database import Database
 from server.store.records import Wish
 from server.store.writing import PRUNED_AT_ONCE, Ended
 
@@ -291,3 +292,8 @@ class Keeper:
         rows = [StepRow(seq=seq, step=step, grown="{}") for seq, (step, _) in enumerate(stored, start=1)]
         rows += [StepRow(seq=len(rows) + at, step=dumped(step), grown="{}") for at, step in enumerate(added, start=1)]
         await self.store.writes.finish([Ended(trace=trace, steps=rows, stored=len(stored), claimed=True)])
+
+
+def memory_keeper() -> Keeper:
+    """Keeps runs in the memory of this process alone."""
+    return Keeper(Store(Database("memory")))

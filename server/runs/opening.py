@@ -7,6 +7,7 @@ from agent.settings.server import ServerSettings
 from server.runs.manager import Keeper, Retention
 from server.store import Store, StoreError
 from server.store.database import Database
+from server.store.keys import StoredKeys
 
 
 def store_of(settings: ServerSettings) -> Store:
@@ -44,3 +45,24 @@ def check_store(settings: ServerSettings) -> None:
             await store.aclose()
 
     asyncio.run(check())
+
+
+def keys_exist(settings: ServerSettings) -> bool:
+    """Whether there ever was a key. A store that is not there yet is not made for that.
+
+    Raises:
+        SetupError: the store cannot be used.
+    """
+
+    async def look() -> bool:
+        database = Database(settings.store.get_secret_value())
+        if database.dialect == "sqlite" and not (database.file and database.file.exists()):
+            return False
+        try:
+            return bool(await StoredKeys(database).keys())
+        except StoreError as error:
+            raise SetupError(f"{error}: {database.name}") from error
+        finally:
+            await database.aclose()
+
+    return asyncio.run(look())

@@ -1,6 +1,6 @@
 """Every run of this process, watched: an agent whose runs are told to observers and can all be asked to answer now.
 
-It changes nothing of a run. `Service` makes its agent a watched one, so whoever runs it is seen.
+It changes nothing of a run. The agent of a `Service` is a watched one, so every run of it is seen.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,8 +12,6 @@ from agent.settings import CairnSettings
 
 FRESH_SECONDS: Final = 10.0
 """A page that is loaded again and again knocks at the ports this often at most."""
-
-FindServers = Callable[[], Awaitable[Sequence[LocalServer]]]
 
 
 def has_no_model(settings: CairnSettings) -> bool:
@@ -28,11 +26,6 @@ async def find_usable(settings: CairnSettings) -> list[LocalServer]:
         return []
     ports = {port: name for port, name in local_servers.PORTS.items() if port != settings.port}
     return [server for server in await find_local_servers(ports=ports) if server.models]
-
-
-async def no_local_servers() -> Sequence[LocalServer]:
-    """For a server that offers none."""
-    return ()
 
 
 @dataclass

@@ -234,7 +234,7 @@ def _rows(figures: Figures) -> list[tuple[str, str]]:
 
 def page(figures: Figures, *, at_once: int, seed: int) -> str:
     """What `--write` keeps."""
-    from agent.parallel.cores import cores
+    from agent.cores import cores
 
     rows = "\n".join(f"| {name} | {value} |" for name, value in _rows(figures))
     outcomes = "\n".join(f"| {name} | {count} |" for name, count in sorted(figures.outcomes.items()))

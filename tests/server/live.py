@@ -15,11 +15,12 @@ from agent.policies.base import Chunk, Sampling
 from agent.policies.scripted import Script, ScriptedContext, ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named, protocol_names
 from server.app import create_app
+from server.auth.middleware import Rules
 from server.chat.service import Service
-from server.http.middleware import Rules
-from server.http.shutdown import Grace
 from server.launch import Server, address_of, bind, make_server
 from server.retrieval.service import Retriever
+from server.shutdown import Grace
+from server.telemetry.watch import Watch
 
 QUESTION = [{"role": "user", "content": "Where was the director of Aurora Falls born?"}]
 SEARCH = "<think>I need the director.</think>\n<search>\nA: director of Aurora Falls (web)\nB: Lina Orr (kg)\n</search>"
@@ -121,7 +122,8 @@ def make_service(turns: Script = (SEARCH, ANSWER), *, agent: Agent | None = None
     }
     made = agent or Agent(policy=ScriptedPolicy(turns), protocol=protocol_named("cairn"), sources=sources)
     protocols = {name: protocol_named(name) for name in protocol_names()}
-    return Service(agent=made, protocols=protocols, **changes)
+    watch: Watch = changes.setdefault("watch", Watch())
+    return Service(agent=watch.agent(made), protocols=protocols, **changes)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from server.auth.admission import Admission, Bounds
-from server.http.middleware import GUARDED, HEAD_BYTES, SECURITY_HEADERS, Rules
+from server.auth.middleware import GUARDED, HEAD_BYTES, SECURITY_HEADERS, Rules
 from server.http.stream import EventStream, Runs
 from tests.server.live import QUESTION, in_memory, make_service, serving
 

@@ -23,8 +23,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from agent.settings import CairnSettings
 from agent.trace import Trace
 from server.auth.keys import MemoryKeys, new_key
+from server.auth.middleware import Rules
 from server.chat.service import Service
-from server.http.middleware import Rules
 from server.launch import make_service
 from server.telemetry.logs import set_up_logs
 from server.telemetry.redact import Redactor, secrets_of

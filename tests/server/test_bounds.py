@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 from starlette.routing import BaseRoute
 
 from server.app import create_app
-from server.http.middleware import COSTS
-from server.mcp.tools import tool_list
+from server.auth.middleware import COSTS
+from server.evidence.tools import tool_list
 from server.runs.manager import Keeper
 from server.store import Store
 from server.store.database import Database

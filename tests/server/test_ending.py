@@ -12,8 +12,8 @@ import httpx2
 import pytest
 
 from server.chat.service import Service
-from server.http.shutdown import Grace
 from server.launch import Server
+from server.shutdown import Grace
 from tests.server.live import ANSWER, QUESTION, SEARCH, Gates, Hanging, HangingPolicy, make_service, serving_as
 
 CHAT = "/v1/chat/completions"
@@ -131,7 +131,7 @@ def test_a_server_with_nothing_to_do_stops_at_once() -> None:
 HANGS = """
 import asyncio
 from dataclasses import replace
-from server.http.shutdown import Grace
+from server.shutdown import Grace
 from server.launch import address_of, bind, make_server
 from tests.server.live import HangingPolicy, make_service
 

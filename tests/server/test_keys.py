@@ -18,9 +18,9 @@ from agent.trace import Usage
 from server.auth.admission import Admission, Bounds
 from server.auth.fresh import Fresh
 from server.auth.keys import ApiKey, KeyLimits, Keys, MemoryKeys, digest, new_key
+from server.auth.middleware import Rules
 from server.auth.usage import Spent, Used
 from server.http.errors import ApiError
-from server.http.middleware import Rules
 from tests.server.live import QUESTION, Gates, in_memory, make_service, serving
 
 CHAT = "/v1/chat/completions"

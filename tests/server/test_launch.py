@@ -14,7 +14,7 @@ from pydantic import SecretStr, ValidationError
 
 from agent.errors import SetupError
 from agent.settings import CairnSettings
-from server.http.middleware import LOOPBACK
+from server.auth.middleware import LOOPBACK
 from server.launch import address_of, bind, is_loopback, rules_of, run
 from tests import model_servers
 from tests.agent.sources.live.apiserver import Reply

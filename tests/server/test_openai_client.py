@@ -14,8 +14,8 @@ from agent.errors import PolicyError
 from agent.loop.agent import Agent
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named, protocol_names
+from server.auth.middleware import Rules
 from server.chat.service import Service
-from server.http.middleware import Rules
 from tests.server.live import ANSWER, MULTISEARCH, QUESTION, SEARCH, Nothing, make_service, serving
 
 Ask = Callable[[AsyncOpenAI], Awaitable[Any]]

@@ -13,9 +13,9 @@ from agent.errors import SourceErrorKind
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.settings import CairnSettings
+from server.auth.middleware import Rules
 from server.chat.service import Service
 from server.http.errors import ApiError
-from server.http.middleware import Rules
 from server.launch import make_retriever
 from server.retrieval.service import Retriever
 from tests.server.live import Hanging, make_service

@@ -5,8 +5,8 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from server.auth.middleware import Rules
 from server.chat.service import Service
-from server.http.middleware import Rules
 from server.launch import address_of, bind, make_server
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import torch
 
+from train.common.recipe import read_recipe
 from train.sft.needs import memory_of, speed_of
-from train.sft.recipe import read_recipe
 from train.sft.run import SftRun
 
 

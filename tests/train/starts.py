@@ -16,8 +16,8 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from agent.protocols import TextProtocol, protocol_named
 from agent.world import Question, World
 from agent.world.v1 import make_world
+from train.common.recipe import SftRecipe
 from train.distill.rows import Row, RowPiece, write_rows
-from train.sft.recipe import SftRecipe
 from train.sft.segments import trajectory
 
 KINDS: Final = ("llama", "qwen2", "qwen3", "gemma2", "gemma3")

@@ -25,7 +25,7 @@ from tests.train.starts import recipe, rows_file, start, written  # noqa: E402
 from train.checkpoints.card import licence_of  # noqa: E402
 from train.checkpoints.export import export_checkpoint  # noqa: E402
 from train.checkpoints.push import files_of  # noqa: E402
-from train.sft.recipe import SftRecipe  # noqa: E402
+from train.common.recipe import SftRecipe  # noqa: E402
 from train.sft.run import SftRun  # noqa: E402
 
 safetensors: Any = importlib.import_module("safetensors.torch")

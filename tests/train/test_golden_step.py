@@ -13,8 +13,8 @@ pytest.importorskip("trl")
 import agent  # noqa: E402 - only where torch is
 from tests.train.rl.small import recipe as small_rl  # noqa: E402
 from tests.train.sft.test_run import write_recipe  # noqa: E402
+from train.common.recipe import read_recipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
-from train.sft.recipe import read_recipe  # noqa: E402
 from train.sft.run import Progress, SftRun  # noqa: E402
 
 pytestmark = pytest.mark.train

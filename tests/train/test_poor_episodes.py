@@ -18,11 +18,11 @@ from agent.world import Question, World
 from agent.world.v1 import make_world as make_first_world
 from agent.world.v1.questions import MIX
 from tests.train.sft.test_episodes import rollout, world
+from train.common.recipe import read_recipe
 from train.sft.episodes import Episode, poor_episode
 from train.sft.oracle import Unreachable
 from train.sft.oracle.poor import Poverty, Told, draw, poverties
 from train.sft.oracle.poor_first import poor_oracle
-from train.sft.recipe import read_recipe
 from train.sft.segments import Piece, played
 
 

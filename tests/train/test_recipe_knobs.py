@@ -7,9 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from agent.world.knobs import Knobs
+from train.common.difficulty import drawn_from
+from train.common.recipe import Data, read_recipe
 from train.rl.recipe import Data as RlData
-from train.sft.difficulty import drawn_from
-from train.sft.recipe import Data, read_recipe
 from train.sft.trajectories import data_world
 
 RECIPE = Path("train/recipes/tiny_v2_last.toml")

@@ -16,8 +16,8 @@ from agent.errors import AgentError, SetupError  # noqa: E402 - only where torch
 from agent.protocols import protocol_named  # noqa: E402
 from agent.protocols.chat import CHAT_TEMPLATES  # noqa: E402
 from tests.train.starts import recipe, rows_file, start, write_tokenizer  # noqa: E402
+from train.common.recipe import Adapter  # noqa: E402
 from train.models.pretrained import Pretrained, check_chat, open_pretrained  # noqa: E402
-from train.sft.recipe import Adapter  # noqa: E402
 from train.sft.run import SftRun  # noqa: E402
 
 transformers: Any = importlib.import_module("transformers")

@@ -9,9 +9,9 @@ from tokenizers import Tokenizer
 from agent.policies.tokens import Codec
 from agent.protocols import TextProtocol, protocol_named, protocol_names
 from agent.world import World, make_world
+from train.common.recipe import SftRecipe, Weights, read_recipe
 from train.sft.episodes import Episode, episode
 from train.sft.oracle import NotShown, Unreachable, can_fill
-from train.sft.recipe import SftRecipe, Weights, read_recipe
 from train.sft.tokenizer import EOS, train_tokenizer
 from train.sft.trajectories import decisions, pool_batches, to_rows
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from pydantic import SecretStr
 
-from server.http.middleware import Rules
+from server.auth.middleware import Rules
 from tests.server.threaded import in_thread
 from tests.web.hostile import ALL, ATTACKS, HostileSource
 from tests.web.pages import Watched, scripted, tab

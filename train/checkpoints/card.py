@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from agent.errors import CheckpointError, SetupError
 from agent.files.foreign import MIB, WHOLE_BYTES, no_link, read_text
+from train.common.recipe import SftRecipe
 from train.safety.manifest import read_manifest
-from train.sft.recipe import SftRecipe
 
 _BARS = "▁▂▃▄▅▆▇█"
 _RESULTS = "## Results"

@@ -17,8 +17,8 @@ from transformers import PreTrainedModel
 
 from agent.errors import SetupError
 from agent.files.foreign import read_text
+from train.common.recipe import Adapter
 from train.models.low_rank import use_low_rank
-from train.sft.recipe import Adapter
 
 CONFIG: Final = "adapter_config.json"
 _WEIGHTS: Final = "adapter_model.safetensors"

@@ -22,6 +22,7 @@ from agent.files.foreign import read_text
 from agent.policies.hub_form import HubForm, fetch, open_hub_form
 from agent.policies.model_folder import ABOUT
 from agent.protocols import TextProtocol
+from train.common.recipe import Adapter
 from train.models.adapters import (
     AdapterFolder,
     bare,
@@ -34,7 +35,6 @@ from train.models.adapters import (
 )
 from train.models.attention import NAME
 from train.models.causal import hidden_of, is_parted, load_model, logits_at, recompute_layers
-from train.sft.recipe import Adapter
 
 ADAPTER: Final = "adapter"
 """Folder beside `hub` in which the adapter alone is saved, in peft's form."""

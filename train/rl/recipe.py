@@ -9,12 +9,12 @@ from agent.errors import SetupError
 from agent.loop.agent import Budgets
 from agent.world.names import Split
 from agent.world.records import QuestionType
+from train.common.difficulty import Ranges
+from train.common.recipe import Adapter
 from train.common.recipe_files import read_model
 from train.rewards.base import RewardSettings
 from train.rewards.registry import settings_of
 from train.safety.settings import Safety
-from train.sft.difficulty import Ranges
-from train.sft.recipe import Adapter
 
 Algorithm = Literal["grpo", "gdpo", "dapo"]
 EngineName = Literal["embedded", "transformers", "vllm", "vllm-server"]
@@ -318,7 +318,7 @@ class RlRecipe(_Part):
     embedder: Embedder | None = Field(default=None, exclude_if=_is_none)
     learning: Learning
     adapter: Adapter | None = Field(default=None, exclude_if=_is_none)
-    """Low-rank matrices that are trained beside the start's weights (train/sft/recipe.py); None: all weights are."""
+    """Low-rank matrices that are trained beside the start's weights (train/common/recipe.py); None: all weights are."""
     optimizer: Optimizer
     report: Report = Report()
     safety: Safety = Safety()

@@ -20,10 +20,10 @@ from agent.world import World, make_world
 from agent.world.names import Split
 from agent.world.v1 import make_world as make_first_world
 from agent.world.v1.questions import MIX
+from train.common.difficulty import drawn_from
 from train.evaluation.questions import world_questions
 from train.rewards.task import Task
 from train.rl.recipe import RlRecipe
-from train.sft.difficulty import drawn_from
 
 _KEPT: Final = 4
 """Worlds that are held in memory."""

@@ -19,9 +19,9 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent import __version__
+from agent.cores import cores
 from agent.errors import AgentError, SetupError
 from agent.files.foreign import WHOLE_BYTES, open_file, read_file
-from agent.parallel.cores import cores
 from train.common.saving import replacing
 
 MANIFEST: Final = "manifest.json"

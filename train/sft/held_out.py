@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import torch
 from tokenizers import Tokenizer
 
+from train.common.recipe import SftRecipe
 from train.sft.oracle import can_fill
-from train.sft.recipe import SftRecipe
 from train.sft.trajectories import Example, data_world, question_rows, row_examples, spoken
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import torch
 
 from train.common.process_group import Crew
-from train.sft.recipe import Optimizer
+from train.common.recipe import Optimizer
 
 _MOMENTUM: Final = "momentum_buffer"
 

@@ -25,6 +25,7 @@ from agent.protocols import load_protocol, protocol_named
 from train.checkpoints.export import describe
 from train.common.interrupt import check_folder, interruptible
 from train.common.process_group import Crew
+from train.common.recipe import ModelShape, SftRecipe
 from train.common.saving import as_a_whole
 from train.models.attention import use_blocked
 from train.models.pretrained import ADAPTER, Pretrained, check_chat, open_pretrained
@@ -33,7 +34,6 @@ from train.sft.held_out import Tally, held_out
 from train.sft.initial import begin_from
 from train.sft.memory import give_back, keep_few_kernels
 from train.sft.optimizers import Optimizers
-from train.sft.recipe import ModelShape, SftRecipe
 from train.sft.tokenizer import EOS, PAD, token_id, train_tokenizer
 from train.sft.trajectories import Example, data_hashes, pool_batches, row_examples, tokenizer_texts
 

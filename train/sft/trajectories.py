@@ -11,8 +11,8 @@ from typing import Final
 
 from tokenizers import Tokenizer
 
+from agent.cores import cores
 from agent.errors import AgentError, SetupError
-from agent.parallel.cores import cores
 from agent.parallel.spread import mapped
 from agent.policies.model_folder import with_passages
 from agent.protocols import TextProtocol, protocol_named
@@ -20,16 +20,16 @@ from agent.world import Question, World, make_world
 from agent.world.records import QuestionType
 from agent.world.v1 import make_world as make_first_world
 from agent.world.v1.questions import MIX
+from train.common.difficulty import drawn_from
+from train.common.recipe import Data, SftRecipe, Weights
 from train.data.built import read_built
 from train.data.finish import QUESTIONS
 from train.distill.rows import Row, read_rows
 from train.safety.manifest import hash_of
-from train.sft.difficulty import drawn_from
 from train.sft.episodes import Episode, episode, poor_episode
 from train.sft.oracle import NotShown, Unreachable, can_fill
 from train.sft.oracle.poor import Told, draw, poverties
 from train.sft.oracle.poor_first import poor_oracle
-from train.sft.recipe import Data, SftRecipe, Weights
 from train.sft.segments import Piece, played, trajectory
 from train.sft.tokenizer import EOS, encode_all, encode_marked, encode_plain, token_id
 

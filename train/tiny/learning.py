@@ -6,7 +6,7 @@ from pathlib import Path
 from transformers.utils import logging
 
 from train.common.process_group import Crew
-from train.sft.recipe import SftRecipe
+from train.common.recipe import SftRecipe
 from train.sft.run import Progress, SftRun
 
 

@@ -7,9 +7,9 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.errors import SetupError
+from train.common.recipe import SftRecipe, read_recipe
 from train.common.recipe_files import read_model
 from train.rl.recipe import RlRecipe, read_rl_recipe
-from train.sft.recipe import SftRecipe, read_recipe
 
 SHIPPED: Final = Path(__file__).parent.parent / "recipes" / "tiny.toml"
 

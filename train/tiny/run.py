@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from shutil import rmtree
 
+from agent.cores import cores
 from agent.errors import CorpusError, SetupError
-from agent.parallel.cores import cores
 from agent.sources.corpus.folder import locked
 from train.tiny.ledger import Ledger
 from train.tiny.recipe import SHIPPED, read_recipes

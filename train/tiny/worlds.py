@@ -9,7 +9,7 @@ from agent.world.card import WorldCard
 from agent.world.names import Split
 from agent.world.store import write_world
 from agent.world.survey import check_folder
-from train.sft.recipe import Data
+from train.common.recipe import Data
 from train.sft.trajectories import data_world
 from train.tiny.recipe import Recipes
 

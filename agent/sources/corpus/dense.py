@@ -15,10 +15,10 @@ from typing import Any, Final, Protocol
 import numpy as np
 from pydantic import ValidationError
 
+from agent.cores import cores
 from agent.errors import CorpusError
 from agent.evidence import Frozen
 from agent.files.foreign import read_file
-from agent.parallel.cores import cores
 from agent.sources.corpus.ann import Ann, Kind, Shape, kind_for, recall, shape_for, tuned
 from agent.sources.corpus.encoder import Encoder, Vectors
 from agent.sources.corpus.vectors import KEYS, VECTORS, VectorLog, exact_vectors, key_of, row_keys

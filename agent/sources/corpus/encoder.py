@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from agent.cores import cores
 from agent.errors import SetupError
-from agent.parallel.cores import cores
 from agent.sources.corpus.libraries import need
 from agent.sources.corpus.model_files import check_model, fetch_model
 from agent.sources.corpus.traced import traced

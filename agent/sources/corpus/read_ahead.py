@@ -8,7 +8,7 @@ from queue import LifoQueue
 from types import TracebackType
 from typing import Final, Self
 
-from agent.parallel.cores import cores
+from agent.cores import cores
 from agent.sources.corpus.extract import Extracted
 from agent.sources.corpus.reader import FileReader
 

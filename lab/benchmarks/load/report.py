@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from agent.parallel.cores import cores
+from agent.cores import cores
 from lab.benchmarks.load.bounds import ADDED_MS, CANCEL_MS, GROWTH, REFUSED_MS, growth
 
 if TYPE_CHECKING:

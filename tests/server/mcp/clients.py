@@ -5,7 +5,7 @@ from typing import Any
 from mcp import Client
 from mcp_types import CallToolResult, TextContent
 
-from server.http.shutdown import Grace
+from server.shutdown import Grace
 
 QUESTION = "Where was the director of Aurora Falls born?"
 SOON = Grace(seconds=0.1, answer_seconds=0.1)

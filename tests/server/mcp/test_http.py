@@ -15,10 +15,10 @@ from pydantic import SecretStr
 from agent.rstool import EvidenceBundle
 from agent.trace import Trace
 from server.auth.caller import caller
+from server.auth.middleware import Rules
 from server.chat.service import Service
 from server.evidence.service import desk_of
-from server.http.middleware import Rules
-from server.mcp.tools import tool_list
+from server.evidence.tools import tool_list
 from tests.server.live import Hanging, make_service, serving
 from tests.server.mcp.clients import MODES, QUESTION, SOON, Told, call, text_of
 

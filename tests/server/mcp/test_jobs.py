@@ -14,8 +14,8 @@ from pydantic import SecretStr
 from agent.rstool import EvidenceBundle
 from server.auth.admission import Admission, Bounds
 from server.auth.keys import new_key
+from server.auth.middleware import Rules
 from server.chat.service import Service
-from server.http.middleware import Rules
 from server.store.database import Database
 from tests.server.live import ANSWER, SEARCH, serving
 from tests.server.mcp.clients import QUESTION, SOON, call, text_of

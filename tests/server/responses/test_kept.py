@@ -11,8 +11,8 @@ from openai import AsyncOpenAI, BadRequestError, ConflictError, NotFoundError
 from pydantic import SecretStr
 
 from server.auth.keys import new_key
+from server.auth.middleware import Rules
 from server.chat.service import Service
-from server.http.middleware import Rules
 from server.store.database import Database
 from tests.server.live import ANSWER, SEARCH, HangingPolicy, make_service, serving
 from tests.server.runs.replicas import Held, keeping_service

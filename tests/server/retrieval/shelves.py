@@ -11,8 +11,8 @@ from agent.errors import SourceError, SourceErrorKind
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Source
+from server.auth.middleware import Rules
 from server.chat.service import Service
-from server.http.middleware import Rules
 from server.retrieval.service import Bounds, Retriever
 from tests.server.live import Shelf, serving
 

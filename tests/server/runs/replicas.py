@@ -15,10 +15,10 @@ from agent.plan import Filter
 from agent.policies.scripted import Script, ScriptedPolicy
 from agent.protocols import protocol_named
 from agent.sources.base import Source
+from server.auth.middleware import Rules
 from server.chat.service import Service
-from server.http.middleware import Rules
-from server.http.shutdown import Grace
 from server.runs.manager import Keeper
+from server.shutdown import Grace
 from server.store import Store
 from server.store.database import Database
 from tests.server.live import ANSWER, SEARCH, Shelf, make_service, serving

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agent.evidence import Passage
 from agent.plan import Filter
-from server.http.middleware import Rules
+from server.auth.middleware import Rules
 from server.launch import address_of, bind, make_server
 from server.store.writing import Gained, RunWrites
 from tests.server.live import ANSWER, SEARCH, Shelf

@@ -15,9 +15,9 @@ from agent.loop.budgets import Control
 from agent.loop.recorder import Emit
 from agent.trace import Trace
 from server.http.encoding import dumped
-from server.http.shutdown import Grace
 from server.runs import manager as keeping
 from server.runs.manager import Keeper, Retention
+from server.shutdown import Grace
 from server.store import NewRun, Store
 from server.store.database import Database
 from server.store.reading import Wanted

@@ -10,9 +10,9 @@ from pydantic import SecretStr
 
 from agent.trace import Trace
 from server.auth.keys import new_key
+from server.auth.middleware import Rules
 from server.chat.service import Service
-from server.http.middleware import Rules
-from server.http.shutdown import Grace
+from server.shutdown import Grace
 from server.store import Store
 from server.store.database import Database
 from tests.server.live import QUESTION as MESSAGES

@@ -10,8 +10,8 @@ from agent.cli import run as cairn
 from agent.errors import CheckpointError
 from agent.settings import load_settings
 from train.checkpoints.card import licence_of, write_card
+from train.common.recipe import read_recipe
 from train.safety.manifest import kept_manifest
-from train.sft.recipe import read_recipe
 
 RECIPE = Path(__file__).parents[3] / "train" / "recipes" / "tiny_sft.toml"
 

@@ -8,8 +8,8 @@ from pydantic import BaseModel
 
 from agent.errors import SetupError
 from lab.reader import recipe as reader
+from train.common.recipe import read_recipe
 from train.common.recipe_files import kind_of, read_model
-from train.sft.recipe import read_recipe
 
 RECIPES = Path(__file__).parents[3] / "train" / "recipes"
 

@@ -8,11 +8,11 @@ from agent.errors import SetupError
 from agent.world import build_world
 from tests.train.data.made import lines, recipe_for
 from tests.train.rl.small import recipe as rl_recipe
+from train.common.recipe import SftRecipe, read_recipe
 from train.data.build import build
 from train.data.finish import Finished
 from train.data.inputs import WorldInput
 from train.rl.tasks import tasks_of
-from train.sft.recipe import SftRecipe, read_recipe
 
 pytest.importorskip("sklearn")
 pytest.importorskip("datasketch")

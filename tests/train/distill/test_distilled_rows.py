@@ -69,7 +69,7 @@ def test_the_row_of_a_served_chat_is_what_a_trained_policy_would_have_in_its_con
 @pytest.mark.train
 def test_the_tokens_of_a_rollout_are_those_that_were_sampled() -> None:
     pytest.importorskip("torch")
-    from train.sft.recipe import Weights
+    from train.common.recipe import Weights
     from train.sft.trajectories import row_example
 
     tokenizer = Tokenizer.from_file(str(CHECKPOINTS / "tiny-v1" / "hub" / "tokenizer.json"))
@@ -86,7 +86,7 @@ def test_the_tokens_of_a_rollout_are_those_that_were_sampled() -> None:
 @pytest.mark.train
 def test_ids_of_another_tokenizer_are_not_believed() -> None:
     pytest.importorskip("torch")
-    from train.sft.recipe import Weights
+    from train.common.recipe import Weights
     from train.sft.trajectories import row_example
 
     (row,) = rows_of(rollouts()[0], CAIRN)

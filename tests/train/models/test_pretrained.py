@@ -21,10 +21,10 @@ from agent.policies.hub_form import open_hub_form  # noqa: E402
 from agent.protocols import protocol_named  # noqa: E402
 from tests.train.starts import END, KINDS, recipe, rows, rows_file, start, written  # noqa: E402
 from train.common.process_group import Crew, with_crew  # noqa: E402
+from train.common.recipe import SftRecipe  # noqa: E402
 from train.distill.rows import Row, RowPiece  # noqa: E402
 from train.models.pretrained import base_folder, open_pretrained  # noqa: E402
 from train.sft.needs import speed_of  # noqa: E402
-from train.sft.recipe import SftRecipe  # noqa: E402
 from train.sft.run import Progress, SftRun, collate  # noqa: E402
 from train.sft.trajectories import row_example  # noqa: E402
 

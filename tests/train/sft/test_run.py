@@ -15,8 +15,8 @@ from agent import cli  # noqa: E402 - only where torch is
 from agent.errors import SetupError  # noqa: E402
 from tests.train.disk import full_disk  # noqa: E402
 from train.common.process_group import Crew, with_crew  # noqa: E402
+from train.common.recipe import SftRecipe, read_recipe  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
-from train.sft.recipe import SftRecipe, read_recipe  # noqa: E402
 from train.sft.run import Progress, SftRun, collate  # noqa: E402
 from train.sft.trajectories import pool_batches  # noqa: E402
 

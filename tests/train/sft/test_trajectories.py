@@ -61,7 +61,7 @@ def test_the_oracle_cites_the_passage_that_states_the_claim() -> None:
 
 def test_a_stage_that_shows_fewer_passages_leaves_out_what_they_do_not_state() -> None:
     pytest.importorskip("torch")
-    from train.sft.recipe import SftRecipe, read_recipe
+    from train.common.recipe import SftRecipe, read_recipe
     from train.sft.tokenizer import train_tokenizer
     from train.sft.trajectories import tokenizer_texts, world_examples
 

@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, Final
 
+from agent.cores import cores
 from agent.errors import SetupError
-from agent.parallel.cores import cores
 from agent.settings import CairnSettings
 from lab.benchmarks.load.client import Heard, ask, question, request
 from lab.benchmarks.load.measure import Tokens, questions_of, server_of

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
-from agent.parallel.cores import cores
+from agent.cores import cores
 from lab.benchmarks.load.model.compare import BOUND
 from lab.benchmarks.load.model.fit import MANY
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from agent.parallel.cores import cores
+from agent.cores import cores
 from lab.benchmarks.load.peers import tasks
 from lab.benchmarks.load.peers.contenders import NAMES
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.cli import run
-from agent.parallel.cores import cores
+from agent.cores import cores
 from lab.benchmarks.load.model.compare import Compared, Figures, off
 from lab.benchmarks.load.model.cost import Cost
 from lab.benchmarks.load.model.fit import Alone, Fitted

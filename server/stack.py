@@ -4,9 +4,9 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from server.auth.keys import Keys
+from server.auth.middleware import Gate, Rules
 from server.auth.usage import Spent
 from server.chat.service import Service
-from server.http.middleware import Gate, Rules
 from server.retrieval.service import Meter
 from server.telemetry.logs import RunLines
 from server.telemetry.measured import Measured, add_metrics

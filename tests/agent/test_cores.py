@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from agent.parallel.cores import cores
+from agent.cores import cores
 
 
 def test_a_process_that_may_use_some_cores_only_counts_those(monkeypatch: pytest.MonkeyPatch):

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from agent.errors import SetupError
 from agent.world.names import Split
 from agent.world.records import QuestionType
+from train.common.difficulty import Ranges
 from train.common.recipe_files import as_model, read_table
-from train.sft.difficulty import Ranges
 
 
 def _is_none(value: object) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
-from server.http.middleware import SECURITY_HEADERS, Rules, host_name, pieces
+from server.auth.middleware import SECURITY_HEADERS, Rules, host_name, pieces
 from tests.server.live import QUESTION, in_memory, make_service
 
 CHAT = "/v1/chat/completions"

@@ -1,16 +1,16 @@
 """The five tools as MCP clients list them: plain data, made without the SDK."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from agent.loop.agent import Agent
 from agent.rstool import EvidenceBundle, arguments_schema
 from agent.rstool.tool import DESCRIPTION, NAME
 from agent.sanitize.strict import Chars, Strict
-from server.mcp.jobs import JobState
 
+State = Literal["running", "ended", "cancelled", "interrupted"]
 SEARCH: Final = NAME
 START: Final = f"{NAME}_start"
 STATUS: Final = f"{NAME}_status"
@@ -18,6 +18,20 @@ RESULT: Final = f"{NAME}_result"
 CANCEL: Final = f"{NAME}_cancel"
 LONGEST_WAIT_SECONDS: Final = 25.0
 """Clients give up on a call after about a minute."""
+
+
+class JobState(BaseModel):
+    """How far a search is."""
+
+    id: str = Field(description="To ask for it again; the run's id, under /api/runs too.")
+    state: State = Field(
+        description="Of one that ended there is a result. interrupted: it broke, or its server ended; the result holds "
+        "what was found until then."
+    )
+    question: str
+    seconds: float = Field(description="Since it was started, up to its end.")
+    steps: int = Field(description="How many steps there were.")
+    latest: tuple[str, ...] = Field(description="What the latest of them were.")
 
 
 class JobArguments(Strict):
