@@ -6,9 +6,9 @@ They lie in the store: any replica tells of them, they are listed and belong to 
 import time
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
-from typing import Final
+from typing import Final, Literal
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from agent.errors import QuestionError
 from agent.loop.budgets import Control

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-import agent.loop.observation
 from agent.evidence import gather
+from agent.loop import observation
 from agent.loop.observation import Fits, Shown
 from agent.protocols import TextProtocol
 from agent.trace import Trace
@@ -74,7 +74,7 @@ def test_text_that_is_cut_after_it_was_wrapped_is_seen(name: str, monkeypatch: p
         shown = within(100_000)
         return replace(shown, text=shown.text[:budget])
 
-    monkeypatch.setattr(agent.shown, "_largest", cut)
+    monkeypatch.setattr(observation, "_largest", cut)
     assert seen(name)
 
 
@@ -83,7 +83,7 @@ def test_wrong_passage_numbers_are_seen(name: str, monkeypatch: pytest.MonkeyPat
     def later(*given: Any, first_number: int = 1, **more: Any) -> Any:
         return gather(*given, first_number=first_number + 1, **more)
 
-    monkeypatch.setattr(agent.shown, "gather", later)
+    monkeypatch.setattr(observation, "gather", later)
     assert seen(name)
 
 

@@ -4,6 +4,7 @@ import json
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def rl_steps(folder: Path) -> list[dict[str, float]]:
     return steps
 
 
-def recorded() -> dict[str, list[list[float]] | list[dict[str, float]]]:
+def recorded() -> dict[str, Any]:
     return json.loads(GOLDEN.read_text(encoding="utf-8"))
 
 

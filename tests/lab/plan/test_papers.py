@@ -17,7 +17,7 @@ from agent.errors import SetupError
 from agent.protocols import load_protocol, protocol_named
 from agent.settings import CairnSettings
 from agent.sources.kg.build import build_graph
-from lab.plan.commands import register
+from lab.plan.commands import plan
 from lab.plan.planning import Plan, commands_of, plan_of, read_any
 from lab.plan.rehearsal import rehearse
 from lab.plan.scale import read_scale, scale_of
@@ -42,7 +42,7 @@ def _at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
 def cairn(*arguments: object) -> Result:
     app = typer.Typer()
     app.callback()(lambda: None)  # so that the one command keeps its name
-    register(app)
+    app.command("plan")(plan)
     return CliRunner().invoke(app, ["plan", *map(str, arguments)])
 
 
