@@ -12,11 +12,11 @@ import pytest
 from agent.evidence import Passage
 from agent.loop.agent import Agent
 from agent.loop.budgets import Budgets
-from agent.loop.loop import context as tape
-from agent.loop.loop import execute, recorder
-from agent.loop.loop import fills as filling
-from agent.loop.loop import observation as shown
-from agent.loop.loop import search_round as searching
+from agent.loop import context as tape
+from agent.loop import execute, recorder
+from agent.loop import fills as filling
+from agent.loop import observation as shown
+from agent.loop import search_round as searching
 from agent.plan import Filter
 from agent.policies.scripted import ScriptedContext, ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named

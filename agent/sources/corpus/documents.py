@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import from_json
 
 from agent.errors import CorpusError
-from agent.files.own import foreign as files
+from agent.files import foreign as files
 from agent.sources.corpus.extract import Extracted, ExtractError, decode
 from agent.sources.corpus.reader import MAX_BYTES, unopened
 from agent.sources.corpus.split import split_markdown, split_page, split_text
