@@ -12,7 +12,7 @@ from tests.train.reader.test_reading import reader
 
 pytestmark = pytest.mark.train
 
-RECIPE = Path(__file__).parents[3] / "train" / "recipes" / "reader.toml"
+RECIPE = Path(__file__).parents[3] / "lab" / "recipes" / "reader.toml"
 
 
 def test_the_transfer_is_one_object_and_a_page(

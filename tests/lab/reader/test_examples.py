@@ -16,7 +16,7 @@ from train.evaluation.normalisations import squad
 from train.reader.pages import UNKNOWN, Classes
 
 ROOT = Path(__file__).parents[3]
-RECIPE = read_recipe(ROOT / "train" / "recipes" / "reader.toml")
+RECIPE = read_recipe(ROOT / "lab" / "recipes" / "reader.toml")
 CLASSES = Classes(("1", "2", "3", "4", "5", UNKNOWN))
 
 
@@ -102,6 +102,6 @@ def test_the_training_never_sees_evidence_of_an_agent():
 
 def test_a_recipe_with_a_key_that_nobody_knows_is_refused(tmp_path: Path):
     path = tmp_path / "bad.toml"
-    path.write_text((ROOT / "train" / "recipes" / "reader.toml").read_text(encoding="utf-8") + "\ncolour = 1\n")
+    path.write_text((ROOT / "lab" / "recipes" / "reader.toml").read_text(encoding="utf-8") + "\ncolour = 1\n")
     with pytest.raises(SetupError, match="colour"):
         read_recipe(path)
