@@ -1,0 +1,163 @@
+"""How the code is laid out, in figures: `python -m tests.house` prints them; tests/test_house.py holds their bounds.
+
+A module is a file of Python of the packages in the wheel. What passes a question is counted with a profiler: each file
+of ours that a function of is entered in, from the command or the request to the first line of the loop.
+"""
+
+import ast
+import asyncio
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parent.parent
+PACKAGES: Final = ("agent", "server", "train")
+DATA_LEFT_OUT: Final = ("agent/checkpoints/small-v1",)
+"""A shipped language model's adapter: it is what the package is for, and has a bound of its own."""
+LOOP: Final = ROOT / "agent" / "loop" / "loop.py"
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Dotted name → file, of the wheel."""
+    files = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    return {_name(path): path for path in files}
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def lines() -> int:
+    """Of Python in the wheel."""
+    return sum(_count(path) for path in modules().values())
+
+
+def _count(path: Path) -> int:
+    return path.read_text(encoding="utf-8").count("\n")
+
+
+def test_lines() -> int:
+    return sum(_count(path) for path in (ROOT / "tests").rglob("*.py"))
+
+
+def lab_lines() -> int:
+    return sum(_count(path) for path in (ROOT / "lab").rglob("*.py"))
+
+
+def data_bytes() -> int:
+    """Of files in the wheel that are no Python and no page of the manual."""
+    files = (path for package in PACKAGES for path in (ROOT / package).rglob("*") if path.is_file())
+    return sum(
+        path.stat().st_size
+        for path in files
+        if path.suffix not in {".py", ".pyc"} and not path.relative_to(ROOT).as_posix().startswith(DATA_LEFT_OUT)
+    )
+
+
+def loose() -> list[str]:
+    """Modules at the top of a package."""
+    return sorted(name for name, path in modules().items() if len(path.relative_to(ROOT).parts) == 2)
+
+
+def imports(path: Path) -> set[str]:
+    """Modules of the wheel that a file imports, wherever in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found & modules().keys()
+
+
+def with_one_importer() -> list[str]:
+    """Modules that a single other one imports."""
+    importers: defaultdict[str, set[str]] = defaultdict(set)
+    for name, path in modules().items():
+        for other in imports(path):
+            importers[other].add(name)
+    whole = {name for name, path in modules().items() if path.name != "__init__.py"}
+    return sorted(name for name in whole if len(importers[name] - {name.rpartition(".")[0]}) == 1)
+
+
+def classes_used_twice() -> dict[str, list[str]]:
+    """Public class names that several modules define."""
+    homes: defaultdict[str, list[str]] = defaultdict(list)
+    for name, path in modules().items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(name)
+    return {name: found for name, found in sorted(homes.items()) if len(found) > 1}
+
+
+class Passed:
+    """The files of ours that are entered while it is open, up to the loop."""
+
+    def __init__(self) -> None:
+        self.files: Counter[str] = Counter()
+        self._done = False
+
+    def __enter__(self) -> "Passed":
+        sys.setprofile(self._see)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _see(self, frame: FrameType, event: str, _: Any) -> None:
+        if event != "call" or self._done or frame.f_code.co_name == "<module>":
+            return
+        path = frame.f_code.co_filename
+        if path == str(LOOP):
+            self._done = True
+        elif path.startswith(_PLACES):
+            self.files[path.removeprefix(f"{ROOT}/")] += 1
+
+
+_PLACES: Final = tuple(f"{ROOT}/{package}/" for package in PACKAGES)
+
+
+def passed_by_ask() -> Counter[str]:
+    """Files that `cairn ask` in the little world passes."""
+    from agent.cli import run
+
+    with Passed() as passed:
+        run(["ask", "What is the country of Spulaven?", "--world", "test-v2", "--json"])
+    return passed.files
+
+
+def passed_by_chat() -> Counter[str]:
+    """Files of the server that a chat completion passes."""
+    from starlette.testclient import TestClient
+
+    from server.app import create_app
+    from tests.server.live import QUESTION, make_service
+
+    with TestClient(create_app(make_service()), base_url="http://127.0.0.1") as client, _in_threads() as passed:
+        assert client.post("/v1/chat/completions", json={"messages": QUESTION}).status_code == 200
+    return Counter({name: count for name, count in passed.files.items() if name.startswith("server/")})
+
+
+def figures() -> Iterator[tuple[str, str]]:
+    count, alone = len(modules()), len(with_one_importer())
+    yield "Python in the wheel, lines", f"{lines() / 1000:.1f}k"
+    yield "data in the wheel", f"{data_bytes() / 1e6:.1f} MB"
+    yield "modules loose at package tops", str(len(loose()))
+    yield "modules with one importer", f"{alone} of {count}"
+    yield "public class names used twice", str(len(classes_used_twice()))
+    yield "tests, lines per line of product and lab", f"{test_lines() / (lines() + lab_lines()):.2f}"
+
+
+if __name__ == "__main__":
+    for what, figure in figures():
+        print(f"{what:45} {figure}")
+    if "-v" in sys.argv:
+        print(*loose(), sep="\n")
+        for name, homes in classes_used_twice().items():
+            print(name, *homes)
