@@ -64,7 +64,7 @@ def test_each_kind_of_error_is_met(name: str):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_api_that_hangs_is_a_timeout(name: str):
-    assert failure(name, Reply(how="hang"), seconds=0.1).kind == "timeout"
+    assert failure(name, Reply(how="hang"), seconds=0.5).kind == "timeout"
 
 
 @pytest.mark.parametrize("name", NAMES)

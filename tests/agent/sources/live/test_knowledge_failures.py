@@ -94,7 +94,7 @@ def test_a_failure_has_its_kind_and_the_time_to_wait(name: str, reply: Reply, ki
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_api_that_hangs_is_a_timeout(name: str):
-    assert failure(name, Reply(how="hang"), seconds=0.1).kind == "timeout"
+    assert failure(name, Reply(how="hang"), seconds=0.5).kind == "timeout"
 
 
 @pytest.mark.parametrize("name", NAMES)
