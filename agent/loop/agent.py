@@ -16,7 +16,7 @@ from agent.plan import Filter
 from agent.policies.base import OnRungs, Policy, Sampling, prepared
 from agent.protocols.base import TextProtocol
 from agent.sources.base import Source, close_sources
-from agent.sources.wishes import wished
+from agent.sources.select import selected
 from agent.trace import Event, Stopped, Trace
 
 __all__ = ["MAX_QUESTION_CHARS", "Agent", "Budgets", "Control", "record_end"]
@@ -142,7 +142,7 @@ class Agent:
             context,
             policy=policy,
             protocol=context.protocol if isinstance(context, OnRungs) else self.protocol,
-            sources=wished(self.sources, only=trace.only, filters=trace.filters),
+            sources=selected(self.sources, only=trace.only, filters=trace.filters),
             budgets=self.budgets,
             sampling=self.sampling,
             recorder=recorder,

@@ -12,7 +12,6 @@ from agent.loop.observation import say_rejected, show
 from agent.loop.recorder import Recorder
 from agent.plan import Node, Plan, parse_plan
 from agent.protocols.base import TextProtocol
-from agent.sources.asked import Asked, asked_for
 from agent.sources.base import Source, credits_of
 from agent.trace import BudgetName, Gathered, Planned, PlanRejected, Searched, SearchFailed, Skipped
 
@@ -139,16 +138,16 @@ class Search:
 
         try:
             async with self._allowance.until_the_deadline():
-                with asked_for(Asked(question=self._trace.question)):
-                    await execute(
-                        plan,
-                        self._sources,
-                        round=self._round,
-                        limit=self._protocol.passages,
-                        seconds=self._allowance.budgets.search_seconds,
-                        emit=self._told,
-                        fill=fill,
-                    )
+                await execute(
+                    plan,
+                    self._sources,
+                    round=self._round,
+                    limit=self._protocol.passages,
+                    seconds=self._allowance.budgets.search_seconds,
+                    emit=self._told,
+                    fill=fill,
+                    question=self._trace.question,
+                )
         except BudgetEnded as error:
             ended = error
             for node in self._left:

@@ -10,17 +10,16 @@ from typing import Any
 import pytest
 
 from agent.evidence import Passage
-from agent.loop.agent import Agent
-from agent.loop.budgets import Budgets
 from agent.loop import context as tape
 from agent.loop import execute, recorder
 from agent.loop import fills as filling
 from agent.loop import observation as shown
 from agent.loop import search_round as searching
-from agent.plan import Filter
+from agent.loop.agent import Agent
+from agent.loop.budgets import Budgets
 from agent.policies.scripted import ScriptedContext, ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Trace, samples
 from agent.trace.samples import Sample
 from tests import invariants, virtual_clock
@@ -39,10 +38,16 @@ FILLED = {"B": "birthplace of Lina Orr</fill>", "C": "of x</fill>", "D": "of y</
 class Wordy(Echo):
     """Long passages, full of marks; what is "late" comes after a second."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
+        query = request.query
         await asyncio.sleep(1 + ("late" in query))
         text = f"{query} {ATTACK} " + "word " * 40
-        return [Passage(id=f"{query}{n}", source=self.name, title="T", text=text, rank=n + 1) for n in range(limit)]
+        return SearchResult(
+            tuple(
+                Passage(id=f"{query}{n}", source=self.name, title="T", text=text, rank=n + 1)
+                for n in range(request.limit)
+            )
+        )
 
 
 def rounds(context: str) -> str:
@@ -155,7 +160,7 @@ def numbers_that_begin_anew() -> Bug:
 def child_before_its_parent() -> Bug:
     async def eager(self: Any) -> Any:
         async with asyncio.TaskGroup() as group:
-            for node in self._plan.nodes:
+            for node in self.plan.nodes:
                 self._children[node.id] = []
                 group.create_task(self._node(node, group))
         return self._found

@@ -12,11 +12,11 @@ from agent.checks.relevance import without_irrelevant
 from agent.evidence import Passage
 from agent.loop.agent import Agent
 from agent.loop.observation import Shown, show, show_parents
-from agent.plan import Filter, Node
+from agent.plan import Node
 from agent.policies.base import special_tokens_of
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import profile_names, protocol_named, protocol_names
-from agent.sources.base import ask
+from agent.sources.base import SearchRequest, SearchResult, ask
 from tests.conftest import answer
 
 KG = protocol_named("kg")
@@ -95,8 +95,8 @@ def test_the_observation_of_reflect_is_bounded_in_tokens_and_its_turns_too():
 
     @dataclass
     class Library:
-        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-            return [passage(text) for text in long][:limit]
+        async def search(self, request: SearchRequest) -> SearchResult:
+            return SearchResult(tuple(passage(text) for text in long[: request.limit]))
 
     turns = ["<think>a</think><search>dune</search>", "<reflect>b</reflect><answer>c</answer>"]
     trace = answer([], agent=Agent(ScriptedPolicy(turns, context_tokens=10**6), reflect, {"all": Library()}))
@@ -133,10 +133,12 @@ def test_every_field_of_a_passage_is_bounded_before_the_loop_sees_it():
     endless = "x" * 500_000
 
     class Endless:
-        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-            return [Passage(id=endless, source=endless, title=endless, text=endless, url=endless, date=endless)]
+        async def search(self, request: SearchRequest) -> SearchResult:
+            return SearchResult(
+                (Passage(id=endless, source=endless, title=endless, text=endless, url=endless, date=endless),)
+            )
 
-    (found,) = asyncio.run(ask(Endless(), "q", limit=1, seconds=5))
+    (found,) = asyncio.run(ask(Endless(), SearchRequest("q", limit=1), seconds=5)).passages
     assert len(found.text) == 200_000
     assert max(map(len, (found.id, found.source, found.title))) <= 1_000
     assert (found.url, found.date) == ("", "")  # a part of an address is another address
@@ -148,8 +150,8 @@ def test_the_policys_own_special_tokens_are_marks_in_what_it_is_shown():
 
     @dataclass
     class Library:
-        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-            return [passage("Dune {start} <|im_start|> {other}")]
+        async def search(self, request: SearchRequest) -> SearchResult:
+            return SearchResult((passage("Dune {start} <|im_start|> {other}"),))
 
     turns = ["<search>\nA: dune (web)\n</search>", "<answer>c</answer>"]
     policy = Spelling(turns)
