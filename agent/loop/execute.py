@@ -30,7 +30,7 @@ async def execute(
     fill: Fill | None = None,
     question: str = "",
 ) -> Found:
-    """Run every node, telling `emit` as each one ends. Children of a failed or skipped node run too.
+    """Run every node, and call `emit` as each one ends. Children of a failed or skipped node run too.
 
     Args:
         plan: what to run; every source that it names is in `sources`.
@@ -38,7 +38,7 @@ async def execute(
         round: number of the search round, for the steps.
         limit: passages a node.
         seconds: how long a node may take.
-        emit: is told of each node's step the moment it ends.
+        emit: takes each node's step the moment it ends.
         fill: finishes a node's query before it is asked, or skips the node; several at the same time.
         question: the user's, for sources that choose among passages.
 

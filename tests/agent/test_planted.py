@@ -10,13 +10,10 @@ from typing import Any
 import pytest
 
 from agent.evidence import Passage
-from agent.loop import context as tape
-from agent.loop import execute, recorder
-from agent.loop import fills as filling
-from agent.loop import observation as shown
-from agent.loop import search_round as searching
+from agent.loop import execute, fills, observation, recorder, search_round
 from agent.loop.agent import Agent
 from agent.loop.budgets import Budgets
+from agent.loop.context import ContextWriter
 from agent.policies.scripted import ScriptedContext, ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named
 from agent.sources.base import SearchRequest, SearchResult, Source
@@ -133,28 +130,28 @@ def wrapper_without_its_white_space() -> Bug:
 
 
 def parents_without_their_white_space() -> Bug:
-    original = filling.show_parents
-    return filling, "show_parents", lambda *args, **named: original(*args, **named).rstrip()
+    original = fills.show_parents
+    return fills, "show_parents", lambda *args, **named: original(*args, **named).rstrip()
 
 
 def truncation_after_wrapping() -> Bug:
-    original = searching.show
+    original = search_round.show
 
-    def cut(*args: Any, **named: Any) -> shown.Shown:
+    def cut(*args: Any, **named: Any) -> observation.Observation:
         whole = original(*args, **named | {"fits": lambda text: True})
         return replace(whole, text=whole.text[:300])
 
-    return searching, "show", cut
+    return search_round, "show", cut
 
 
 def numbers_that_begin_at_nought() -> Bug:
-    original = shown.gather
-    return shown, "gather", lambda *args, **named: original(*args, **named | {"first_number": 0})
+    original = observation.gather
+    return observation, "gather", lambda *args, **named: original(*args, **named | {"first_number": 0})
 
 
 def numbers_that_begin_anew() -> Bug:
-    original = shown.gather
-    return shown, "gather", lambda *args, **named: original(*args, **named | {"first_number": 1})
+    original = observation.gather
+    return observation, "gather", lambda *args, **named: original(*args, **named | {"first_number": 1})
 
 
 def child_before_its_parent() -> Bug:
@@ -169,7 +166,7 @@ def child_before_its_parent() -> Bug:
 
 
 def environment_that_is_read() -> Bug:
-    original = tape.Tape.tell
+    original = ContextWriter.say
 
     def read(self: Any, text: str, **named: Any) -> int:
         at = original(self, text, **named)
@@ -178,12 +175,12 @@ def environment_that_is_read() -> Bug:
                 self.close(part)
         return at
 
-    return tape.Tape, "tell", read
+    return ContextWriter, "say", read
 
 
 def environment_that_is_the_policys() -> Bug:
-    original = tape.Tape.append
-    return tape.Tape, "append", lambda self, text, by: original(self, text, by="policy")
+    original = ContextWriter.append
+    return ContextWriter, "append", lambda self, text, by: original(self, text, by="policy")
 
 
 def environment_that_is_said_twice() -> Bug:
@@ -197,7 +194,7 @@ def environment_that_is_said_twice() -> Bug:
 
 
 def strangers_text_that_is_not_defused() -> Bug:
-    return shown, "defuse", lambda text, tags: text
+    return observation, "defuse", lambda text, tags: text
 
 
 def fills_in_the_rollouts_own_context() -> Bug:
@@ -209,7 +206,7 @@ def branches_in_the_order_in_which_they_ended() -> Bug:
         for node in self._branches:
             self._branches[node].commit(node=node, since=since)
 
-    return filling.Fills, "commit", commit
+    return fills.Fills, "commit", commit
 
 
 def steps_in_the_order_in_which_they_ended() -> Bug:
@@ -217,16 +214,16 @@ def steps_in_the_order_in_which_they_ended() -> Bug:
 
 
 def a_query_that_is_asked_as_it_was_written() -> Bug:
-    original = filling.Fills.fill
+    original = fills.Fills.fill
 
     async def unfilled(self: Any, node: Any, found: Any) -> Any:
         return await original(self, node, found) and node
 
-    return filling.Fills, "fill", unfilled
+    return fills.Fills, "fill", unfilled
 
 
 def white_space_that_is_said_again() -> Bug:
-    return tape.Tape, "_there_already", lambda self, text: 0
+    return ContextWriter, "_there_already", lambda self, text: 0
 
 
 def tokens_of_fills_that_do_not_count() -> Bug:

@@ -134,7 +134,7 @@ class Told(Hanging):
         sys.stderr.flush()
         return await super().search(request)
 
-agent.build.build_agent = lambda settings: make_agent([PLAN_TURN], sources={n: Told() for n in ("web", "news", "all")})
+agent.build.agent.build_agent = lambda settings: make_agent([PLAN_TURN], sources={n: Told() for n in ("web", "news", "all")})
 sys.exit(run(["ask", "Who wrote Dune?"]))
 """
 
