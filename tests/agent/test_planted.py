@@ -168,7 +168,7 @@ def child_before_its_parent() -> Bug:
 def environment_that_is_read() -> Bug:
     original = ContextWriter.say
 
-    def read(self: Any, text: str, **named: Any) -> int:
+    def read(self: Any, text: str, **named: Any) -> int | None:
         at = original(self, text, **named)
         for part in self._reader.feed(ATTACK):
             if hasattr(part, "tagged"):
