@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import signal
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
@@ -17,10 +17,9 @@ from agent.errors import SourceError
 from agent.evidence import Passage
 from agent.loop.agent import Agent
 from agent.loop.budgets import Budgets
-from agent.plan import Filter
 from agent.policies.scripted import Script, ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Trace
 
 settings.register_profile("cairn", deadline=None)
@@ -118,14 +117,16 @@ class Echo:
 
     name: str = "web"
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        return [Passage(id=f"{self.name}:{query}", source=self.name, title=query, text=f"All about {query}.", rank=1)]
+    async def search(self, request: SearchRequest) -> SearchResult:
+        query = request.query
+        found = Passage(id=f"{self.name}:{query}", source=self.name, title=query, text=f"All about {query}.", rank=1)
+        return SearchResult((found,))
 
 
 class Broken:
     """A source that fails."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
         raise SourceError("no route", kind="upstream")
 
 
@@ -135,7 +136,7 @@ class Hanging:
     def __init__(self) -> None:
         self.asked = asyncio.Event()
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
         self.asked.set()
         await asyncio.Event().wait()
         raise AssertionError("nobody sets this event")

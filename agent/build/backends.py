@@ -28,8 +28,8 @@ def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "
     Raises:
         SetupError: the cache is at no place that can be.
     """
+    from agent.sources.base import OwningSource
     from agent.sources.http import make_client
-    from agent.sources.owning import Owning
     from agent.sources.resilience.gate import Gates
     from agent.sources.resilience.resilient import resilient
 
@@ -48,7 +48,7 @@ def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "
                 gates=gates,
                 around=pages if name in ("web", "news") else None,
             )
-            made[name] = Owning(source, client)
+            made[name] = OwningSource(source, client)
     return made
 
 

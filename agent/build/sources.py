@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from agent.errors import SetupError, nearest
 from agent.plan import DOCUMENTS, UNNAMED
 from agent.settings import CairnSettings
-from agent.sources.choice import distinct, fused
+from agent.sources.select import distinct, fused
 
 if TYPE_CHECKING:
     from agent.sources.base import Source
@@ -96,14 +96,14 @@ def _filtered(settings: CairnSettings, sources: "dict[str, Source]") -> "dict[st
             "'filtered' needs a model that looks through passages: set filter_url and filter_model, "
             "or connect one as policy with --base-url URL --model NAME"
         )
+    from agent.sources.base import OwningSource
     from agent.sources.http import make_client
     from agent.sources.kg.filter import EndpointAsk, FilteredSource
-    from agent.sources.owning import Owning
 
     client = make_client()
     key = settings.filter_key if settings.filter_url else settings.api_key
     ask = EndpointAsk(client, base_url=url, model=model, api_key=key.get_secret_value())
-    return sources | {name: Owning(FilteredSource(sources[name], ask), client) for name in wanted}
+    return sources | {name: OwningSource(FilteredSource(sources[name], ask), client) for name in wanted}
 
 
 def _plugins(settings: CairnSettings) -> list[str]:

@@ -236,17 +236,17 @@ def _measure(source: "Source", questions: "list[Question]", topk: int) -> dict[s
     return {"n": len(questions), **means, "queries_per_s": round(len(questions) / seconds, 1)}
 
 
-async def _search(source: "Source", queries: Sequence[str], limit: int) -> "tuple[list[list[Passage]], float]":
+async def _search(source: "Source", queries: Sequence[str], limit: int) -> "tuple[list[tuple[Passage, ...]], float]":
     """What a source finds for each query, one after the other, and in how many seconds; then it is closed."""
     from rich.progress import track
 
-    from agent.sources.base import close_sources
+    from agent.sources.base import SearchRequest, close_sources
 
     watched = len(queries) > 1 and messages().is_terminal
     try:
         started = perf_counter()
         shown = track(queries, "searching", console=messages(), transient=True, disable=not watched)
-        found = [await source.search(query, limit=limit) for query in shown]
+        found = [(await source.search(SearchRequest(query, limit=limit))).passages for query in shown]
         return found, perf_counter() - started
     finally:
         await close_sources([source])

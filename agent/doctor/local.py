@@ -19,7 +19,7 @@ from agent.errors import SourceError
 from agent.files.own import NotPrivate, private_folder
 from agent.outbound.urls import split_url
 from agent.settings import CairnSettings
-from agent.sources.base import Source, ask, close_sources
+from agent.sources.base import SearchRequest, Source, ask, close_sources
 from agent.sources.resilience.folder_store import FILE
 
 EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -122,7 +122,7 @@ async def check_plugin(name: str, options: Mapping[str, Any]) -> Verdict:
 
 async def _asked(source: Source, what: str, mend: str) -> Verdict | None:
     try:
-        await ask(source, "doctor", limit=1, seconds=10.0)
+        await ask(source, SearchRequest("doctor", limit=1), seconds=10.0)
     except SourceError as error:
         return bad(f"{what} does not answer: {error}", mend)
     finally:

@@ -12,7 +12,7 @@ from agent.errors import SetupError, SourceError, SourceErrorKind
 from agent.outbound.urls import split_url
 from agent.settings import CairnSettings
 from agent.settings.local_file import is_loopback
-from agent.sources.base import ask, credits_of
+from agent.sources.base import SearchRequest, ask, credits_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -158,9 +158,9 @@ async def check_backend(
 
 
 async def _probe(backend: "Backend") -> Verdict:
-    hits = await ask(backend, QUERY, limit=1, seconds=_SECONDS)
-    found = f"answers: {hits[0].title!r}" if hits else f"answers, with nothing about {QUERY!r}"
-    cost = f", for {hits.credits:g} credits" if hits.credits else ""
+    result = await ask(backend, SearchRequest(QUERY, limit=1), seconds=_SECONDS)
+    found = f"answers: {result.passages[0].title!r}" if result.passages else f"answers, with nothing about {QUERY!r}"
+    cost = f", for {result.credits:g} credits" if result.credits else ""
     return ok(f"{found}{cost}")
 
 

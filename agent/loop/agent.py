@@ -2,21 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Final
 from uuid import uuid4
 
 from agent import __version__
 from agent.errors import ContextFull, PolicyError, QuestionError
+from agent.loop.budget_tracker import BudgetTracker
 from agent.loop.budgets import Budgets, Control
-from agent.loop.loop import Loop
+from agent.loop.context import ContextWriter
+from agent.loop.loop import run_loop
 from agent.loop.recorder import Emit, Recorder
+from agent.loop.state import RolloutState
 from agent.plan import Filter
-from agent.policies.base import OnRungs, Policy, Sampling, prepared
+from agent.policies.base import OnRungs, Policy, Sampling, prepared, special_tokens_of
 from agent.protocols.base import TextProtocol
 from agent.sources.base import Source, close_sources
-from agent.sources.wishes import wished
+from agent.sources.select import selected
 from agent.trace import Event, Stopped, Trace
 
 __all__ = ["MAX_QUESTION_CHARS", "Agent", "Budgets", "Control", "record_end"]
@@ -24,8 +27,8 @@ __all__ = ["MAX_QUESTION_CHARS", "Agent", "Budgets", "Control", "record_end"]
 MAX_QUESTION_CHARS: Final = 20_000
 
 
-def _tell_nobody(event: Event) -> None:
-    """Nobody listens."""
+def _ignore(event: Event) -> None:
+    """Drop an event."""
 
 
 async def record_end(recorder: Recorder, drive: Awaitable[Stopped]) -> Trace:
@@ -103,10 +106,10 @@ class Agent:
             versions={"cairn": __version__, "protocol": str(self.protocol.version)},
         )
 
-    async def run(self, trace: Trace, *, emit: Emit = _tell_nobody, control: Control | None = None) -> Trace:
-        """Drive one rollout: write every step and segment onto `trace`, and tell `emit` of each event as it happens.
+    async def run(self, trace: Trace, *, emit: Emit = _ignore, control: Control | None = None) -> Trace:
+        """Run one rollout: write every step and segment into `trace`, and call `emit` with each event as it happens.
 
-        What goes wrong in a source or an engine is on the trace, never raised. Cancelling it is recorded too.
+        What goes wrong in a source or an engine is in the trace, never raised. Cancelling it is recorded too.
         """
         recorder = Recorder(trace, emit, numbered=self.protocol.numbered)
         return await record_end(recorder, self._drive(recorder, control or Control()))
@@ -135,17 +138,27 @@ class Agent:
             recorder.delta("answer", sentence)
             recorder.answer(sentence, by_loop=True)
             return Stopped(reason="answered", detail="outside the policy's world")
-        today = self.today().isoformat()
+        return await run_loop(await self._open(recorder, control))
+
+    async def _open(self, recorder: Recorder, control: Control) -> RolloutState:
+        """Open a context with the prompt, and start the clock."""
+        trace, today = recorder.trace, self.today().isoformat()
         policy = await prepared(self.policy, self.protocol)
         context = policy.open(self.protocol, trace.question, history=trace.history, date=today)
-        loop = Loop(
-            context,
-            policy=policy,
-            protocol=context.protocol if isinstance(context, OnRungs) else self.protocol,
-            sources=wished(self.sources, only=trace.only, filters=trace.filters),
-            budgets=self.budgets,
-            sampling=self.sampling,
-            recorder=recorder,
-            control=control,
+        protocol = context.protocol if isinstance(context, OnRungs) else self.protocol
+        sources = selected(self.sources, only=trace.only, filters=trace.filters)
+        budget = BudgetTracker(
+            self.budgets, protocol=protocol, trace=trace, context_tokens=policy.context_tokens, control=control
         )
-        return await loop.run()
+        templated = protocol.deliver == "user" and policy.continues and not policy.instructed
+        writer = ContextWriter(
+            context,
+            protocol=protocol,
+            sampling=replace(self.sampling, seed=trace.seed),
+            recorder=recorder,
+            limit=budget.limit,
+            opened=None if policy.instructed else protocol.opened,
+            template=protocol.chat if templated else None,
+        )
+        tokens = special_tokens_of(policy)
+        return RolloutState(writer, protocol, sources, budget, recorder, policy.continues, tokens)

@@ -1,4 +1,4 @@
-"""What one rollout still may use. It counts nothing itself: what was used stands on the trace."""
+"""What one rollout still may use. It counts nothing itself: what was used is in the trace."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -21,7 +21,7 @@ class BudgetEnded(Exception):
         self.budget: BudgetName = budget
 
 
-class Allowance:
+class BudgetTracker:
     """The budgets of one rollout beside what its trace says was used."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Allowance:
             protocol: may allow fewer rounds and shorter turns.
             trace: what was used.
             context_tokens: the longest context that the engine takes.
-            control: the user's hand.
+            control: of the user, who may want the answer at once.
         """
         self.budgets = budgets
         self.limit = min(context_tokens, budgets.context_tokens or context_tokens)
@@ -64,7 +64,7 @@ class Allowance:
         return self.budgets.credits - self._trace.usage.credits
 
     def turn(self, context: int) -> tuple[int, BudgetName | None]:
-        """Tokens that one turn may have in a context that is so long, and the budget that ends with them.
+        """Tokens that one turn may have after `context` tokens, and the budget that ends with them.
 
         No budget ends where it is the protocol that keeps a turn short.
 
@@ -93,8 +93,8 @@ class Allowance:
         if self.passages <= 0:
             raise BudgetEnded("passages")
 
-    def may_say(self, context: int) -> int:
-        """Tokens that the environment may say in a context that is so long."""
+    def observation_room(self, context: int) -> int:
+        """Tokens that an observation may have after `context` tokens."""
         return int(_CAUTION * (self.limit - self.held - context))
 
     @asynccontextmanager

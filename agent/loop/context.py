@@ -14,7 +14,7 @@ from agent.protocols.parse import Block, Piece, TagReader
 from agent.trace import Author, Branch, Segment
 
 
-class Tape:
+class ContextWriter:
     """A context, the reader of what is sampled into it, and the recorder of what was read."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Tape:
         self._at = 0
         """Number of the segment that is being sampled, or was last, within the context."""
         self._ended_turn = False
-        self.read_anew(opened)
+        self.start_reading(opened)
         self._keep()
         recorder.count(prompt_tokens=context.tokens)
 
@@ -68,7 +68,7 @@ class Tape:
 
     @property
     def ended_turn(self) -> bool:
-        """Whether the policy ended its turn itself, and nobody has spoken since."""
+        """Whether the policy ended its turn itself, and nothing was said since."""
         return self._ended_turn
 
     @property
@@ -83,7 +83,7 @@ class Tape:
         return self._context.count(text)
 
     def fits(self, text: str, room: int) -> bool:
-        """Whether what is told, its turn included, takes at most `room` tokens."""
+        """Whether `say(text)` takes at most `room` tokens, its turn included."""
         return self._fits_alone(text, room - sum(map(self.count, filter(None, self._frame()))))
 
     def _fits_alone(self, text: str, room: int) -> bool:
@@ -125,7 +125,7 @@ class Tape:
         for part in self._reader.feed(chunk.text):
             if isinstance(part, Piece):
                 answering = answering or part.role == "answer"
-                self._tell_of(part)
+                self._emit(part)
             elif part.tagged and part.role in until:
                 ended = part
                 break
@@ -143,22 +143,22 @@ class Tape:
             self._recorder.block(block, segments=self.block_segments)
 
     def drain(self) -> Block | None:
-        """Tell of what was held back, and record the block that nobody closed; gives that block."""
+        """Emit what was held back, and record the block that was not closed. Returns that block."""
         last: Block | None = None
         for part in self._reader.close():
             if isinstance(part, Piece):
-                self._tell_of(part)
+                self._emit(part)
             else:
                 self.close(part)
                 last = part
         return last
 
-    def _tell_of(self, piece: Piece) -> None:
+    def _emit(self, piece: Piece) -> None:
         if not self._branch:  # what several branches say at the same time would be one jumble
             self._recorder.delta(piece.role, piece.text)
 
-    def read_anew(self, opened: Role | None = None, *, alone: bool = False) -> None:
-        """What comes next is read from the start, or from inside a block that was opened for the policy."""
+    def start_reading(self, opened: Role | None = None, *, alone: bool = False) -> None:
+        """Read what comes next with a new reader, which may begin inside a block that was opened for the policy."""
         self._reader = TagReader(self._protocol.policy_marks, opened=opened, alone=alone)
         self._block_from = len(self._context.segments)
         self.searches: list[Block] = []
@@ -178,10 +178,10 @@ class Tape:
         last = closing or self._context.segments[-1].text
         opening = text or self._protocol.opening(role)
         self.append(closing + ("" if last.endswith("\n") else "\n") + opening, by="loop")
-        self.read_anew(role, alone=alone)
+        self.start_reading(role, alone=alone)
 
-    def tell(self, text: str, *, by: Author = "environment") -> int:
-        """Say something to the policy in the protocol's way, and let it go on; gives the place of the segment.
+    def say(self, text: str, *, by: Author = "environment") -> int | None:
+        """Say something to the policy in the protocol's way, and let it go on; returns the place of the segment.
 
         Raises:
             ContextFull: there is no room for it.
@@ -193,7 +193,7 @@ class Tape:
         if after:
             self.append(after, by="loop")
         self._ended_turn = False
-        self.read_anew(self._protocol.opened if self._template else None)
+        self.start_reading(self._protocol.opened if self._template else None)
         return at
 
     def _frame(self) -> tuple[str, str]:
@@ -204,8 +204,8 @@ class Tape:
         end = "" if self._ended_turn else self._template.end
         return end + self._template.after_end + before, after + self._template.assistant + self._protocol.begins
 
-    def append(self, text: str, *, by: Author) -> int:
-        """Put text into the context that the policy did not sample; gives the place of its segment.
+    def append(self, text: str, *, by: Author) -> int | None:
+        """Append text that the policy did not sample. Returns the place of its segment in the trace; None in a branch.
 
         Raises:
             ContextFull: there is no room for it.
@@ -217,7 +217,7 @@ class Tape:
         if by == "environment":
             self._recorder.count(environment_tokens=self.tokens - before)
         self._keep()
-        return self._places[-1] if not self._branch else -1
+        return None if self._branch else self._places[-1]
 
     def _there_already(self, text: str) -> int:
         """How many characters of white space at the beginning of the text the policy's last token brought already.
@@ -233,12 +233,12 @@ class Tape:
     # Branches
 
     def fork(self, branch: str) -> Self:
-        """A tape of its own that starts as a copy of this one. Its segments are on the trace once it is committed."""
+        """A writer for a branch, which starts as a copy of this one; `commit` writes its segments into the trace."""
         forked = copy(self)
         forked._context = self._context.fork()
         forked._branch = branch
         forked._places = list(self._places)
-        forked.read_anew()
+        forked.start_reading()
         return forked
 
     def commit(self, *, node: str, since: int) -> None:

@@ -1,14 +1,13 @@
 """Run a plan: every node as soon as its own parents are done."""
 
 import asyncio
-import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 
 from agent.errors import SourceError
 from agent.evidence import Passage
 from agent.plan import Filter, Node, Plan
-from agent.sources.asked import asked_for, what_for
-from agent.sources.base import Hits, Source, ask
+from agent.sources.base import SearchRequest, SearchResult, Source, ask
 from agent.trace import Searched, SearchFailed
 
 Found = dict[str, list[Passage]]
@@ -29,8 +28,9 @@ async def execute(
     seconds: float,
     emit: Callable[[Searched | SearchFailed], None],
     fill: Fill | None = None,
+    question: str = "",
 ) -> Found:
-    """Run every node, telling `emit` as each one ends. Children of a failed or skipped node run too.
+    """Run every node, and call `emit` as each one ends. Children of a failed or skipped node run too.
 
     Args:
         plan: what to run; every source that it names is in `sources`.
@@ -38,8 +38,9 @@ async def execute(
         round: number of the search round, for the steps.
         limit: passages a node.
         seconds: how long a node may take.
-        emit: is told of each node's step the moment it ends.
+        emit: takes each node's step the moment it ends.
         fill: finishes a node's query before it is asked, or skips the node; several at the same time.
+        question: the user's, for sources that choose among passages.
 
     Returns:
         What each node found, in the plan's order. Nodes with the same source, query and filters share one call.
@@ -47,49 +48,43 @@ async def execute(
     Raises:
         AgentError: what `fill` raised; all that was running is cancelled then.
     """
-    return await _Execution(plan, sources, round=round, limit=limit, seconds=seconds, emit=emit, fill=fill).run()
+    run = _Execution(plan, sources, round, limit, seconds, emit, fill, question)
+    return await run.run()
 
 
+@dataclass(eq=False)
 class _Execution:
-    def __init__(
-        self,
-        plan: Plan,
-        sources: Mapping[str, Source],
-        *,
-        round: int,
-        limit: int,
-        seconds: float,
-        emit: Callable[[Searched | SearchFailed], None],
-        fill: Fill | None,
-    ) -> None:
-        self._plan = plan
-        self._sources = sources
-        self._round = round
-        self._limit = limit
-        self._seconds = seconds
-        self._emit = emit
-        self._fill = fill
-        self._waits_for = {node.id: len(node.parents) for node in plan.nodes}
-        self._children: dict[str, list[Node]] = {node.id: [] for node in plan.nodes}
-        for node in plan.nodes:
+    plan: Plan
+    sources: Mapping[str, Source]
+    round: int
+    limit: int
+    seconds: float
+    emit: Callable[[Searched | SearchFailed], None]
+    fill: Fill | None
+    question: str
+
+    def __post_init__(self) -> None:
+        self._waits_for = {node.id: len(node.parents) for node in self.plan.nodes}
+        self._children: dict[str, list[Node]] = {node.id: [] for node in self.plan.nodes}
+        for node in self.plan.nodes:
             for parent in node.parents:
                 self._children[parent].append(node)
-        self._calls: dict[_Call, asyncio.Future[Hits]] = {}
+        self._calls: dict[_Call, asyncio.Future[SearchResult]] = {}
         self._found: Found = {}
 
     async def run(self) -> Found:
         try:
             async with asyncio.TaskGroup() as group:
-                for node in self._plan.nodes:
+                for node in self.plan.nodes:
                     if not node.parents:
                         group.create_task(self._node(node, group))
         except BaseExceptionGroup as error:
             raise error.exceptions[0] from None  # the others were cancelled by it
-        return {node.id: self._found[node.id] for node in self._plan.nodes if node.id in self._found}
+        return {node.id: self._found[node.id] for node in self.plan.nodes if node.id in self._found}
 
     async def _node(self, node: Node, group: asyncio.TaskGroup) -> None:
         """Run one node, then start each child that waited for it alone."""
-        filled = await self._fill(node, self._found) if self._fill else node
+        filled = await self.fill(node, self._found) if self.fill else node
         if filled is not None:
             await self._search(filled)
         for child in self._children[node.id]:
@@ -101,10 +96,10 @@ class _Execution:
         clock = asyncio.get_running_loop().time
         started = clock()
         try:
-            hits = await self._ask_once(node)
+            result = await self._ask_once(node)
         except SourceError as error:
             step = SearchFailed(
-                round=self._round,
+                round=self.round,
                 node=node.id,
                 source=node.source,
                 query=node.query,
@@ -114,45 +109,45 @@ class _Execution:
                 failures=error.failures,
             )
         else:
-            self._found[node.id] = passages = [_found_by(node, n, p) for n, p in enumerate(hits, start=1)]
+            self._found[node.id] = passages = [_found_by(node, n, p) for n, p in enumerate(result.passages, start=1)]
             step = Searched(
-                round=self._round,
+                round=self.round,
                 node=node.id,
                 source=node.source,
                 query=node.query,
                 passages=tuple(passages),
                 took=clock() - started,
-                note="; ".join(hits.notes),
-                backend=hits.backend,
-                cached=hits.cached,
-                credits=hits.credits,
-                usd=hits.usd,
-                failures=hits.failures,
+                note="; ".join(result.notes),
+                backend=result.backend,
+                cached=result.cached,
+                credits=result.credits or 0.0,
+                usd=result.usd,
+                failures=result.failures,
             )
-        self._emit(step)
+        self.emit(step)
 
-    async def _ask_once(self, node: Node) -> Hits:
+    async def _ask_once(self, node: Node) -> SearchResult:
         """Ask, unless an equal query was asked or is on its way: then share what it gives, which is paid once."""
         call = (node.source, node.query, node.filters)
         if shared := self._calls.get(call):
-            hits = await asyncio.shield(shared)
-            return Hits(hits, backend=hits.backend, notes=hits.notes, cached=hits.cached)
+            return replace(await asyncio.shield(shared), credits=0.0, usd=0.0, failures=())
         self._calls[call] = asyncio.get_running_loop().create_future()
+        request = SearchRequest(
+            node.query,
+            limit=self.limit,
+            filters=node.filters,
+            question=self.question,
+            entities=node.entities,
+            relations=node.relations,
+        )
         try:
-            with asked_for(dataclasses.replace(what_for(), entities=node.entities, relations=node.relations)):
-                hits = await ask(
-                    self._sources[node.source],
-                    node.query,
-                    limit=self._limit,
-                    seconds=self._seconds,
-                    filters=node.filters,
-                )
+            result = await ask(self.sources[node.source], request, seconds=self.seconds)
         except SourceError as error:
             self._calls[call].set_exception(error)
             self._calls[call].exception()  # it was seen: nobody need share a failure
             raise
-        self._calls[call].set_result(hits)
-        return hits
+        self._calls[call].set_result(result)
+        return result
 
 
 def _found_by(node: Node, rank: int, passage: Passage) -> Passage:

@@ -24,7 +24,7 @@ _GRAIN: Final = 8
 
 
 @dataclass(frozen=True)
-class Shown:
+class Observation:
     """Text for the context and the passages in it. `text` is empty if not even one passage fits."""
 
     text: str
@@ -45,7 +45,7 @@ def show(
     nodes: Sequence[Node] = (),
     question: str = "",
     tokens: Sequence[str] = (),
-) -> Shown:
+) -> Observation:
     """Say what a round of searches gave. Passages are cut until the wrapped text fits; the text itself is never cut.
 
     Args:
@@ -69,7 +69,7 @@ def show(
         found = _apart(found, graph={node.id for node in nodes if node.source == GRAPH}, protocol=protocol)
     again = protocol.shows_again or protocol.numbering != "rollout"
 
-    def within(budget: int) -> Shown:
+    def within(budget: int) -> Observation:
         passages = gather(
             list(found.values()),
             budget=budget,
@@ -81,13 +81,13 @@ def show(
         lines = [(p.node, protocol.show(_safe(p, protocol, marks), query=filled.get(p.node, ""))) for p in passages]
         lines += failures
         if protocol.each:
-            return Shown(protocol.tell([_told(node, lines, filled, marks) for node in nodes]), passages)
+            return Observation(protocol.tell([_told(node, lines, filled, marks) for node in nodes]), passages)
         if not lines and any(found.values()):
-            return Shown(protocol.wrap([protocol.repeated]), passages)
-        return Shown(protocol.wrap([line for _, line in lines]), passages)
+            return Observation(protocol.wrap([protocol.repeated]), passages)
+        return Observation(protocol.wrap([line for _, line in lines]), passages)
 
-    told = _largest(within, protocol.budget_chars + protocol.graph_chars, fits)
-    return replace(told, imitated=imitated(told.passages, protocol))
+    whole = _largest(within, protocol.budget_chars + protocol.graph_chars, fits)
+    return replace(whole, imitated=imitated(whole.passages, protocol))
 
 
 def _apart(
@@ -122,14 +122,14 @@ def show_parents(
     """
     marks = (*protocol.tag_names, *tokens)
 
-    def within(budget: int) -> Shown:
+    def within(budget: int) -> Observation:
         best = [list(passages[:PARENT_PASSAGES]) for passages in parents.values()]
         kept = gather(best, budget=budget, apart=True)
         lines: list[str] = []
         for node in parents:
             own = [protocol.show_parent(_safe(passage, protocol, marks)) for passage in kept if passage.node == node]
             lines += own or [protocol.parent_nothing.format(node=node)]
-        return Shown(protocol.parents.replace("{passages}", protocol.joiner.join(lines)), kept)
+        return Observation(protocol.parents.replace("{passages}", protocol.joiner.join(lines)), kept)
 
     return _largest(within, protocol.budget_chars, fits).text
 
@@ -140,21 +140,21 @@ def say_rejected(why: str, *, protocol: TextProtocol, written: str = "") -> str:
     return protocol.wrap([protocol.rejected.format(why=said, why_json=as_json(said), written=repeated)])
 
 
-def _largest(within: Callable[[int], Shown], budget: int, fits: Fits) -> Shown:
+def _largest(within: Callable[[int], Observation], budget: int, fits: Fits) -> Observation:
     """As many characters of passages as fit, up to `budget`; nothing if some were found and none fits."""
     whole = within(budget)
     if fits(whole.text):
         return whole
-    best = Shown("", ())
+    best = Observation("", ())
     low, high = 0, sum(len(passage.title) + len(passage.text) for passage in whole.passages)
     while high - low > _GRAIN:
         middle = (low + high) // 2
-        shown = within(middle)
-        if not fits(shown.text):
+        smaller = within(middle)
+        if not fits(smaller.text):
             high = middle
             continue
         low = middle
-        best = shown if shown.passages else best
+        best = smaller if smaller.passages else best
     return best
 
 

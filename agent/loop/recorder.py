@@ -1,4 +1,4 @@
-"""Writes what happens in a rollout onto its trace, and tells of it as it happens."""
+"""Writes what happens in a rollout into its trace, and emits it as it happens."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -37,10 +37,10 @@ _PLAIN: Final[Mapping[Role, type[Thought] | type[Restated]]] = {
 
 
 class Recorder:
-    """The one hand that writes on a trace."""
+    """The only writer of a trace."""
 
     def __init__(self, trace: Trace, emit: Emit, *, numbered: bool = True) -> None:
-        """Write onto `trace`; `numbered` says whether its protocol shows passages with numbers to cite."""
+        """Write into `trace`; `numbered` says whether its protocol shows passages with numbers to cite."""
         self.trace = trace
         self._numbered = numbered
         self._emit = emit
@@ -79,7 +79,7 @@ class Recorder:
         self.trace.timings = self.trace.timings.model_copy(update={"answer": self.seconds})
 
     def in_plan_order(self, plan: Plan, *, since: int) -> None:
-        """Put the steps of nodes, which were told of as they ended, into the plan's order: a trace does not race."""
+        """Put the steps of nodes, which were emitted as they ended, into the plan's order: a trace does not race."""
         place = {node.id: at for at, node in enumerate(plan.nodes)}
         self.trace.steps[since:] = sorted(self.trace.steps[since:], key=lambda step: place[getattr(step, "node", "")])
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent.errors import QuestionError
 from agent.loop.budgets import Effort
-from agent.sources.choice import choose
+from agent.sources.select import choose
 
 if TYPE_CHECKING:
     from agent.loop.agent import Agent

@@ -16,7 +16,7 @@ from agent.rstool.budget import LEAST_CHARS, SizeBudget
 from agent.rstool.bundle import EvidenceBundle
 from agent.rstool.gathering import gather
 from agent.sanitize.strict import Chars, Strict
-from agent.sources.choice import names_of
+from agent.sources.select import names_of
 
 if TYPE_CHECKING:
     from agent.loop.agent import Agent

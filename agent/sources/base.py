@@ -1,78 +1,84 @@
 """What a source is, and the one boundary where whatever goes wrong in one becomes `SourceError`."""
 
 import asyncio
+import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Final, Protocol, runtime_checkable
 
 from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sanitize.text import whole
-from agent.sources.deadline import within
 from agent.trace import Cached
 
+SPARE_SECONDS: Final = 0.05
+"""A deadline comes this much earlier (at most a twentieth of the time left), so that a source can report failures."""
 _MOST_CHARS: Final = {"id": 1_000, "source": 200, "title": 1_000, "text": 200_000, "url": 2_000, "date": 1_000}
 """Characters of each field of a passage. A longer one is cut; of an address or a date, a part is worth nothing."""
 _WHOLE_ONLY: Final = frozenset({"url", "date"})
 
 
-class Source(Protocol):
-    """Web, news, arXiv, a corpus, a knowledge graph: all answer a query with passages, best first."""
+@dataclass(frozen=True)
+class SearchRequest:
+    """One search of one source. A source that wraps another passes it on, or a copy made with `dataclasses.replace`."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        """Give at most `limit` passages: a plain list, or `Hits` where there is more to say.
+    query: str
+    limit: int
+    """The most passages to return."""
+    filters: tuple[Filter, ...] = ()
+    question: str = ""
+    """The user's question, which the query helps to answer; empty where it is not known."""
+    entities: tuple[str, ...] = ()
+    """What a structured query of the policy names."""
+    relations: tuple[str, ...] = ()
+    """The relations that a structured query of the policy names."""
+    deadline: float = math.inf
+    """A moment of the running event loop's clock. `ask` ends the search soon after it; a source need not check it."""
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline, at least 0."""
+        return math.inf if self.deadline == math.inf else max(0.0, self.deadline - asyncio.get_running_loop().time())
+
+    def within(self, seconds: float) -> "SearchRequest":
+        """The same request with at most `seconds` left, less a little to spare; never later than before."""
+        left = min(seconds, self.seconds_left)
+        now = asyncio.get_running_loop().time()
+        return replace(self, deadline=now + left - min(SPARE_SECONDS, left / 20))
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found, and how."""
+
+    passages: tuple[Passage, ...] = ()
+    """Best first."""
+    backend: str = ""
+    """The back end that answered."""
+    notes: tuple[str, ...] = ()
+    """Sentences for the trace, for example about a filter that the back end does not support."""
+    cached: Cached = ""
+    """Whether a cache answered: "" (no), "fresh", or "stale" where a new search failed."""
+    credits: float | None = None
+    """What this search cost, in the back end's unit; None: the source's `credits_per_search`, which `ask` fills in."""
+    usd: float = 0.0
+    """The same in money."""
+    failures: tuple[Failure, ...] = ()
+    """What failed before this result came."""
+
+
+class Source(Protocol):
+    """Web, news, arXiv, a corpus, a knowledge graph: each finds passages for a query."""
+
+    async def search(self, request: SearchRequest) -> SearchResult:
+        """Return at most `request.limit` passages, best first.
 
         Raises:
             SourceError: the source failed; `kind` says how.
         """
         ...
-
-
-class Hits(list[Passage]):
-    """Passages, best first, with how they were come by. A source that has nothing to add gives a plain list."""
-
-    def __init__(
-        self,
-        passages: Iterable[Passage] = (),
-        *,
-        backend: str = "",
-        notes: tuple[str, ...] = (),
-        cached: Cached = "",
-        credits: float = 0.0,
-        usd: float = 0.0,
-        failures: tuple[Failure, ...] = (),
-    ) -> None:
-        """Keep passages.
-
-        Args:
-            passages: best first.
-            backend: which back end answered.
-            notes: sentences for the trace, for example of a filter that could not be honoured.
-            cached: whether this was found before: "" (no), "fresh", or "stale" where asking again failed.
-            credits: what this one search cost, in the back end's own unit.
-            usd: the same in money.
-            failures: what failed before this answer came.
-        """
-        super().__init__(passages)
-        self.backend = backend
-        self.notes = notes
-        self.cached: Cached = cached
-        self.credits = credits
-        self.usd = usd
-        self.failures = failures
-
-    def but(self, passages: Iterable[Passage]) -> "Hits":
-        """Other passages that were come by in the same way."""
-        return Hits(
-            passages,
-            backend=self.backend,
-            notes=self.notes,
-            cached=self.cached,
-            credits=self.credits,
-            usd=self.usd,
-            failures=self.failures,
-        )
 
 
 @runtime_checkable
@@ -104,19 +110,42 @@ async def close_sources(sources: Iterable[Source]) -> None:
             await source.aclose()
 
 
-async def ask(source: Source, query: str, *, limit: int, seconds: float, filters: Sequence[Filter] = ()) -> Hits:
-    """Ask one source, for at most `seconds`.
+class OwningSource:
+    """A source that also closes what was opened for it, for example a client that several sources share."""
+
+    def __init__(self, source: Source, *resources: Closable) -> None:
+        """Own `resources`; closing one of them twice must do no harm."""
+        self._source = source
+        self._resources = resources
+
+    @property
+    def credits_per_search(self) -> float:
+        return credits_of(self._source)
+
+    async def search(self, request: SearchRequest) -> SearchResult:
+        return await self._source.search(request)
+
+    async def aclose(self) -> None:
+        await close_sources([self._source])
+        for resource in self._resources:
+            await resource.aclose()
+
+
+async def ask(source: Source, request: SearchRequest, *, seconds: float) -> SearchResult:
+    """Search one source for at most `seconds`. The result has bounded passages, and its credits are known.
 
     Raises:
         SourceError: whatever went wrong in it.
     """
     scope = asyncio.timeout(seconds)
     try:
-        with within(seconds):
-            async with scope:
-                found = await source.search(query, limit=limit, filters=filters)
-        hits = as_hits(source, found)
-        return hits.but(_bounded(passage) for passage in hits[:limit])
+        async with scope:
+            found = await source.search(request.within(seconds))
+        return replace(
+            found,
+            passages=tuple(_bounded(passage) for passage in found.passages[: request.limit]),
+            credits=credits_of(source) if found.credits is None else found.credits,
+        )
     except SourceError:
         raise
     except TimeoutError as error:
@@ -149,8 +178,3 @@ def named(name: str, error: SourceError) -> str:
     """What a source failed with, with its name before it; a sentence that has it already keeps it once."""
     said = str(error)
     return said if re.match(rf"{re.escape(name)}\b", said) else f"{name}: {said}"
-
-
-def as_hits(source: Source, found: list[Passage]) -> Hits:
-    """What a source gave, as `Hits`. A plain list says nothing of its cost: it is what the source asks for a search."""
-    return found if isinstance(found, Hits) else Hits(found, credits=credits_of(source))

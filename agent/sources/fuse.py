@@ -6,8 +6,7 @@ from typing import Final
 
 from agent.errors import Failure, SourceError
 from agent.evidence import Passage
-from agent.plan import Filter
-from agent.sources.base import Hits, Source, ask, close_sources, credits_of, named
+from agent.sources.base import SearchRequest, SearchResult, Source, ask, close_sources, credits_of, named
 from agent.trace import Cached
 
 RANK_CONSTANT: Final = 60
@@ -30,54 +29,51 @@ class FusedSource:
     def credits_per_search(self) -> float:
         return sum(credits_of(source) for source in self._sources.values())
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Give the best `limit` passages of all sources; the failures of some are told with what the others found.
 
         Raises:
             SourceError: every source failed.
         """
         async with asyncio.TaskGroup() as group:
-            asked = [
-                group.create_task(self._ask(source, query, limit=limit, filters=filters))
-                for source in self._sources.values()
-            ]
-        answers = dict(zip(self._sources, (task.result() for task in asked), strict=True))
+            tasks = [group.create_task(self._ask(source, request)) for source in self._sources.values()]
+        answers = dict(zip(self._sources, (task.result() for task in tasks), strict=True))
         failed = {name: answer for name, answer in answers.items() if isinstance(answer, SourceError)}
-        found = {name: answer for name, answer in answers.items() if isinstance(answer, Hits)}
+        found = {name: answer for name, answer in answers.items() if isinstance(answer, SearchResult)}
         failures = tuple(failure for name in answers for failure in _failures(name, answers[name]))
         if not found:
             why = "; ".join(named(name, error) for name, error in failed.items())
             raise SourceError(why, kind=next(iter(failed.values())).kind, failures=failures)
-        return Hits(
-            fuse(list(found.values()))[:limit],
+        return SearchResult(
+            tuple(fuse([result.passages for result in found.values()])[: request.limit]),
             backend="+".join(found),
-            notes=tuple(dict.fromkeys(note for hits in found.values() for note in hits.notes)),
+            notes=tuple(dict.fromkeys(note for result in found.values() for note in result.notes)),
             cached=_cached(list(found.values())),
-            credits=sum(hits.credits for hits in found.values()),
-            usd=sum(hits.usd for hits in found.values()),
+            credits=sum(result.credits or 0.0 for result in found.values()),
+            usd=sum(result.usd for result in found.values()),
             failures=failures,
         )
 
     async def aclose(self) -> None:
         await close_sources(self._sources.values())
 
-    async def _ask(self, source: Source, query: str, *, limit: int, filters: Sequence[Filter]) -> Hits | SourceError:
+    async def _ask(self, source: Source, request: SearchRequest) -> SearchResult | SourceError:
         try:
-            return await ask(source, query, limit=limit, seconds=self._seconds, filters=filters)
+            return await ask(source, request, seconds=self._seconds)
         except SourceError as error:
             return error
 
 
-def _failures(name: str, answer: Hits | SourceError) -> tuple[Failure, ...]:
+def _failures(name: str, answer: SearchResult | SourceError) -> tuple[Failure, ...]:
     """What failed in one source: its back ends, or itself where it has none."""
     if isinstance(answer, SourceError) and not answer.failures:
         return (Failure(backend=name, kind=answer.kind, why=str(answer)),)
     return answer.failures
 
 
-def _cached(answers: Sequence[Hits]) -> Cached:
+def _cached(answers: Sequence[SearchResult]) -> Cached:
     """Stale where anything is; fresh where nothing was asked anew."""
-    states = {hits.cached for hits in answers}
+    states = {answer.cached for answer in answers}
     if "stale" in states:
         return "stale"
     return "fresh" if states == {"fresh"} else ""

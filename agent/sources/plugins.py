@@ -1,7 +1,7 @@
 """Sources from other packages: whatever is installed under the entry-point group `cairn.sources`, loaded by its name.
 
 A plug-in is a callable that takes the options of `[plugins.NAME]` in cairn.toml as keyword arguments and gives a
-`Source`. Whatever is wrong with one is a `SetupError` that names its package and the mend. No built-in source is here.
+`Source`. Whatever is wrong with one is a `SetupError` that names its package and the fix. No built-in source is here.
 """
 
 import inspect
@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, cast
 
 from agent.errors import SetupError
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, Source
 
 GROUP: Final = "cairn.sources"
 BUILT_IN: Final = frozenset({"web", "news", "arxiv", "wiki", "corpus", "kg", "world", "all"})
@@ -119,7 +119,7 @@ def _no_source(made: object) -> str | None:
     if not inspect.iscoroutinefunction(inspect.unwrap(search)):
         return "its 'search' is not 'async def'"
     try:
-        inspect.signature(search).bind("a query", limit=1, filters=())
+        inspect.signature(search).bind(SearchRequest("a query", limit=1))
     except TypeError as error:
-        return f"its 'search' cannot be called as search(query, limit=…, filters=…): {error}"
+        return f"its 'search' cannot be called as search(request), with a SearchRequest: {error}"
     return None

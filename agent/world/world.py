@@ -6,7 +6,7 @@ from functools import cached_property
 
 from agent.evidence import Passage
 from agent.plan import DOCUMENTS, Filter
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.bm25 import Bm25Index
 from agent.sources.filters import unhonoured
 from agent.world.records import Document, Question
@@ -48,18 +48,19 @@ class ShelfSource:
 
     shelf: Shelf
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        if not filters:
-            return self.shelf.find(query, limit=limit)
-        found = self.shelf.find(query, limit=limit * 10)
-        sites = [condition.value.lower().removeprefix("www.") for condition in filters if condition.name == "site"]
+    async def search(self, request: SearchRequest) -> SearchResult:
+        if not request.filters:
+            return SearchResult(tuple(self.shelf.find(request.query, limit=request.limit)))
+        found = self.shelf.find(request.query, limit=request.limit * 10)
+        sites = [f.value.lower().removeprefix("www.") for f in request.filters if f.name == "site"]
         allowed = [
             passage
             for passage in found
-            if all(_allows(passage, condition) for condition in filters)
+            if all(_allows(passage, condition) for condition in request.filters)
             and (not sites or any(site in passage.url for site in sites))
         ]
-        return Hits(allowed[:limit], notes=unhonoured(filters, honours=HONOURS, by="the little world"))
+        notes = unhonoured(request.filters, honours=HONOURS, by="the little world")
+        return SearchResult(tuple(allowed[: request.limit]), notes=notes)
 
 
 def _allows(passage: Passage, condition: Filter) -> bool:

@@ -1,13 +1,11 @@
 """A glossary in one text file as a source for Cairn. It finds the terms that a query names, and searches no texts."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 from agent.errors import SetupError
 from agent.evidence import Passage
-from agent.plan import Filter
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 
 
 class Glossary:
@@ -16,19 +14,17 @@ class Glossary:
     def __init__(self, entries: dict[str, str]) -> None:
         self._entries = entries
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Give the definitions of the terms in the query, longest term first. Filters mean nothing here."""
-        asked = f" {' '.join(_words(query))} "
-        found = [term for term in self._entries if f" {' '.join(_words(term))} " in asked]
+        words = f" {' '.join(_words(request.query))} "
+        found = [term for term in self._entries if f" {' '.join(_words(term))} " in words]
         found.sort(key=len, reverse=True)
-        return Hits(
-            [
-                Passage(id=term, source="glossary", title=term, text=self._entries[term], score=len(term), rank=rank)
-                for rank, term in enumerate(found[:limit], start=1)
-            ],
-            backend="glossary",
-            notes=("a glossary knows no filters",) if filters else (),
+        passages = tuple(
+            Passage(id=term, source="glossary", title=term, text=self._entries[term], score=len(term), rank=rank)
+            for rank, term in enumerate(found[: request.limit], start=1)
         )
+        notes = ("a glossary knows no filters",) if request.filters else ()
+        return SearchResult(passages, backend="glossary", notes=notes)
 
 
 def open_glossary(*, file: str) -> Glossary:

@@ -12,12 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent.evidence import Passage
 from agent.loop.agent import Agent
-from agent.plan import Filter
 from agent.policies.vllm import VllmPolicy
 from agent.protocols.base import TextProtocol
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Trace
 
 BOUNDS: Final[Mapping[int, float]] = {1: 0.95, 8: 0.95, 32: 0.90}
@@ -79,12 +77,12 @@ class Recording:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._found: dict[str, list[Passage]] = {}
+        self._found: dict[str, SearchResult] = {}
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        key = f"{query}\n{limit}\n{[(each.name, each.value) for each in filters]}"
+    async def search(self, request: SearchRequest) -> SearchResult:
+        key = f"{request.query}\n{request.limit}\n{[(each.name, each.value) for each in request.filters]}"
         if key not in self._found:
-            self._found[key] = await self._source.search(query, limit=limit, filters=filters)
+            self._found[key] = await self._source.search(request)
         return self._found[key]
 
 

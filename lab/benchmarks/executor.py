@@ -12,7 +12,8 @@ from typing import Final
 
 from agent.evidence import Passage
 from agent.loop.execute import execute
-from agent.plan import Filter, Node, Plan
+from agent.plan import Node, Plan
+from agent.sources.base import SearchRequest, SearchResult
 from agent.trace import Searched, SearchFailed
 
 BOUND_P50: Final = 1.03
@@ -81,9 +82,9 @@ class Sleeping:
     def __init__(self, latencies: Mapping[str, float]) -> None:
         self._latencies = latencies
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        await asyncio.sleep(self._latencies[query])
-        return [Passage(id=query, source="web", title=query, text=query)]
+    async def search(self, request: SearchRequest) -> SearchResult:
+        await asyncio.sleep(self._latencies[request.query])
+        return SearchResult((Passage(id=request.query, source="web", title=request.query, text=request.query),))
 
 
 def random_case(rng: random.Random) -> Case:

@@ -24,6 +24,7 @@ from pydantic import BaseModel
 
 from agent.errors import SetupError
 from agent.parallel.processes import spawning
+from agent.sources.base import SearchRequest
 from agent.sources.kg.build import Progress, build_graph
 from agent.sources.kg.rank import LIMIT, TOKENS
 from agent.sources.kg.source import KgSource
@@ -134,7 +135,8 @@ async def _ask_all(graph: Path, asked: Sequence[_Asked], *, triples: int) -> Ans
     found: dict[str, list[bool]] = {name: [] for name in ("1", "2", "3", "bracketed", "three")}
     for row in asked:
         started = time.perf_counter()
-        texts = [passage.text for passage in await source.search(row.question, limit=LIMIT)]
+        result = await source.search(SearchRequest(row.question, limit=LIMIT))
+        texts = [passage.text for passage in result.passages]
         seconds.append(time.perf_counter() - started)
         found[str(row.hops)].append(_all_there(row.answers, texts))
         most_triples = max(most_triples, len(source.find(row.question)))
@@ -142,8 +144,8 @@ async def _ask_all(graph: Path, asked: Sequence[_Asked], *, triples: int) -> Ans
         if row.hops == 1:
             bracketed = row.question.replace(row.topic_entity, f"[{row.topic_entity}]", 1)
             for kind, query, limit in (("bracketed", bracketed, LIMIT), ("three", row.question, 3)):
-                hits = await source.search(query, limit=limit)
-                found[kind].append(_all_there(row.answers, [passage.text for passage in hits]))
+                result = await source.search(SearchRequest(query, limit=limit))
+                found[kind].append(_all_there(row.answers, [passage.text for passage in result.passages]))
     await source.aclose()
     share = {name: sum(values) / len(values) for name, values in found.items()}
     return Answers(
@@ -295,7 +297,7 @@ async def _through_source(path: Path, questions: Sequence[str]) -> tuple[float, 
 
     async def work() -> None:
         for question in left:
-            await source.search(question, limit=5)
+            await source.search(SearchRequest(question, limit=5))
 
     async def watch() -> None:
         while True:

@@ -14,13 +14,11 @@ from typing import Any
 import torch
 import transformers
 
-from agent.evidence import Passage
-from agent.plan import Filter
 from agent.policies.base import Sampling
 from agent.policies.hub_form import HubForm
 from agent.policies.token_context import Sampled, TokenContext
 from agent.protocols.base import TextProtocol
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 
 
 @dataclass(frozen=True)
@@ -34,11 +32,11 @@ class Serial:
     spent: list[float]
     """What each search took, without the time for which it waited for others; they are told here."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
         async with self.lock or nullcontext():
             began = time.perf_counter()
             await asyncio.sleep(self.seconds)
-            found = await self.source.search(query, limit=limit, filters=filters)
+            found = await self.source.search(request)
             self.spent.append(time.perf_counter() - began)
             return found
 

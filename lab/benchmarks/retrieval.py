@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from agent.errors import SetupError
 from agent.evidence import Passage
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, Source
 from agent.sources.corpus.build import Dense
 from agent.sources.corpus.dense import DENSE, DenseIndex
 from agent.sources.corpus.encoder import Encoder
@@ -260,9 +260,9 @@ async def _ask_set(
 async def _search(source: Source, question: str, *, multi: bool) -> tuple[list[Passage], list[Passage]]:
     """What the question finds, and what its three phrasings find together."""
     if not multi:
-        return await source.search(question, limit=SHOWN), []
-    found = [await source.search(phrase, limit=SHOWN) for phrase in phrasings(question)]
-    return found[0], fuse(found)[:SHOWN]
+        return list((await source.search(SearchRequest(question, limit=SHOWN))).passages), []
+    found = [(await source.search(SearchRequest(phrase, limit=SHOWN))).passages for phrase in phrasings(question)]
+    return list(found[0]), fuse(found)[:SHOWN]
 
 
 def scores_of(gold: Sequence[str], shown: Sequence[str]) -> list[float]:

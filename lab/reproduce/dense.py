@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.evidence import Passage
-from agent.plan import DOCUMENTS, Filter
+from agent.plan import DOCUMENTS
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.corpus.encoder import Encoder
 from agent.world import WORLD_SOURCES, World
 
@@ -26,14 +27,15 @@ class DenseSource:
     vectors: NDArray[np.float32]
     """[passages, dimensions], of length 1."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        vector = (await asyncio.to_thread(self.encoder.encode_queries, [query]))[0]
+    async def search(self, request: SearchRequest) -> SearchResult:
+        vector = (await asyncio.to_thread(self.encoder.encode_queries, [request.query]))[0]
         scores = self.vectors @ np.asarray(vector, dtype=np.float32)
-        best = np.argsort(-scores, kind="stable")[:limit]
-        return [
+        best = np.argsort(-scores, kind="stable")[: request.limit]
+        found = (
             self.passages[row].model_copy(update={"score": float(scores[row]), "rank": rank})
             for rank, row in enumerate(best, start=1)
-        ]
+        )
+        return SearchResult(tuple(found))
 
 
 def dense_sources(world: World, encoder: Encoder) -> dict[str, DenseSource]:

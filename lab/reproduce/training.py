@@ -9,7 +9,7 @@ from typing import Final
 import torch
 from safetensors.torch import save_file
 
-from agent.sources.choice import choose
+from agent.sources.select import choose
 from lab.reproduce.design import Training
 from lab.reproduce.ledger import Figures
 from lab.reproduce.study import EXPORTED, Study

@@ -17,7 +17,7 @@ from agent.plan import EVERY_SOURCE, Filter
 from agent.protocols import TextProtocol
 from agent.sanitize.strict import Chars, Strict
 from agent.sources.base import Source
-from agent.sources.choice import choose
+from agent.sources.select import choose
 from server.chat.profiles import ProfileName
 from server.http.errors import bad_request, sentence
 

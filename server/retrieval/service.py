@@ -24,7 +24,7 @@ from agent.errors import SourceError, SourceErrorKind
 from agent.evidence import Passage
 from agent.sanitize.strict import Chars
 from agent.sanitize.text import whole
-from agent.sources.base import Hits, Source, ask, credits_of
+from agent.sources.base import SearchRequest, SearchResult, Source, ask, credits_of
 from server.http.errors import ApiError, bad_request
 from server.http.stream import Runs
 
@@ -194,7 +194,7 @@ class Retriever:
             if credits_of(source):
                 continue
             try:
-                await ask(source, "ready", limit=1, seconds=self.bounds.probe_seconds)
+                await ask(source, SearchRequest("ready", limit=1), seconds=self.bounds.probe_seconds)
             except SourceError as error:
                 failure = failure or error
             else:
@@ -242,21 +242,22 @@ class Retriever:
 
     async def _search(
         self, source: Source, queries: Sequence[str], *, limit: int, partial: bool
-    ) -> dict[str, Hits | SourceError]:
+    ) -> dict[str, SearchResult | SourceError]:
         slots = self._slots[id(source)]
-        found: dict[str, Hits | SourceError] = {}
+        found: dict[str, SearchResult | SourceError] = {}
 
         async def search(query: str) -> None:
             async with slots:
                 credits = 0.0
                 try:
-                    found[query] = hits = await ask(source, query, limit=limit, seconds=self.bounds.seconds)
+                    request = SearchRequest(query, limit=limit)
+                    found[query] = result = await ask(source, request, seconds=self.bounds.seconds)
                 except SourceError as error:
                     if not partial:
                         raise api_error(error, query=query) from error
                     found[query] = error
                 else:
-                    credits = hits.credits
+                    credits = result.credits or 0.0
                 finally:
                     if self.meter:
                         self.meter.searched(1, credits)
@@ -320,14 +321,17 @@ def _clean(query: str, *, most_chars: int) -> str:
 
 
 def _body(
-    queries: Sequence[str], found: Mapping[str, Hits | SourceError], *, scores: bool, partial: bool, most: int
+    queries: Sequence[str], found: Mapping[str, SearchResult | SourceError], *, scores: bool, partial: bool, most: int
 ) -> bytes:
     """One list for each query, equal ones written once; a query without words finds nothing.
 
     Raises:
         ApiError: it would have more than `most` bytes.
     """
-    lists = {query: "[]" if isinstance(hits, SourceError) else _list(hits, scores) for query, hits in found.items()}
+    lists = {
+        query: "[]" if isinstance(result, SourceError) else _list(result.passages, scores)
+        for query, result in found.items()
+    }
     if sum(len(lists.get(query, "")) for query in queries) > most:
         raise bad_request(
             f"The documents have more than {most:,} bytes; send fewer queries, or ask for fewer documents.",
@@ -345,10 +349,10 @@ def _body(
     return f"{body}}}".encode("utf-8", "replace")
 
 
-def _list(hits: Sequence[Passage], scores: bool) -> str:
+def _list(passages: Sequence[Passage], scores: bool) -> str:
     if scores:
-        return _json([{"document": document(passage), "score": passage.score} for passage in hits])
-    return _json([document(passage) for passage in hits])
+        return _json([{"document": document(passage), "score": passage.score} for passage in passages])
+    return _json([document(passage) for passage in passages])
 
 
 def document(passage: Passage) -> dict[str, str]:

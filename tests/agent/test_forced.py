@@ -8,9 +8,9 @@ import pytest
 from agent.errors import PolicyError
 from agent.evidence import Passage
 from agent.loop.agent import Agent, Budgets, Control
-from agent.plan import Filter
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
+from agent.sources.base import SearchRequest, SearchResult
 from agent.trace import Delta, Event, Evidenced, Skipped, Trace
 from tests.conftest import PLAN_TURN, Echo, Hanging, answer, make_agent
 
@@ -128,8 +128,11 @@ def test_the_context_of_the_policy_is_a_budget():
 
 def test_passages_are_cut_to_the_room_that_the_context_has():
     class Wordy(Echo):
-        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-            return [Passage(id=str(n), source="web", title="T", text=f"{n} " + "word " * 100) for n in range(limit)]
+        async def search(self, request: SearchRequest) -> SearchResult:
+            numbers = range(request.limit)
+            return SearchResult(
+                tuple(Passage(id=str(n), source="web", title="T", text=f"{n} " + "word " * 100) for n in numbers)
+            )
 
     policy = ScriptedPolicy(["<search>x (web)\ny (web)</search>", "<answer>a</answer>"], context_tokens=1200)
     trace = answer([], agent=Agent(policy, protocol_named("cairn"), {"web": Wordy()}))

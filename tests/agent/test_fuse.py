@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from agent.errors import SourceError
 from agent.evidence import Passage
-from agent.plan import Filter
-from agent.sources.base import Hits, Source, credits_of
+from agent.sources.base import SearchRequest, SearchResult, Source, credits_of
 from agent.sources.fuse import FusedSource, fuse
 from tests.conftest import Broken, Echo, Hanging
 
@@ -21,10 +20,10 @@ def ids(passages: Sequence[Passage]) -> str:
     return "".join(p.id for p in passages)
 
 
-def search(sources: dict[str, Source], *, limit: int = 3, seconds: float = 5) -> list[Passage]:
-    async def run() -> list[Passage]:
+def search(sources: dict[str, Source], *, limit: int = 3, seconds: float = 5) -> SearchResult:
+    async def run() -> SearchResult:
         async with asyncio.timeout(5):
-            return await FusedSource(sources, seconds=seconds).search("q", limit=limit)
+            return await FusedSource(sources, seconds=seconds).search(SearchRequest("q", limit=limit))
 
     return asyncio.run(run())
 
@@ -51,17 +50,17 @@ def test_every_passage_comes_once_and_scores_fall(lists: list[list[str]]):
 
 
 def test_a_passage_keeps_the_name_of_the_source_that_found_it():
-    assert [p.source for p in search({"web": Echo(), "news": Echo("news")})] == ["web", "news"]
+    assert [p.source for p in search({"web": Echo(), "news": Echo("news")}).passages] == ["web", "news"]
 
 
 def test_a_source_that_fails_or_hangs_does_not_silence_the_others():
     sources: dict[str, Source] = {"kg": Broken(), "news": Hanging(), "web": Echo()}
-    assert [p.source for p in search(sources, seconds=0.01)] == ["web"]
+    assert [p.source for p in search(sources, seconds=0.01).passages] == ["web"]
 
 
 def test_when_every_source_fails_all_reasons_are_told():
     class Odd:
-        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        async def search(self, request: SearchRequest) -> SearchResult:
             raise KeyError("odd")
 
     with pytest.raises(SourceError, match="kg: no route; web: KeyError: 'odd'") as caught:
@@ -71,13 +70,12 @@ def test_when_every_source_fails_all_reasons_are_told():
 
 def test_what_failed_is_told_with_what_the_others_found():
     found = search({"kg": Broken(), "web": Echo()})
-    assert isinstance(found, Hits)
     assert [(failure.backend, failure.why) for failure in found.failures] == [("kg", "no route")]
     assert found.backend == "web"
 
 
 def test_no_more_than_the_limit_is_given():
-    assert len(search({"a": Echo("a"), "b": Echo("b"), "c": Echo("c")}, limit=2)) == 2
+    assert len(search({"a": Echo("a"), "b": Echo("b"), "c": Echo("c")}, limit=2).passages) == 2
 
 
 def test_it_costs_what_its_sources_cost():

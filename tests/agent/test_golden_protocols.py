@@ -14,13 +14,12 @@ import pytest
 
 from agent.evidence import Passage
 from agent.loop.agent import Agent, Budgets
-from agent.plan import Filter
 from agent.policies.base import Sampling
 from agent.policies.token_context import Sampled, TokenContext
 from agent.policies.tokens import Codec
 from agent.protocols import TextProtocol, profile_names, protocol_named, protocol_names
 from agent.protocols.registry import whole
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Trace
 from agent.trace.samples import to_samples
 from tests.conftest import answer
@@ -49,11 +48,12 @@ class Library:
     name: str
     mark: str
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
+        query = request.query
         if "nothing" in query:
-            return []
+            return SearchResult()
         texts = ["spice must flow " * 400] if "long" in query else [f"Herbert {self.mark} wrote it.", 'So "it" is.']
-        return [
+        passages = tuple(
             Passage(
                 id=f"{self.name}-{query}-{n}",
                 source=self.name,
@@ -63,7 +63,8 @@ class Library:
                 date="1965-08-01" if n == 1 else "",
             )
             for n, text in enumerate(texts, start=1)
-        ][:limit]
+        )
+        return SearchResult(passages[: request.limit])
 
 
 @dataclass

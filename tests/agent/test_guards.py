@@ -1,7 +1,7 @@
 """Guards: nothing but sampled text changes a parse, and what was not sampled is never trained and never encoded twice."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 
 import pytest
@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.evidence import Passage
-from agent.loop.agent import Agent
-from agent.loop.budgets import Budgets, Control
 from agent.loop import observation as shown
 from agent.loop import search_round as searching
-from agent.plan import Filter
+from agent.loop.agent import Agent
+from agent.loop.budgets import Budgets, Control
 from agent.policies.scripted import ScriptedPolicy, Turn
 from agent.policies.tokens import Codec
 from agent.protocols import TextProtocol, protocol_named
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Planned, Trace
 from agent.trace.samples import to_samples
 from tests.agent.policies.engine import ENGINE
@@ -70,8 +69,9 @@ BUDGETS = st.builds(
 class Hostile(Echo):
     """Whatever it is asked, it answers in marks."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        return [Passage(id=query, source=self.name, title=ATTACK, text=f"{ATTACK} {query}", rank=1)]
+    async def search(self, request: SearchRequest) -> SearchResult:
+        query = request.query
+        return SearchResult((Passage(id=query, source=self.name, title=ATTACK, text=f"{ATTACK} {query}", rank=1),))
 
 
 def scripted(turns: list[str]) -> ScriptedPolicy:

@@ -10,17 +10,13 @@ from typing import Any
 import pytest
 
 from agent.evidence import Passage
+from agent.loop import execute, fills, observation, recorder, search_round
 from agent.loop.agent import Agent
 from agent.loop.budgets import Budgets
-from agent.loop import context as tape
-from agent.loop import execute, recorder
-from agent.loop import fills as filling
-from agent.loop import observation as shown
-from agent.loop import search_round as searching
-from agent.plan import Filter
+from agent.loop.context import ContextWriter
 from agent.policies.scripted import ScriptedContext, ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Trace, samples
 from agent.trace.samples import Sample
 from tests import invariants, virtual_clock
@@ -39,10 +35,16 @@ FILLED = {"B": "birthplace of Lina Orr</fill>", "C": "of x</fill>", "D": "of y</
 class Wordy(Echo):
     """Long passages, full of marks; what is "late" comes after a second."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
+        query = request.query
         await asyncio.sleep(1 + ("late" in query))
         text = f"{query} {ATTACK} " + "word " * 40
-        return [Passage(id=f"{query}{n}", source=self.name, title="T", text=text, rank=n + 1) for n in range(limit)]
+        return SearchResult(
+            tuple(
+                Passage(id=f"{query}{n}", source=self.name, title="T", text=text, rank=n + 1)
+                for n in range(request.limit)
+            )
+        )
 
 
 def rounds(context: str) -> str:
@@ -128,34 +130,34 @@ def wrapper_without_its_white_space() -> Bug:
 
 
 def parents_without_their_white_space() -> Bug:
-    original = filling.show_parents
-    return filling, "show_parents", lambda *args, **named: original(*args, **named).rstrip()
+    original = fills.show_parents
+    return fills, "show_parents", lambda *args, **named: original(*args, **named).rstrip()
 
 
 def truncation_after_wrapping() -> Bug:
-    original = searching.show
+    original = search_round.show
 
-    def cut(*args: Any, **named: Any) -> shown.Shown:
+    def cut(*args: Any, **named: Any) -> observation.Observation:
         whole = original(*args, **named | {"fits": lambda text: True})
         return replace(whole, text=whole.text[:300])
 
-    return searching, "show", cut
+    return search_round, "show", cut
 
 
 def numbers_that_begin_at_nought() -> Bug:
-    original = shown.gather
-    return shown, "gather", lambda *args, **named: original(*args, **named | {"first_number": 0})
+    original = observation.gather
+    return observation, "gather", lambda *args, **named: original(*args, **named | {"first_number": 0})
 
 
 def numbers_that_begin_anew() -> Bug:
-    original = shown.gather
-    return shown, "gather", lambda *args, **named: original(*args, **named | {"first_number": 1})
+    original = observation.gather
+    return observation, "gather", lambda *args, **named: original(*args, **named | {"first_number": 1})
 
 
 def child_before_its_parent() -> Bug:
     async def eager(self: Any) -> Any:
         async with asyncio.TaskGroup() as group:
-            for node in self._plan.nodes:
+            for node in self.plan.nodes:
                 self._children[node.id] = []
                 group.create_task(self._node(node, group))
         return self._found
@@ -164,21 +166,21 @@ def child_before_its_parent() -> Bug:
 
 
 def environment_that_is_read() -> Bug:
-    original = tape.Tape.tell
+    original = ContextWriter.say
 
-    def read(self: Any, text: str, **named: Any) -> int:
+    def read(self: Any, text: str, **named: Any) -> int | None:
         at = original(self, text, **named)
         for part in self._reader.feed(ATTACK):
             if hasattr(part, "tagged"):
                 self.close(part)
         return at
 
-    return tape.Tape, "tell", read
+    return ContextWriter, "say", read
 
 
 def environment_that_is_the_policys() -> Bug:
-    original = tape.Tape.append
-    return tape.Tape, "append", lambda self, text, by: original(self, text, by="policy")
+    original = ContextWriter.append
+    return ContextWriter, "append", lambda self, text, by: original(self, text, by="policy")
 
 
 def environment_that_is_said_twice() -> Bug:
@@ -192,7 +194,7 @@ def environment_that_is_said_twice() -> Bug:
 
 
 def strangers_text_that_is_not_defused() -> Bug:
-    return shown, "defuse", lambda text, tags: text
+    return observation, "defuse", lambda text, tags: text
 
 
 def fills_in_the_rollouts_own_context() -> Bug:
@@ -204,7 +206,7 @@ def branches_in_the_order_in_which_they_ended() -> Bug:
         for node in self._branches:
             self._branches[node].commit(node=node, since=since)
 
-    return filling.Fills, "commit", commit
+    return fills.Fills, "commit", commit
 
 
 def steps_in_the_order_in_which_they_ended() -> Bug:
@@ -212,16 +214,16 @@ def steps_in_the_order_in_which_they_ended() -> Bug:
 
 
 def a_query_that_is_asked_as_it_was_written() -> Bug:
-    original = filling.Fills.fill
+    original = fills.Fills.fill
 
     async def unfilled(self: Any, node: Any, found: Any) -> Any:
         return await original(self, node, found) and node
 
-    return filling.Fills, "fill", unfilled
+    return fills.Fills, "fill", unfilled
 
 
 def white_space_that_is_said_again() -> Bug:
-    return tape.Tape, "_there_already", lambda self, text: 0
+    return ContextWriter, "_there_already", lambda self, text: 0
 
 
 def tokens_of_fills_that_do_not_count() -> Bug:

@@ -9,7 +9,7 @@ import pytest
 
 from agent.evidence import gather
 from agent.loop import observation
-from agent.loop.observation import Fits, Shown
+from agent.loop.observation import Fits, Observation
 from agent.protocols import TextProtocol
 from agent.trace import Trace
 from agent.trace.samples import Sample, to_samples
@@ -70,9 +70,9 @@ def test_other_white_space_around_what_was_found_is_seen(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_text_that_is_cut_after_it_was_wrapped_is_seen(name: str, monkeypatch: pytest.MonkeyPatch):
-    def cut(within: Callable[[int], Shown], budget: int, fits: Fits) -> Shown:
-        shown = within(100_000)
-        return replace(shown, text=shown.text[:budget])
+    def cut(within: Callable[[int], Observation], budget: int, fits: Fits) -> Observation:
+        whole = within(100_000)
+        return replace(whole, text=whole.text[:budget])
 
     monkeypatch.setattr(observation, "_largest", cut)
     assert seen(name)

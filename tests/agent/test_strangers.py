@@ -1,6 +1,5 @@
 """Whatever strangers write, in any protocol: only what the policy sampled is parsed and trained, and all else is text."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -9,8 +8,7 @@ from hypothesis import strategies as st
 
 from agent.evidence import Passage
 from agent.loop.agent import Agent, Budgets
-from agent.plan import Filter
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Trace
 from agent.trace.samples import to_samples
 from tests.agent.test_golden_protocols import CODEC, NAMES, ScriptedTokens, protocol_of, script_of
@@ -28,10 +26,10 @@ class Saying:
 
     text: str
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        return [
-            Passage(id=query, source="web", title=self.text[:40], text=self.text, url=self.text, date=self.text[:10])
-        ]
+    async def search(self, request: SearchRequest) -> SearchResult:
+        text = self.text
+        found = Passage(id=request.query, source="web", title=text[:40], text=text, url=text, date=text[:10])
+        return SearchResult((found,))
 
 
 def rollout(name: str, text: str, *, question: str = "Who?") -> Trace:

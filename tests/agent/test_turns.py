@@ -1,7 +1,5 @@
 """What a protocol may say about a turn: who speaks when, what an empty turn is told, how long it is, where it answers."""
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,10 +7,10 @@ from hypothesis import strategies as st
 from agent.evidence import Passage
 from agent.loop.agent import Agent
 from agent.loop.budgets import Budgets
-from agent.plan import Filter
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named
 from agent.protocols.chat import CHAT_TEMPLATES
+from agent.sources.base import SearchRequest, SearchResult
 from agent.trace import Gathered, Planned, PlanRejected, Restated, Trace
 from tests.conftest import ANSWER_TURN, PLAN_TURN, Echo, answer
 from tests.engines import Overrunning
@@ -169,8 +167,11 @@ def test_where_a_budget_is_shorter_than_the_protocols_turn_it_is_the_budget_that
 
 
 class Wordy(Echo):
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        return [Passage(id=f"{query}{n}", source="web", title="T", text=f"{n} " + "word " * 60) for n in range(limit)]
+    async def search(self, request: SearchRequest) -> SearchResult:
+        query, numbers = request.query, range(request.limit)
+        return SearchResult(
+            tuple(Passage(id=f"{query}{n}", source="web", title="T", text=f"{n} " + "word " * 60) for n in numbers)
+        )
 
 
 @given(st.integers(0, 900), st.integers(1, 3))
@@ -193,8 +194,10 @@ def test_passages_are_cut_until_the_wrapped_text_has_the_protocols_tokens(tokens
 
 def test_numbers_begin_anew_for_each_query_and_a_repeat_of_another_query_is_shown():
     class Same(Echo):
-        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-            return [Passage(id=f"{n}", source="web", title="T", text=f"text {n}") for n in range(limit)]
+        async def search(self, request: SearchRequest) -> SearchResult:
+            return SearchResult(
+                tuple(Passage(id=f"{n}", source="web", title="T", text=f"text {n}") for n in range(request.limit))
+            )
 
     protocol = CAIRN.model_copy(update={"numbering": "query", "passages": 2})
     turn = "<search>a (web)\nb (web)</search>"

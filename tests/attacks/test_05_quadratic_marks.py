@@ -12,14 +12,16 @@ from agent.evidence import Passage
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
 from agent.loop.agent import Agent
+from agent.sources.base import SearchResult
 
 BLANKS = "<" + " " * 28_000
 TURNS = ["<search>\\nA: Kelra (web)\\n</search>", "<answer>Kelra Vonn</answer>"]
 
 class Source:
-    async def search(self, query, *, limit, filters=()):
+    async def search(self, request):
         text = "Kelra Vonn wrote it. " + "<" + " " * 5_000
-        return [Passage(id="a", source="web" + BLANKS, title="Kelra", text=text, url="u" + BLANKS, date=BLANKS)]
+        found = Passage(id="a", source="web" + BLANKS, title="Kelra", text=text, url="u" + BLANKS, date=BLANKS)
+        return SearchResult((found,))
 
 async def main():
     agent = Agent(ScriptedPolicy(TURNS), protocol_named("cairn"), {"web": Source()})

@@ -63,9 +63,9 @@ def test_the_site_asks_for_nothing_outside(site: Path):
 
 
 def test_files_that_pages_link_to_are_pages_of_the_site(site: Path):
-    shown = (site / "source" / "agent" / "loop.py.html").read_text(encoding="utf-8")
+    shown = (site / "source" / "agent" / "loop" / "loop.py.html").read_text(encoding="utf-8")
     assert "class" in shown
-    assert 'href="source/agent/loop.py.html"' in (site / "flow.html").read_text(encoding="utf-8")
+    assert 'href="source/agent/loop/loop.py.html"' in (site / "flow.html").read_text(encoding="utf-8")
     assert 'href="../flow.html"' in (site / "source" / "CONTRIBUTING.md.html").read_text(encoding="utf-8")
 
 

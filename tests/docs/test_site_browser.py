@@ -51,7 +51,7 @@ def page(tmp_path: Path) -> Iterator[Page]:
 
 
 def test_the_site_asks_nobody_else_and_its_search_finds(page: Page, address: str):
-    for name in ("index.html", "flow.html", "source/agent/loop.py.html"):
+    for name in ("index.html", "flow.html", "source/agent/loop/loop.py.html"):
         page.open(f"{address}/{name}", ready="!!document.querySelector('h1')")
         assert [asked for asked in page.requests if not asked.startswith((address, "data:"))] == []
     page.open(f"{address}/quickstart.html", ready="!!document.querySelector('#properdocs-search-query')")

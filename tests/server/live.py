@@ -10,10 +10,10 @@ import httpx2
 
 from agent.evidence import Passage
 from agent.loop.agent import Agent
-from agent.plan import Filter
 from agent.policies.base import Chunk, Sampling
 from agent.policies.scripted import Script, ScriptedContext, ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named, protocol_names
+from agent.sources.base import SearchRequest, SearchResult
 from server.app import create_app
 from server.auth.middleware import Rules
 from server.chat.service import Service
@@ -43,16 +43,18 @@ class Shelf:
     name: str
     url: str = ""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
+        query = request.query
         text = f'About <b>{query}</b> "quoted" — naïve. {FACTS.get(query, "")}'.strip()
-        return [Passage(id=f"{self.name}:{query}", source=self.name, title=query.title(), text=text, url=self.url)]
+        found = Passage(id=f"{self.name}:{query}", source=self.name, title=query.title(), text=text, url=self.url)
+        return SearchResult((found,))
 
 
 class Nothing:
     """A source that honestly finds nothing."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        return []
+    async def search(self, request: SearchRequest) -> SearchResult:
+        return SearchResult()
 
 
 @dataclass
@@ -62,7 +64,7 @@ class Hanging:
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     let_go: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
         self.asked.set()
         try:
             await asyncio.Event().wait()
@@ -80,9 +82,10 @@ class Gates:
     def open(self) -> None:
         self.opened.set()
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
         await self.opened.wait()
-        return [Passage(id=query, source="web", title=query, text=FACTS.get(query, query), url="")]
+        query = request.query
+        return SearchResult((Passage(id=query, source="web", title=query, text=FACTS.get(query, query), url=""),))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """A stranger's passage writes what heads passage 2, and the policy believes it: nobody honest is named as its source."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from time import process_time
 
@@ -9,10 +8,9 @@ import pytest
 from agent.checks.imitation import imitated
 from agent.evidence import Passage
 from agent.loop.agent import Agent, Budgets
-from agent.plan import Filter
 from agent.protocols.base import TextProtocol
 from agent.rstool import bundle_of
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Answered, Gathered, Trace
 from server.chat.citations import AMBIGUOUS, AnswerText, Citations
 from server.chat.reply import Reply
@@ -44,8 +42,8 @@ class Two:
 
     first: Passage
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        return [self.first, HONEST][:limit]
+    async def search(self, request: SearchRequest) -> SearchResult:
+        return SearchResult((self.first, HONEST)[: request.limit])
 
 
 def believing(protocol: TextProtocol) -> list[str]:

@@ -12,8 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from agent.evidence import Passage
-from agent.plan import Filter
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from agent.trace import Usage
 from server.auth.admission import Admission, Bounds
 from server.auth.fresh import Fresh
@@ -163,8 +162,9 @@ def test_what_another_server_counted_is_counted_here() -> None:
 class Dear:
     """A source whose searches cost something."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
-        return Hits([Passage(id=query, source="web", title=query, text=query)], credits=2.0)
+    async def search(self, request: SearchRequest) -> SearchResult:
+        query = request.query
+        return SearchResult((Passage(id=query, source="web", title=query, text=query),), credits=2.0)
 
 
 def test_the_credits_of_a_run_are_counted_and_their_limit_holds() -> None:

@@ -1,7 +1,6 @@
 """`POST /retrieve` over real HTTP: every way in which it can go wrong, and how its health is told."""
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,8 @@ import pytest
 from pydantic import SecretStr
 
 from agent.errors import SourceErrorKind
-from agent.evidence import Passage
-from agent.plan import Filter
 from agent.settings import CairnSettings
+from agent.sources.base import SearchRequest, SearchResult
 from server.auth.middleware import Rules
 from server.chat.service import Service
 from server.http.errors import ApiError
@@ -97,11 +95,11 @@ def test_one_failure_ends_the_other_searches_of_its_request() -> None:
     source = Hanging()
 
     class Both:
-        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-            if query != "bad":
-                return await source.search(query, limit=limit)
+        async def search(self, request: SearchRequest) -> SearchResult:
+            if request.query != "bad":
+                return await source.search(request)
             await source.asked.wait()
-            return await shelves.search(query, limit=limit)
+            return await shelves.search(request)
 
     assert post(retriever(Both()), queries=["good", "bad"]).status_code == 502
     assert source.let_go.is_set()

@@ -5,7 +5,7 @@ import io
 import json
 import logging
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from agent.errors import PolicyError, SourceError
 from agent.evidence import Passage
-from agent.plan import Filter
 from agent.policies.scripted import ScriptedPolicy
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.pages.told import tell_blocked
 from server.chat.service import Service
 from server.telemetry import health
@@ -89,17 +88,17 @@ def test_refused_requests_are_counted_too() -> None:
 class Cached:
     """A source that had looked before."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         tell_blocked("robots")
         tell_blocked("slow")
-        return Hits([Passage(id="1", source="web", title="T", text="She comes from Trieste.")], cached="stale")
+        return SearchResult((Passage(id="1", source="web", title="T", text="She comes from Trieste."),), cached="stale")
 
 
 @dataclass
 class Failing:
     """A source that always fails."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
         raise SourceError("no more credits", kind="quota")
 
 

@@ -1,9 +1,7 @@
 """Texts that want to run something in the browser of whoever reads them. Each of them would call `alert`, or load."""
 
-from collections.abc import Sequence
-
 from agent.evidence import Passage
-from agent.plan import Filter
+from agent.sources.base import SearchRequest, SearchResult
 
 ATTACKS = (
     "<script>alert(1)</script>",
@@ -44,15 +42,17 @@ LINKS = (
 class HostileSource:
     """Finds one page for each wicked address; its title, text, date and id are wicked, too."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        return [
-            Passage(
-                id=f"<img src=x onerror=alert({at})>",
-                source="web",
-                title=ATTACKS[at],
-                text=ALL,
-                url=url,
-                date="<b>2026",
+    async def search(self, request: SearchRequest) -> SearchResult:
+        return SearchResult(
+            tuple(
+                Passage(
+                    id=f"<img src=x onerror=alert({at})>",
+                    source="web",
+                    title=ATTACKS[at],
+                    text=ALL,
+                    url=url,
+                    date="<b>2026",
+                )
+                for at, url in enumerate(LINKS)
             )
-            for at, url in enumerate(LINKS)
-        ]
+        )

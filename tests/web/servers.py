@@ -3,15 +3,14 @@
 import asyncio
 import socket
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import uvicorn
 
-from agent.evidence import Passage
-from agent.plan import Filter
+from agent.sources.base import SearchRequest, SearchResult
 from tests.agent.rstool.reader_server import ReaderServer
 from tests.server.live import Shelf
 
@@ -25,11 +24,11 @@ class HeldSource:
     _go: asyncio.Event = field(default_factory=asyncio.Event)
     _loop: asyncio.AbstractEventLoop | None = None
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
         self._loop = asyncio.get_running_loop()
         self.asked.set()
         await self._go.wait()
-        return await Shelf(self.name, url="https://example.org/falls").search(query, limit=limit, filters=filters)
+        return await Shelf(self.name, url="https://example.org/falls").search(request)
 
     def go(self) -> None:
         assert self.asked.wait(10)

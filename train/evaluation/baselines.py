@@ -11,9 +11,9 @@ from typing import Final
 from agent.errors import AgentError, SetupError, SourceError
 from agent.evidence import Passage
 from agent.loop.agent import Agent
-from agent.plan import Filter
 from agent.policies.ladder.replies import ask
 from agent.policies.openai_policy import OpenAiPolicy
+from agent.sources.base import SearchRequest, SearchResult
 from agent.trace import Answered, Gathered, Stopped, Timings, Trace, Usage
 from agent.world import World
 from agent.world.reader import first_passage_answer
@@ -94,8 +94,9 @@ class PlainRag:
         )
 
     async def _found(self, query: str) -> list[Passage]:
-        searches = (source.search(query, limit=RAG_PASSAGES) for source in self._agent.sources.values())
-        found = [passage for passages in await asyncio.gather(*searches) for passage in passages][:RAG_PASSAGES]
+        request = SearchRequest(query, limit=RAG_PASSAGES)
+        searches = (source.search(request) for source in self._agent.sources.values())
+        found = [passage for result in await asyncio.gather(*searches) for passage in result.passages][:RAG_PASSAGES]
         return [passage.model_copy(update={"number": at}) for at, passage in enumerate(found, start=1)]
 
     async def aclose(self) -> None:
@@ -145,5 +146,5 @@ class _Given:
 
     passages: Sequence[Passage]
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        return list(self.passages[:limit])
+    async def search(self, request: SearchRequest) -> SearchResult:
+        return SearchResult(tuple(self.passages[: request.limit]))

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent.errors import SetupError, SourceError
 from agent.plan import DOCUMENTS
-from agent.sources.base import Source, ask
+from agent.sources.base import SearchRequest, Source, ask
 from agent.world import World
 
 _ALL: Final = ("all", DOCUMENTS)
@@ -76,17 +76,18 @@ class Canary:
 
     async def _why_dead(self, probe: Probe, source: Source) -> str:
         try:
-            found = await ask(source, probe.query, limit=probe.limit, seconds=self.seconds)
+            found = await ask(source, SearchRequest(probe.query, limit=probe.limit), seconds=self.seconds)
         except SourceError as error:
             return f"it failed ({error.kind}: {error})"
         if found.cached == "stale":
             return "only an old answer of the cache came, because asking again failed"
-        if not found:
+        if not found.passages:
             return "it found nothing"
         wanted = probe.expects.casefold()
-        if any(wanted in f"{p.id}\n{p.title}\n{p.text}".casefold() for p in found):
+        if any(wanted in f"{p.id}\n{p.title}\n{p.text}".casefold() for p in found.passages):
             return ""
-        return f"none of its {len(found)} passages holds {probe.expects!r}: is it the index that the run was made for?"
+        count = len(found.passages)
+        return f"none of its {count} passages holds {probe.expects!r}: is it the index that the run was made for?"
 
 
 def world_probes(world: World, sources: Sequence[str]) -> tuple[Probe, ...]:

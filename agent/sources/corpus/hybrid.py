@@ -12,7 +12,7 @@ from typing import Final, Literal
 from agent.errors import CorpusError, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
-from agent.sources.base import Hits, Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.sources.corpus.dense import DENSE, DenseIndex, QueryEncoder, passage_text
 from agent.sources.corpus.documents import Document
 from agent.sources.corpus.encoder import Encoder
@@ -128,19 +128,21 @@ class HybridSource:
         """Every passage of the corpus, read one by one."""
         return self._corpus.documents()
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Give at most `limit` passages, best first.
 
         Raises:
             SourceError: too many queries wait already, or the index is damaged.
         """
         try:
-            passages = await self._found(query, max(limit, self._reranked) if self._judge else limit, filters)
+            limit = max(request.limit, self._reranked) if self._judge else request.limit
+            passages = await self._found(request.query, limit, request.filters)
         except CorpusError as error:
             raise SourceError(str(error)) from error
         if self._judge:
-            passages = await self._judged(self._judge, query, passages)
-        return Hits(passages[:limit], backend=self.backend, notes=self._corpus.cannot(filters))
+            passages = await self._judged(self._judge, request.query, passages)
+        notes = self._corpus.cannot(request.filters)
+        return SearchResult(tuple(passages[: request.limit]), backend=self.backend, notes=notes)
 
     async def aclose(self) -> None:
         for part in (self._meaning, self._judge):

@@ -17,7 +17,7 @@ from agent.files.own import make_private, private_folder
 from agent.outbound.urls import host_of
 from agent.plan import Filter
 from agent.sources.arrays import load_array
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.bm25 import Bm25Index, stem, words
 from agent.sources.bm25s_library import STOP_WORDS
 from agent.sources.corpus.build import Outcome, build_index, update_index
@@ -86,7 +86,7 @@ class CorpusSource:
             return cls(path, name=name)
         return cls(cached_index([path], cache=cache), name=name)
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Give at most `limit` passages, best first.
 
         Raises:
@@ -94,14 +94,15 @@ class CorpusSource:
         """
         try:
             if self.card.documents < THREAD_ROWS:
-                return self.find(query, limit=limit, filters=filters)
-            return await asyncio.to_thread(self.find, query, limit=limit, filters=filters)
+                found = self.find(request.query, limit=request.limit, filters=request.filters)
+            else:
+                found = await asyncio.to_thread(self.find, request.query, limit=request.limit, filters=request.filters)
         except CorpusError as error:
             raise SourceError(str(error)) from error
+        return SearchResult(tuple(found), backend=self.name, notes=self.cannot(request.filters))
 
-    def find(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    def find(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
         """Search right here: best first, at most `limit`."""
-        notes = self.cannot(filters)
         wanted = self.wanted(filters)
         narrow = wanted != Wanted()
         named = words(query)[: _LONGEST_TITLE + 1]
@@ -109,7 +110,7 @@ class CorpusSource:
         ranked = self.ranked(query, self.card.documents if narrow else deep)
         if len(named) <= _LONGEST_TITLE:
             ranked = self._named_first(ranked, named)
-        return Hits(self.passages(ranked, limit, wanted), backend=self.name, notes=notes)
+        return self.passages(ranked, limit, wanted)
 
     def _named_first(self, ranked: list[tuple[int, float]], named: list[str]) -> list[tuple[int, float]]:
         """Of the best rows, those whose title is the query come first: who asks for a name means the page about it.

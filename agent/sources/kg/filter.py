@@ -7,15 +7,14 @@ says why.
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Final, cast
 
 import httpx2
 
 from agent.errors import AgentError, SourceError
 from agent.evidence import Passage
-from agent.plan import Filter
-from agent.sources.asked import what_for
-from agent.sources.base import Hits, Source, close_sources, credits_of
+from agent.sources.base import SearchRequest, SearchResult, Source, close_sources, credits_of
 from agent.sources.http import Api
 
 KEEP: Final = 5
@@ -57,55 +56,52 @@ class FilteredSource:
     def credits_per_search(self) -> float:
         return credits_of(self._source)
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Give what the model keeps, in the source's order; it may be nothing.
 
         Raises:
             SourceError: the source failed. The model's failures are notes.
         """
-        found = await self._source.search(query, limit=max(limit, SEES), filters=filters)
-        hits = found if isinstance(found, Hits) else Hits(found, credits=credits_of(self._source))
-        if not hits:
-            return hits
-        shown = hits[:SEES]
-        keep = min(self._keep, limit)
+        found = await self._source.search(replace(request, limit=max(request.limit, SEES)))
+        if not found.passages:
+            return found
+        shown = found.passages[:SEES]
+        keep = min(self._keep, request.limit)
         try:
             async with asyncio.timeout(self._seconds):
-                numbers = read_numbers(await self._ask(write_prompt(query, shown, keep=keep)), most=len(shown))
+                numbers = read_numbers(await self._ask(write_prompt(request, shown, keep=keep)), most=len(shown))
         except TimeoutError:
-            return _open(hits, limit, f"no answer in {self._seconds:g} s")
+            return _open(found, request.limit, f"no answer in {self._seconds:g} s")
         except AgentError as error:
-            return _open(hits, limit, str(error))
+            return _open(found, request.limit, str(error))
         except Exception as error:  # noqa: BLE001 - whatever a model's client raises costs no passage
-            return _open(hits, limit, f"{type(error).__name__}: {error}")
+            return _open(found, request.limit, f"{type(error).__name__}: {error}")
         if numbers is None:
-            return _open(hits, limit, "its answer is no list of numbers")
+            return _open(found, request.limit, "its answer is no list of numbers")
         kept = [shown[number - 1] for number in sorted(numbers[:keep])]
         passages = [p.model_copy(update={"rank": rank}) for rank, p in enumerate(kept, start=1)]
-        return _noted(hits.but(passages), f"the filter kept {len(kept)} of {len(shown)} passages")
+        return _with(found, passages, note=f"the filter kept {len(kept)} of {len(shown)} passages")
 
     async def aclose(self) -> None:
         """Close the source."""
         await close_sources([self._source])
 
 
-def _open(hits: Hits, limit: int, why: str) -> Hits:
-    return _noted(hits.but(hits[:limit]), f"the filter failed, nothing was left out: {why}")
+def _open(found: SearchResult, limit: int, why: str) -> SearchResult:
+    return _with(found, found.passages[:limit], note=f"the filter failed, nothing was left out: {why}")
 
 
-def _noted(hits: Hits, sentence: str) -> Hits:
-    hits.notes = (*hits.notes, sentence)
-    return hits
+def _with(found: SearchResult, passages: Sequence[Passage], *, note: str) -> SearchResult:
+    return replace(found, passages=tuple(passages), notes=(*found.notes, note))
 
 
-def write_prompt(query: str, passages: Sequence[Passage], *, keep: int) -> str:
+def write_prompt(request: SearchRequest, passages: Sequence[Passage], *, keep: int) -> str:
     """What the model reads. Passages are numbered, one a line, so that none can look like another."""
-    asked = what_for()
     facts = [
-        ("Question", asked.question),
-        ("Search", query),
-        ("Entities", "; ".join(asked.entities)),
-        ("Relations", "; ".join(asked.relations)),
+        ("Question", request.question),
+        ("Search", request.query),
+        ("Entities", "; ".join(request.entities)),
+        ("Relations", "; ".join(request.relations)),
     ]
     needs = "\n".join(f"{name}: {_one_line(text, _QUERY_CHARS)}" for name, text in facts if text.strip())
     lines = "\n".join(f"{number}. {_shown(passage)}" for number, passage in enumerate(passages, start=1))

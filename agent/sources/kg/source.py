@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from agent.errors import SetupError, SourceError
-from agent.plan import Filter
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import unhonoured
 from agent.sources.kg.mentions import Mention, find_mentions
 from agent.sources.kg.rank import LIMIT, TOKENS, rank_triples
@@ -81,7 +80,7 @@ class KgSource:
         finally:
             graph.close()
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Give at most `limit` passages, each with the triples of one entity and one relation.
 
         Raises:
@@ -89,12 +88,12 @@ class KgSource:
         """
         loop = asyncio.get_running_loop()
         try:
-            ranked = await loop.run_in_executor(self._executor(), self.find, query)
+            ranked = await loop.run_in_executor(self._executor(), self.find, request.query)
         except SetupError as error:
             raise SourceError(str(error)) from error
-        notes = unhonoured(filters, honours=HONOURS, by="the knowledge graph")
-        passages = to_passages(ranked, limit=limit, source=self.name, packed=self._packed)
-        return Hits(passages, backend=BACKEND, notes=notes)
+        notes = unhonoured(request.filters, honours=HONOURS, by="the knowledge graph")
+        passages = to_passages(ranked, limit=request.limit, source=self.name, packed=self._packed)
+        return SearchResult(tuple(passages), backend=BACKEND, notes=notes)
 
     def find(self, query: str) -> list[Triple]:
         """Give the triples that fit a query, best first. Blocks for some milliseconds; any thread may call it.

@@ -6,7 +6,7 @@ parser is used; it is private there, which is why the version is pinned.
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from html import unescape
 from pathlib import Path
@@ -17,8 +17,7 @@ import httpx2
 from agent.errors import SourceError
 from agent.evidence import Passage
 from agent.outbound.numbers import retry_after
-from agent.plan import Filter
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import Wanted, read_filters, unhonoured
 from agent.sources.http import Answer, Api
 from agent.sources.limits import Limits
@@ -100,26 +99,26 @@ class ArxivSource:
         self._request_seconds = request_seconds
         self._today = today
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Give the abstracts of at most `limit` papers, in one request.
 
         Raises:
             SourceError: with its kind; the wait for one's turn is bounded by the caller.
         """
-        notes = unhonoured(filters, honours=HONOURS, by=self.name)
-        asked = _asked(query, read_filters(filters), today=self._today())
-        if limit < 1 or not asked:
-            return Hits(backend=self.name, notes=notes)
+        notes = unhonoured(request.filters, honours=HONOURS, by=self.name)
+        asked = _asked(request.query, read_filters(request.filters), today=self._today())
+        if request.limit < 1 or not asked:
+            return SearchResult(backend=self.name, notes=notes)
         params = {
             **asked,
             "start": 0,
-            "max_results": min(limit, MAX_RESULTS),
+            "max_results": min(request.limit, MAX_RESULTS),
             "sortBy": "relevance",
             "sortOrder": "descending",
         }
         async with self._queue.turn():
             answer = await self._get(params)
-        return Hits(read_feed(answer.body), backend=self.name, notes=notes)
+        return SearchResult(tuple(read_feed(answer.body)), backend=self.name, notes=notes)
 
     async def _get(self, params: Mapping[str, object]) -> Answer:
         try:

@@ -1,7 +1,7 @@
 """Brave's own index: web and news. Its errors name their reason in a code, its rate limits stand in headers."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from typing import Any, Final
 
@@ -9,8 +9,7 @@ import httpx2
 
 from agent.errors import SourceError
 from agent.outbound.numbers import retry_after
-from agent.plan import Filter
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import Wanted, read_filters, unhonoured
 from agent.sources.http import Answer, Api, sentence_of
 from agent.sources.limits import Limits
@@ -95,21 +94,21 @@ class BraveSource:
     def credits_per_search(self) -> float:
         return 1.0
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Search once.
 
         Raises:
             SourceError: with its kind.
         """
-        wanted = read_filters(filters)
+        wanted = read_filters(request.filters)
         topic: Topic = "news" if wanted.kind == "news" else self._topic
         lang = _OTHERWISE.get(wanted.lang, wanted.lang if wanted.lang in _LANGUAGES else "")
-        notes = unhonoured(filters, honours=_honours(wanted, topic=topic, lang=lang), by=self.name)
-        if limit < 1 or not query.strip():
-            return Hits(backend=self.name, notes=notes)
+        notes = unhonoured(request.filters, honours=_honours(wanted, topic=topic, lang=lang), by=self.name)
+        if request.limit < 1 or not request.query.strip():
+            return SearchResult(backend=self.name, notes=notes, credits=0.0)
         params = {
-            "q": _bounded(query, site_operators(wanted, without="NOT site:", room=MAX_QUERY // 2)),
-            "count": min(limit, MAX_RESULTS[topic]),
+            "q": _bounded(request.query, site_operators(wanted, without="NOT site:", room=MAX_QUERY // 2)),
+            "count": min(request.limit, MAX_RESULTS[topic]),
             "search_lang": lang or None,
             "freshness": _freshness(wanted, today=self._now().date()),
             "text_decorations": "false" if topic == "web" else None,
@@ -117,8 +116,10 @@ class BraveSource:
         }
         answer = await self._api.send("GET", f"/res/v1/{topic}/search", params=params)
         data = object_of(self._api.parse(self._api.checked(_explained(answer, by=self.name))), by=self.name)
-        return Hits(
-            passages(self._rows(data, wanted, topic), by=self.name, topic=self._topic, wanted=wanted, limit=limit),
+        return SearchResult(
+            passages(
+                self._rows(data, wanted, topic), by=self.name, topic=self._topic, wanted=wanted, limit=request.limit
+            ),
             backend=self.name,
             notes=notes,
             credits=1.0,

@@ -1,15 +1,14 @@
 """GNews (gnews.io): news only. Its query language wants quoting, its quota ends at midnight UTC."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import httpx2
 
 from agent.errors import SourceError
-from agent.plan import Filter
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import Wanted, read_filters, unhonoured
 from agent.sources.http import Answer, Api, sentence_of
 from agent.sources.limits import Limits
@@ -73,24 +72,24 @@ class GNewsSource:
     def credits_per_search(self) -> float:
         return 1.0
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Search once.
 
         Raises:
             SourceError: with its kind.
         """
-        wanted = read_filters(filters)
+        wanted = read_filters(request.filters)
         honours = HONOURS if wanted.kind in _KINDS else HONOURS - {"kind"}
-        notes = unhonoured(filters, honours=honours, by=self.name)
-        text = query_text(query)
-        if limit < 1 or not text:
-            return Hits(backend=self.name, notes=notes)
+        notes = unhonoured(request.filters, honours=honours, by=self.name)
+        text = query_text(request.query)
+        if request.limit < 1 or not text:
+            return SearchResult(backend=self.name, notes=notes, credits=0.0)
         since = wanted.since(self._now().astimezone(UTC).date())
         params = {
             "q": text,
             "in": "title,description,content",
             "lang": wanted.lang or None,
-            "max": min(limit, self._max_results),
+            "max": min(request.limit, self._max_results),
             "from": f"{since}T00:00:00Z" if since else None,
             "to": f"{wanted.before}T23:59:59Z" if wanted.before else None,
             "sortby": "relevance",
@@ -98,8 +97,8 @@ class GNewsSource:
         answer = await self._api.send("GET", "/api/v4/search", params=params)
         data = object_of(self._api.parse(self._api.checked(self._with_quota(answer))), by=self.name)
         rows = [self._row(row, wanted) for row in rows_of(data, "articles", by=self.name, needed=True)]
-        return Hits(
-            passages(rows, by=self.name, topic="news", wanted=wanted, limit=limit),
+        return SearchResult(
+            passages(rows, by=self.name, topic="news", wanted=wanted, limit=request.limit),
             backend=self.name,
             notes=notes,
             credits=1.0,

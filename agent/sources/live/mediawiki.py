@@ -4,7 +4,7 @@ A wiki of one's own with CirrusSearch or plain search and TextExtracts answers i
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from html import unescape
 from typing import Any, Final, cast
 from urllib.parse import quote
@@ -13,8 +13,7 @@ import httpx2
 
 from agent.errors import SourceError
 from agent.evidence import Passage
-from agent.plan import Filter
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import read_filters, unhonoured
 from agent.sources.http import Api
 from agent.sources.limits import Limits
@@ -60,28 +59,29 @@ class MediaWikiSource:
         self._lang = lang
         self.limits = limits
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Give the introductions of at most `limit` pages, each with the piece of the page that matched.
 
         Raises:
             SourceError: with its kind.
         """
         honours = HONOURS if "{lang}" in self._base else frozenset[str]()
-        notes = unhonoured(filters, honours=honours, by=self.name)
-        lang = read_filters(filters).lang.lower() or self._lang
+        notes = unhonoured(request.filters, honours=honours, by=self.name)
+        lang = read_filters(request.filters).lang.lower() or self._lang
         if not _LANG.fullmatch(lang):
             notes += (f"{self.name} knows no language '{lang}' and searched in '{self._lang}'",)
             lang = self._lang
-        wanted = search_text(query)
-        if limit < 1 or not wanted:
-            return Hits(backend=self.name, notes=notes)
+        wanted = search_text(request.query)
+        if request.limit < 1 or not wanted:
+            return SearchResult(backend=self.name, notes=notes)
         api = Api(self._client, name=self.name, base=self._base.replace("{lang}", lang))
-        answer = await api.send("GET", "/w/api.php", params=_params(wanted, limit=limit))
+        answer = await api.send("GET", "/w/api.php", params=_params(wanted, limit=request.limit))
         if answer.status in _NO_WIKI:
             raise SourceError(f"there is no wiki for '{lang}' at {api.base}", kind="bad_query")
         data = read_object(api, answer)
-        passages = read_pages(data, base=api.base, lang=lang)[:limit]
-        return Hits(passages, backend=self.name, notes=notes if passages else notes + _suggestion(data))
+        passages = read_pages(data, base=api.base, lang=lang)[: request.limit]
+        notes = notes if passages else notes + _suggestion(data)
+        return SearchResult(tuple(passages), backend=self.name, notes=notes)
 
 
 def search_text(query: str) -> str:

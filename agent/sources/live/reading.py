@@ -137,7 +137,7 @@ def url_of(value: Any) -> str:
     return url if parts.scheme.lower() in {"http", "https"} and there else ""
 
 
-def passages(rows: Iterable[Row], *, by: str, topic: Topic, wanted: Wanted, limit: int) -> list[Passage]:
+def passages(rows: Iterable[Row], *, by: str, topic: Topic, wanted: Wanted, limit: int) -> tuple[Passage, ...]:
     """At most `limit` passages of rows that say something, from the hosts that were asked for.
 
     A passage's id is its URL; without one, or where an earlier passage has it, what it says makes the difference.
@@ -145,7 +145,7 @@ def passages(rows: Iterable[Row], *, by: str, topic: Topic, wanted: Wanted, limi
     kept = [row for row in rows if (row.title or row.text) and on_wanted_host(row.url, wanted)]
     kept = list(dict.fromkeys(kept))[:limit]
     urls = [row.url for row in kept]
-    return [
+    return tuple(
         Passage(
             id=row.url if row.url and row.url not in urls[:place] else f"{row.url or by}#{_digest(row)}",
             source=topic,
@@ -157,7 +157,7 @@ def passages(rows: Iterable[Row], *, by: str, topic: Topic, wanted: Wanted, limi
             rank=place + 1,
         )
         for place, row in enumerate(kept)
-    ]
+    )
 
 
 def _digest(row: Row) -> str:

@@ -1,7 +1,7 @@
 """SearXNG: an instance of your own, with JSON switched on. A public instance answers programs with 403 or 429."""
 
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, Final, cast
 
@@ -9,8 +9,7 @@ import httpx2
 
 from agent.errors import SetupError, SourceError
 from agent.outbound.numbers import retry_after
-from agent.plan import Filter
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import Wanted, read_filters, unhonoured
 from agent.sources.http import Answer, Api
 from agent.sources.limits import Limits
@@ -85,21 +84,21 @@ class SearxngSource:
     def credits_per_search(self) -> float:
         return 0.0
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Search once.
 
         Raises:
             SourceError: with its kind.
         """
-        wanted = read_filters(filters)
+        wanted = read_filters(request.filters)
         category = "news" if self._topic == "news" else _CATEGORIES.get(wanted.kind, "general")
         honours = HONOURS - {"kind"} if wanted.kind not in {"", "general", category} else HONOURS
-        notes = unhonoured(filters, honours=honours, by=self.name)
-        if limit < 1 or not query.strip():
-            return Hits(backend=self.name, notes=notes)
+        notes = unhonoured(request.filters, honours=honours, by=self.name)
+        if request.limit < 1 or not request.query.strip():
+            return SearchResult(backend=self.name, notes=notes)
         operators = site_operators(wanted, room=MAX_QUERY // 2)
         params = {
-            "q": f"{cut(query, MAX_QUERY - len(operators) - 1)} {operators}".strip(),
+            "q": f"{cut(request.query, MAX_QUERY - len(operators) - 1)} {operators}".strip(),
             "format": "json",
             "categories": category,
             "language": wanted.lang or None,
@@ -111,8 +110,8 @@ class SearxngSource:
         silent = _silent(data)
         if silent and not rows:
             raise SourceError(f"none of searxng's engines answered: {silent}", kind="upstream")
-        return Hits(
-            passages(rows, by=self.name, topic=self._topic, wanted=wanted, limit=limit),
+        return SearchResult(
+            passages(rows, by=self.name, topic=self._topic, wanted=wanted, limit=request.limit),
             backend=self.name,
             notes=(*notes, f"searxng had no answer from {silent}") if silent else notes,
         )

@@ -1,6 +1,6 @@
 """Serper, which is Google as JSON: the web with its answer boxes, news, and Scholar for the kind science."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from typing import Any, Final
 
@@ -8,8 +8,7 @@ import httpx2
 
 from agent.errors import SourceError
 from agent.outbound.numbers import retry_after
-from agent.plan import Filter
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import Wanted, read_filters, unhonoured
 from agent.sources.http import Answer, Api
 from agent.sources.limits import Limits
@@ -88,21 +87,21 @@ class SerperSource:
     def credits_per_search(self) -> float:
         return _credits(self._max_results)
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Search once.
 
         Raises:
             SourceError: with its kind.
         """
-        wanted = read_filters(filters)
+        wanted = read_filters(request.filters)
         kind = "news" if self._topic == "news" else wanted.kind if wanted.kind in _PATHS else "general"
-        notes = unhonoured(filters, honours=_honours(wanted, kind), by=self.name)
-        if limit < 1 or not query.strip():
-            return Hits(backend=self.name, notes=notes)
-        asked = min(limit, self._max_results)
+        notes = unhonoured(request.filters, honours=_honours(wanted, kind), by=self.name)
+        if request.limit < 1 or not request.query.strip():
+            return SearchResult(backend=self.name, notes=notes, credits=0.0)
+        asked = min(request.limit, self._max_results)
         operators = site_operators(wanted, room=MAX_QUERY // 2)
         body = {
-            "q": f"{cut(query, MAX_QUERY - len(operators) - 1)} {operators}".strip(),
+            "q": f"{cut(request.query, MAX_QUERY - len(operators) - 1)} {operators}".strip(),
             "num": asked,
             "hl": wanted.lang or None,
             "tbs": None if kind == "science" else _time(wanted, today=self._now().date()),
@@ -110,8 +109,10 @@ class SerperSource:
         answer = await self._api.send("POST", _PATHS[kind], body=body)
         data = object_of(self._api.parse(self._api.checked(_paid(answer, by=self.name))), by=self.name)
         credits = cost(data.get("credits"), otherwise=_credits(asked))
-        return Hits(
-            passages(self._rows(data, wanted, kind), by=self.name, topic=self._topic, wanted=wanted, limit=limit),
+        return SearchResult(
+            passages(
+                self._rows(data, wanted, kind), by=self.name, topic=self._topic, wanted=wanted, limit=request.limit
+            ),
             backend=self.name,
             notes=notes,
             credits=credits,

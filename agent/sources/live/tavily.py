@@ -4,7 +4,7 @@ The library builds the requests; they travel over the client that all connectors
 every failure, its Retry-After included, before the library sees it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -12,8 +12,7 @@ import httpx2
 from tavily import AsyncTavilyClient  # pyright: ignore[reportMissingTypeStubs]
 
 from agent.errors import SourceErrorKind
-from agent.plan import Filter
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import Wanted, read_filters, unhonoured
 from agent.sources.http import Api
 from agent.sources.limits import Limits
@@ -100,24 +99,24 @@ class TavilySource:
     def credits_per_search(self) -> float:
         return 2.0 if self._depth == "advanced" else 1.0
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Search once.
 
         Raises:
             SourceError: with its kind.
         """
-        wanted = read_filters(filters)
+        wanted = read_filters(request.filters)
         topic = "news" if self._topic == "news" else _TOPICS.get(wanted.kind, "general")
         honours = HONOURS - {"kind"} if wanted.kind not in {"", "general", topic} else HONOURS
-        notes = unhonoured(filters, honours=honours, by=self.name)
-        if limit < 1 or not query.strip():
-            return Hits(backend=self.name, notes=notes)
+        notes = unhonoured(request.filters, honours=honours, by=self.name)
+        if request.limit < 1 or not request.query.strip():
+            return SearchResult(backend=self.name, notes=notes, credits=0.0)
         data = object_of(
             await self._tavily.search(
-                query=cut(query, MAX_QUERY),
+                query=cut(request.query, MAX_QUERY),
                 topic=topic,
                 search_depth=self._depth,
-                max_results=min(limit, MAX_RESULTS),
+                max_results=min(request.limit, MAX_RESULTS),
                 include_usage=True,
                 **self._conditions(wanted),
             ),
@@ -125,8 +124,8 @@ class TavilySource:
         )
         rows = [self._row(row, wanted) for row in rows_of(data, "results", by=self.name, needed=True)]
         credits = cost(member(data, "usage").get("credits"), otherwise=self.credits_per_search)
-        return Hits(
-            passages(rows, by=self.name, topic=self._topic, wanted=wanted, limit=limit),
+        return SearchResult(
+            passages(rows, by=self.name, topic=self._topic, wanted=wanted, limit=request.limit),
             backend=self.name,
             notes=notes,
             credits=credits,

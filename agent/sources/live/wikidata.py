@@ -24,9 +24,7 @@ import httpx2
 
 from agent.errors import Failure, SourceError
 from agent.evidence import Passage
-from agent.plan import Filter
-from agent.sources.base import Hits
-from agent.sources.deadline import time_left
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import read_filters, unhonoured
 from agent.sources.kg.rank import rank_triples
 from agent.sources.kg.triples import Triple, to_passages
@@ -118,28 +116,29 @@ class WikidataSource:
         self._incoming: Incoming = incoming
         self.limits = limits
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Give at most `limit` passages of facts that fit the query.
 
         Raises:
             SourceError: with its kind.
         """
-        notes = unhonoured(filters, honours=HONOURS, by=self.name)
-        lang = read_filters(filters).lang.lower() or self._lang
+        notes = unhonoured(request.filters, honours=HONOURS, by=self.name)
+        lang = read_filters(request.filters).lang.lower() or self._lang
         if not (lang.isascii() and lang.isalpha()):
             notes += (f"{self.name} knows no language '{lang}' and searched in '{self._lang}'",)
             lang = self._lang
-        if limit < 1:
-            return Hits(backend=self.name, notes=notes)
-        if is_sparql(query):
-            return Hits(row_passages(await self.sparql(query), limit=limit), backend=self.name, notes=notes)
-        facts = _Facts(await self._items(query, lang=lang))
+        if request.limit < 1:
+            return SearchResult(backend=self.name, notes=notes)
+        if is_sparql(request.query):
+            passages = row_passages(await self.sparql(request.query), limit=request.limit)
+            return SearchResult(tuple(passages), backend=self.name, notes=notes)
+        facts = _Facts(await self._items(request.query, lang=lang))
         await self._ask_statements(facts)
-        await self._ask_properties(query, facts, lang=lang)
-        if facts.items and self._wants_incoming(query, facts):
-            await self._ask_incoming(query, facts, lang=lang)
-        passages = await self._passages(query, facts, limit=limit, lang=lang)
-        return Hits(passages, backend=self.name, notes=notes, failures=tuple(facts.failures))
+        await self._ask_properties(request.query, facts, lang=lang)
+        if facts.items and self._wants_incoming(request.query, facts):
+            await self._ask_incoming(request, facts, lang=lang)
+        passages = await self._passages(request.query, facts, limit=request.limit, lang=lang)
+        return SearchResult(tuple(passages), backend=self.name, notes=notes, failures=tuple(facts.failures))
 
     async def sparql(self, query: str, *, seconds: float = DEADLINE_SECONDS) -> list[Row]:
         """Give the rows of a SPARQL query within `seconds`; the service itself gives up after 60.
@@ -202,12 +201,13 @@ class WikidataSource:
         words = {word for names in own for name in names for word in stems(name)}
         return bool(asked) and not (asked & words or meanings(asked) & meanings(words))
 
-    async def _ask_incoming(self, query: str, facts: _Facts, *, lang: str) -> None:
+    async def _ask_incoming(self, request: SearchRequest, facts: _Facts, *, lang: str) -> None:
         item = facts.items[0]
-        asked = incoming_query(item.id, words=_asked_of(query, facts.items), lang=lang)
+        query = incoming_query(item.id, words=_asked_of(request.query, facts.items), lang=lang)
+        seconds = min(INCOMING_SECONDS, max(0.0, request.seconds_left - _TO_RANK_SECONDS))
         started = asyncio.get_running_loop().time()
         try:
-            rows = await self.sparql(asked, seconds=min(INCOMING_SECONDS, max(0.0, time_left() - _TO_RANK_SECONDS)))
+            rows = await self.sparql(query, seconds=seconds)
         except SourceError as error:
             if not any(facts.statements.values()):
                 raise

@@ -5,12 +5,11 @@ Only URLs that the source itself gave are fetched. A page that cannot be had cos
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from agent.evidence import Passage
-from agent.plan import Filter
-from agent.sources.base import Closable, Hits, Source, as_hits, credits_of
-from agent.sources.deadline import time_left
+from agent.sources.base import Closable, SearchRequest, SearchResult, Source, credits_of
 from agent.sources.pages.errors import PageError
 from agent.sources.pages.fetch import Fetcher, Page
 from agent.sources.pages.part import PART_CHARS, best_part
@@ -51,26 +50,26 @@ class WithPages:
         """What the source asks for; reading pages costs nothing."""
         return credits_of(self._source)
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Search, then read the best hits, all at the same time.
 
         Raises:
             SourceError: the source failed. A page that fails does not raise.
         """
-        end = asyncio.get_running_loop().time() + min(self._seconds, SHARE * time_left())
-        hits = as_hits(self._source, await self._source.search(query, limit=limit, filters=filters))
-        wanted = _wanted(hits, self._pages)
+        end = asyncio.get_running_loop().time() + min(self._seconds, SHARE * request.seconds_left)
+        found = await self._source.search(request)
+        passages = list(found.passages)
         async with asyncio.TaskGroup() as group:
-            tasks = {at: group.create_task(self._read(hits[at], query, end)) for at in wanted}
-        passages = list(hits)
+            tasks = {
+                at: group.create_task(self._read(passages[at], request.query, end))
+                for at in _wanted(passages, self._pages)
+            }
         notes: list[str] = []
         for at, task in tasks.items():
             passages[at], note = task.result()
             if note:
                 notes.append(f"hit {at + 1} stayed a snippet: {note}")
-        read = hits.but(passages)
-        read.notes = (*hits.notes, *notes)
-        return read
+        return replace(found, passages=tuple(passages), notes=(*found.notes, *notes))
 
     async def _read(self, hit: Passage, query: str, end: float) -> tuple[Passage, str]:
         """Give the hit with a better text, or the hit as it is and the reason."""

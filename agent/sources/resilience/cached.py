@@ -14,6 +14,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, Literal
 from weakref import WeakKeyDictionary
 
@@ -21,10 +22,9 @@ from pydantic import BaseModel, ValidationError
 
 from agent.errors import Failure, SourceError
 from agent.evidence import Passage
-from agent.plan import Filter
-from agent.sources.base import Closable, Hits, Source, credits_of
-from agent.sources.deadline import spoken, time_left, within
+from agent.sources.base import Closable, SearchRequest, SearchResult, Source, credits_of
 from agent.sources.limits import Limits
+from agent.sources.resilience.gate import spoken
 from agent.sources.resilience.store import Store
 
 VERSION: Final = 1
@@ -50,7 +50,7 @@ class _Flight:
     """One call on behalf of everybody who asks the same at the same time."""
 
     def __init__(self) -> None:
-        self.task: asyncio.Task[Hits]
+        self.task: asyncio.Task[SearchResult]
         self.waiting = 0
         self.paid = False
         self.old: Entry | None = None
@@ -93,7 +93,7 @@ class Cached:
     def credits_per_search(self) -> float:
         return credits_of(self._source)
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Give what is kept, or ask.
 
         Raises:
@@ -101,22 +101,21 @@ class Cached:
         """
         failures: tuple[Failure, ...] = ()
         while True:
-            flight = self._flight(query, limit=limit, filters=filters)
+            flight = self._flight(request)
             joined = flight.waiting > 0
             try:
-                hits = await self._wait(flight)
+                found = await self._wait(flight, request)
             except SourceError as error:
                 failures += error.failures
-                if joined and error.kind == "timeout" and time_left():
+                if joined and error.kind == "timeout" and request.seconds_left:
                     continue  # it ended with the time of those who began it; there is some left here
                 raise SourceError(
                     str(error), kind=error.kind, retry_after=error.retry_after, failures=failures
                 ) from error
-            hits.failures = (*failures, *hits.failures)
-            return hits
+            return replace(found, failures=(*failures, *found.failures))
 
-    async def _wait(self, flight: _Flight) -> Hits:
-        left = time_left()
+    async def _wait(self, flight: _Flight, request: SearchRequest) -> SearchResult:
+        left = request.seconds_left
         flight.waiting += 1
         try:
             async with asyncio.timeout(None if math.isinf(left) else left):
@@ -142,24 +141,24 @@ class Cached:
         if self._store is not None:
             await self._store.aclose()
 
-    def key(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> str:
+    def key(self, request: SearchRequest) -> str:
         """What makes two searches equal. White space does not count, case does: it may be a name's."""
-        conditions = [(f.name, f.value) for f in sorted(filters, key=lambda f: f.name)]
-        whole = json.dumps([VERSION, self.name, self._variant, " ".join(query.split()), limit, conditions])
+        conditions = [(f.name, f.value) for f in sorted(request.filters, key=lambda f: f.name)]
+        query = " ".join(request.query.split())
+        whole = json.dumps([VERSION, self.name, self._variant, query, request.limit, conditions])
         return f"cairn:search:{VERSION}:{hashlib.sha256(whole.encode()).hexdigest()}"
 
-    def _flight(self, query: str, *, limit: int, filters: Sequence[Filter]) -> _Flight:
-        """The flight that answers this query: the one on its way, or a new one."""
-        key = self.key(query, limit=limit, filters=filters)
+    def _flight(self, request: SearchRequest) -> _Flight:
+        """The flight that answers this request: the one on its way, or a new one."""
+        key = self.key(request)
         flights = self._flights.setdefault(asyncio.get_running_loop(), {})
         there = flights.get(key)
         if there is not None and not there.task.done() and not there.task.cancelling():
             return there
         flight = _Flight()
-        with within(time_left()):
-            flight.task = asyncio.create_task(self._fly(flight, key, query, limit=limit, filters=filters))
+        flight.task = asyncio.create_task(self._fly(flight, key, request.within(request.seconds_left)))
 
-        def landed(task: asyncio.Task[Hits]) -> None:
+        def landed(task: asyncio.Task[SearchResult]) -> None:
             if flights.get(key) is flight:
                 del flights[key]
             if not task.cancelled():
@@ -169,21 +168,20 @@ class Cached:
         flights[key] = flight
         return flight
 
-    async def _fly(self, flight: _Flight, key: str, query: str, *, limit: int, filters: Sequence[Filter]) -> Hits:
+    async def _fly(self, flight: _Flight, key: str, request: SearchRequest) -> SearchResult:
         """Look up, ask, keep."""
-        old = await self._look_up(key)
+        old = await self._look_up(key, within=request.seconds_left)
         if old is not None:
             age = self._now() - old.saved
             if 0 <= age < self._fresh_for(old.passages):
-                return Hits(old.passages, backend=old.backend, notes=old.notes, cached="fresh")
+                return _kept(old, cached="fresh")
             if old.passages and age < self._keep_seconds + self._stale_seconds:
                 flight.old = old
-        found = await self._source.search(query, limit=limit, filters=filters)
-        hits = found if isinstance(found, Hits) else Hits(found, credits=credits_of(self._source))
-        await self._keep(key, hits)
-        return hits
+        found = await self._source.search(request)
+        await self._keep(key, found, within=request.seconds_left)
+        return found
 
-    def _landed(self, flight: _Flight) -> Hits:
+    def _landed(self, flight: _Flight) -> SearchResult:
         """What one of those who waited gets; the first one pays."""
         if flight.task.cancelled():
             raise SourceError(f"{self.name} was closed")
@@ -192,31 +190,23 @@ class Cached:
             return self._stand_in(flight.old, error)
         if error is not None:
             raise SourceError(f"{type(error).__name__}: {error}") from error
-        hits = flight.task.result()
+        found = flight.task.result()
         paid, flight.paid = flight.paid, True
-        return Hits(
-            hits,
-            backend=hits.backend,
-            notes=hits.notes,
-            cached=hits.cached,
-            credits=0.0 if paid else hits.credits,
-            usd=0.0 if paid else hits.usd,
-            failures=hits.failures,
-        )
+        return replace(found, credits=0.0, usd=0.0) if paid else found
 
-    def _stand_in(self, old: Entry | None, error: SourceError) -> Hits:
+    def _stand_in(self, old: Entry | None, error: SourceError) -> SearchResult:
         """An old answer in place of a failure, or the failure."""
         if old is None or error.kind not in STANDS_IN:
             raise error
         note = f"found {spoken(self._now() - old.saved)} ago: asking again failed"
         failures = error.failures or (Failure(self.name, error.kind, str(error)),)
-        return Hits(old.passages, backend=old.backend, notes=(*old.notes, note), cached="stale", failures=failures)
+        return replace(_kept(old, cached="stale"), notes=(*old.notes, note), failures=failures)
 
     def _fresh_for(self, passages: Sequence[Passage]) -> float:
         return self._keep_seconds if passages else min(self._keep_seconds, EMPTY_SECONDS)
 
-    async def _look_up(self, key: str) -> Entry | None:
-        raw = await self._store.get(key) if self._store else None
+    async def _look_up(self, key: str, *, within: float) -> Entry | None:
+        raw = await self._store.get(key, within=within) if self._store else None
         if raw is None:
             return None
         try:
@@ -225,9 +215,15 @@ class Cached:
             return None
         return entry if entry.key == key else None
 
-    async def _keep(self, key: str, hits: Hits) -> None:
-        seconds = self._fresh_for(hits) + (self._stale_seconds if hits else 0.0)
-        if self._store is None or self._keep_seconds <= 0 or hits.cached or (hits.failures and not hits):
+    async def _keep(self, key: str, found: SearchResult, *, within: float) -> None:
+        passages = found.passages
+        seconds = self._fresh_for(passages) + (self._stale_seconds if passages else 0.0)
+        if self._store is None or self._keep_seconds <= 0 or found.cached or (found.failures and not passages):
             return
-        entry = Entry(key=key, saved=self._now(), backend=hits.backend, notes=hits.notes, passages=tuple(hits))
-        await self._store.put(key, entry.model_dump_json().encode(), seconds=seconds)
+        entry = Entry(key=key, saved=self._now(), backend=found.backend, notes=found.notes, passages=passages)
+        await self._store.put(key, entry.model_dump_json().encode(), seconds=seconds, within=within)
+
+
+def _kept(entry: Entry, *, cached: Literal["fresh", "stale"]) -> SearchResult:
+    """What was kept, which costs nothing now."""
+    return SearchResult(entry.passages, backend=entry.backend, notes=entry.notes, cached=cached, credits=0.0)

@@ -2,7 +2,7 @@
 
 Time is shared: a back end may use the n-th part of what is left of the caller's time, where n counts it and those that
 have not been asked yet. What one leaves over is the next one's, and the last one may use all: however the first ones
-hang, each one that is behind them is still asked. Where nobody set a time, each has a minute.
+hang, each one that is behind them is still asked. Where there is no deadline, each has a minute.
 """
 
 from collections.abc import Sequence
@@ -10,9 +10,7 @@ from typing import Final, Protocol
 
 from agent.errors import Failure, SourceError, SourceErrorKind
 from agent.evidence import Passage
-from agent.plan import Filter
-from agent.sources.base import Hits, Source, ask, close_sources, credits_of, named
-from agent.sources.deadline import time_left
+from agent.sources.base import SearchRequest, SearchResult, Source, ask, close_sources, credits_of, named
 
 LONGEST_SECONDS: Final = 60.0
 TELLING: Final[Sequence[SourceErrorKind]] = ("auth", "quota", "rate", "timeout", "upstream", "parse", "bad_query")
@@ -50,33 +48,33 @@ class Fallback:
         credits = [credits_of(backend) for backend in self._backends]
         return sum(credits) if self._enough else max(credits)
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Give at most `limit` passages; what failed on the way is told with them.
 
         Raises:
             SourceError: every back end that there was time for failed.
         """
-        answers: list[Hits] = []
+        answers: list[SearchResult] = []
         errors: list[tuple[str, SourceError]] = []
         failures: list[Failure] = []
         for at, backend in enumerate(self._backends):
-            left = time_left()
+            left = request.seconds_left
             if at and not left:
                 break
             share = min(left / (len(self._backends) - at), LONGEST_SECONDS)
             try:
-                hits = await ask(backend, query, limit=limit, seconds=share, filters=filters)
+                answer = await ask(backend, request, seconds=share)
             except SourceError as error:
                 errors.append((backend.name, error))
                 failures += error.failures or [Failure(backend.name, error.kind, str(error))]
                 continue
-            answers.append(hits)
-            failures += hits.failures
-            if sum(map(len, answers)) >= min(self._enough, limit):
+            answers.append(answer)
+            failures += answer.failures
+            if sum(len(answer.passages) for answer in answers) >= min(self._enough, request.limit):
                 break
         if not answers:
             raise _all_failed(errors, tuple(failures))
-        return _together(answers, limit=limit, failures=tuple(failures))
+        return _together(answers, limit=request.limit, failures=tuple(failures))
 
     async def aclose(self) -> None:
         await close_sources(self._backends)
@@ -92,20 +90,20 @@ def _all_failed(errors: Sequence[tuple[str, SourceError]], failures: tuple[Failu
     )
 
 
-def _together(answers: Sequence[Hits], *, limit: int, failures: tuple[Failure, ...]) -> Hits:
+def _together(answers: Sequence[SearchResult], *, limit: int, failures: tuple[Failure, ...]) -> SearchResult:
     """One list in the order in which they were asked, without what an earlier one found already."""
     passages: list[Passage] = []
     for answer in answers:
         there = {_place(passage) for passage in passages}
-        passages += [passage for passage in answer if _place(passage) not in there]
+        passages += [passage for passage in answer.passages if _place(passage) not in there]
     if len(answers) > 1:
         passages = [passage.model_copy(update={"rank": rank}) for rank, passage in enumerate(passages, start=1)]
-    found = [answer.backend for answer in answers if answer] or [answer.backend for answer in answers]
-    return Hits(
-        passages[:limit],
+    found = [answer.backend for answer in answers if answer.passages] or [answer.backend for answer in answers]
+    return SearchResult(
+        tuple(passages[:limit]),
         backend="+".join(dict.fromkeys(found)),
         notes=tuple(dict.fromkeys(note for answer in answers for note in answer.notes)),
-        credits=sum(answer.credits for answer in answers),
+        credits=sum(answer.credits or 0.0 for answer in answers),
         usd=sum(answer.usd for answer in answers),
         failures=failures,
     )

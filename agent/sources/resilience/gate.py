@@ -1,6 +1,7 @@
 """The way to one back end, for all who ask it: how many at a time, how often, and when it wants to be left alone.
 
-A gate knows no query and no answer. Two sources that ask the same back end (Serper's web and its news) share its gate.
+A gate reads nothing of a request but its deadline. Two sources that ask the same back end (Serper's web and its news)
+share its gate.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from weakref import WeakKeyDictionary
 from aiolimiter import AsyncLimiter
 
 from agent.errors import SourceError
-from agent.sources.deadline import spoken, time_left
+from agent.sources.base import SearchRequest
 from agent.sources.limits import Limits
 from agent.sources.resilience.breaker import Breaker, Turn
 
@@ -53,18 +54,18 @@ class Gate:
         return self.breaker.closed_for(_now()) is not None
 
     @asynccontextmanager
-    async def turn(self) -> AsyncGenerator[Turn]:
-        """Wait for one's turn within the caller's time, and hold it.
+    async def turn(self, request: SearchRequest) -> AsyncGenerator[Turn]:
+        """Wait for a turn within the request's time, and hold it.
 
         Raises:
             NotAsked: the breaker is open, or the turn would come too late.
         """
-        self._refuse()
+        self._refuse(request)
         loop = asyncio.get_running_loop()
         if loop not in self._lanes:
             self._lanes[loop] = _Lane(self.limits)
         lane = self._lanes[loop]
-        left = time_left()
+        left = request.seconds_left
         if not left or lane.shortest_wait > left:
             raise self._too_late(left)
         scope = asyncio.timeout(None if math.isinf(left) else left)
@@ -74,7 +75,7 @@ class Gate:
         except TimeoutError:
             raise self._too_late(left) from None
         try:
-            self._refuse()  # it may have failed while this one waited
+            self._refuse(request)  # it may have failed while this one waited
             yield self.breaker.enter(_now())
         finally:
             lane.leave()
@@ -91,7 +92,7 @@ class Gate:
         left = self._paused_until - _now()
         return left if left > _RESOLUTION else 0.0
 
-    def _refuse(self) -> None:
+    def _refuse(self, request: SearchRequest) -> None:
         shut = self.breaker.closed_for(_now())
         if shut is not None:
             last, kind = (str(self._last), self._last.kind) if self._last else ("", "upstream")
@@ -99,7 +100,7 @@ class Gate:
             why = f"{self.name} is left alone, {when}; last it said: {last}"
             raise NotAsked(why, kind=kind, retry_after=shut)
         pause = self.pause_left
-        if pause > min(self.limits.longest_wait_seconds, time_left()):
+        if pause > min(self.limits.longest_wait_seconds, request.seconds_left):
             why = f"{self.name} asked to be left alone, it will be asked again in {spoken(pause)}"
             raise NotAsked(why, kind="rate", retry_after=pause)
 
@@ -165,6 +166,14 @@ def bucket(limits: Limits) -> tuple[float, float]:
     whole = int(limits.requests)
     burst = max(1, whole // 2)
     return float(burst), (whole - burst + 1) / limits.per_seconds
+
+
+def spoken(seconds: float) -> str:
+    """A duration for a sentence, in the largest unit of which there are at least two."""
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.3g} s"
 
 
 def _now() -> float:

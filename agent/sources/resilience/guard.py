@@ -13,16 +13,15 @@ What an error means for the breaker:
 
 import asyncio
 import random
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable
+from dataclasses import replace
 from typing import Final, Literal
 
 import stamina
 
 from agent.errors import Failure, SourceError
 from agent.outbound.retries import log_retries_without_words
-from agent.plan import Filter
-from agent.sources.base import Closable, Hits, Source, ask, credits_of
-from agent.sources.deadline import time_left
+from agent.sources.base import Closable, SearchRequest, SearchResult, Source, ask, credits_of
 from agent.sources.limits import Limits
 from agent.sources.resilience.breaker import Turn
 from agent.sources.resilience.gate import LONGEST_SECONDS, Gate, NotAsked
@@ -60,7 +59,7 @@ class Guarded:
         """Of one answer: a try that failed is taken to cost nothing."""
         return credits_of(self._source)
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+    async def search(self, request: SearchRequest) -> SearchResult:
         """Ask, and ask again where that may help, as long as the caller's time allows.
 
         Raises:
@@ -68,11 +67,11 @@ class Guarded:
         """
         failures: list[Failure] = []
         clock = asyncio.get_running_loop().time
-        async for attempt in self._attempts():
+        async for attempt in self._attempts(request):
             with attempt:
                 started = clock()
                 try:
-                    hits = await self._try(query, limit=limit, filters=filters)
+                    found = await self._try(request)
                 except SourceError as error:
                     took = clock() - started
                     failures += error.failures or [Failure(self.name, error.kind, str(error), took)]
@@ -80,12 +79,10 @@ class Guarded:
                     raise told(
                         str(error), kind=error.kind, retry_after=error.retry_after, failures=tuple(failures)
                     ) from error
-                hits.failures = (*failures, *hits.failures)
-                hits.backend = hits.backend or self.name
-                return hits
+                return replace(found, backend=found.backend or self.name, failures=(*failures, *found.failures))
         raise AssertionError("the last attempt returns or raises")
 
-    def _attempts(self) -> AsyncIterable[stamina.Attempt]:
+    def _attempts(self, request: SearchRequest) -> AsyncIterable[stamina.Attempt]:
         usual = self.limits.wait_seconds
 
         def pause_after(error: Exception) -> Literal[False] | float:
@@ -96,16 +93,16 @@ class Guarded:
             longest = self.limits.longest_wait_seconds
             pause = max(min(usual + random.uniform(0, self.limits.wait_seconds), longest), error.retry_after or 0.0)
             usual *= 2
-            too_long = pause > longest or pause >= time_left()
+            too_long = pause > longest or pause >= request.seconds_left
             return False if too_long or self.gate.is_shut else pause
 
         return stamina.retry_context(on=pause_after, attempts=self.limits.tries, timeout=None)
 
-    async def _try(self, query: str, *, limit: int, filters: Sequence[Filter]) -> Hits:
-        async with self.gate.turn() as turn:
-            seconds = min(self.limits.timeout_seconds, time_left())
+    async def _try(self, request: SearchRequest) -> SearchResult:
+        async with self.gate.turn(request) as turn:
+            seconds = min(self.limits.timeout_seconds, request.seconds_left)
             try:
-                hits = await ask(self._source, query, limit=limit, seconds=seconds, filters=filters)
+                found = await ask(self._source, request, seconds=seconds)
             except SourceError as error:
                 self._judge(error, turn, seconds=seconds)
                 raise
@@ -113,7 +110,7 @@ class Guarded:
                 self.gate.breaker.left(turn)
                 raise
             self.gate.breaker.answered(turn)
-            return hits
+            return found
 
     def _judge(self, error: SourceError, turn: Turn, *, seconds: float) -> None:
         """Tell the gate what this failure means."""

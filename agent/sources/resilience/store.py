@@ -6,13 +6,13 @@ and is left alone for a while: a search never fails because of it, and never wai
 
 import asyncio
 import logging
+import math
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from agent.outbound.urls import split_url
-from agent.sources.deadline import time_left
 from agent.sources.resilience.folder_store import FolderStore
 
 MAX_BYTES: Final = 256 << 20
@@ -61,22 +61,22 @@ class Store:
         self._said = False
         self._closed = False
 
-    async def get(self, key: str) -> bytes | None:
-        """What is kept under a key; None where nothing is, or where the store is broken."""
+    async def get(self, key: str, *, within: float = math.inf) -> bytes | None:
+        """What is kept under a key; None where nothing is, or the store is broken or takes over `within` seconds."""
 
         async def get(cache: Kept) -> bytes | None:
             found: object = await cache.get(key)
             return found if isinstance(found, bytes) else None
 
-        return await self._careful(get)
+        return await self._careful(get, within)
 
-    async def put(self, key: str, value: bytes, *, seconds: float) -> None:
-        """Keep `value` for so long, unless the store is broken."""
+    async def put(self, key: str, value: bytes, *, seconds: float, within: float = math.inf) -> None:
+        """Keep `value` for so long, unless the store is broken or takes over `within` seconds."""
 
         async def put(cache: Kept) -> None:
             await cache.put(key, value, seconds=seconds)
 
-        await self._careful(put)
+        await self._careful(put, within)
 
     async def aclose(self) -> None:
         """Let go of files and connections; from now on the store is empty."""
@@ -88,9 +88,8 @@ class Store:
             except Exception as error:  # noqa: BLE001  # cashews raises what its back end raises
                 self._broke(str(error))
 
-    async def _careful(self, use: Callable[[Kept], Awaitable[_T]]) -> _T | None:
+    async def _careful(self, use: Callable[[Kept], Awaitable[_T]], left: float) -> _T | None:
         now = asyncio.get_running_loop().time()
-        left = time_left()
         if self._closed or now < self._rest_until or not left:
             return None
         allowed = SECONDS if self._cache or self._said else OPENING_SECONDS

@@ -5,13 +5,11 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from agent.evidence import Passage
-from agent.plan import Filter
 from agent.policies.base import Chunk, Context, Policy, Sampling
 from agent.policies.token_context import Sampled, TokenContext
 from agent.policies.tokens import Codec
 from agent.protocols import TextProtocol
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Author, Segment
 from train.sft.episodes import Episode
 
@@ -28,9 +26,9 @@ class Slowed:
     source: Source
     seconds: float
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
         await asyncio.sleep(self.seconds)
-        return await self.source.search(query, limit=limit, filters=filters)
+        return await self.source.search(request)
 
 
 def script(played: Episode | None, codec: Codec) -> dict[str, str]:

@@ -13,9 +13,9 @@ from typing import Final, Literal, cast
 
 from agent.errors import ContextFull
 from agent.evidence import Passage
-from agent.plan import Filter
 from agent.policies.base import Chunk, Sampling
 from agent.protocols.base import TextProtocol
+from agent.sources.base import SearchRequest, SearchResult
 from agent.trace import Author, Segment
 from lab.benchmarks.load.process import Tell
 
@@ -158,14 +158,15 @@ class PacedSource:
     tell: Tell
     seconds: float = SEARCH_SECONDS
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        asked = _ASKED.search(query)
-        marker = asked[2] if asked else query
+    async def search(self, request: SearchRequest) -> SearchResult:
+        asked = _ASKED.search(request.query)
+        marker = asked[2] if asked else request.query
         if asked and asked[1] == "hold search":
             await self._hold(marker)
         await asyncio.sleep(self.seconds)
         url = f"https://example.org/{marker}"
-        return [Passage(id=marker, source="web", title=marker, text=f"{marker} is on record.", url=url)]
+        passage = Passage(id=marker, source="web", title=marker, text=f"{marker} is on record.", url=url)
+        return SearchResult((passage,))
 
     async def _hold(self, marker: str) -> None:
         self.tell(Told("asked", "search", marker, perf_counter_ns()))

@@ -15,7 +15,7 @@ from agent.build.sources import distinct
 from agent.errors import AgentError, CheckpointError, SetupError
 from agent.policies.scripted import ScriptedPolicy
 from agent.settings import BudgetSettings, CairnSettings, load_settings
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, Source
 from agent.sources.corpus.source import build_index
 
 ENDPOINT = CairnSettings(policy="openai", base_url="http://127.0.0.1:1/v1", model="m")
@@ -34,7 +34,7 @@ def with_settings(settings: CairnSettings, **changes: object) -> CairnSettings:
 
 
 def ids_found(source: Source, query: str) -> list[str]:
-    return [passage.id for passage in asyncio.run(source.search(query, limit=5))]
+    return [passage.id for passage in asyncio.run(source.search(SearchRequest(query, limit=5))).passages]
 
 
 def test_the_little_world_answers_where_nothing_else_is_named():

@@ -9,12 +9,10 @@ import pytest
 from agent.build.backends import backends_of, live_sources
 from agent.build.sources import build_sources, distinct, uses_world
 from agent.errors import SetupError
-from agent.evidence import Passage
 from agent.loop.execute import execute
 from agent.plan import Node, Plan
 from agent.settings import CairnSettings
-from agent.sources.asked import Asked, asked_for
-from agent.sources.base import Source, close_sources
+from agent.sources.base import SearchRequest, SearchResult, Source, close_sources
 from agent.sources.http import make_client
 from agent.trace import Searched, SearchFailed
 from tests.agent.sources.live.apiserver import ApiServer, Reply, json_reply, run
@@ -34,10 +32,10 @@ def settings(base: str, tmp_path: Path, **given: Any) -> CairnSettings:
     return CairnSettings.model_validate(addresses | {"cache": str(tmp_path / "cache")} | given)
 
 
-async def searched(sources: Mapping[str, Source], *nodes: tuple[str, str]) -> list[Step]:
+async def searched(sources: Mapping[str, Source], *nodes: tuple[str, str], question: str = "") -> list[Step]:
     plan = Plan(nodes=tuple(Node(id=str(n), source=name, query=query) for n, (name, query) in enumerate(nodes)))
     steps: list[Step] = []
-    await execute(plan, sources, round=1, limit=5, seconds=5, emit=steps.append)
+    await execute(plan, sources, round=1, limit=5, seconds=5, emit=steps.append, question=question)
     return steps
 
 
@@ -107,8 +105,7 @@ def test_a_model_looks_through_what_a_named_source_finds(tmp_path: Path):
         model = {"filter_url": f"{server.base}/v1", "filter_model": "m", "filtered": "web"}
         sources = build_sources(settings(server.base, tmp_path, brave_key="b", sources="web", **model))
         try:
-            with asked_for(Asked(question="Who wrote the book behind the film?")):
-                (step,) = await searched(sources, ("web", "dune"))
+            (step,) = await searched(sources, ("web", "dune"), question="Who wrote the book behind the film?")
         finally:
             await close_sources(sources.values())
         assert isinstance(step, Searched)
@@ -188,8 +185,8 @@ def test_the_little_world_answers_only_where_nothing_else_is_configured(tmp_path
 
 def test_names_of_one_source_are_told_once():
     class Empty:
-        async def search(self, query: str, *, limit: int, filters: object = ()) -> list[Passage]:
-            return []
+        async def search(self, request: SearchRequest) -> SearchResult:
+            return SearchResult()
 
     one, other = Empty(), Empty()
     assert distinct({"corpus": one, "web": one, "kg": other, "all": one}) == ("corpus", "kg")

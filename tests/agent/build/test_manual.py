@@ -13,6 +13,7 @@ from agent.build.manual import manual_pages, open_manual
 from agent.build.sources import uses_manual, uses_world
 from agent.errors import SetupError
 from agent.settings import CairnSettings
+from agent.sources.base import SearchRequest
 from server.ui.examples import ABOUT_CAIRN, examples_of
 
 
@@ -35,8 +36,8 @@ def test_the_manual_is_searched_where_nothing_else_is_named(tmp_path: Path):
 def test_a_plan_finds_the_manual_under_every_name():
     sources = build_sources(CairnSettings())
     assert {"all", "corpus", "web", "wiki"} <= set(sources)
-    hits = asyncio.run(sources["all"].search("Which port does the server listen on?", limit=5))
-    assert any("8000" in passage.text for passage in hits)
+    hits = asyncio.run(sources["all"].search(SearchRequest("Which port does the server listen on?", limit=5)))
+    assert any("8000" in passage.text for passage in hits.passages)
 
 
 def test_the_manual_tells_how_cairn_is_used_and_has_no_pages_of_figures():

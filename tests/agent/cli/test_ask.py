@@ -129,12 +129,12 @@ from agent.cli import run
 from tests.conftest import PLAN_TURN, Hanging, make_agent
 
 class Told(Hanging):
-    async def search(self, query, *, limit, filters=()):
+    async def search(self, request):
         sys.stderr.write("searching\\n")
         sys.stderr.flush()
-        return await super().search(query, limit=limit)
+        return await super().search(request)
 
-agent.build.build_agent = lambda settings: make_agent([PLAN_TURN], sources={n: Told() for n in ("web", "news", "all")})
+agent.build.agent.build_agent = lambda settings: make_agent([PLAN_TURN], sources={n: Told() for n in ("web", "news", "all")})
 sys.exit(run(["ask", "Who wrote Dune?"]))
 """
 

@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 import pytest
 from hypothesis import given
@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.loop.execute import Found, execute
-from agent.plan import Filter, Node, Plan, parse_plan
+from agent.plan import Node, Plan, parse_plan
 from agent.protocols import protocol_named
-from agent.sources.asked import Asked, asked_for, what_for
-from agent.sources.base import Hits, Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Searched, SearchFailed
 
 Step = Searched | SearchFailed
@@ -24,10 +23,13 @@ class Acting:
         self._act = act
         self.asked: list[str] = []
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        self.asked.append(query)
-        await self._act(query)
-        return [Passage(id=f"{query}{n}", source="web", title=query, text=f"{query} {n}") for n in range(limit + 2)]
+    async def search(self, request: SearchRequest) -> SearchResult:
+        self.asked.append(request.query)
+        await self._act(request.query)
+        query, numbers = request.query, range(request.limit + 2)
+        return SearchResult(
+            tuple(Passage(id=f"{query}{n}", source="web", title=query, text=f"{query} {n}") for n in numbers)
+        )
 
 
 async def nothing(query: str) -> None:
@@ -219,11 +221,11 @@ def test_searches_stop_when_the_run_is_cancelled():
 
 def test_what_a_source_says_of_its_answer_stands_in_the_step_and_a_shared_answer_is_paid_once():
     class Telling:
-        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
+        async def search(self, request: SearchRequest) -> SearchResult:
             await asyncio.sleep(0)
             failure = Failure(backend="tavily", kind="rate", why="too many")
             passage = Passage(id="p", source="web", title="t", text="x")
-            return Hits([passage], backend="brave", notes=("n",), credits=2, usd=0.01, failures=(failure,))
+            return SearchResult((passage,), backend="brave", notes=("n",), credits=2, usd=0.01, failures=(failure,))
 
     steps: list[Step] = []
     asyncio.run(run("A: same\nB: same", Telling(), steps))
@@ -237,7 +239,7 @@ def test_every_back_end_that_failed_is_named_in_the_failed_step():
     failures = (Failure(backend="a", kind="timeout", why="slow"), Failure(backend="b", kind="auth", why="no key"))
 
     class Failing:
-        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        async def search(self, request: SearchRequest) -> SearchResult:
             raise SourceError("both failed", kind="auth", failures=failures)
 
     steps: list[Step] = []
@@ -249,22 +251,18 @@ def test_every_back_end_that_failed_is_named_in_the_failed_step():
 
 def test_a_source_knows_what_a_structured_query_asks_a_graph_for():
     class Asking:
-        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-            heard.append(what_for())
-            return []
+        async def search(self, request: SearchRequest) -> SearchResult:
+            heard.append((request.question, request.entities, request.relations))
+            return SearchResult()
 
-    heard: list[Asked] = []
+    heard: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
     graph = Node(id="K", query="[Lina Orr] birthplace", source="kg", entities=("Lina Orr",), relations=("birthplace",))
     documents = Node(id="A", query="where was she born", source="web")
 
-    async def run() -> None:
-        with asked_for(Asked(question="Where was Lina Orr born?")):
-            plan = Plan(nodes=(documents, graph))
-            sources = {"web": Asking(), "kg": Asking()}
-            await execute(plan, sources, round=1, limit=1, seconds=1, emit=lambda step: None)
-
-    asyncio.run(run())
-    assert heard == [
-        Asked(question="Where was Lina Orr born?"),
-        Asked(question="Where was Lina Orr born?", entities=("Lina Orr",), relations=("birthplace",)),
-    ]
+    question = "Where was Lina Orr born?"
+    plan = Plan(nodes=(documents, graph))
+    sources = {"web": Asking(), "kg": Asking()}
+    asyncio.run(
+        execute(plan, sources, round=1, limit=1, seconds=1, emit=lambda step: None, question=question),
+    )
+    assert heard == [(question, (), ()), (question, ("Lina Orr",), ("birthplace",))]

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from agent.checks.relevance import without_irrelevant
 from agent.evidence import Passage
 from agent.loop.agent import Agent
-from agent.loop.observation import Shown, show, show_parents
-from agent.plan import Filter, Node
+from agent.loop.observation import Observation, show, show_parents
+from agent.plan import Node
 from agent.policies.base import special_tokens_of
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import profile_names, protocol_named, protocol_names
-from agent.sources.base import ask
+from agent.sources.base import SearchRequest, SearchResult, ask
 from tests.conftest import answer
 
 KG = protocol_named("kg")
@@ -29,7 +29,9 @@ def passage(text: str, *, node: str = "A", title: str = "T", url: str = "", date
     return Passage(id=text[:9] + node, source="web", title=title, text=text, node=node, url=url, date=date)
 
 
-def shown(found: dict[str, list[Passage]], name: str, *, nodes: Sequence[Node] = (), room: int = 10**6) -> Shown:
+def observed(
+    found: dict[str, list[Passage]], name: str, *, nodes: Sequence[Node] = (), room: int = 10**6
+) -> Observation:
     return show(
         found,
         (),
@@ -48,7 +50,7 @@ def test_each_passage_begins_one_line_and_no_other_line_begins_without_blanks(
     name: str, title: str, text: str, date: str
 ):
     found = {"A": [passage(f"dune {text}", title=f"t{title}", date=date), passage("dune honest", url="u")]}
-    told = shown(found, name)
+    told = observed(found, name)
     lines = told.text.strip().splitlines()[1:-1]
     assert sum(not line.startswith("  ") for line in lines) == len(told.passages)
 
@@ -73,7 +75,7 @@ def test_triples_stand_beside_the_documents_and_take_nothing_from_them():
     nodes = (Node(id="A", query="dune", source="documents"), Node(id="K", query="dune", source="kg"))
     documents = [passage(f"{n} " + "d" * 1500, title="") for n in range(5)]
     triples = [passage(f"{n} " + "k" * 900, node="K", title="") for n in range(5)]
-    alone, both = (shown(found, "kg", nodes=nodes) for found in ({"A": documents}, {"A": documents, "K": triples}))
+    alone, both = (observed(found, "kg", nodes=nodes) for found in ({"A": documents}, {"A": documents, "K": triples}))
     assert [p.id for p in both.passages if p.node == "A"] == [p.id for p in alone.passages]
     assert sum(len(p.text) for p in both.passages if p.node == "A") <= KG.budget_chars
     assert 0 < sum(len(p.text) for p in both.passages if p.node == "K") <= KG.graph_chars
@@ -83,7 +85,7 @@ def test_triples_stand_beside_the_documents_and_take_nothing_from_them():
 def test_where_the_context_is_short_documents_and_triples_share_the_room():
     nodes = (Node(id="A", query="dune", source="documents"), Node(id="K", query="dune", source="kg"))
     found = {"A": [passage("d" * 400)], "K": [passage("k" * 400, node="K")]}
-    told = shown(found, "kg", nodes=nodes, room=600)
+    told = observed(found, "kg", nodes=nodes, room=600)
     assert len(told.text) <= 600
     assert {p.node for p in told.passages} == {"A", "K"}
 
@@ -95,8 +97,8 @@ def test_the_observation_of_reflect_is_bounded_in_tokens_and_its_turns_too():
 
     @dataclass
     class Library:
-        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-            return [passage(text) for text in long][:limit]
+        async def search(self, request: SearchRequest) -> SearchResult:
+            return SearchResult(tuple(passage(text) for text in long[: request.limit]))
 
     turns = ["<think>a</think><search>dune</search>", "<reflect>b</reflect><answer>c</answer>"]
     trace = answer([], agent=Agent(ScriptedPolicy(turns, context_tokens=10**6), reflect, {"all": Library()}))
@@ -122,7 +124,7 @@ def test_where_nothing_shares_a_word_everything_stays():
 def test_multisearch_leaves_out_what_is_irrelevant_and_the_other_protocols_do_not():
     found = {"A": [passage("The weather is mild."), passage("Dune is a novel.")]}
     nodes = (Node(id="A", query="Dune", source="all"),)
-    counts = {name: len(shown(found, name, nodes=nodes).passages) for name in protocol_names()}
+    counts = {name: len(observed(found, name, nodes=nodes).passages) for name in protocol_names()}
     assert counts == dict.fromkeys(protocol_names(), 2) | {"multisearch": 1}
 
 
@@ -133,10 +135,12 @@ def test_every_field_of_a_passage_is_bounded_before_the_loop_sees_it():
     endless = "x" * 500_000
 
     class Endless:
-        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-            return [Passage(id=endless, source=endless, title=endless, text=endless, url=endless, date=endless)]
+        async def search(self, request: SearchRequest) -> SearchResult:
+            return SearchResult(
+                (Passage(id=endless, source=endless, title=endless, text=endless, url=endless, date=endless),)
+            )
 
-    (found,) = asyncio.run(ask(Endless(), "q", limit=1, seconds=5))
+    (found,) = asyncio.run(ask(Endless(), SearchRequest("q", limit=1), seconds=5)).passages
     assert len(found.text) == 200_000
     assert max(map(len, (found.id, found.source, found.title))) <= 1_000
     assert (found.url, found.date) == ("", "")  # a part of an address is another address
@@ -148,8 +152,8 @@ def test_the_policys_own_special_tokens_are_marks_in_what_it_is_shown():
 
     @dataclass
     class Library:
-        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-            return [passage("Dune {start} <|im_start|> {other}")]
+        async def search(self, request: SearchRequest) -> SearchResult:
+            return SearchResult((passage("Dune {start} <|im_start|> {other}"),))
 
     turns = ["<search>\nA: dune (web)\n</search>", "<answer>c</answer>"]
     policy = Spelling(turns)

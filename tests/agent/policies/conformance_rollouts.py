@@ -9,13 +9,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from agent.evidence import Passage
 from agent.loop.agent import Agent
 from agent.loop.budgets import Budgets, Control
-from agent.plan import Filter
 from agent.policies.base import Policy
 from agent.protocols.base import Mark
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import BudgetName, Event, Planned, Trace
 from agent.trace.io import timeless
 from tests.agent.policies.engine_case import CAIRN, ONE_HOP, TWO_HOPS, EngineCase, sources
@@ -36,14 +34,14 @@ class Dear:
     source: Source
     credits_per_search: float = 1.0
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        return await self.source.search(query, limit=limit, filters=filters)
+    async def search(self, request: SearchRequest) -> SearchResult:
+        return await self.source.search(request)
 
 
 class Hanging:
     """A source that never answers."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
         await asyncio.Event().wait()
         raise AssertionError("nobody sets this event")
 

@@ -14,7 +14,7 @@ import pytest
 from agent.build.backends import plugin_source
 from agent.errors import SetupError, SourceError
 from agent.settings import CairnSettings
-from agent.sources.base import Source, ask, close_sources
+from agent.sources.base import SearchRequest, SearchResult, Source, ask, close_sources
 from agent.sources.plugins import installed, load_plugin
 from tests.virtual_clock import now, run
 
@@ -22,9 +22,10 @@ ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "cairn-source-example"
 
 GOOD = """
+from agent.sources.base import SearchResult
 class Made:
     def __init__(self, **options): self.options = options
-    async def search(self, query, *, limit, filters=()): return []
+    async def search(self, request): return SearchResult()
 def make(*, file, depth=1): return Made(file=file, depth=depth)
 """
 
@@ -62,7 +63,7 @@ def test_a_plug_in_is_made_with_its_options(install: Install) -> None:
     install(GOOD)
     made: Any = load_plugin("shelf", {"file": "a.txt"})
     assert made.options == {"file": "a.txt", "depth": 1}
-    assert asyncio.run(made.search("x", limit=1)) == []
+    assert asyncio.run(made.search(SearchRequest("x", limit=1))) == SearchResult()
 
 
 def test_looking_what_is_installed_imports_nothing(install: Install) -> None:
@@ -92,8 +93,11 @@ def test_two_packages_with_the_same_name_are_both_named(install: Install) -> Non
         ("other = 1", "cannot be imported (AttributeError"),
         ("make = 3", "is a int, not something to call"),
         ("def make(): return None", "which is no source: it has no 'search'"),
-        ("class make:\n def search(self, query, *, limit, filters=()): return []", "is not 'async def'"),
-        ("class make:\n async def search(self, query): return []", "cannot be called as search(query, limit="),
+        ("class make:\n def search(self, request): return None", "is not 'async def'"),
+        (
+            "class make:\n async def search(self, query, *, limit, filters=()): return []",
+            "cannot be called as search(request), with a SearchRequest: missing a required argument: 'limit'",
+        ),
         ("def make(): raise KeyError('token')", "cannot make its source (KeyError: 'token'); check [plugins.shelf]"),
         (
             "from agent.errors import SetupError\ndef make(): raise SetupError('no file; write one')",
@@ -132,21 +136,22 @@ def test_a_method_that_was_wrapped_is_still_a_search(install: Install) -> None:
     install(
         "import functools\n"
         "def timed(f):\n @functools.wraps(f)\n def g(*a, **k): return f(*a, **k)\n return g\n"
-        "class make:\n @timed\n async def search(self, query, *, limit, filters=()): return []"
+        "class make:\n @timed\n async def search(self, request): return None"
     )
     load_plugin("shelf", {})
 
 
 FAILING = """
 from agent.evidence import Passage
+from agent.sources.base import SearchResult
 from agent.sources.limits import Limits
 class make:
     {limits}
     asked, closed = 0, 0
-    async def search(self, query, *, limit, filters=()):
+    async def search(self, request):
         make.asked += 1
         {act}
-        return [Passage(id=query, source="shelf", title="", text="found")]
+        return SearchResult((Passage(id=request.query, source="shelf", title="", text="found"),))
     async def aclose(self): make.closed += 1
 """
 
@@ -165,8 +170,8 @@ def test_a_plug_in_that_fails_is_asked_again_and_each_failure_is_told(install: I
 
     async def main() -> None:
         source = cared_for(tmp_path)
-        hits = await ask(source, "x", limit=3, seconds=60)
-        assert [passage.text for passage in hits] == ["found"]
+        hits = await ask(source, SearchRequest("x", limit=3), seconds=60)
+        assert [passage.text for passage in hits.passages] == ["found"]
         told = [(f.backend, f.kind, f.why) for f in hits.failures]
         assert told == [("shelf", "upstream", "RuntimeError: the shelf fell")] * 2
         await close_sources([source])
@@ -184,11 +189,11 @@ def test_a_plug_in_that_hangs_is_not_waited_for_and_then_left_alone(install: Ins
         source = cared_for(tmp_path, timeout_seconds=2, tries=2)
         for _ in range(2):
             with pytest.raises(SourceError, match="no answer in 2 s") as caught:
-                await ask(source, "x", limit=3, seconds=60)
+                await ask(source, SearchRequest("x", limit=3), seconds=60)
             assert [failure.kind for failure in caught.value.failures] == ["timeout"] * 2
         began = now()
         with pytest.raises(SourceError, match="shelf is left alone, it will be tried again in"):
-            await ask(source, "x", limit=3, seconds=60)
+            await ask(source, SearchRequest("x", limit=3), seconds=60)
         assert (now(), times_asked()) == (began, 4)
 
     run(main())
@@ -209,7 +214,7 @@ def test_what_a_plug_in_finds_is_kept_only_where_it_or_the_settings_say_so(
 
     async def main() -> None:
         source = cared_for(tmp_path, **said)
-        assert [len(await ask(source, "x", limit=3, seconds=60)) for _ in range(2)] == [1, 1]
+        assert [len((await ask(source, SearchRequest("x", limit=3), seconds=60)).passages) for _ in range(2)] == [1, 1]
         assert times_asked() == asked
         await close_sources([source])
 
@@ -249,8 +254,9 @@ def test_the_example_package_is_found_and_answers(example: Path, tmp_path: Path)
         "import asyncio, json\n"
         "from agent.sources.plugins import installed, load_plugin\n"
         "source = load_plugin('glossary', {'file': 'terms.txt'})\n"
-        "found = asyncio.run(source.search('What is rank Fusion (RRF)?', limit=2))\n"
-        "print(json.dumps([sorted(installed()), [[p.id, p.rank, p.text] for p in found]]))\n",
+        "from agent.sources.base import SearchRequest\n"
+        "found = asyncio.run(source.search(SearchRequest('What is rank Fusion (RRF)?', limit=2)))\n"
+        "print(json.dumps([sorted(installed()), [[p.id, p.rank, p.text] for p in found.passages]]))\n",
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [

@@ -7,6 +7,7 @@ import pytest
 
 from agent.errors import SetupError
 from agent.plan import Filter
+from agent.sources.base import SearchRequest
 from agent.world import Lookup, World, build_world, frozen_lists, load_world
 from agent.world.names import SPLITS, split_of, words
 from agent.world.reader import answer_from, first_passage_answer
@@ -159,9 +160,9 @@ def test_the_first_passage_reader_is_not_blind(frozen: World) -> None:
 def test_filters_of_a_world_source_hold(frozen: World) -> None:
     async def found() -> list[str]:
         passages = await frozen.sources()["news"].search(
-            "new mayor elected", limit=5, filters=(Filter(name="after", value="2026-01-01"),)
+            SearchRequest("new mayor elected", limit=5, filters=(Filter(name="after", value="2026-01-01"),))
         )
-        return [p.date for p in passages]
+        return [p.date for p in passages.passages]
 
     dates = asyncio.run(found())
     assert dates

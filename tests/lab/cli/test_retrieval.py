@@ -8,6 +8,7 @@ import httpx2
 import pytest
 
 from agent.errors import SetupError
+from agent.sources.base import SearchRequest
 from agent.sources.corpus.build import Dense
 from agent.sources.corpus.source import build_index
 from lab.benchmarks.retrieval import METRICS, IndexFigures, Interval, Quality, SetFigures
@@ -67,7 +68,7 @@ def test_the_plain_servers_give_the_same_documents_as_ours(tmp_path: Path, mode:
 
     async def ask() -> tuple[list[str], list[str]]:
         ours = open_corpus(index, mode=mode)
-        found = [passage.id for passage in await ours.search("what are violins", limit=3)]
+        found = [passage.id for passage in (await ours.search(SearchRequest("what are violins", limit=3))).passages]
         transport = httpx2.ASGITransport(app=plain_app(plain_search(index, mode, ours=encoder == "ours")))
         async with asyncio.timeout(20), httpx2.AsyncClient(transport=transport, base_url="http://plain") as client:
             answer = await client.post("/retrieve", json={"queries": ["what are violins"], "topk": 3})

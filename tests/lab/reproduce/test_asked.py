@@ -13,6 +13,7 @@ from agent.policies.base import Sampling
 from agent.policies.embedded import EmbeddedPolicy
 from agent.protocols import protocol_named
 from agent.settings import CairnSettings
+from agent.sources.base import SearchRequest
 from agent.world import load_world, make_world
 from lab.reproduce.dense import dense_sources
 from lab.reproduce.narrow import NarrowPolicy
@@ -63,10 +64,10 @@ async def test_vectors_rank_the_same_passages_behind_each_name():
     world = make_world(3, split="dev", people=30)
     sources = dense_sources(world, Letters())  # pyright: ignore[reportArgumentType] - what it is asked for
     document = next(one for one in world.documents if one.source == "news")
-    found = await sources["all"].search(f"{document.title}. {document.text}", limit=3)
-    assert (found[0].id, found[0].rank, len(found)) == (document.id, 1, 3)
-    assert {p.source for p in await sources["kg"].search("abc", limit=5)} == {"kg"}
-    assert "kg" not in {p.source for p in await sources["documents"].search("abc", limit=50)}
+    found = await sources["all"].search(SearchRequest(f"{document.title}. {document.text}", limit=3))
+    assert (found.passages[0].id, found.passages[0].rank, len(found.passages)) == (document.id, 1, 3)
+    assert {p.source for p in (await sources["kg"].search(SearchRequest("abc", limit=5))).passages} == {"kg"}
+    assert "kg" not in {p.source for p in (await sources["documents"].search(SearchRequest("abc", limit=50))).passages}
 
 
 def test_the_lists_part_questions_over_several_sources_from_those_over_one(tmp_path: Path):

@@ -1,7 +1,7 @@
 """What a request says beside its question: filters, sources, budgets, and no search at all."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,10 +9,9 @@ import pytest
 
 from agent.evidence import Passage
 from agent.loop.agent import Agent
-from agent.plan import Filter
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import unhonoured
 from agent.trace import Trace
 from server.chat.request import ChatRequest
@@ -28,10 +27,10 @@ class Listening:
     name: str
     asked: list[tuple[tuple[str, str], ...]] = field(default_factory=list[tuple[tuple[str, str], ...]])
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
-        self.asked.append(tuple((f.name, f.value) for f in filters))
-        found = [Passage(id=query, source=self.name, title=query, text=f"About {query}.")]
-        return Hits(found, notes=unhonoured(filters, honours={"after", "before"}, by=self.name))
+    async def search(self, request: SearchRequest) -> SearchResult:
+        self.asked.append(tuple((f.name, f.value) for f in request.filters))
+        found = [Passage(id=request.query, source=self.name, title=request.query, text=f"About {request.query}.")]
+        return SearchResult(tuple(found), notes=unhonoured(request.filters, honours={"after", "before"}, by=self.name))
 
 
 def listening() -> dict[str, Listening]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +9,7 @@ import httpx2
 import pytest
 
 from agent.evidence import Passage
-from agent.plan import Filter
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from server.chat.service import Service
 from tests.server.live import QUESTION, in_memory, make_service
 
@@ -26,9 +24,11 @@ ASKED: dict[str, dict[str, Any]] = {
 class Halves:
     """A page that holds them wherever it can."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
         text = "Lina Orr \ud800 was born in Trieste."
-        return [Passage(id="\ud800", source="web", title="t\udc00", text=text, url="https://a.org/\ud801")]
+        return SearchResult(
+            (Passage(id="\ud800", source="web", title="t\udc00", text=text, url="https://a.org/\ud801"),)
+        )
 
 
 def halving() -> Service:

@@ -24,12 +24,12 @@ from server.mcp.stdio import serve_stdio
 from tests.server.live import Hanging, make_service
 
 class Telling(Hanging):
-    async def search(self, query, *, limit, filters=()):
+    async def search(self, request):
         _, writer = await asyncio.open_connection("127.0.0.1", int(sys.argv[1]))
         print("a word that is no message", flush=True)
         writer.write(b"asked\\n")
         try:
-            return await super().search(query, limit=limit, filters=filters)
+            return await super().search(request)
         finally:
             writer.write(b"let go\\n")
             writer.close()

@@ -1,7 +1,7 @@
 """What the tests of `/retrieve` share: a source that counts, and a client of a real server."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -9,8 +9,7 @@ import httpx2
 
 from agent.errors import SourceError, SourceErrorKind
 from agent.evidence import Passage
-from agent.plan import Filter
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from server.auth.middleware import Rules
 from server.chat.service import Service
 from server.retrieval.service import Bounds, Retriever
@@ -36,7 +35,8 @@ class Shelves:
         if self.now < count:
             await self._waiting.setdefault(count, asyncio.Event()).wait()
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
+        query = request.query
         self.asked.append(query)
         self.now += 1
         self.most = max(self.most, self.now)
@@ -49,10 +49,14 @@ class Shelves:
                 raise SourceError("it broke", kind=kind, retry_after=1.5 if kind == "rate" else None)
         finally:
             self.now -= 1
-        return [
-            Passage(id=f"{query}-{n}", source="corpus", title=f"T{n}\nof {query}", text=f"line\nof {n}", score=1 / n)
-            for n in range(1, limit + 1)
-        ]
+        return SearchResult(
+            tuple(
+                Passage(
+                    id=f"{query}-{n}", source="corpus", title=f"T{n}\nof {query}", text=f"line\nof {n}", score=1 / n
+                )
+                for n in range(1, request.limit + 1)
+            )
+        )
 
     async def aclose(self) -> None:
         self.closed = True

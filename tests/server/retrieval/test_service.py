@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ import httpx2
 import pytest
 
 from agent.evidence import Passage
-from agent.plan import Filter
 from agent.settings import CairnSettings
+from agent.sources.base import SearchRequest, SearchResult
 from server.launch import make_retriever
 from server.retrieval.service import TOPK, Bounds, Retriever, RetrieveRequest, document
 from tests.server.live import Hanging, make_service
@@ -137,9 +136,9 @@ def test_a_source_that_never_waits_leaves_the_others_their_turn() -> None:
     turns: list[int] = [0]
 
     class Instant:
-        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        async def search(self, request: SearchRequest) -> SearchResult:
             turns.append(turns[0])
-            return []
+            return SearchResult()
 
     async def run() -> None:
         async def others() -> None:

@@ -2,19 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
 
-from agent.evidence import Passage
 from agent.loop.agent import Agent
-from agent.plan import Filter
 from agent.policies.scripted import Script, ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from server.auth.middleware import Rules
 from server.chat.service import Service
 from server.runs.manager import Keeper
@@ -34,10 +32,10 @@ class Held:
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     go: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
         self.asked.set()
         await self.go.wait()
-        return await Shelf(self.name, url="https://example.org/falls").search(query, limit=limit, filters=filters)
+        return await Shelf(self.name, url="https://example.org/falls").search(request)
 
 
 def keeping_service(

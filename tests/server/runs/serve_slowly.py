@@ -5,11 +5,10 @@ It prints its address when it answers. Tests kill it.
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agent.evidence import Passage
-from agent.plan import Filter
+from agent.sources.base import SearchRequest, SearchResult
 from server.auth.middleware import Rules
 from server.launch import address_of, bind, make_server
 from server.store.writing import Gained, RunWrites
@@ -30,12 +29,12 @@ class Slow:
     def name(self) -> str:
         return self.shelf.name
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        if query == LAST:
+    async def search(self, request: SearchRequest) -> SearchResult:
+        if request.query == LAST:
             await asyncio.Event().wait()
-        self.asked.append(query)
+        self.asked.append(request.query)
         await asyncio.sleep(0.02 * len(self.asked))
-        return await self.shelf.search(query, limit=limit, filters=filters)
+        return await self.shelf.search(request)
 
 
 def slow_to_store(writes: RunWrites) -> None:

@@ -5,6 +5,7 @@ import pytest
 from agent.errors import PolicyError, SetupError
 from agent.evidence import Passage
 from agent.loop.agent import Agent
+from agent.sources.base import SearchRequest, SearchResult
 from agent.trace import Answered, Stopped, Trace, Usage
 from tests.conftest import ANSWER_TURN, PLAN_TURN, Broken, answer, make_agent
 from train.evaluation.asking import Rollouts
@@ -100,13 +101,13 @@ def test_rollouts_run_at_the_same_time_but_never_more_than_asked():
     running = most = 0
 
     class Counting:
-        async def search(self, query: str, *, limit: int, filters: object = ()) -> list[Passage]:
+        async def search(self, request: SearchRequest) -> SearchResult:
             nonlocal running, most
             running, most = running + 1, max(most, running + 1)
             for _ in range(20):
                 await asyncio.sleep(0)
             running -= 1
-            return []
+            return SearchResult()
 
     turns = ["<search>\nA: x (web)\n</search>", ANSWER_TURN]
     run_all(make_agent(turns, sources={"web": Counting()}), many(9), concurrency=3)

@@ -7,8 +7,7 @@ from typing import Any
 
 from agent.evidence import Passage
 from agent.loop.budgets import Budgets
-from agent.plan import Filter
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Trace
 from tests.conftest import Broken, answer, make_agent
 from train.rewards import Rewarded, Task, Tools, reward_of
@@ -41,8 +40,14 @@ class Shelf:
 
     passages: Mapping[str, Sequence[Passage]]
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        return [p for key, passages in self.passages.items() if key in query.casefold() for p in passages][:limit]
+    async def search(self, request: SearchRequest) -> SearchResult:
+        return SearchResult(
+            tuple(
+                [p for key, passages in self.passages.items() if key in request.query.casefold() for p in passages][
+                    : request.limit
+                ]
+            )
+        )
 
 
 SHELF = Shelf({"harbour": [TARN], "orr": [LINA]})

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from agent.errors import SourceError
-from agent.evidence import Passage
-from agent.plan import Filter
 from agent.policies.base import Sampling
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from tests.train.disk import full_disk
 from train.rewards.base import Reward
 from train.rewards.registry import reward_of
@@ -27,7 +25,7 @@ _BROKEN: ContextVar[bool] = ContextVar("broken", default=False)
 class Dead:
     """A source that was there when the run began, and is gone."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
         raise SourceError("connection refused", kind="upstream")
 
 
@@ -72,10 +70,10 @@ class _Flaky:
     def __init__(self, source: Source) -> None:
         self._source = source
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
         if _BROKEN.get():
             raise SourceError("connection refused", kind="upstream")
-        return await self._source.search(query, limit=limit, filters=filters)
+        return await self._source.search(request)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,12 @@
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
 import pytest
 
 from agent.errors import SetupError
-from agent.evidence import Passage
-from agent.plan import Filter
-from agent.sources.base import Hits, Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.world import World, make_world
 from tests.conftest import Broken
 from tests.train.rewards.rollouts import SHELF, TARN
@@ -23,17 +21,17 @@ def check(source: Source, probe: Probe = PROBE, *, when: str = "before step 3") 
 
 @dataclass(frozen=True)
 class Giving:
-    hits: Hits
+    hits: SearchResult
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
         return self.hits
 
 
 @dataclass(frozen=True)
 class Hanging:
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
         await asyncio.Event().wait()
-        return []
+        return SearchResult()
 
 
 def test_a_source_that_finds_what_it_holds_is_alive() -> None:
@@ -45,9 +43,12 @@ def test_a_source_that_finds_what_it_holds_is_alive() -> None:
     ("source", "why"),
     [
         (Broken(), r"it failed \("),
-        (Giving(Hits()), "it found nothing"),
-        (Giving(Hits([TARN.model_copy(update={"title": "", "text": "Something else."})])), "none of its 1 passages"),
-        (Giving(Hits([TARN], cached="stale")), "only an old answer of the cache"),
+        (Giving(SearchResult()), "it found nothing"),
+        (
+            Giving(SearchResult((TARN.model_copy(update={"title": "", "text": "Something else."}),))),
+            "none of its 1 passages",
+        ),
+        (Giving(SearchResult((TARN,), cached="stale")), "only an old answer of the cache"),
     ],
     ids=["broken", "empty", "another index", "stale"],
 )

@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from agent.errors import SetupError
 from agent.evidence import Passage
-from agent.plan import Filter
+from agent.sources.base import SearchRequest, SearchResult
 from lab.benchmarks.load.process import STOP_SECONDS, Listening, Tell, running
 
 if TYPE_CHECKING:
@@ -65,9 +65,10 @@ class SearchSource:
         limits = httpx2.Limits(max_connections=1000, max_keepalive_connections=1000)
         return cls(httpx2.AsyncClient(base_url=world, limits=limits, trust_env=False, timeout=30))
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+    async def search(self, request: SearchRequest) -> SearchResult:
+        query = request.query
         text = (await self.client.post("/search", json={"query": query})).json()["text"]
-        return [Passage(id=query, source="web", title=query, text=text, url="https://example.org/")]
+        return SearchResult((Passage(id=query, source="web", title=query, text=text, url="https://example.org/"),))
 
     async def aclose(self) -> None:
         await self.client.aclose()

@@ -2,17 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from agent.evidence import Passage
 from agent.loop.agent import Agent, Budgets
-from agent.plan import Filter
 from agent.policies.openai_endpoint import Endpoint
 from agent.policies.openai_policy import OpenAiPolicy
 from agent.protocols import protocol_named
+from agent.sources.base import SearchRequest, SearchResult
 from agent.trace import Evidenced, Planned, Searched, Trace
 from tests.agent.policies.chat_server import ChatServer, Refusal, Reply, chat_server
 
@@ -24,8 +23,9 @@ PERSON = Passage(id="2", source="all", title="Ada Moss", text="Ada Moss (born 19
 class Shelf:
     """Two passages, found by a word of their titles."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        return [p for p in (FILM, PERSON) if p.title.split()[-1].casefold() in query.casefold()][:limit]
+    async def search(self, request: SearchRequest) -> SearchResult:
+        found = tuple(p for p in (FILM, PERSON) if p.title.split()[-1].casefold() in request.query.casefold())
+        return SearchResult(found[: request.limit])
 
 
 def call(name: str, **arguments: Any) -> Reply:
@@ -231,5 +231,5 @@ def test_an_answer_that_a_model_copied_from_the_example_is_requested_once_more_w
 class OnlyFilm:
     """One passage, whatever is searched."""
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        return [FILM]
+    async def search(self, request: SearchRequest) -> SearchResult:
+        return SearchResult((FILM,))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent.errors import CorpusError
 from agent.evidence import Passage
 from agent.parallel.spread import Spread
-from agent.sources.base import close_sources
+from agent.sources.base import SearchRequest, close_sources
 from agent.sources.bm25 import Bm25Index, batched, stems_of
 from agent.sources.corpus.build import Dense, Outcome, update_index
 from agent.sources.corpus.dense import DENSE
@@ -53,7 +53,7 @@ def find(index: Path, mode: Mode, questions: list[str]) -> list[list[Passage]]:
     async def search() -> list[list[Passage]]:
         source = open_corpus(index, mode=mode)
         try:
-            return [list(await source.search(question, limit=5)) for question in questions]
+            return [list((await source.search(SearchRequest(question, limit=5))).passages) for question in questions]
         finally:
             await close_sources([source])
 

@@ -11,7 +11,7 @@ import pytest
 from agent.errors import CorpusError, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
-from agent.sources.base import Hits, Source
+from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.sources.corpus.build import Dense
 from agent.sources.corpus.dense import DENSE, DenseIndex, build_dense
 from agent.sources.corpus.encoder import Encoder
@@ -50,9 +50,8 @@ def ids(passages: Sequence[Passage]) -> list[str]:
     return [passage.id for passage in passages]
 
 
-async def searched(source: Source, query: str, limit: int = 4, filters: Sequence[Filter] = ()) -> Hits:
-    found = await source.search(query, limit=limit, filters=filters)
-    assert isinstance(found, Hits)
+async def searched(source: Source, query: str, limit: int = 4, filters: Sequence[Filter] = ()) -> SearchResult:
+    found = await source.search(SearchRequest(query, limit=limit, filters=tuple(filters)))
     if isinstance(source, HybridSource):
         await source.aclose()
     return found
@@ -81,14 +80,14 @@ def test_meaning_finds_what_words_cannot_and_words_find_what_meaning_blurs(tmp_p
     hybrid = open_corpus(folder)
     assert isinstance(hybrid, HybridSource), "an index with a dense part is searched in both ways"
     assert hybrid.backend == "bm25+dense"
-    assert ids(within(lambda: searched(open_corpus(folder, mode="bm25"), "who made the movie"))) == []
-    assert ids(within(lambda: searched(hybrid, "who made the movie")))[0] == "film"
-    assert ids(within(lambda: searched(open_corpus(folder), "XK-417")))[0] == "code"
-    assert len(within(lambda: searched(open_corpus(folder, mode="dense"), "movie"))) == 4
+    assert ids(within(lambda: searched(open_corpus(folder, mode="bm25"), "who made the movie")).passages) == []
+    assert ids(within(lambda: searched(hybrid, "who made the movie")).passages)[0] == "film"
+    assert ids(within(lambda: searched(open_corpus(folder), "XK-417")).passages)[0] == "code"
+    assert len(within(lambda: searched(open_corpus(folder, mode="dense"), "movie")).passages) == 4
     first = within(lambda: searched(open_corpus(folder, mode="dense"), "wet weather", limit=1))
-    assert ids(first) == ["rain"]
-    assert 0.2 < first[0].score < 1, "the score of dense search is the cosine"
-    assert (first.backend, first[0].rank, first[0].source) == ("dense", 1, "corpus")
+    assert ids(first.passages) == ["rain"]
+    assert 0.2 < first.passages[0].score < 1, "the score of dense search is the cosine"
+    assert (first.backend, first.passages[0].rank, first.passages[0].source) == ("dense", 1, "corpus")
 
 
 def test_an_index_without_a_dense_part_is_searched_by_words_and_says_so_where_more_is_wanted(tmp_path: Path):
@@ -101,9 +100,9 @@ def test_an_index_without_a_dense_part_is_searched_by_words_and_says_so_where_mo
 def test_what_both_find_comes_first(tmp_path: Path):
     corpus, dense, encoder = without_model(tmp_path)
     found = within(lambda: searched(HybridSource(corpus, dense=dense, encoder=encoder), "baked flour"))
-    assert ids(found)[0] == "bread"
-    assert found[0].score == pytest.approx(2 / 11)
-    assert [p.rank for p in found] == [1, 2, 3, 4]
+    assert ids(found.passages)[0] == "bread"
+    assert found.passages[0].score == pytest.approx(2 / 11)
+    assert [p.rank for p in found.passages] == [1, 2, 3, 4]
 
 
 def test_with_filters_more_rows_are_looked_at_until_enough_pass(tmp_path: Path):
@@ -113,10 +112,10 @@ def test_with_filters_more_rows_are_looked_at_until_enough_pass(tmp_path: Path):
     after = [Filter(name="after", value="2026-01-01")]
     for words in (True, False):
         source = HybridSource(corpus, dense=dense, encoder=encoder, words=words, depth=10)
-        assert ids(within(lambda s=source: searched(s, "water", limit=3, filters=after))) == ["late"]
+        assert ids(within(lambda s=source: searched(s, "water", limit=3, filters=after)).passages) == ["late"]
     source = HybridSource(corpus, dense=dense, encoder=encoder)
     found = within(lambda: searched(source, "water", filters=[Filter(name="site", value="a.org")]))
-    assert len(found) == 4
+    assert len(found.passages) == 4
     assert found.notes == ("corpus cannot filter by 'site a.org': none of its documents has an address",)
 
 
@@ -124,9 +123,9 @@ def test_queries_of_many_at_once_share_forward_passes(tmp_path: Path):
     corpus, dense, encoder = without_model(tmp_path)
     source = HybridSource(corpus, dense=dense, encoder=encoder)
 
-    async def run() -> list[Hits]:
+    async def run() -> list[SearchResult]:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(source.search(f"water {n}", limit=2)) for n in range(60)]
+            tasks = [group.create_task(source.search(SearchRequest(f"water {n}", limit=2))) for n in range(60)]
         await source.aclose()
         return [task.result() for task in tasks]
 
@@ -135,7 +134,7 @@ def test_queries_of_many_at_once_share_forward_passes(tmp_path: Path):
     results = within(run)
     assert sum(encoder.batches) == 60
     assert len(encoder.batches) < 20
-    assert ids(results[7]) == ids(within(lambda: searched(alone, "water 7", limit=2)))
+    assert ids(results[7].passages) == ids(within(lambda: searched(alone, "water 7", limit=2)).passages)
 
 
 def test_a_full_queue_is_a_source_error_and_no_group(tmp_path: Path):
@@ -143,7 +142,7 @@ def test_a_full_queue_is_a_source_error_and_no_group(tmp_path: Path):
     source = HybridSource(corpus, dense=dense, encoder=encoder)
     within(source.aclose)
     with pytest.raises(SourceError, match="closed"):
-        within(lambda: source.search("water", limit=1))
+        within(lambda: source.search(SearchRequest("water", limit=1)))
 
 
 def test_another_model_or_other_documents_are_refused(tmp_path: Path):
@@ -175,12 +174,12 @@ def test_a_cross_encoder_orders_the_first_passages_and_no_more(tmp_path: Path):
     documents = [{"id": f"w{n}", "title": "Water", "text": "water " + "and more " * n} for n in range(12)]
     corpus = CorpusSource(index_of(tmp_path, documents))
     model = LongestFirst()
-    plain = ids(within(lambda: searched(corpus, "water", limit=12)))
+    plain = ids(within(lambda: searched(corpus, "water", limit=12)).passages)
     source = HybridSource(corpus, reranker=Reranker(model, name="longest"), reranked=5)
     found = within(lambda: searched(source, "water", limit=12))
     first = sorted(plain[:5], key=lambda name: -int(name[1:]))
-    assert ids(found) == [*first, *plain[5:]]
-    assert [p.rank for p in found] == list(range(1, 13))
+    assert ids(found.passages) == [*first, *plain[5:]]
+    assert [p.rank for p in found.passages] == list(range(1, 13))
     assert {query for query, _ in model.pairs} == {"water"}
     assert found.backend == "bm25+rerank"
 
@@ -189,7 +188,7 @@ def test_a_short_list_is_cut_after_it_was_judged(tmp_path: Path):
     documents = [{"id": f"w{n}", "title": "Water", "text": "water " + "and more " * n} for n in range(12)]
     corpus = CorpusSource(index_of(tmp_path, documents))
     source = HybridSource(corpus, reranker=Reranker(LongestFirst(), name="longest"), reranked=12)
-    assert ids(within(lambda: searched(source, "water", limit=2))) == ["w11", "w10"]
+    assert ids(within(lambda: searched(source, "water", limit=2)).passages) == ["w11", "w10"]
 
 
 @needs_model
@@ -202,7 +201,7 @@ def test_a_cross_encoder_is_loaded_from_its_folder(tmp_path: Path):
     assert reranker.score([]) == []
     folder = index_of(tmp_path, DOCUMENTS, Dense(model=MINILM))
     found = within(lambda: searched(open_corpus(folder, rerank=tmp_path / "judge"), "who made the movie"))
-    assert sorted(ids(found)) == ["bread", "code", "film", "rain"]
+    assert sorted(ids(found.passages)) == ["bread", "code", "film", "rain"]
     assert found.backend == "bm25+dense+rerank"
 
 

@@ -1,7 +1,7 @@
 import asyncio
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import pytest
 from agent.errors import CorpusError
 from agent.evidence import Passage
 from agent.plan import Filter
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.corpus import source as corpus
 from agent.sources.corpus.documents import Document
 from agent.sources.corpus.folder import RECORDS
@@ -52,20 +52,20 @@ def source(documents: Path, tmp_path: Path) -> CorpusSource:
     return CorpusSource(tmp_path / "index", today=lambda: date(2026, 4, 5))
 
 
-def search(source: CorpusSource, query: str, *filters: Filter, limit: int = 10) -> Hits:
-    async def run() -> Hits:
+def search(source: CorpusSource, query: str, *filters: Filter, limit: int = 10) -> SearchResult:
+    async def run() -> SearchResult:
         async with asyncio.timeout(10):
-            return await source.search(query, limit=limit, filters=filters)
+            return await source.search(SearchRequest(query, limit=limit, filters=filters))
 
     return asyncio.run(run())
 
 
-def ids(passages: list[Passage]) -> list[str]:
+def ids(passages: Sequence[Passage]) -> list[str]:
     return [passage.id for passage in passages]
 
 
 def test_a_passage_is_the_document_with_its_rank_and_score(source: CorpusSource):
-    first, *rest = search(source, "Who made Aurora Falls?")
+    first, *rest = search(source, "Who made Aurora Falls?").passages
     assert first == Passage(
         id="f",
         source="corpus",
@@ -133,13 +133,13 @@ def test_filters_are_honoured_where_a_document_says_what_they_ask(
     source: CorpusSource, condition: Filter, left: set[str]
 ):
     found = search(source, "film", condition)
-    assert set(ids(found)) == left
-    assert [p.rank for p in found] == list(range(1, len(found) + 1))
+    assert set(ids(found.passages)) == left
+    assert [p.rank for p in found.passages] == list(range(1, len(found.passages) + 1))
 
 
 def test_a_filter_does_not_cost_places_in_the_list(source: CorpusSource):
     only = Filter(name="site", value="news.example")
-    assert ids(search(source, "film aurora lina", only, limit=2)) == ["n1", "n2"]
+    assert ids(search(source, "film aurora lina", only, limit=2).passages) == ["n1", "n2"]
 
 
 def test_a_filter_that_no_document_can_be_measured_by_hides_nothing_and_is_said(tmp_path: Path):
@@ -147,7 +147,7 @@ def test_a_filter_that_no_document_can_be_measured_by_hides_nothing_and_is_said(
     asked = {"site": "x.org", "not": "y.org", "after": "2026", "recent": "week", "lang": "de"}
     conditions = [Filter(name=name, value=value) for name, value in asked.items()]
     found = search(CorpusSource(tmp_path / "index"), "film", *conditions)
-    assert ids(found) == ["a"]
+    assert ids(found.passages) == ["a"]
     assert found.notes == (
         "corpus cannot filter by 'lang de'",
         "corpus cannot filter by 'site x.org': none of its documents has an address",

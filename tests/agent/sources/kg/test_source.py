@@ -8,7 +8,7 @@ import pytest
 from agent.errors import SetupError, SourceError
 from agent.plan import Filter
 from agent.settings import load_settings
-from agent.sources.base import Closable, Hits, ask
+from agent.sources.base import Closable, SearchRequest, SearchResult, ask
 from agent.sources.kg.build import build_graph
 from agent.sources.kg.rank import LIMIT, TOKENS
 from agent.sources.kg.source import KgSource
@@ -32,13 +32,13 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def search(
     path: Path, *queries: str, limit: int = 100, packed: bool = True, filters: tuple[Filter, ...] = ()
-) -> list[Hits]:
+) -> list[SearchResult]:
     """Every query at once."""
 
-    async def run() -> list[Hits]:
+    async def run() -> list[SearchResult]:
         source = KgSource.open(path, packed=packed)
         async with asyncio.timeout(20):
-            tasks = [ask(source, query, limit=limit, seconds=10, filters=filters) for query in queries]
+            tasks = [ask(source, SearchRequest(query, limit=limit, filters=filters), seconds=10) for query in queries]
             found = await asyncio.gather(*tasks)
             await source.aclose()
         return found
@@ -46,8 +46,8 @@ def search(
     return asyncio.run(run())
 
 
-def texts(hits: Hits) -> list[str]:
-    return [passage.text for passage in hits]
+def texts(hits: SearchResult) -> list[str]:
+    return [passage.text for passage in hits.passages]
 
 
 def test_a_question_is_answered_with_its_triples_best_first(path: Path):
@@ -66,9 +66,9 @@ def test_a_question_is_answered_with_its_triples_best_first(path: Path):
 def test_passages_say_where_they_are_from(path: Path):
     (hits,) = search(path, "Lina Orr")
     assert hits.backend == "graph"
-    assert {p.source for p in hits} == {"kg"}
-    assert [p.rank for p in hits] == [1, 2, 3]
-    assert {p.title for p in hits} == {""}
+    assert {p.source for p in hits.passages} == {"kg"}
+    assert [p.rank for p in hits.passages] == [1, 2, 3]
+    assert {p.title for p in hits.passages} == {""}
 
 
 def test_the_limit_counts_passages_and_many_triples_fit_into_one(path: Path):
@@ -82,7 +82,7 @@ def test_each_triple_may_be_a_passage(path: Path):
 
 
 def test_a_question_about_nothing_that_is_there_finds_nothing(path: Path):
-    assert search(path, "who is Napoleon Bonaparte", "") == [[], []]
+    assert [texts(hits) for hits in search(path, "who is Napoleon Bonaparte", "")] == [[], []]
 
 
 def test_a_filter_that_a_graph_cannot_honour_is_said(path: Path):
@@ -112,7 +112,7 @@ def test_the_event_loop_goes_on_while_the_graph_is_asked(path: Path):
     async def run() -> None:
         nonlocal ticks
         source = KgSource.open(path)
-        search = asyncio.create_task(source.search("Lina Orr", limit=5))
+        search = asyncio.create_task(source.search(SearchRequest("Lina Orr", limit=5)))
         while not search.done():
             ticks += 1
             await asyncio.sleep(0)
@@ -123,13 +123,13 @@ def test_the_event_loop_goes_on_while_the_graph_is_asked(path: Path):
 
 
 def test_a_closed_source_opens_again_when_it_is_asked(path: Path):
-    async def run() -> list[Hits]:
+    async def run() -> list[SearchResult]:
         source = KgSource.open(path)
         assert isinstance(source, Closable)
-        found = [await source.search("Lina Orr", limit=1)]
+        found = [await source.search(SearchRequest("Lina Orr", limit=1))]
         await source.aclose()
         await source.aclose()
-        found.append(await source.search("Lina Orr", limit=1))
+        found.append(await source.search(SearchRequest("Lina Orr", limit=1)))
         await source.aclose()
         return found
 
@@ -171,7 +171,7 @@ def test_a_graph_that_vanishes_is_a_source_error(tmp_path: Path):
         source = KgSource.open(path)
         path.unlink()
         with pytest.raises(SourceError, match="there is no graph at"):
-            await source.search("Lina Orr", limit=1)
+            await source.search(SearchRequest("Lina Orr", limit=1))
         await source.aclose()
 
     asyncio.run(run())
@@ -198,4 +198,4 @@ def test_real_graphs_are_read_and_answer(file: str, question: str, answer: str, 
     card = build_graph([data], tmp_path / "g.kg")
     assert card.bad_lines == 0
     (hits,) = search(tmp_path / "g.kg", question)
-    assert answer in hits[0].text
+    assert answer in hits.passages[0].text

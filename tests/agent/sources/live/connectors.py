@@ -11,7 +11,7 @@ from typing import Any, Final
 import httpx2
 
 from agent.plan import Filter
-from agent.sources.base import Hits, Source, ask
+from agent.sources.base import SearchRequest, SearchResult, Source, ask
 from agent.sources.http import make_client
 from agent.sources.live.brave import BraveSource
 from agent.sources.live.gnews import GNewsSource
@@ -163,10 +163,12 @@ async def search(
     limit: int = 5,
     conditions: Sequence[Filter] = (),
     seconds: float = 5.0,
-) -> Hits:
+) -> SearchResult:
     """Ask a connector at the server once, in the way that the agent does."""
     async with make_client() as client:
-        return await ask(make(client, server.base), query, limit=limit, seconds=seconds, filters=conditions)
+        return await ask(
+            make(client, server.base), SearchRequest(query, limit=limit, filters=tuple(conditions)), seconds=seconds
+        )
 
 
 def answered(
@@ -176,10 +178,10 @@ def answered(
     *,
     limit: int = 5,
     where: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[Hits, Asked]:
+) -> tuple[SearchResult, Asked]:
     """What a connector finds in an answer, and what it asked for it."""
 
-    async def test(server: ApiServer) -> tuple[Hits, Asked]:
+    async def test(server: ApiServer) -> tuple[SearchResult, Asked]:
         server.routes["*"] = answer if isinstance(answer, Reply) else json_reply(answer)
         hits = await search(server, make, query, limit=limit, conditions=filters(where))
         return hits, server.asked[0]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +10,7 @@ from typing import Any, Final
 import httpx2
 
 from agent.plan import Filter
-from agent.sources.base import Hits, Source, ask
+from agent.sources.base import SearchRequest, SearchResult, Source, ask
 from agent.sources.http import make_client
 from agent.sources.live.arxiv import ArxivSource
 from agent.sources.live.mediawiki import MediaWikiSource
@@ -200,22 +200,25 @@ async def search(
     limit: int = 5,
     conditions: Sequence[Filter] = (),
     seconds: float = 5.0,
-) -> Hits:
+) -> SearchResult:
     """Ask a connector at the server once, in the way that the agent does."""
     async with make_client() as client:
-        return await ask(make(client, server.base), query, limit=limit, seconds=seconds, filters=conditions)
+        return await ask(
+            make(client, server.base), SearchRequest(query, limit=limit, filters=tuple(conditions)), seconds=seconds
+        )
 
 
 def answered(
     make: Make, route: Route, query: str = "lina orr", *, limit: int = 5, **conditions: str
-) -> tuple[Hits, list[Asked]]:
+) -> tuple[SearchResult, list[Asked]]:
     """What a connector finds, and all that it asked."""
 
-    async def test(server: ApiServer) -> tuple[Hits, list[Asked]]:
+    async def test(server: ApiServer) -> tuple[SearchResult, list[Asked]]:
         server.routes["*"] = route
         hits = await search(server, make, query, limit=limit, conditions=filters(**conditions))
         base = server.base
-        return hits.but(p.model_copy(update={"url": p.url.replace(base, "http://api")}) for p in hits), server.asked
+        passages = (p.model_copy(update={"url": p.url.replace(base, "http://api")}) for p in hits.passages)
+        return replace(hits, passages=tuple(passages)), server.asked
 
     return run(test)
 

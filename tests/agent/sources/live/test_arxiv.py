@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import SourceError
+from agent.sources.base import SearchRequest
 from agent.sources.http import make_client
 from agent.sources.live.arxiv import LIMITS, MAX_AUTHORS, QUEUE, ArxivSource, search_query
 from agent.sources.live.polite_queue import PoliteQueue
@@ -136,7 +137,7 @@ def test_a_paper_says_who_wrote_it_and_where_it_stands():
     authors = "".join(f"<author><name>Author {n}</name></author>" for n in range(1, MAX_AUTHORS + 3))
     more = '<category term="cs.CL"/><category term="cs.AI"/><arxiv:journal_ref>Nature 1,\n 2</arxiv:journal_ref>'
     paper = entry(summary="One\n  two.").replace("</entry>", f"{authors}{more}</entry>")
-    (hit,), _ = answered(arxiv, feed(paper), "x")
+    (hit,) = answered(arxiv, feed(paper), "x")[0].passages
     assert hit.text == (
         "Author 1, Author 2, Author 3, Author 4, Author 5, Author 6, Author 7, Author 8, 2 others"
         " · cs.CL, cs.AI · Nature 1, 2\nOne two."
@@ -189,9 +190,9 @@ def test_a_hang_is_a_timeout_of_the_request_and_the_next_one_gets_its_turn():
         async with make_client() as client:
             source = arxiv(client, server.base, request_seconds=0.1)
             with pytest.raises(SourceError) as caught:
-                await source.search("x", limit=3)
+                await source.search(SearchRequest("x", limit=3))
             assert caught.value.kind == "timeout"
-            assert await source.search("x", limit=3)
+            assert (await source.search(SearchRequest("x", limit=3))).passages
 
     run(test)
 
@@ -222,7 +223,7 @@ def test_searches_of_several_objects_go_one_by_one_with_three_seconds_between(an
         async with httpx2.AsyncClient(transport=transport) as client, asyncio.TaskGroup() as group:
             one, other = ArxivSource(client, queue=queue), ArxivSource(client, queue=queue)
             for source in (one, other, one, other, one):
-                group.create_task(source.search("x", limit=1))
+                group.create_task(source.search(SearchRequest("x", limit=1)))
 
     virtual_clock.run(test())
     assert transport.came == pytest.approx(came, abs=0.001)
@@ -236,7 +237,7 @@ def test_searches_that_come_slowly_do_not_wait():
     async def test() -> None:
         async with httpx2.AsyncClient(transport=transport) as client:
             for _ in range(3):
-                await ArxivSource(client, queue=queue).search("x", limit=1)
+                await ArxivSource(client, queue=queue).search(SearchRequest("x", limit=1))
                 await asyncio.sleep(5)
 
     virtual_clock.run(test())
@@ -257,7 +258,7 @@ def test_five_searches_over_http_take_at_least_four_pauses():
         started = time.monotonic()
         async with make_client() as client, asyncio.TaskGroup() as group:
             for source in [arxiv(client, server.base, queue=queue) for _ in range(5)]:
-                group.create_task(source.search("x", limit=1))
+                group.create_task(source.search(SearchRequest("x", limit=1)))
         return started
 
     started = run(test)
@@ -271,7 +272,8 @@ def test_a_caller_who_leaves_the_queue_leaves_it_in_order():
         queue = PoliteQueue(0.02)
         async with make_client() as client:
             waiting = [
-                asyncio.create_task(arxiv(client, server.base, queue=queue).search("x", limit=1)) for _ in range(4)
+                asyncio.create_task(arxiv(client, server.base, queue=queue).search(SearchRequest("x", limit=1)))
+                for _ in range(4)
             ]
             await asyncio.sleep(0)
             for task in waiting[1:3]:
@@ -287,7 +289,7 @@ def test_the_queue_serves_one_event_loop_after_another():
     queue = PoliteQueue(0.001)
     for _ in range(2):
         hits, _asked = answered(partial(arxiv, queue=queue), WHOLE, "x")
-        assert hits
+        assert hits.passages
 
 
 def test_the_limits_are_those_that_arxiv_asks_for_in_one_queue_of_all_objects():

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from agent.errors import SetupError, SourceError
-from agent.sources.base import Source
+from agent.sources.base import SearchRequest, Source
 from agent.sources.http import MAX_BYTES, make_client
 from agent.sources.live.brave import BraveSource
 from agent.sources.live.gnews import GNewsSource
@@ -72,7 +72,7 @@ def test_an_api_that_nobody_serves_is_an_upstream_failure(name: str):
     async def test(server: ApiServer) -> None:
         async with make_client() as client:
             with pytest.raises(SourceError, match=name) as caught:
-                await CONNECTORS[name].make(client, "http://127.0.0.1:1").search("q", limit=3)
+                await CONNECTORS[name].make(client, "http://127.0.0.1:1").search(SearchRequest("q", limit=3))
         assert caught.value.kind == "upstream"
 
     run(test)
@@ -88,7 +88,7 @@ def test_a_client_that_gives_up_by_itself_is_a_timeout_too(name: str):
 
         async with httpx2.AsyncClient(trust_env=False, event_hooks={"request": [hurry]}) as client:
             with pytest.raises(SourceError) as caught:
-                await CONNECTORS[name].make(client, server.base).search("q", limit=3)
+                await CONNECTORS[name].make(client, server.base).search(SearchRequest("q", limit=3))
         assert caught.value.kind == "timeout"
 
     run(test)
@@ -111,7 +111,7 @@ def test_a_gzip_bomb_ends_early_and_small(name: str):
 @pytest.mark.parametrize("name", NAMES)
 def test_an_empty_result_is_an_answer(name: str):
     hits, _ = answered(CONNECTORS[name].make, CONNECTORS[name].empty)
-    assert hits == []
+    assert hits.passages == ()
     assert hits.backend == name
 
 
@@ -119,7 +119,7 @@ def test_an_empty_result_is_an_answer(name: str):
 @pytest.mark.parametrize(("query", "limit"), [("", 3), ("  ", 3), ("aurora", 0)])
 def test_nothing_is_asked_for_nothing(name: str, query: str, limit: int):
     async def test(server: ApiServer) -> None:
-        assert await search(server, CONNECTORS[name].make, query, limit=limit) == []
+        assert (await search(server, CONNECTORS[name].make, query, limit=limit)).passages == ()
         assert not server.asked
 
     run(test)
@@ -155,8 +155,8 @@ def test_a_key_that_an_answer_repeats_is_in_no_passage(name: str):
     rows = fixture.get("results") or fixture.get("articles") or fixture.get("organic") or fixture["web"]["results"]
     rows[0]["title"] = f"Echo of {KEY}"
     hits, _ = answered(CONNECTORS[name].make, fixture, limit=20)
-    assert any(hit.title == "Echo of ***" for hit in hits)
-    assert not any(KEY in str(hit) for hit in hits)
+    assert any(hit.title == "Echo of ***" for hit in hits.passages)
+    assert not any(KEY in str(hit) for hit in hits.passages)
 
 
 @pytest.mark.parametrize("source", [TavilySource, SerperSource, BraveSource, GNewsSource])

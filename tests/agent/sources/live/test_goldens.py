@@ -51,7 +51,7 @@ def read(name: str) -> dict[str, Any]:
         "notes": list(hits.notes),
         "credits": hits.credits,
         "usd": hits.usd,
-        "passages": [hit.model_dump(exclude_defaults=True) for hit in hits],
+        "passages": [hit.model_dump(exclude_defaults=True) for hit in hits.passages],
     }
 
 

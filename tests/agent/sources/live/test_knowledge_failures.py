@@ -7,6 +7,7 @@ import httpx2
 import pytest
 
 from agent.errors import SourceError
+from agent.sources.base import SearchRequest
 from agent.sources.http import MAX_BYTES, make_client
 from tests.agent.sources.live.apiserver import ApiServer, Asked, Reply, Route, gzip_bomb, json_reply, run, text_reply
 from tests.agent.sources.live.knowledge import (
@@ -102,7 +103,7 @@ def test_an_api_that_nobody_serves_is_an_upstream_failure(name: str):
     async def test(server: ApiServer) -> None:
         async with make_client() as client:
             with pytest.raises(SourceError, match=name) as caught:
-                await MAKERS[name](client, "http://127.0.0.1:1").search("lina orr", limit=3)
+                await MAKERS[name](client, "http://127.0.0.1:1").search(SearchRequest("lina orr", limit=3))
         assert caught.value.kind == "upstream"
 
     run(test)
@@ -118,7 +119,7 @@ def test_a_client_that_gives_up_by_itself_is_a_timeout_too(name: str):
 
         async with httpx2.AsyncClient(trust_env=False, event_hooks={"request": [hurry]}) as client:
             with pytest.raises(SourceError) as caught:
-                await MAKERS[name](client, server.base).search("lina orr", limit=3)
+                await MAKERS[name](client, server.base).search(SearchRequest("lina orr", limit=3))
         assert caught.value.kind == "timeout"
 
     run(test)
@@ -156,7 +157,7 @@ def test_a_bomb_within_the_xml_does_not_go_off():
 @pytest.mark.parametrize(("query", "limit"), [("", 3), ("  ", 3), ("lina orr", 0)])
 def test_nothing_is_asked_for_nothing(name: str, query: str, limit: int):
     async def test(server: ApiServer) -> None:
-        assert await search(server, MAKERS[name], query, limit=limit) == []
+        assert (await search(server, MAKERS[name], query, limit=limit)).passages == ()
         assert not server.asked
 
     run(test)
@@ -168,7 +169,7 @@ def test_nothing_is_asked_for_nothing(name: str, query: str, limit: int):
 )
 def test_an_empty_result_is_an_answer(name: str, empty: Reply):
     hits, _ = answered(MAKERS[name], empty)
-    assert (hits, hits.backend, hits.notes, hits.credits) == ([], name, (), 0.0)
+    assert (hits.passages, hits.backend, hits.notes, hits.credits) == ((), name, (), 0.0)
 
 
 SPARQL: Sequence[Case] = [
@@ -243,8 +244,8 @@ def broken_wikidata() -> Route:
 )
 def test_what_no_text_has_is_taken_out(name: str, route: Route, query: str):
     hits, _ = answered(MAKERS[name], route, query, limit=50)
-    assert hits
-    told = " ".join(f"{hit.id} {hit.title} {hit.text} {hit.url} {hit.date}" for hit in hits)
+    assert hits.passages
+    told = " ".join(f"{hit.id} {hit.title} {hit.text} {hit.url} {hit.date}" for hit in hits.passages)
     assert told.encode()
     assert "\x00" not in told
     assert "javascript" not in told

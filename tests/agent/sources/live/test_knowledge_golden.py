@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from agent.sources.base import Hits
+from agent.sources.base import SearchResult
 from agent.sources.live.mediawiki import read_pages
 from agent.sources.live.sparql import read_rows
 from tests.agent.sources.live.apiserver import Reply, json_reply
@@ -23,8 +23,8 @@ NAMES: Final = {
 """Some of what Wikidata calls these; the others are shown by their ids."""
 
 
-def passages(hits: Hits) -> list[dict[str, Any]]:
-    return [passage.model_dump(exclude_defaults=True, exclude={"score"}) for passage in hits]
+def passages(hits: SearchResult) -> list[dict[str, Any]]:
+    return [passage.model_dump(exclude_defaults=True, exclude={"score"}) for passage in hits.passages]
 
 
 def parsed(name: str) -> object:

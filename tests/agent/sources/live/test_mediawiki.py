@@ -40,20 +40,20 @@ FOUND = json_reply(
 
 def test_pages_come_in_the_order_of_the_search_and_lists_of_meanings_last():
     hits, _ = answered(mediawiki, FOUND, "dune")
-    assert [hit.title for hit in hits] == ["Dune (novel)", "Frank Herbert", "Dune Sea", "Dune"]
-    assert [hit.rank for hit in hits] == [1, 2, 3, 4]
+    assert [hit.title for hit in hits.passages] == ["Dune (novel)", "Frank Herbert", "Dune Sea", "Dune"]
+    assert [hit.rank for hit in hits.passages] == [1, 2, 3, 4]
     assert hits.backend == "mediawiki"
     assert not hits.notes, "a suggestion is of use only where nothing was found"
 
 
 def test_a_passage_is_the_introduction_and_what_matched():
     hits, _ = answered(mediawiki, FOUND, "dune")
-    assert [hit.text for hit in hits[:3]] == [
+    assert [hit.text for hit in hits.passages[:3]] == [
         "Dune is a 1965 novel.",
         "Frank Herbert was an American author. … won the Hugo & Nebula",
         'a "sea" of dunes',
     ]
-    first = hits[0]
+    first = hits.passages[0]
     assert (first.id, first.source, first.date) == ("wiki:en:700", "wiki", "2026-10-02")
     assert first.url == "https://en.wikipedia.org/wiki/Dune_(novel)"
 
@@ -96,7 +96,7 @@ def test_a_question_keeps_its_telling_words_as_every_word_must_match(query: str,
 def test_a_language_chooses_the_wiki():
     hits, asked = answered(mediawiki, FOUND, "dune", lang="de")
     assert asked[0].path == "/de/w/api.php"
-    assert hits[0].id == "wiki:de:700"
+    assert hits.passages[0].id == "wiki:de:700"
     assert not hits.notes
 
 
@@ -123,7 +123,7 @@ def test_filters_that_no_search_of_wikipedia_knows_are_told():
 )
 def test_nothing_found_is_an_answer(empty: object):
     hits, _ = answered(mediawiki, json_reply(empty), "gobbilygook")
-    assert (hits, hits.notes) == ([], ())
+    assert (hits.passages, hits.notes) == ((), ())
 
 
 def test_where_nothing_is_found_a_suggestion_is_told():
@@ -183,7 +183,7 @@ def test_a_long_introduction_ends_with_a_sentence():
     sentence = "This is a sentence of forty characters.. "
     told = {"query": {"pages": [page(1, "Long", 1, sentence * 100), page(2, "Word", 2, "x" * 5000)]}}
     hits, _ = answered(mediawiki, json_reply(told), "long")
-    assert hits[0].text.endswith("characters..")
-    assert MAX_EXTRACT / 2 < len(hits[0].text) <= MAX_EXTRACT
-    assert len(hits[1].text) == MAX_EXTRACT
-    assert hits[1].text.endswith("x…")
+    assert hits.passages[0].text.endswith("characters..")
+    assert MAX_EXTRACT / 2 < len(hits.passages[0].text) <= MAX_EXTRACT
+    assert len(hits.passages[1].text) == MAX_EXTRACT
+    assert hits.passages[1].text.endswith("x…")

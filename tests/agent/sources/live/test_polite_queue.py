@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.sources.base import SearchRequest
 from agent.sources.http import make_client
 from agent.sources.live.arxiv import ArxivSource
 from agent.sources.live.polite_queue import PoliteQueue
@@ -36,7 +37,7 @@ async def search(base: str, file: Path, queue: PoliteQueue | None = None) -> Non
     queue = queue or PoliteQueue(PAUSE, file=file)
     async with make_client() as client, asyncio.TaskGroup() as group:
         for _ in range(EACH):
-            group.create_task(ArxivSource(client, base=base, queue=queue).search("x", limit=1))
+            group.create_task(ArxivSource(client, base=base, queue=queue).search(SearchRequest("x", limit=1)))
 
 
 def check_pace(server: ApiServer, seconds: float) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.sources.base import Paid, credits_of
+from agent.sources.base import Paid, SearchRequest, credits_of
 from agent.sources.http import make_client
 from agent.sources.limits import Limits
 from agent.sources.live.gnews import query_text
@@ -93,8 +93,8 @@ def test_tavilys_library_keeps_its_key_out_of_the_shared_client():
         async with make_client() as client:
             before = dict(client.headers)
             source = TavilySource(client, key=KEY, base=server.base + "/behind/a/path/", now=now)
-            await source.search("one", limit=1)
-            await source.search("two", limit=1)
+            await source.search(SearchRequest("one", limit=1))
+            await source.search(SearchRequest("two", limit=1))
             assert dict(client.headers) == before
             await client.get(server.base + "/other")
         assert [asked.path for asked in server.asked] == ["/behind/a/path/search"] * 2 + ["/other"]
@@ -249,7 +249,7 @@ def test_gnews_knows_recency_as_a_first_day_and_leaves_hosts_out_by_itself():
         gnews, recorded("gnews/variants.json"), where={"recent": "week", "not": "example.org", "kind": "news"}
     )
     assert asked.params["from"] == "2026-11-14T00:00:00Z"
-    assert [hit.url for hit in hits] == ["https://news.example.com/2"]
+    assert [hit.url for hit in hits.passages] == ["https://news.example.com/2"]
     assert hits.notes == ()
     hits, _ = answered(gnews, EMPTY["gnews"], where={"kind": "finance"})
     assert hits.notes == ("gnews cannot filter by 'kind finance'",)
@@ -309,8 +309,9 @@ def test_a_source_says_what_a_search_may_cost_and_how_hard_it_may_be_asked(name:
             most = credits_of(source)
         hits = await search(server, CONNECTORS[name].make)
         assert hits.backend == name
+        assert hits.credits is not None
         assert 0 <= hits.credits <= most
-        assert len(hits) <= 5
+        assert len(hits.passages) <= 5
 
     run(test)
 

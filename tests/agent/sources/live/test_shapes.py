@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.errors import SourceError
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from tests.agent.sources.live.connectors import CONNECTORS, NAMES, filters, recorded
 
 SCALARS = st.none() | st.booleans() | st.integers(-9, 10**400) | st.floats() | st.text(max_size=8)
@@ -36,36 +36,35 @@ ANSWERS = objects(
 CONDITIONS: tuple[Mapping[str, str], ...] = ({}, {"site": "a.org", "lang": "de"}, {"not": "b.org", "kind": "science"})
 
 
-def read(name: str, answer: object, where: Mapping[str, str]) -> Hits | SourceError:
+def read(name: str, answer: object, where: Mapping[str, str]) -> SearchResult | SourceError:
     """What the connector makes of an answer, without a server: hundreds of answers a test."""
 
-    async def test() -> Hits | SourceError:
+    async def test() -> SearchResult | SourceError:
         body = json.dumps(answer).encode()
         transport = httpx2.MockTransport(lambda _: httpx2.Response(200, content=body))
         async with asyncio.timeout(10), httpx2.AsyncClient(transport=transport) as client:
             source = CONNECTORS[name].make(client, "http://127.0.0.1:1")
             try:
-                found = await source.search("aurora", limit=4, filters=filters(where))
+                found = await source.search(SearchRequest("aurora", limit=4, filters=tuple(filters(where))))
             except SourceError as error:
                 return error
-        assert isinstance(found, Hits)
         return found
 
     return asyncio.run(test())
 
 
-def is_sound(name: str, found: Hits | SourceError) -> bool:
+def is_sound(name: str, found: SearchResult | SourceError) -> bool:
     if isinstance(found, SourceError):
         return found.kind == "parse" or (name == "searxng" and found.kind == "upstream")
-    found_json = json.dumps([hit.model_dump() for hit in found], ensure_ascii=False)
+    found_json = json.dumps([hit.model_dump() for hit in found.passages], ensure_ascii=False)
     return (
         bool(found_json.encode())
-        and len(found) <= 4
-        and [hit.rank for hit in found] == list(range(1, len(found) + 1))
-        and len({hit.id for hit in found}) == len(found)
-        and all(not hit.url or hit.url.startswith("http") for hit in found)
-        and all(hit.title or hit.text for hit in found)
-        and found.credits >= 0
+        and len(found.passages) <= 4
+        and [hit.rank for hit in found.passages] == list(range(1, len(found.passages) + 1))
+        and len({hit.id for hit in found.passages}) == len(found.passages)
+        and all(not hit.url or hit.url.startswith("http") for hit in found.passages)
+        and all(hit.title or hit.text for hit in found.passages)
+        and (found.credits or 0.0) >= 0
     )
 
 

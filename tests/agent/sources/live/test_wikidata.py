@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from agent.errors import SourceError
+from agent.sources.base import SearchRequest, ask
 from agent.sources.live.wikidata import WikidataSource
 from tests.agent.sources.live.apiserver import ApiServer, Asked, Reply, json_reply
 from tests.agent.sources.live.knowledge import (
@@ -28,7 +29,7 @@ FILM = binding(s="Q2001", sLabel="Aurora Falls", p="P57", pLabel="director")
 
 def texts(question: str, world: FakeWikidata | None = None, *, limit: int = 10, **filters: str) -> list[str]:
     hits, _ = answered(wikidata, world or lina(), question, limit=limit, **filters)
-    return [hit.text for hit in hits]
+    return [hit.text for hit in hits.passages]
 
 
 def paths(asked: list[Asked]) -> list[str]:
@@ -59,10 +60,10 @@ def test_the_fact_that_is_asked_for_comes_first(question: str, fact: str):
 
 def test_a_passage_says_where_its_fact_stands():
     hits, _ = answered(wikidata, lina(), "birthplace of Lina Orr")
-    first = hits[0]
+    first = hits.passages[0]
     assert (first.source, first.url, first.rank) == ("kg", "http://api/wiki/Q1001#P19", 1)
-    assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
-    assert len({hit.id for hit in hits}) == len(hits)
+    assert [hit.rank for hit in hits.passages] == list(range(1, len(hits.passages) + 1))
+    assert len({hit.id for hit in hits.passages}) == len(hits.passages)
     assert hits.backend == "wikidata"
 
 
@@ -87,9 +88,9 @@ def test_the_requests_for_one_question_are_few_and_as_documented():
 
 def test_names_are_asked_for_once():
     async def use(source: WikidataSource, server: ApiServer) -> None:
-        await source.search("birthplace of Lina Orr", limit=5)
+        await source.search(SearchRequest("birthplace of Lina Orr", limit=5))
         before = len(server.asked)
-        await source.search("spouse of Lina Orr", limit=5)
+        await source.search(SearchRequest("spouse of Lina Orr", limit=5))
         assert paths(server.asked[before:]) == ["wbsearchentities", "/entities/items/Q1001/statements"]
 
     with_client(wikidata, lina(), use)
@@ -97,7 +98,7 @@ def test_names_are_asked_for_once():
 
 def test_names_come_in_the_language_that_is_asked_for():
     hits, asked = answered(wikidata, lina(), "Lina Orr", lang="de")
-    assert "lina orr | geburtsort | triest" in [hit.text.lower() for hit in hits]
+    assert "lina orr | geburtsort | triest" in [hit.text.lower() for hit in hits.passages]
     assert {asked.params[name] for asked in asked for name in ("language", "languages") if name in asked.params} == {
         "de"
     }
@@ -120,13 +121,13 @@ def test_more_than_fifty_names_come_in_batches_and_never_more_than_three_request
     hits, asked = answered(wikidata, world, "Much", limit=200)
     batches = [len(asked.params["ids"].split("|")) for asked in asked if "ids" in asked.params]
     assert batches == [50, 50, 20, 50, 50, 20]
-    assert 40 < len(hits) <= 100
-    assert sum(len(hit.text) for hit in hits) / 4 < 1024
+    assert 40 < len(hits.passages) <= 100
+    assert sum(len(hit.text) for hit in hits.passages) / 4 < 1024
 
 
 def test_a_name_with_no_item_is_an_empty_answer():
     hits, asked = answered(wikidata, lina(), "birthplace of Nobody Whatever")
-    assert hits == []
+    assert hits.passages == ()
     assert paths(asked) == ["wbsearchentities"]
 
 
@@ -162,7 +163,7 @@ def test_where_rest_fails_the_action_api_gives_the_same_and_the_failure_is_told(
         },
     }
     hits, asked = answered(wikidata, world, "birthplace of Lina Orr")
-    assert hits[0].text == "Lina Orr | place of birth | Trieste"
+    assert hits.passages[0].text == "Lina Orr | place of birth | Trieste"
     assert [failure.backend for failure in hits.failures] == ["wikidata REST"]
     assert paths(asked)[2] == "wbgetentities"
     assert asked[2].params["props"] == "claims"
@@ -177,8 +178,8 @@ def test_edges_that_lead_to_an_item_come_by_sparql_where_the_question_says_by():
         binding(s="blank", p="P57"),
     )
     hits, asked = answered(wikidata, world, "films directed by Lina Orr")
-    assert hits[0].text == "Aurora Falls; Q2009 | director | Lina Orr"
-    assert hits[0].url == "http://api/wiki/Q2001#P57"
+    assert hits.passages[0].text == "Aurora Falls; Q2009 | director | Lina Orr"
+    assert hits.passages[0].url == "http://api/wiki/Q2001#P57"
     (query,) = [asked.form["query"] for asked in asked if asked.path == "/sparql"]
     assert "?s ?direct wd:Q1001." in query
     assert '"(^|[^a-z])(direct|film)"' in query
@@ -203,23 +204,21 @@ def test_sparql_is_asked_only_where_rest_cannot_know(question: str, incoming: st
     world.sparql = rows(FILM)
     hits, asked = answered(partial(wikidata, incoming=incoming), world, question)
     assert ("/sparql" in paths(asked)) == asks
-    assert ("Aurora Falls | director | Lina Orr" in [hit.text for hit in hits]) == asks
+    assert ("Aurora Falls | director | Lina Orr" in [hit.text for hit in hits.passages]) == asks
 
 
 def test_what_rest_knew_stands_where_sparql_fails():
     world = lina()
     world.sparql = Reply(b"", 429, {"retry-after": "60"})
     hits, _ = answered(wikidata, world, "films directed by Lina Orr")
-    assert "Lina Orr | place of birth | Trieste" in [hit.text for hit in hits]
+    assert "Lina Orr | place of birth | Trieste" in [hit.text for hit in hits.passages]
     assert [(f.backend, f.kind) for f in hits.failures] == [("wikidata SPARQL", "rate")]
 
 
 def test_sparql_that_hangs_leaves_time_for_what_rest_knew():
     async def use(source: WikidataSource, server: ApiServer) -> None:
-        from agent.sources.base import ask
-
-        hits = await ask(source, "films directed by Lina Orr", limit=5, seconds=1.2)
-        assert "Lina Orr | place of birth | Trieste" in [hit.text for hit in hits]
+        hits = await ask(source, SearchRequest("films directed by Lina Orr", limit=5), seconds=1.2)
+        assert "Lina Orr | place of birth | Trieste" in [hit.text for hit in hits.passages]
         assert [(f.backend, f.kind) for f in hits.failures] == [("wikidata SPARQL", "timeout")]
 
     world = lina()
@@ -239,7 +238,7 @@ def test_a_query_in_sparql_is_sent_as_it_is():
     world = FakeWikidata(sparql=json_reply(recorded("wikidata/multi_vars_sparql_results.json")))
     query = "PREFIX x: <http://x/>\nSELECT ?entity ?year WHERE { ?entity x:year ?year } LIMIT 3"
     hits, asked = answered(wikidata, world, query, limit=2)
-    assert [(hit.text, hit.url) for hit in hits] == [
+    assert [(hit.text, hit.url) for hit in hits.passages] == [
         ("entity: Ercole Patti | year: 1903", "https://www.wikidata.org/wiki/Q3731207"),
         ("entity: FAKE BNODE | year: 1970", ""),
     ]

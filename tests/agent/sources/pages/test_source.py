@@ -8,7 +8,7 @@ import pytest
 from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
-from agent.sources.base import Closable, Hits, Paid, Source, ask, close_sources, credits_of
+from agent.sources.base import Closable, Paid, SearchRequest, SearchResult, Source, ask, close_sources, credits_of
 from agent.sources.pages.fetch import Fetcher
 from agent.sources.pages.source import WithPages
 from agent.sources.pages.workers import Workers
@@ -22,17 +22,17 @@ SNIPPET = "A snippet of the search engine …"
 class Found:
     """A source that finds what it is told, and remembers what it was asked."""
 
-    def __init__(self, found: Sequence[Passage], *, seconds: float = 0.0) -> None:
-        self.found = found
+    def __init__(self, found: Sequence[Passage] | SearchResult, *, seconds: float = 0.0) -> None:
+        self.found = found if isinstance(found, SearchResult) else SearchResult(tuple(found))
         self.seconds = seconds
         self.asked: list[tuple[str, int, Sequence[Filter]]] = []
         self.closed = 0
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        self.asked.append((query, limit, filters))
+    async def search(self, request: SearchRequest) -> SearchResult:
+        self.asked.append((request.query, request.limit, request.filters))
         if self.seconds:
             await asyncio.sleep(self.seconds)
-        return Hits(self.found) if not isinstance(self.found, Hits) else self.found
+        return self.found
 
     async def aclose(self) -> None:
         self.closed += 1
@@ -59,11 +59,11 @@ def test_the_part_of_the_page_that_fits_replaces_the_snippet():
     long = ARTICLE.replace(STORY[3], "The path to the tower is steep and wet. " * 200 + STORY[3])
 
     async def use(site: Site, fetcher: Fetcher) -> None:
-        found = await WithPages(Found([hit(site.url("/page"))]), fetcher).search(QUERY, limit=5)
-        assert STORY[1] in found[0].text
-        assert STORY[3] not in found[0].text
-        assert len(found[0].text) <= 1_500
-        assert found[0].model_copy(update={"text": SNIPPET}) == hit(site.url("/page"), date="2021-06-14")
+        found = await WithPages(Found([hit(site.url("/page"))]), fetcher).search(SearchRequest(QUERY, limit=5))
+        assert STORY[1] in found.passages[0].text
+        assert STORY[3] not in found.passages[0].text
+        assert len(found.passages[0].text) <= 1_500
+        assert found.passages[0].model_copy(update={"text": SNIPPET}) == hit(site.url("/page"), date="2021-06-14")
         assert not found.notes
 
     run({"/page": Reply(long)}, use)
@@ -72,9 +72,9 @@ def test_the_part_of_the_page_that_fits_replaces_the_snippet():
 def test_what_the_source_says_of_title_and_date_counts_more_than_the_page():
     async def use(site: Site, fetcher: Fetcher) -> None:
         hits = [hit(site.url("/page"), date="1999-01-01"), hit(site.url("/page?"), title="")]
-        found = await WithPages(Found(hits), fetcher).search(QUERY, limit=5)
-        assert (found[0].title, found[0].date) == ("Its title", "1999-01-01")
-        assert (found[1].title, found[1].date) == ("The lighthouse on Skerry Point", "2021-06-14")
+        found = await WithPages(Found(hits), fetcher).search(SearchRequest(QUERY, limit=5))
+        assert (found.passages[0].title, found.passages[0].date) == ("Its title", "1999-01-01")
+        assert (found.passages[1].title, found.passages[1].date) == ("The lighthouse on Skerry Point", "2021-06-14")
 
     run({"/page": Reply(ARTICLE), "/page?": Reply(ARTICLE)}, use)
 
@@ -94,9 +94,9 @@ def test_only_the_first_pages_are_read_each_once_and_all_at_the_same_time():
     async def use(site: Site, fetcher: Fetcher) -> None:
         a, b, c = (hit(site.url(path)) for path in ("/a", "/b", "/c"))
         nowhere = hit("")
-        found = await WithPages(Found([a, nowhere, a, b, c]), fetcher, pages=2).search(QUERY, limit=5)
-        assert [STORY[1] in passage.text for passage in found] == [True, False, False, True, False]
-        assert [passage.url for passage in found] == [a.url, "", a.url, b.url, c.url]
+        found = await WithPages(Found([a, nowhere, a, b, c]), fetcher, pages=2).search(SearchRequest(QUERY, limit=5))
+        assert [STORY[1] in passage.text for passage in found.passages] == [True, False, False, True, False]
+        assert [passage.url for passage in found.passages] == [a.url, "", a.url, b.url, c.url]
 
     site = run({"/a": page, "/b": page, "/c": page}, use)
     assert sorted(site.asked) == ["/a", "/b", "/robots.txt"]
@@ -120,9 +120,10 @@ def test_a_page_that_fails_stays_a_snippet_and_a_note_says_why():
             site.url("/empty"),
             "file:///etc/passwd",
         ]
-        source = Found(Hits([hit(url) for url in urls], notes=("the source says this",), backend="tavily"))
-        found = await WithPages(source, fetcher, pages=10, seconds=1.5).search(QUERY, limit=10)
-        assert [passage.text == SNIPPET for passage in found] == [False] + [True] * 7
+        hits = tuple(hit(url) for url in urls)
+        source = Found(SearchResult(hits, notes=("the source says this",), backend="tavily"))
+        found = await WithPages(source, fetcher, pages=10, seconds=1.5).search(SearchRequest(QUERY, limit=10))
+        assert [passage.text == SNIPPET for passage in found.passages] == [False] + [True] * 7
         assert found.notes == (
             "the source says this",
             "hit 2 stayed a snippet: its host is an address outside the public internet",
@@ -132,7 +133,7 @@ def test_a_page_that_fails_stays_a_snippet_and_a_note_says_why():
             "hit 6 stayed a snippet: its page was not there in time",
             "hit 7 stayed a snippet: it holds no readable text",
         )
-        assert found[7].url == "", "an address of no web page is left out where a passage is made"
+        assert found.passages[7].url == "", "an address of no web page is left out where a passage is made"
 
     pages: Mapping[str, Reply | Handler] = {
         "/robots.txt": Reply("User-agent: *\nDisallow: /closed"),
@@ -147,10 +148,10 @@ def test_a_page_that_fails_stays_a_snippet_and_a_note_says_why():
 def test_what_the_source_told_of_its_search_is_kept():
     async def use(site: Site, fetcher: Fetcher) -> None:
         failures = (Failure(backend="serper", kind="quota", why="no credits"),)
-        told = Hits(
-            [hit(site.url("/page"))], backend="tavily", cached="fresh", credits=2.0, usd=0.01, failures=failures
+        told = SearchResult(
+            (hit(site.url("/page")),), backend="tavily", cached="fresh", credits=2.0, usd=0.01, failures=failures
         )
-        found = await WithPages(Found(told), fetcher).search(QUERY, limit=5)
+        found = await WithPages(Found(told), fetcher).search(SearchRequest(QUERY, limit=5))
         assert (found.backend, found.cached, found.credits, found.usd, found.failures) == (
             "tavily",
             "fresh",
@@ -166,7 +167,8 @@ def test_the_source_is_asked_for_just_what_was_asked_for():
     async def use(site: Site, fetcher: Fetcher) -> None:
         source = Found([])
         filters = (Filter(name="lang", value="en"),)
-        assert await WithPages(source, fetcher).search(QUERY, limit=7, filters=filters) == []
+        found = await WithPages(source, fetcher).search(SearchRequest(QUERY, limit=7, filters=filters))
+        assert found.passages == ()
         assert source.asked == [(QUERY, 7, filters)]
 
     assert not run({}, use).asked
@@ -180,9 +182,9 @@ def test_the_search_never_takes_longer_than_its_share(slow: str):
     async def use(site: Site, fetcher: Fetcher) -> None:
         source = Found([hit(site.url("/page"))], seconds=0.3 if slow == "source" else 0.0)
         start = asyncio.get_running_loop().time()
-        found = await WithPages(source, fetcher, seconds=0.2).search(QUERY, limit=5)
+        found = await WithPages(source, fetcher, seconds=0.2).search(SearchRequest(QUERY, limit=5))
         assert asyncio.get_running_loop().time() - start < 1
-        assert found[0].text == SNIPPET
+        assert found.passages[0].text == SNIPPET
         assert found.notes == ("hit 1 stayed a snippet: its page was not there in time",)
 
     assert run({"/page": hang}, use).asked[:1] == ([] if slow == "source" else ["/robots.txt"])
@@ -194,8 +196,8 @@ def test_whoever_asks_for_less_time_gets_the_snippets_in_that_time():
 
     async def use(site: Site, fetcher: Fetcher) -> None:
         source = WithPages(Found([hit(site.url("/page"))]), fetcher, seconds=30)
-        found = await ask(source, QUERY, limit=5, seconds=0.3)
-        assert found[0].text == SNIPPET
+        found = await ask(source, SearchRequest(QUERY, limit=5), seconds=0.3)
+        assert found.passages[0].text == SNIPPET
         assert found.notes
 
     run({"/page": hang}, use)
@@ -203,12 +205,12 @@ def test_whoever_asks_for_less_time_gets_the_snippets_in_that_time():
 
 def test_a_source_that_fails_fails_as_before():
     class Broken:
-        async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
+        async def search(self, request: SearchRequest) -> SearchResult:
             raise SourceError("no key", kind="auth")
 
     async def use(site: Site, fetcher: Fetcher) -> None:
         with pytest.raises(SourceError, match="no key"):
-            await WithPages(Broken(), fetcher).search(QUERY, limit=5)
+            await WithPages(Broken(), fetcher).search(SearchRequest(QUERY, limit=5))
 
     run({}, use)
 
@@ -225,7 +227,7 @@ def test_it_costs_what_its_source_costs_and_closes_what_it_holds():
         assert isinstance(source, Paid)
         assert isinstance(source, Closable)
         assert credits_of(source) == 2.0
-        await source.search(QUERY, limit=5)
+        await source.search(SearchRequest(QUERY, limit=5))
         await close_sources([source, source])
         assert inner.closed == 1
 

@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 from agent.errors import SourceError, SourceErrorKind
 from agent.evidence import Passage
-from agent.plan import Filter
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.limits import Limits
 from tests.virtual_clock import now
 
-Act = float | BaseException | Sequence[Passage] | Callable[[], Hits]
+Act = float | BaseException | Sequence[Passage] | Callable[[], SearchResult]
 """Seconds to take, what to raise, or what to answer."""
 
 HANG = 1e9
@@ -48,20 +47,20 @@ class Scripted:
         self.most_running = 0
         self.closed = 0
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        self.asked.append((now(), query))
+    async def search(self, request: SearchRequest) -> SearchResult:
+        self.asked.append((now(), request.query))
         self.running += 1
         self.most_running = max(self.most_running, self.running)
         try:
             await asyncio.sleep(self.seconds)
-            return await self._act(query, limit)
+            return await self._act(request.query, request.limit)
         except asyncio.CancelledError:
             await asyncio.sleep(self.seconds_to_leave)
             raise
         finally:
             self.running -= 1
 
-    async def _act(self, query: str, limit: int) -> list[Passage]:
+    async def _act(self, query: str, limit: int) -> SearchResult:
         act, *rest = self.acts or [0.0]
         self.acts = rest or [act]
         if isinstance(act, BaseException):
@@ -71,7 +70,7 @@ class Scripted:
             act = [passage(f"{self.name} on {query}")]
         if callable(act):
             return act()
-        return Hits(act[:limit], backend=self.name, credits=self.credits_per_search)
+        return SearchResult(tuple(act[:limit]), backend=self.name, credits=self.credits_per_search)
 
     @property
     def times(self) -> list[float]:

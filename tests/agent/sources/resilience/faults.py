@@ -5,14 +5,13 @@ The back ends keep their own books, so that nothing is checked against what the 
 
 import asyncio
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agent.errors import SourceError, SourceErrorKind
 from agent.evidence import Passage
 from agent.loop.execute import execute
-from agent.plan import Filter, Node, Plan
-from agent.sources.base import Hits, close_sources
+from agent.plan import Node, Plan
+from agent.sources.base import SearchRequest, SearchResult, close_sources
 from agent.sources.limits import Limits
 from agent.sources.resilience.cached import Cached
 from agent.sources.resilience.gate import Gates
@@ -82,8 +81,8 @@ class Faulty:
         self._books = books
         self._chance = chance
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
-        call = Call(len(self._books), self.name, query, at=now())
+    async def search(self, request: SearchRequest) -> SearchResult:
+        call = Call(len(self._books), self.name, request.query, at=now())
         self._books.append(call)
         try:
             return await self._answer(call)
@@ -96,7 +95,7 @@ class Faulty:
         finally:
             call.until = now()
 
-    async def _answer(self, call: Call) -> Hits:
+    async def _answer(self, call: Call) -> SearchResult:
         chance = self._chance
         if self.name == DEAD:
             await asyncio.sleep(HANG)
@@ -114,7 +113,8 @@ class Faulty:
         ]
         kept = chance.sample(range(4), chance.choice([0, 1, 2, 4, 4, 4]))
         call.end, call.urls = "answered", tuple(urls[n] for n in kept)
-        return Hits([found[n].model_copy(update={"url": urls[n]}) for n in kept], backend=self.name, credits=1.0)
+        passages = tuple(found[n].model_copy(update={"url": urls[n]}) for n in kept)
+        return SearchResult(passages, backend=self.name, credits=1.0)
 
 
 @dataclass

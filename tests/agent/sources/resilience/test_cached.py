@@ -4,7 +4,7 @@ import pytest
 
 from agent.errors import Failure, SourceError, SourceErrorKind
 from agent.plan import Filter
-from agent.sources.base import Hits, ask, credits_of
+from agent.sources.base import SearchRequest, SearchResult, ask, credits_of
 from agent.sources.limits import Limits
 from agent.sources.resilience.cached import EMPTY_SECONDS, Cached
 from agent.sources.resilience.fallback import Fallback
@@ -32,8 +32,8 @@ def cached(
     return Cached(source, name="web", store=store or open_store("memory:"), limits=limits, now=clock or Day())
 
 
-async def find(source: Cached, query: str = "Dune", *, seconds: float = 10, limit: int = 3) -> Hits:
-    return await ask(source, query, limit=limit, seconds=seconds)
+async def find(source: Cached, query: str = "Dune", *, seconds: float = 10, limit: int = 3) -> SearchResult:
+    return await ask(source, SearchRequest(query, limit=limit), seconds=seconds)
 
 
 def test_what_was_found_is_given_again_for_nothing():
@@ -43,7 +43,7 @@ def test_what_was_found_is_given_again_for_nothing():
         first, again = await find(source), await find(source)
         assert (first.cached, first.credits) == ("", 2)
         assert (again.cached, again.credits, again.usd) == ("fresh", 0, 0)
-        assert (again, again.backend) == (first, "tavily")
+        assert (again.passages, again.backend) == (first.passages, "tavily")
         assert len(backend.asked) == 1
         assert credits_of(source) == 2
 
@@ -51,8 +51,10 @@ def test_what_was_found_is_given_again_for_nothing():
 
 
 def test_notes_are_kept_with_an_answer_and_the_failures_of_that_day_are_not():
-    def told() -> Hits:
-        return Hits([passage("a")], backend="brave", notes=("no dates",), failures=(Failure("tavily", "rate", "x"),))
+    def told() -> SearchResult:
+        return SearchResult(
+            (passage("a"),), backend="brave", notes=("no dates",), failures=(Failure("tavily", "rate", "x"),)
+        )
 
     async def main() -> None:
         source = cached(Scripted(told))
@@ -66,13 +68,17 @@ def test_notes_are_kept_with_an_answer_and_the_failures_of_that_day_are_not():
 def test_white_space_does_not_make_a_new_query_but_case_limit_filters_and_source_do():
     source = cached(Scripted())
     after, lang = Filter(name="after", value="2026"), Filter(name="lang", value="de")
-    key = source.key("who wrote Dune", limit=3)
-    assert source.key("  who   wrote\nDune ", limit=3) == key
-    assert source.key("who wrote dune", limit=3) != key
-    assert source.key("who wrote Dune", limit=4) != key
-    assert source.key("who wrote Dune", limit=3, filters=[after]) != key
-    assert Cached(Scripted(), name="news", store=None, limits=LIMITS).key("who wrote Dune", limit=3) != key
-    assert source.key("x", limit=3, filters=[after, lang]) == source.key("x", limit=3, filters=[lang, after])
+    key = source.key(SearchRequest("who wrote Dune", limit=3))
+    assert source.key(SearchRequest("  who   wrote\nDune ", limit=3)) == key
+    assert source.key(SearchRequest("who wrote dune", limit=3)) != key
+    assert source.key(SearchRequest("who wrote Dune", limit=4)) != key
+    assert source.key(SearchRequest("who wrote Dune", limit=3, filters=(after,))) != key
+    assert (
+        Cached(Scripted(), name="news", store=None, limits=LIMITS).key(SearchRequest("who wrote Dune", limit=3)) != key
+    )
+    assert source.key(SearchRequest("x", limit=3, filters=(after, lang))) == source.key(
+        SearchRequest("x", limit=3, filters=(lang, after))
+    )
 
 
 def test_after_its_time_it_is_asked_anew():
@@ -97,7 +103,7 @@ def test_an_old_answer_stands_in_where_asking_fails_and_says_so(kind: SourceErro
         await find(source)
         clock.now += 7200
         hits = await find(source)
-        assert [p.id for p in hits] == ["a"]
+        assert [p.id for p in hits.passages] == ["a"]
         assert (hits.cached, hits.credits) == ("stale", 0)
         assert hits.notes == ("found 2 hours ago: asking again failed",)
         assert [(f.backend, f.kind, f.why) for f in hits.failures] == [("web", kind, "no luck")]
@@ -149,7 +155,7 @@ def test_errors_are_not_kept():
         source = cached(Scripted(error("upstream"), [passage("a")]))
         with pytest.raises(SourceError):
             await find(source)
-        assert [p.id for p in await find(source)] == ["a"]
+        assert [p.id for p in (await find(source)).passages] == ["a"]
 
     run(main())
 
@@ -158,7 +164,7 @@ def test_an_empty_answer_is_kept_for_a_shorter_time_and_never_stands_in():
     async def main() -> None:
         clock = Day()
         source = cached(Scripted([], error("upstream")), clock=clock)
-        assert await find(source) == []
+        assert (await find(source)).passages == ()
         clock.now += EMPTY_SECONDS - 1
         assert (await find(source)).cached == "fresh"
         clock.now += 2
@@ -170,7 +176,7 @@ def test_an_empty_answer_is_kept_for_a_shorter_time_and_never_stands_in():
 
 def test_an_empty_answer_after_failures_is_not_kept():
     async def main() -> None:
-        backend = Scripted(lambda: Hits([], failures=(Failure("tavily", "upstream", "x"),)))
+        backend = Scripted(lambda: SearchResult((), failures=(Failure("tavily", "upstream", "x"),)))
         source = cached(backend)
         await find(source)
         await find(source)
@@ -185,7 +191,8 @@ def test_equal_queries_in_flight_share_one_call_and_one_of_them_pays():
         source = Cached(backend, name="web", store=None, limits=LIMITS)
         found = await asyncio.gather(*(find(source, query) for query in ("Dune", "Dune ", "Dune", "Emma")))
         assert [query for _, query in backend.asked] == ["Dune", "Emma"]
-        assert found[0] == found[1] == found[2] != found[3]
+        passages = [result.passages for result in found]
+        assert passages[0] == passages[1] == passages[2] != passages[3]
         assert [hits.credits for hits in found] == [1, 0, 0, 1]
         await find(source)
         assert len(backend.asked) == 3, "without a store nothing is kept"
@@ -212,7 +219,7 @@ def test_who_leaves_does_not_take_the_call_away_from_the_others():
         second = asyncio.create_task(find(source))
         await asyncio.sleep(0.5)
         first.cancel()
-        assert [p.id for p in await second] == ["tavily on Dune"]
+        assert [p.id for p in (await second).passages] == ["tavily on Dune"]
         assert (await second).credits == 1, "who left did not pay"
         assert first.cancelled()
         assert len(backend.asked) == 1
@@ -232,7 +239,7 @@ def test_when_the_last_one_leaves_the_call_ends_and_the_next_one_asks_anew():
         await asyncio.wait(waiting)
         assert backend.running == 0
         backend.acts = [[passage("a")]]
-        assert [p.id for p in await find(source)] == ["a"]
+        assert [p.id for p in (await find(source)).passages] == ["a"]
         assert len(backend.asked) == 2
 
     run(main())
@@ -246,7 +253,7 @@ def test_nobody_boards_a_call_that_is_being_ended():
         await asyncio.sleep(1)
         first.cancel()
         await asyncio.sleep(0.5)
-        assert [p.id for p in await find(source)] == ["a"]
+        assert [p.id for p in (await find(source)).passages] == ["a"]
         await asyncio.wait([first])
 
     run(main())
@@ -264,7 +271,7 @@ def test_who_joined_late_and_still_has_time_asks_again_when_that_of_the_first_is
             await first
         assert now() < 4
         hits = await second
-        assert [p.id for p in hits] == ["a"]
+        assert [p.id for p in hits.passages] == ["a"]
         assert [f.kind for f in hits.failures] == ["timeout"], "it waited for the first call's end, so it tells of it"
 
     run(main())
@@ -275,11 +282,11 @@ def test_what_is_kept_by_another_version_or_damaged_is_not_there():
         store = open_store("memory:")
         backend = Scripted()
         source = cached(backend, store=store)
-        key = source.key("Dune", limit=3)
+        key = source.key(SearchRequest("Dune", limit=3))
         for raw in (b"", b"\x80\x04garbage", b"{}", b'{"version": 2}', b"[1, 2", b"12345"):
             await store.put(key, raw, seconds=100)
             assert (await find(source)).cached == ""
-        other = source.key("Emma", limit=3)
+        other = source.key(SearchRequest("Emma", limit=3))
         await store.put(key, await store.get(other) or b"", seconds=100)
         await find(source, "Emma")
         await store.put(key, await store.get(other) or b"", seconds=100)

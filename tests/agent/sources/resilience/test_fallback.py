@@ -1,7 +1,7 @@
 import pytest
 
 from agent.errors import SourceError, SourceErrorKind
-from agent.sources.base import Hits, ask
+from agent.sources.base import SearchRequest, SearchResult, ask
 from agent.sources.limits import Limits
 from agent.sources.resilience.fallback import Fallback
 from agent.sources.resilience.guard import Guarded
@@ -19,15 +19,19 @@ def chain(*backends: Scripted, enough: int = 1) -> Fallback:
 
 def test_the_first_one_that_answers_is_the_only_one_asked():
     first, second = backend("tavily"), backend("brave")
-    hits = run(ask(chain(first, second), "Dune", limit=3, seconds=10))
-    assert [p.id for p in hits] == ["tavily on Dune"]
+    hits = run(ask(chain(first, second), SearchRequest("Dune", limit=3), seconds=10))
+    assert [p.id for p in hits.passages] == ["tavily on Dune"]
     assert (hits.backend, hits.credits, hits.failures) == ("tavily", 1, ())
     assert not second.asked
 
 
 def test_the_next_one_is_asked_when_one_fails_and_what_failed_is_named():
     found = run(
-        ask(chain(backend("a", error("auth")), backend("b", error("parse")), backend("c")), "x", limit=3, seconds=9)
+        ask(
+            chain(backend("a", error("auth")), backend("b", error("parse")), backend("c")),
+            SearchRequest("x", limit=3),
+            seconds=9,
+        )
     )
     assert found.backend == "c"
     assert [(f.backend, f.kind) for f in found.failures] == [("a", "auth"), ("b", "parse")]
@@ -47,7 +51,7 @@ def test_when_all_fail_the_most_telling_kind_stands_for_all(
 ):
     sources = [backend(f"b{n}", error(kind, f"it is {kind}", retry_after=n + 5)) for n, kind in enumerate(kinds)]
     with pytest.raises(SourceError) as raised:
-        run(ask(chain(*sources), "x", limit=3, seconds=10))
+        run(ask(chain(*sources), SearchRequest("x", limit=3), seconds=10))
     assert raised.value.kind == stands_for_all
     assert str(raised.value) == f"b0: it is {kinds[0]}; b1: it is {kinds[1]}"
     assert [(f.backend, f.kind) for f in raised.value.failures] == [("b0", kinds[0]), ("b1", kinds[1])]
@@ -61,7 +65,7 @@ def test_a_failure_that_names_its_back_end_itself_names_it_once():
         backend("a", error("parse", "an answer that is no JSON")),
     ]
     with pytest.raises(SourceError) as raised:
-        run(ask(chain(*sources), "x", limit=3, seconds=10))
+        run(ask(chain(*sources), SearchRequest("x", limit=3), seconds=10))
     assert str(raised.value) == "tavily cannot be reached; brave: no answer in 8 s; a: an answer that is no JSON"
 
 
@@ -69,7 +73,7 @@ def test_one_that_hangs_leaves_its_share_of_the_time_to_those_behind_it():
     async def main() -> None:
         sources = [backend("a", HANG), backend("b", HANG), backend("c", 1.0)]
         guarded = [Guarded(source, name=source.name, limits=Limits()) for source in sources]
-        hits = await ask(Fallback("web", guarded), "x", limit=3, seconds=9)
+        hits = await ask(Fallback("web", guarded), SearchRequest("x", limit=3), seconds=9)
         assert [(f.backend, f.kind) for f in hits.failures] == [("a", "timeout"), ("b", "timeout")]
         a, b = hits.failures
         assert 2.5 < a.took < 3
@@ -82,7 +86,7 @@ def test_one_that_hangs_leaves_its_share_of_the_time_to_those_behind_it():
 def test_the_time_that_one_does_not_use_is_the_next_ones():
     async def main() -> None:
         sources = [backend("a", error("upstream")), backend("b", 8.0)]
-        hits = await ask(chain(*sources), "x", limit=3, seconds=9)
+        hits = await ask(chain(*sources), SearchRequest("x", limit=3), seconds=9)
         assert hits.backend == "b"
 
     run(main())
@@ -91,7 +95,7 @@ def test_the_time_that_one_does_not_use_is_the_next_ones():
 def test_when_every_one_hangs_all_are_told_before_the_time_is_over():
     async def main() -> None:
         with pytest.raises(SourceError) as raised:
-            await ask(chain(*(backend(name, HANG) for name in "abcd")), "x", limit=3, seconds=10)
+            await ask(chain(*(backend(name, HANG) for name in "abcd")), SearchRequest("x", limit=3), seconds=10)
         assert [f.backend for f in raised.value.failures] == list("abcd")
         assert now() < 10
 
@@ -103,37 +107,39 @@ def test_too_little_is_made_up_by_the_next_one_without_doubles():
     second = [passage("a again", url="http://example.org/a#top"), passage("c", url="https://example.org/c")]
     gnews, serper = backend("gnews", first), backend("serper", second, credits=2)
     third = backend("tavily")
-    hits = run(ask(chain(gnews, serper, third, enough=3), "x", limit=10, seconds=10))
-    assert [(p.id, p.rank) for p in hits] == [("a", 1), ("b", 2), ("c", 3)]
+    hits = run(ask(chain(gnews, serper, third, enough=3), SearchRequest("x", limit=10), seconds=10))
+    assert [(p.id, p.rank) for p in hits.passages] == [("a", 1), ("b", 2), ("c", 3)]
     assert (hits.backend, hits.credits, hits.failures) == ("gnews+serper", 3, ())
     assert not third.asked
 
 
 def test_little_is_better_than_a_failure():
     gnews = backend("gnews", [passage("a")])
-    hits = run(ask(chain(gnews, backend("serper", error("quota")), enough=3), "x", limit=10, seconds=10))
-    assert [p.id for p in hits] == ["a"]
+    hits = run(ask(chain(gnews, backend("serper", error("quota")), enough=3), SearchRequest("x", limit=10), seconds=10))
+    assert [p.id for p in hits.passages] == ["a"]
     assert [f.kind for f in hits.failures] == ["quota"]
 
 
 def test_no_more_is_enough_than_was_asked_for():
     second = backend("b")
-    run(ask(chain(backend("a", [passage("x")]), second, enough=3), "x", limit=1, seconds=10))
+    run(ask(chain(backend("a", [passage("x")]), second, enough=3), SearchRequest("x", limit=1), seconds=10))
     assert not second.asked
 
 
 def test_an_honestly_empty_answer_is_one_when_nobody_knows_more():
-    hits = run(ask(chain(backend("a", []), backend("b", [])), "x", limit=3, seconds=10))
-    assert hits == []
+    hits = run(ask(chain(backend("a", []), backend("b", [])), SearchRequest("x", limit=3), seconds=10))
+    assert hits.passages == ()
     assert (hits.backend, hits.failures) == ("a+b", ())
 
 
 def test_notes_pass_through_once():
-    def noting() -> Hits:
-        return Hits([passage("a")], backend="a", notes=("it cannot filter by 'lang de'",))
+    def noting() -> SearchResult:
+        return SearchResult((passage("a"),), backend="a", notes=("it cannot filter by 'lang de'",))
 
-    again = backend("b", lambda: Hits([passage("b")], backend="b", notes=("it cannot filter by 'lang de'", "more")))
-    hits = run(ask(chain(backend("a", noting), again, enough=2), "x", limit=3, seconds=10))
+    again = backend(
+        "b", lambda: SearchResult((passage("b"),), backend="b", notes=("it cannot filter by 'lang de'", "more"))
+    )
+    hits = run(ask(chain(backend("a", noting), again, enough=2), SearchRequest("x", limit=3), seconds=10))
     assert hits.notes == ("it cannot filter by 'lang de'", "more")
 
 
@@ -145,7 +151,7 @@ def test_the_most_that_a_search_may_cost_is_told():
 
 def test_without_a_deadline_no_back_end_is_waited_for_for_ever():
     async def main() -> None:
-        hits = await chain(backend("a", HANG), backend("b")).search("x", limit=3)
+        hits = await chain(backend("a", HANG), backend("b")).search(SearchRequest("x", limit=3))
         assert hits.backend == "b"
         assert now() == 60
 

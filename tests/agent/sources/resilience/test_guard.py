@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from agent.errors import SourceError, SourceErrorKind
-from agent.sources.base import Hits, ask
+from agent.sources.base import SearchRequest, SearchResult, ask
 from agent.sources.limits import Limits
 from agent.sources.resilience.gate import Gate, bucket
 from agent.sources.resilience.guard import AUTH_SECONDS, QUOTA_SECONDS, Guarded
@@ -17,9 +17,9 @@ def guarded(backend: Scripted, limits: Limits = QUICK, *, gate: Gate | None = No
     return Guarded(backend, name=backend.name, limits=limits, gate=gate)
 
 
-async def outcome(source: Guarded, *, seconds: float = 100, query: str = "x") -> Hits | SourceError:
+async def outcome(source: Guarded, *, seconds: float = 100, query: str = "x") -> SearchResult | SourceError:
     try:
-        return await ask(source, query, limit=5, seconds=seconds)
+        return await ask(source, SearchRequest(query, limit=5), seconds=seconds)
     except SourceError as raised:
         return raised
 
@@ -33,8 +33,8 @@ async def failed(source: Guarded, *, seconds: float = 100) -> SourceError:
 @pytest.mark.parametrize("kind", ["rate", "upstream", "timeout"])
 def test_it_tries_again_where_that_may_help_and_names_every_try(kind: SourceErrorKind):
     backend = Scripted(error(kind, "first"), error(kind, "second"), [passage("Dune")])
-    hits = run(ask(guarded(backend), "x", limit=5, seconds=100))
-    assert [p.id for p in hits] == ["Dune"]
+    hits = run(ask(guarded(backend), SearchRequest("x", limit=5), seconds=100))
+    assert [p.id for p in hits.passages] == ["Dune"]
     assert [(f.backend, f.kind, f.why) for f in hits.failures] == [
         ("tavily", kind, "first"),
         ("tavily", kind, "second"),
@@ -66,7 +66,7 @@ def test_one_error_object_that_is_raised_again_and_again_is_not_told_twice():
 
 def test_a_retry_after_is_waited_out():
     backend = Scripted(error("rate", retry_after=7), [passage("Dune")])
-    run(ask(guarded(backend), "x", limit=5, seconds=100))
+    run(ask(guarded(backend), SearchRequest("x", limit=5), seconds=100))
     assert backend.times == [0, 7]
 
 
@@ -100,7 +100,7 @@ def test_a_retry_after_longer_than_the_patience_or_the_time_ends_the_tries(retry
 
 def test_a_hang_is_cut_and_tried_again():
     backend = Scripted(HANG, [passage("Dune")])
-    hits = run(ask(guarded(backend, Limits(timeout_seconds=4)), "x", limit=5, seconds=100))
+    hits = run(ask(guarded(backend, Limits(timeout_seconds=4)), SearchRequest("x", limit=5), seconds=100))
     assert [(f.kind, f.why, round(f.took, 3)) for f in hits.failures] == [("timeout", "no answer in 4 s", 4)]
 
 
@@ -191,7 +191,7 @@ def test_callers_who_leave_give_their_places_back():
         assert backend.running == 0
         backend.acts = [[passage("Dune")]]
         async with asyncio.timeout(10):
-            await asyncio.gather(*(source.search("x", limit=5) for _ in range(4)))
+            await asyncio.gather(*(source.search(SearchRequest("x", limit=5)) for _ in range(4)))
 
     run(main())
 
@@ -210,7 +210,7 @@ def test_callers_who_leave_while_they_wait_for_the_rate_give_their_places_back(l
                 task.cancel()
         await asyncio.wait(waiting)
         assert len(backend.asked) == 1
-        assert isinstance(await outcome(source), Hits)
+        assert isinstance(await outcome(source), SearchResult)
 
     run(main())
 
@@ -228,8 +228,8 @@ def test_a_back_end_that_fails_in_a_row_is_left_alone_and_tried_when_its_time_is
         assert len(backend.asked) == 3
         await asyncio.sleep(31)
         backend.acts = [[passage("Dune")]]
-        assert isinstance(await outcome(source), Hits)
-        assert isinstance(await outcome(source), Hits)
+        assert isinstance(await outcome(source), SearchResult)
+        assert isinstance(await outcome(source), SearchResult)
 
     run(main())
 
@@ -244,7 +244,7 @@ def test_only_one_asks_when_the_time_of_an_open_breaker_is_over():
         first = asyncio.create_task(outcome(source))
         await asyncio.sleep(1)
         assert "just trying it" in str(await failed(source))
-        assert isinstance(await first, Hits)
+        assert isinstance(await first, SearchResult)
 
     run(main())
 
@@ -280,7 +280,7 @@ def test_a_retry_after_of_years_is_not_believed(kind: SourceErrorKind):
         source = guarded(backend)
         await failed(source)
         await asyncio.sleep(24 * 3600)
-        assert isinstance(await outcome(source), Hits)
+        assert isinstance(await outcome(source), SearchResult)
 
     run(main(), seconds=1e6)
 
@@ -330,7 +330,7 @@ def test_two_sources_that_ask_one_back_end_share_its_gate():
 def test_one_guard_serves_one_event_loop_after_another():
     source = guarded(Scripted(), Limits(concurrency=1, requests=1))
     for _ in range(2):
-        assert isinstance(run(outcome(source)), Hits)
+        assert isinstance(run(outcome(source)), SearchResult)
 
 
 def test_retries_write_nothing_to_stderr(capfd: pytest.CaptureFixture[str]):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from agent.errors import SourceError
-from agent.sources.base import ask, credits_of
+from agent.sources.base import SearchRequest, ask, credits_of
 from agent.sources.limits import Limits
 from agent.sources.resilience.gate import Gates
 from agent.sources.resilience.resilient import resilient
@@ -24,7 +24,7 @@ def test_a_back_end_that_two_sources_ask_is_asked_no_harder():
         sources = [resilient(name, [b], store=None, gates=gates) for name, b in (("web", web), ("news", news))]
         async with asyncio.TaskGroup() as group:
             for n in range(10):
-                group.create_task(ask(sources[n % 2], f"x{n}", limit=3, seconds=100))
+                group.create_task(ask(sources[n % 2], SearchRequest(f"x{n}", limit=3), seconds=100))
         assert most_in_window([at for at, _ in (*web.asked, *news.asked)], 3) == 1
 
     run(main())
@@ -35,7 +35,7 @@ def test_other_limits_than_a_back_ends_own_can_be_set():
         backend = Scripted(HANG, limits=Limits(tries=3))
         source = resilient("web", [backend], store=None, limits={"tavily": Limits(tries=1, timeout_seconds=2)})
         with pytest.raises(SourceError, match="no answer in 2 s"):
-            await ask(source, "x", limit=3, seconds=100)
+            await ask(source, SearchRequest("x", limit=3), seconds=100)
         assert len(backend.asked) == 1
         assert now() == 2
 
@@ -48,11 +48,11 @@ def test_answers_are_kept_for_the_shortest_time_that_a_back_end_says():
         a = Scripted(name="a", limits=Limits(keep_seconds=1000))
         b = Scripted(name="b", limits=Limits(keep_seconds=10))
         source = resilient("web", [a, b], store=open_store("memory:"), now=lambda: day)
-        await ask(source, "x", limit=3, seconds=10)
+        await ask(source, SearchRequest("x", limit=3), seconds=10)
         day += 9
-        assert (await ask(source, "x", limit=3, seconds=10)).cached == "fresh"
+        assert (await ask(source, SearchRequest("x", limit=3), seconds=10)).cached == "fresh"
         day += 2
-        assert (await ask(source, "x", limit=3, seconds=10)).cached == ""
+        assert (await ask(source, SearchRequest("x", limit=3), seconds=10)).cached == ""
 
     run(main())
 
@@ -67,7 +67,7 @@ def test_with_other_back_ends_or_something_around_them_it_asks_anew():
             (resilient("web", [tavily, brave], store=store), ""),
             (resilient("web", [tavily], store=store, around=lambda inner: inner), ""),
         ):
-            assert (await ask(source, "x", limit=3, seconds=10)).cached == cached
+            assert (await ask(source, SearchRequest("x", limit=3), seconds=10)).cached == cached
 
     run(main())
 
@@ -95,9 +95,9 @@ def test_an_old_answer_names_what_failed_when_it_was_asked_again():
         day = 1_700_000_000.0
         backend = Scripted([passage("a")], error("quota", "no credits left"), limits=replace(POLITE, keep_seconds=10))
         source = resilient("web", [backend], store=open_store("memory:"), now=lambda: day)
-        await ask(source, "x", limit=3, seconds=10)
+        await ask(source, SearchRequest("x", limit=3), seconds=10)
         day += 11
-        hits = await ask(source, "x", limit=3, seconds=10)
+        hits = await ask(source, SearchRequest("x", limit=3), seconds=10)
         assert hits.cached == "stale"
         assert [(f.backend, f.kind, f.why) for f in hits.failures] == [("tavily", "quota", "no credits left")]
 
@@ -114,7 +114,7 @@ def test_callers_who_leave_at_any_moment_leave_nothing_behind():
 
         async def search(query: str) -> None:
             with contextlib.suppress(SourceError):
-                await ask(source, query, limit=3, seconds=20)
+                await ask(source, SearchRequest(query, limit=3), seconds=20)
 
         tasks = [asyncio.create_task(search(f"x{chance.randrange(60)}")) for _ in range(200)]
         for task in chance.sample(tasks, 150):
@@ -126,6 +126,6 @@ def test_callers_who_leave_at_any_moment_leave_nothing_behind():
         await asyncio.sleep(60)
         backends[0].acts = []
         async with asyncio.timeout(10):
-            await asyncio.gather(*(ask(source, f"y{n}", limit=3, seconds=10) for n in range(6)))
+            await asyncio.gather(*(ask(source, SearchRequest(f"y{n}", limit=3), seconds=10) for n in range(6)))
 
     run(main())  # it sees that no task is left

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agent.sources.base import ask
+from agent.sources.base import SearchRequest, ask
 from agent.sources.limits import Limits
 from agent.sources.resilience.cached import Cached
 from agent.sources.resilience.store import OPENING_SECONDS, Kept, Store, open_store
@@ -31,8 +31,8 @@ async def twice(store: Store) -> list[str]:
     """Search twice through a cache on this store."""
     source = Cached(Scripted([passage("a")]), name="web", store=store, limits=Limits())
     async with asyncio.timeout(20):
-        found = [await ask(source, "Dune", limit=3, seconds=10) for _ in range(2)]
-    assert all([p.id for p in hits] == ["a"] for hits in found)
+        found = [await ask(source, SearchRequest("Dune", limit=3), seconds=10) for _ in range(2)]
+    assert all([p.id for p in hits.passages] == ["a"] for hits in found)
     await source.aclose()
     return [hits.cached for hits in found]
 
@@ -241,8 +241,8 @@ def test_nothing_that_redis_holds_is_unpickled(redis: RedisServer):
     async def main() -> None:
         source = Cached(Scripted([passage("a")]), name="trap", store=open_store(redis.url), limits=Limits())
         for raw in (pickle.dumps(Trap()), b"bytes:" + pickle.dumps(Trap()), b"bytes:{}", b"7", b"nonsense"):
-            await asyncio.to_thread(redis.say, "-x", "set", source.key("Dune", limit=3), stdin=raw)
-            assert (await ask(source, "Dune", limit=3, seconds=10)).cached == ""
+            await asyncio.to_thread(redis.say, "-x", "set", source.key(SearchRequest("Dune", limit=3)), stdin=raw)
+            assert (await ask(source, SearchRequest("Dune", limit=3), seconds=10)).cached == ""
         await source.aclose()
 
     asyncio.run(main())

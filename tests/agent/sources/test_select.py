@@ -1,21 +1,22 @@
 """What one request wants of all its searches reaches each of them, and no prompt."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
+from agent.errors import QuestionError
 from agent.evidence import Passage
 from agent.loop.agent import Agent
 from agent.plan import DOCUMENTS, Filter
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
-from agent.sources.base import Hits
+from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import joined, read_filters, unhonoured
-from agent.sources.wishes import wished
+from agent.sources.select import choose, names_of, selected
 from agent.trace import Searched, Trace
 from agent.world import load_world
+from tests.conftest import Echo
 
 
 @dataclass
@@ -26,10 +27,11 @@ class Listening:
     asked: list[tuple[str, tuple[Filter, ...]]] = field(default_factory=list[tuple[str, tuple[Filter, ...]]])
     credits_per_search: float = 0.0
 
-    async def search(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> Hits:
-        self.asked.append((query, tuple(filters)))
-        found = [Passage(id=f"{self.name}:{query}", source=self.name, title=query, text=f"About {query}.")]
-        return Hits(found, notes=unhonoured(filters, honours=(), by=self.name))
+    async def search(self, request: SearchRequest) -> SearchResult:
+        query = request.query
+        self.asked.append((query, request.filters))
+        found = Passage(id=f"{self.name}:{query}", source=self.name, title=query, text=f"About {query}.")
+        return SearchResult((found,), notes=unhonoured(request.filters, honours=(), by=self.name))
 
 
 def filters(**conditions: str) -> tuple[Filter, ...]:
@@ -90,25 +92,26 @@ def test_only_the_chosen_sources_are_asked_and_answer_for_the_others() -> None:
 def test_several_chosen_sources_are_fused_and_each_is_asked_once() -> None:
     sources = listening()
     sources["wiki"] = sources["web"]
-    made = wished(sources, only=("web", "wiki", "kg"))
-    hits: Hits = asyncio.run(made["news"].search("q", limit=9))  # type: ignore[assignment]
-    assert [passage.source for passage in hits] == ["web", "kg"]
+    made = selected(sources, only=("web", "wiki", "kg"))
+    hits = asyncio.run(made["news"].search(SearchRequest("q", limit=9)))
+    assert [passage.source for passage in hits.passages] == ["web", "kg"]
     assert hits.notes == ("news was not chosen: web, wiki, kg were asked",)
     assert len(sources["web"].asked) == 1
 
 
 def test_the_documents_beside_a_graph_stay_without_the_graph() -> None:
     sources = {**listening(), DOCUMENTS: Listening(DOCUMENTS)}
-    made = wished(sources, only=("web", "kg"))
-    found = asyncio.run(made[DOCUMENTS].search("q", limit=9))
-    assert [passage.source for passage in found] == ["web"]
+    made = selected(sources, only=("web", "kg"))
+    found = asyncio.run(made[DOCUMENTS].search(SearchRequest("q", limit=9)))
+    assert [passage.source for passage in found.passages] == ["web"]
     assert set(made) == set(sources)
 
 
 def test_whoever_wants_nothing_gets_the_sources_themselves() -> None:
     sources = listening()
-    assert wished(sources) is sources
-    assert asyncio.run(wished(sources, only=("all",), filters=filters(site="x"))["kg"].search("q", limit=1))
+    assert selected(sources) is sources
+    made = selected(sources, only=("all",), filters=filters(site="x"))
+    assert asyncio.run(made["kg"].search(SearchRequest("q", limit=1))).passages
 
 
 @pytest.mark.parametrize(
@@ -136,12 +139,51 @@ def test_a_query_can_only_narrow_what_the_request_allows(
 
 def test_the_little_world_says_which_filters_it_cannot_honour() -> None:
     source = load_world("dev-v1").sources()["web"]
-    every = asyncio.run(source.search("river", limit=5))
-    host = every[0].url.split("/")[2]
-    hits: Hits = asyncio.run(source.search("river", limit=5, filters=filters(lang="de")))  # type: ignore[assignment]
-    assert (hits, hits.notes) == (every, ("the little world cannot filter by 'lang de'",))
-    without = asyncio.run(source.search("river", limit=5, filters=filters(not_=host)))
-    assert not any(host in passage.url for passage in without)
+    every = asyncio.run(source.search(SearchRequest("river", limit=5)))
+    host = every.passages[0].url.split("/")[2]
+    hits = asyncio.run(source.search(SearchRequest("river", limit=5, filters=filters(lang="de"))))
+    assert (hits.passages, hits.notes) == (every.passages, ("the little world cannot filter by 'lang de'",))
+    without = asyncio.run(source.search(SearchRequest("river", limit=5, filters=filters(not_=host))))
+    assert not any(host in passage.url for passage in without.passages)
     either = (Filter(name="site", value="nowhere.example"), Filter(name="site", value=host))
-    assert all(host in passage.url for passage in asyncio.run(source.search("river", limit=5, filters=either)))
-    assert not asyncio.run(source.search("river", limit=5, filters=filters(site="nowhere.example")))
+    there = asyncio.run(source.search(SearchRequest("river", limit=5, filters=either)))
+    assert all(host in passage.url for passage in there.passages)
+    nowhere = asyncio.run(source.search(SearchRequest("river", limit=5, filters=filters(site="nowhere.example"))))
+    assert not nowhere.passages
+
+
+# Some of the sources by their names, and an `all` that asks no other
+
+SOURCES = {name: Echo(name) for name in ("web", "kg", "news", "all", DOCUMENTS)}
+
+
+def test_all_asks_only_what_was_chosen():
+    chosen = choose(SOURCES, ["web", "kg"])
+    assert list(chosen) == ["web", "kg", "all", DOCUMENTS]
+    every, documents = (asyncio.run(chosen[name].search(SearchRequest("q", limit=9))) for name in ("all", DOCUMENTS))
+    assert {p.source for p in every.passages} == {"web", "kg"}
+    assert {p.source for p in documents.passages} == {"web"}
+
+
+@pytest.mark.parametrize("names", [(), ("all",), ("web", "all")])
+def test_no_names_or_all_is_everything(names: tuple[str, ...]):
+    assert choose(SOURCES, names) == SOURCES
+
+
+def test_one_source_answers_under_all_too_and_under_no_other_name():
+    chosen = choose(SOURCES, [" KG ", "kg"])
+    assert list(chosen) == ["kg", "all"]
+    assert chosen["all"] is SOURCES["kg"]
+
+
+def test_a_source_under_several_names_is_asked_once():
+    echo = Echo("web")
+    chosen = choose({"web": echo, "news": echo, "all": echo}, ["web", "news"])
+    assert chosen["all"] is echo
+
+
+@pytest.mark.parametrize("name", ["x", DOCUMENTS, ""])
+def test_a_name_that_nobody_may_choose_is_an_error_that_tells_those_one_may(name: str):
+    with pytest.raises(QuestionError, match=r"there are: web, kg, news$"):
+        choose(SOURCES, [name])
+    assert names_of(SOURCES) == ("web", "kg", "news")
