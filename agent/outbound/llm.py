@@ -145,7 +145,7 @@ class LlmClient:
             PolicyError: there is no reply; ReplyUnread where there is one that cannot be read.
             SetupError: the cache cannot be written.
         """
-        known = self._cache.get(key) if self._cache else None
+        known = self._cache.get(key) if self._cache is not None else None
         if known is not None:
             with suppress(ValueError):  # of a version that read otherwise
                 found = read(known)
@@ -161,7 +161,7 @@ class LlmClient:
             except ValueError as error:
                 self.counts.unread += 1
                 raise ReplyUnread(str(error), kind="malformed") from error
-            if self._cache:
+            if self._cache is not None:
                 self._cache.keep(key, said.content)
             return found
 

@@ -30,9 +30,6 @@ class ReplyCache:
         if path is not None:
             self._read(path)
 
-    def __len__(self) -> int:
-        return len(self._replies)
-
     def get(self, key: str) -> str | None:
         return self._replies.get(key)
 
