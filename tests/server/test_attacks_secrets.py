@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx2
@@ -92,8 +92,7 @@ async def planted(
         source.routes["*"] = ApiReply(f"The key {SOURCE} is used up; header Bearer {SOURCE}".encode(), 429)
         settings = settings_of(engine.url, source.base, folder)
         set_up_logs(secrets=secrets_of(settings), form="json", level="debug", stream=log)
-        service = make_service(settings)
-        service.watch.observers.append(Spans(spans, text=True))
+        service = replace(make_service(settings), observers=(Spans(spans, text=True),))
         secret, key = new_key("client")
         keys = MemoryKeys()
         await keys.add_key(key)

@@ -33,7 +33,7 @@ from agent.trace import (
     Thought,
     Trace,
 )
-from server.evidence.service import tell_nobody
+from server.evidence.service import ignore_event
 from tests.server.live import Shelf
 from tests.server.threaded import in_thread
 from tests.web.pages import scripted, tab
@@ -98,7 +98,7 @@ def said(role: str, step: Thought | Merged) -> Iterator[Event]:
 class Prepared(Agent):
     """Tells what was made beforehand, at its pace."""
 
-    async def run(self, trace: Trace, *, emit: Emit = tell_nobody, control: Control | None = None) -> Trace:
+    async def run(self, trace: Trace, *, emit: Emit = ignore_event, control: Control | None = None) -> Trace:
         clock = asyncio.get_running_loop().time
         began = clock()
         for at, event in enumerate([*large(), Stopped(reason="answered")]):
