@@ -170,13 +170,13 @@ def address_of(listener: socket.socket) -> str:
 
 
 class Serves(Protocol):
-    """What answers on sockets until its process is told to stop; a `Server` is one."""
+    """What answers on sockets until its process is to stop; a `Server` is one."""
 
     def serve(self, sockets: list[socket.socket] | None = None) -> Coroutine[Any, Any, None]: ...
 
 
 class Server(uvicorn.Server):
-    """A server that gives the answers on their way some time when it is told to stop, and none when told twice."""
+    """A server that gives the answers on their way some time at the first signal to stop, and none at the second."""
 
     def __init__(self, config: uvicorn.Config, ending: Ending) -> None:
         super().__init__(config)
@@ -235,7 +235,7 @@ def _config(app: ASGIApp, *, header_seconds: float) -> uvicorn.Config:
 
 
 def run(server: Serves, listener: socket.socket) -> None:
-    """Serve until the process is told to stop.
+    """Serve until the process gets a signal to stop.
 
     Raises:
         KeyboardInterrupt: it was Ctrl-C.

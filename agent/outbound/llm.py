@@ -179,7 +179,7 @@ class LlmClient:
             if error.status == 404 or isinstance(error.__cause__, OddReply):
                 return []
             raise
-        if failed := error_in(answer):
+        if failed := error_in(answer, self._about.server):
             raise self._discreet(failed)
         rows: Any = answer.get("data")
         listed = cast(list[Any], rows) if isinstance(rows, list) else []
@@ -273,7 +273,7 @@ class LlmClient:
         """One try at a whole chat completion."""
         body = await self._whole(partial(self._send, "chat", {"model": self.model, "messages": messages, **parameters}))
         with self._errors():
-            if failed := error_in(body):
+            if failed := error_in(body, self._about.server):
                 raise failed
             said = read_chat(body)
             if not said.is_completion:

@@ -79,7 +79,7 @@ def policy_error(error: Exception, about: ErrorContext, *, begun: bool) -> Polic
             return _failure(found, about, begun=begun)
 
 
-def error_in(body: Mapping[str, Any]) -> PolicyError | None:
+def error_in(body: Mapping[str, Any], server: str = "the server") -> PolicyError | None:
     """The error that a server sends in the place of an answer or in the middle of one; None where there is none."""
     said = error_of(body)
     if not said:
@@ -87,7 +87,7 @@ def error_in(body: Mapping[str, Any]) -> PolicyError | None:
     error: Any = body["error"]
     row = cast(dict[str, Any], error) if isinstance(error, dict) else {"type": error}
     name = " ".join(str(row.get(member) or "") for member in ("type", "code")).lower()
-    return PolicyError(f"the server failed: {said}; look at its log", kind=_kind_named(name))
+    return PolicyError(f"{server} failed: {said}; look at its log", kind=_kind_named(name))
 
 
 def _kind_named(name: str) -> PolicyErrorKind:

@@ -1,4 +1,4 @@
-"""The tables as they are now. How an older database becomes one like this is told by the migrations."""
+"""The tables as they are now. How an older database becomes one like this is in the migrations."""
 
 from typing import Any, Final
 

@@ -33,9 +33,9 @@ from train.evaluation.words import sentences, size
 FILE: Final = "judge.jsonl"
 ANSWER_CHARS: Final = 4000
 """What is longer is cut: a judge reads an answer, not a book."""
+_OPTIONS: Final = OptionNames("--judge-url", "the variable that --judge-key-env names", "--judge-model")
 SENTENCES: Final = 40
 """So many are judged at once."""
-_OPTIONS: Final = OptionNames("--judge-url", "the variable that --judge-key-env names", "--judge-model")
 
 VERDICT: Final = """\
 You grade answers to questions. The user's message is one JSON object: the question, the reference answers (each of them
@@ -83,6 +83,8 @@ class JudgeSettings:
     """For one try."""
     max_tokens: int = 1024
     """Room also for a model that thinks before it replies."""
+    options: OptionNames = _OPTIONS
+    """What the user sets to reach it."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be asked.
@@ -131,7 +133,7 @@ class Judge:
             seconds=settings.seconds,
             retries=replace(BATCH, most=settings.tries - 1, kinds=BATCH.kinds | {"malformed"}, sleep=wait),
             cache=ReplyCache(folder / FILE if folder else None),
-            options=_OPTIONS,
+            options=settings.options,
             transport=transport,
         )
 
