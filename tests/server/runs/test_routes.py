@@ -147,9 +147,9 @@ def test_a_run_whose_server_dies_is_interrupted_with_all_that_it_had(location: s
             id = await start(owner)
             await held.asked.wait()
             seen = await first_steps(owner, id, 2)
-            tending = dying.run_manager._tending  # pyright: ignore[reportPrivateUsage]
-            assert tending is not None
-            tending.cancel()  # its leases are no longer renewed
+            maintaining = dying.run_manager._maintaining  # pyright: ignore[reportPrivateUsage]
+            assert maintaining is not None
+            maintaining.cancel()  # its leases are no longer renewed
             other = keeping_service(database if location == "memory" else location, lease_seconds=0.2)
             async with client_of(other) as survivor:
                 told = await all_events(survivor, id)
