@@ -133,9 +133,7 @@ def test_sixty_events_a_second_make_no_long_task(browser: Browser, view: str) ->
 def longest_task(browser: Browser, view: str) -> float:
     """Milliseconds of the browser's longest task while all events of the large run come."""
     agent = Prepared(policy=ScriptedPolicy(()), protocol=protocol_named("cairn"), sources={"web": Shelf("web")})
-    service = scripted()
-    object.__setattr__(service, "agent", agent)  # a service watches the agent that it is given, as another class
-    with in_thread(service) as address, tab(browser, address) as page:
+    with in_thread(scripted(agent=agent)) as address, tab(browser, address) as page:
         page.page.evaluate(f"sessionStorage.setItem('cairn.tab', '{view}')")
         page.page.reload()
         page.page.evaluate("""() => {
