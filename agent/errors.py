@@ -4,10 +4,11 @@
   - QuestionError      a question that cannot be asked: empty, or too long
   - PlanError          the policy wrote a plan that cannot run; the sentence goes back to it
   - SourceError        a source failed (`kind` says how); recorded as a `SearchFailed` step
-  - PolicyError        the engine behind the policy failed, or gave up
+  - PolicyError        the engine behind the policy failed, or another model at an endpoint (`kind` says how)
     + ContextFull      the context has no room left for what must come next
     + TurnBroken       the engine's connection ended in the middle of a turn
     + RequestRefused   the engine is there, and does not take such a request
+    + ReplyUnread      the model replied, and not in the form that was requested
   - SetupError         a setting, file or folder that cannot be used; the sentence names the mend
     + CorpusError      documents or an index folder that cannot be read
     + NotTrusted       a settings file that needs the user's consent
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 SourceErrorKind = Literal["auth", "quota", "rate", "bad_query", "upstream", "timeout", "parse"]
+PolicyErrorKind = Literal["engine", "timeout", "rate", "server", "connection", "refused", "malformed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,27 @@ class SourceError(AgentError):
 
 
 class PolicyError(AgentError):
-    """The engine behind the policy failed."""
+    """A language model failed: the engine behind the policy, or a model at an endpoint.
+
+    `kind` is engine in this process, and at an endpoint one of timeout, rate, server, connection, refused, malformed.
+    `status` is that of its HTTP response, `retry_after` how many seconds it wants to be left alone. `begun`: it may
+    have begun to answer, so a second try may sample the same turn twice.
+    """
+
+    def __init__(
+        self,
+        why: str,
+        *,
+        kind: PolicyErrorKind = "engine",
+        status: int | None = None,
+        retry_after: float | None = None,
+        begun: bool = True,
+    ) -> None:
+        super().__init__(why)
+        self.kind: PolicyErrorKind = kind
+        self.status = status
+        self.retry_after = retry_after
+        self.begun = begun
 
 
 class ContextFull(PolicyError):
@@ -91,6 +113,10 @@ class TurnBroken(PolicyError):
 
 class RequestRefused(PolicyError):
     """The engine is there, and does not take such a request."""
+
+
+class ReplyUnread(PolicyError):
+    """The model replied, and not in the form that was requested."""
 
 
 class SetupError(AgentError):

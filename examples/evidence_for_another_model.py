@@ -9,9 +9,8 @@ Without an endpoint only the evidence is shown. It runs on the built-in little w
 import asyncio
 import sys
 
-from openai import AsyncOpenAI
-
 from agent import build_agent, load_settings
+from agent.outbound.llm import LlmClient
 from agent.rstool import Downstream, EvidenceBundle, SizeBudget, answer_with, gather
 
 QUESTION = "Who taught the person who founded the company that now employs Persen Golney?"
@@ -42,8 +41,8 @@ async def main(base_url: str = "", model: str = "") -> Downstream | None:
     sys.stdout.write("\n".join(lines_of(bundle)) + "\n")
     if not base_url:
         return None
-    async with AsyncOpenAI(base_url=base_url, api_key="none") as client:
-        said = await answer_with(bundle, client, model)
+    async with LlmClient(base_url=base_url, model=model) as client:
+        said = await answer_with(bundle, client)
     sys.stdout.write(f"{said.model}: {said.answer or said.why}\nCairn: {said.ours}\n")
     return said
 

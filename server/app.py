@@ -6,6 +6,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
@@ -15,11 +16,14 @@ from agent import __version__
 from agent.errors import PolicyError
 from agent.policies.base import Policy, Prepared
 from agent.sources.base import close_sources
-from server.auth.middleware import Rules
+from server.auth.admission import Admission
+from server.auth.keys import Keys
+from server.auth.middleware import AccessMiddleware, Rules
+from server.auth.usage import Spent
 from server.chat.request import ChatRequest
 from server.chat.service import Service, open_turn, stream_turn, whole_turn
 from server.evidence.routes import add_evidence
-from server.evidence.service import desk_of
+from server.evidence.service import EvidenceService
 from server.http import errors
 from server.http.encoding import json_response
 from server.http.openapi import name_models
@@ -27,36 +31,50 @@ from server.http.schema import ERRORS, Completion, Model, ModelList, Retrieved, 
 from server.mcp.http import add_mcp
 from server.responses.routes import add_responses
 from server.retrieval.service import Retriever, RetrieveRequest, Unread
-from server.runs.manager import memory_keeper
+from server.runs.manager import memory_run_manager
 from server.runs.routes import add_runs
-from server.stack import Guarded
 from server.telemetry.health import Readiness, add_health
+from server.telemetry.logs import RunLines
+from server.telemetry.measured import Measured, add_metrics
+from server.telemetry.meters import Meters
+from server.telemetry.watch import Observer, Run
 from server.ui.routes import add_ui
 
 _CREATED: Final = 1767225600
 """2026-01-01: clients want a time, and a model that is a setting has none."""
 
 
+class UsageByKey(Observer):
+    """Counts what a run used for the key that it was requested with."""
+
+    def __init__(self, spent: Spent) -> None:
+        self._spent = spent
+
+    def ended(self, run: Run) -> None:
+        self._spent.add(run.asking.key, run.trace.usage)
+
+
 def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
-    """Everything behind its gate.
+    """Everything behind the access middleware.
 
     Args:
-        service: what answers.
-        rules: who may ask; by default whoever reaches a loopback address.
+        service: what answers. It stays as it is: each app counts the runs that it was asked for.
+        rules: who may ask; by default every client of a loopback address.
     """
-    agent = service.agent
-    searches = service.keeper or memory_keeper()
-    guard = Guarded(rules or Rules(), service)
+    rules, meters = rules or Rules(), Meters()
+    service = _counted(service, rules, meters)
+    agent, keys = service.agent, service.keys
+    searches = service.run_manager or memory_run_manager()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:  # what cannot be closed keeps nothing else open
             stack.push_async_callback(service.aclose)
             stack.push_async_callback(searches.aclose)
-            stack.push_async_callback(guard.aclose)
+            stack.push_async_callback(keys.spent.aclose)
             stack.push_async_callback(searches.end)
-            if service.keeper:
-                await service.keeper.open()
+            if service.run_manager:
+                await service.run_manager.open()
             stack.push_async_callback(mcp.aclose)
             looking = asyncio.create_task(_look_at(agent.policy))
             stack.callback(looking.cancel)
@@ -67,12 +85,12 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     _add_chat(app, service)
     add_responses(app, service)
     _add_models(app, service)
-    retriever = Retriever(agent.sources, runs=service.runs, far=service.far, meter=guard.meter)
+    retriever = Retriever(agent.sources, runs=service.runs, far=service.far, meter=keys)
     _add_retrieval(app, retriever)
-    add_evidence(app, service, desk_of(service))
+    add_evidence(app, EvidenceService.of(service))
     mcp = add_mcp(app, service, searches)
-    if service.keeper:
-        add_runs(app, service, service.keeper)
+    if service.run_manager:
+        add_runs(app, service, service.run_manager)
     add_health(app, Readiness(retriever, agent.policy))
     _add_version(
         app,
@@ -83,18 +101,19 @@ def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     )
     add_ui(app, service)
     name_models(app, service.models)
-    return guard.around(app)
+    return _behind_access(app, rules, keys=keys, meters=meters, admission=service.admission)
 
 
 def create_retrieval_app(retriever: Retriever, rules: Rules | None = None) -> ASGIApp:
-    """Only `/retrieve` and the health addresses, behind the same gate. There is no policy."""
-    guard = Guarded(rules or Rules())
+    """Only `/retrieve` and the health addresses, behind the same access middleware. There is no policy."""
+    rules = rules or Rules()
+    keys = Keys(server_key=rules.key, store=rules.keys)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(close_sources, retriever.sources.values())
-            stack.push_async_callback(guard.aclose)
+            stack.push_async_callback(keys.spent.aclose)
             yield
 
     app = _app(lifespan)
@@ -102,7 +121,27 @@ def create_retrieval_app(retriever: Retriever, rules: Rules | None = None) -> AS
     _add_retrieval(app, retriever)
     add_health(app, Readiness(retriever))
     _add_version(app, sources=list(retriever.sources), default_source=retriever.default)
-    return guard.around(app)
+    return _behind_access(app, rules, keys=keys, meters=Meters())
+
+
+def _counted(service: Service, rules: Rules, meters: Meters) -> Service:
+    """The service as one app has it: with the keys of its rules, and its runs counted."""
+    kept = service.run_manager.store.keys if service.run_manager else None
+    keys = Keys(server_key=rules.key, store=rules.keys or kept)
+    meters.waiting(lambda: service.admission.waiting)
+    return replace(service, keys=keys, observers=(*service.observers, meters, UsageByKey(keys.spent), RunLines()))
+
+
+def _behind_access(
+    app: FastAPI, rules: Rules, *, keys: Keys, meters: Meters, admission: Admission | None = None
+) -> ASGIApp:
+    """The app behind the access middleware, and measured."""
+    add_metrics(app, meters)
+    return Measured(
+        AccessMiddleware(app, rules, keys=keys, admission=admission),
+        meters,
+        routes=app.routes,
+    )
 
 
 async def _look_at(policy: Policy) -> None:

@@ -28,10 +28,9 @@ from server.chat.service import Service, no_local_servers
 from server.evidence.answering import answering_of
 from server.http.header_timeout import patient
 from server.retrieval.service import Retriever
-from server.runs.opening import keeper_of, keys_exist
+from server.runs.opening import keys_exist, run_manager_of
 from server.shutdown import Ending, Grace
 from server.telemetry.setup import observers_of
-from server.telemetry.watch import Watch
 from server.ui.examples import examples_of
 from server.ui.local_models import LocalServerFinder, find_usable
 
@@ -60,10 +59,9 @@ def make_service(
         [name for name in settings.protocols if name in protocol_names()] if settings.protocols else protocol_names()
     )
     ours = {name: as_trained(protocol_named(name), settings) for name in spoken} | own
-    keeper = keeper_of(settings)
-    watch = Watch(observers_of(settings))
+    run_manager = run_manager_of(settings)
     return Service(
-        agent=watch.agent(agent),
+        agent=agent,
         protocols=ours,
         policies={} if policy else policies_of(settings, [name for name in ours if name not in own], own=agent.policy),
         answer_style=settings.answer_style,
@@ -73,11 +71,11 @@ def make_service(
         examples=() if sources else examples_of(settings),
         local_models=LocalServerFinder(settings) if policy is None and is_loopback(settings.host) else no_local_servers,
         admission=Admission(_bounds(settings)),
-        watch=watch,
+        observers=tuple(observers_of(settings)),
         far=_far(settings),
         answering=answering_of(settings),
-        keep=keeper.keep,
-        keeper=keeper,
+        keep=run_manager.keep,
+        run_manager=run_manager,
     )
 
 
@@ -172,13 +170,13 @@ def address_of(listener: socket.socket) -> str:
 
 
 class Serves(Protocol):
-    """What answers on sockets until its process is told to stop; a `Server` is one."""
+    """What answers on sockets until its process is to stop; a `Server` is one."""
 
     def serve(self, sockets: list[socket.socket] | None = None) -> Coroutine[Any, Any, None]: ...
 
 
 class Server(uvicorn.Server):
-    """A server that gives the answers on their way some time when it is told to stop, and none when told twice."""
+    """A server that gives the answers on their way some time at the first signal to stop, and none at the second."""
 
     def __init__(self, config: uvicorn.Config, ending: Ending) -> None:
         super().__init__(config)
@@ -214,18 +212,18 @@ def make_server(service: Service | Retriever, rules: Rules | None = None, *, gra
     else:
         app = create_retrieval_app(service, rules)
         ending = Ending(service.runs, grace=grace)
-    return Server(_config(app, head_seconds=rules.body_seconds), ending)
+    return Server(_config(app, header_seconds=rules.body_seconds), ending)
 
 
 def grace_of(settings: CairnSettings) -> Grace:
     return Grace(seconds=settings.grace_seconds, answer_seconds=settings.grace_answer_seconds)
 
 
-def _config(app: ASGIApp, *, head_seconds: float) -> uvicorn.Config:
-    """A server whose log is ours, and that waits for nobody's request for ever."""
+def _config(app: ASGIApp, *, header_seconds: float) -> uvicorn.Config:
+    """A server whose log is ours, and that waits for no request for ever."""
     return uvicorn.Config(
         app,
-        http=patient(head_seconds),
+        http=patient(header_seconds),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -237,7 +235,7 @@ def _config(app: ASGIApp, *, head_seconds: float) -> uvicorn.Config:
 
 
 def run(server: Serves, listener: socket.socket) -> None:
-    """Serve until the process is told to stop.
+    """Serve until the process gets a signal to stop.
 
     Raises:
         KeyboardInterrupt: it was Ctrl-C.

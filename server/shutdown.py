@@ -1,4 +1,4 @@
-"""How a server ends that was told to stop: it takes nothing new, lets runs go on, asks for answers, and ends them."""
+"""How a server stops: it takes nothing new, lets runs go on, asks for answers, and ends them."""
 
 import asyncio
 from dataclasses import dataclass

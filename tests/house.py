@@ -5,10 +5,9 @@ of ours that a function of is entered in, from the command or the request to the
 """
 
 import ast
-import asyncio
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import FrameType

@@ -121,13 +121,13 @@ def build_policy(settings: CairnSettings, *, sources: Sequence[str] = ()) -> "Po
             "the policy 'openai' needs an endpoint and a model, "
             "for example: --base-url http://127.0.0.1:11434/v1 --model qwen3:8b"
         )
+    from agent.outbound.llm import LlmClient
     from agent.policies.openai_chat import SOURCES
-    from agent.policies.openai_endpoint import Endpoint
     from agent.policies.openai_policy import OpenAiPolicy
 
     key = settings.api_key.get_secret_value()
     return OpenAiPolicy(
-        Endpoint(base_url=settings.base_url, model=settings.model, api_key=key),
+        LlmClient(base_url=settings.base_url, model=settings.model, api_key=key),
         kind=settings.endpoint,
         continues=settings.continues,
         tokenizer=settings.tokenizer,

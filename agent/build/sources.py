@@ -96,13 +96,23 @@ def _filtered(settings: CairnSettings, sources: "dict[str, Source]") -> "dict[st
             "'filtered' needs a model that looks through passages: set filter_url and filter_model, "
             "or connect one as policy with --base-url URL --model NAME"
         )
+    from agent.outbound.llm import LlmClient
+    from agent.outbound.llm_errors import OptionNames
+    from agent.outbound.retries import Retries
     from agent.sources.base import OwningSource
-    from agent.sources.http import make_client
-    from agent.sources.kg.filter import EndpointAsk, FilteredSource
+    from agent.sources.kg.filter import SECONDS, FilteredSource, ask_with
 
-    client = make_client()
     key = settings.filter_key if settings.filter_url else settings.api_key
-    ask = EndpointAsk(client, base_url=url, model=model, api_key=key.get_secret_value())
+    client = LlmClient(
+        base_url=url,
+        model=model,
+        api_key=key.get_secret_value(),
+        seconds=SECONDS,
+        retries=Retries(0),
+        options=OptionNames("filter_url", "CAIRN_FILTER_KEY", "filter_model") if settings.filter_url else None,
+        trust_env=False,
+    )
+    ask = ask_with(client)
     return sources | {name: OwningSource(FilteredSource(sources[name], ask), client) for name in wanted}
 
 

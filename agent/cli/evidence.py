@@ -94,14 +94,16 @@ async def _run(
         await agent.aclose()
     if model is None:
         return bundle, None
-    from agent.outbound.address import Address
-    from agent.outbound.client import openai_client
+    from agent.outbound.llm import LlmClient
+    from agent.outbound.retries import Retries
     from agent.settings.local_file import refuse_plain_key
 
     key = settings.api_key.get_secret_value()
     refuse_plain_key(where, key, allowed=settings.plain_http)
-    async with openai_client(Address.of(where), api_key=key or "none", seconds=ANSWER_SECONDS) as client:
-        return bundle, await answer_with(bundle, client, model)
+    async with LlmClient(
+        base_url=where, model=model, api_key=key, seconds=ANSWER_SECONDS, retries=Retries(0)
+    ) as client:
+        return bundle, await answer_with(bundle, client)
 
 
 def _print(bundle: "EvidenceBundle", said: "Downstream | None", *, as_json: bool) -> None:

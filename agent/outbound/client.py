@@ -73,14 +73,22 @@ def bounded_client(
     )
 
 
-def openai_client(address: Address, *, api_key: str, seconds: float, retries: int = 0) -> "AsyncOpenAI":
-    """The client of `openai` with bounded answers and without redirects.
+def openai_client(
+    address: Address,
+    *,
+    api_key: str,
+    seconds: float,
+    transport: httpx2.AsyncBaseTransport | None = None,
+    trust_env: bool = True,
+) -> "AsyncOpenAI":
+    """The client of `openai` with bounded answers, without redirects and without retries of its own.
 
     Args:
         address: of the endpoint; a user and a password in it take the place of the key.
         api_key: never empty: the client wants some.
         seconds: of silence before the server is given up.
-        retries: of openai's own.
+        transport: instead of the network.
+        trust_env: whether requests go through the proxies that the environment names.
     """
     from openai import AsyncOpenAI
 
@@ -88,10 +96,10 @@ def openai_client(address: Address, *, api_key: str, seconds: float, retries: in
         base_url=address.base,
         api_key=api_key,
         timeout=seconds,
-        max_retries=retries,
+        max_retries=0,
         default_headers=address.headers,
         default_query=dict(address.query),
-        http_client=bounded_client(timeout=seconds),
+        http_client=bounded_client(timeout=seconds, transport=transport, trust_env=trust_env),
     )
 
 

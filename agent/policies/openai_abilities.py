@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from agent.outbound.completions import OddReply, first_choice, read_chat
+from agent.outbound.llm import LlmClient
 from agent.outbound.numbers import count
-from agent.policies.openai_endpoint import Endpoint
 
 Continues = Literal["auto", "yes", "no"]
 
@@ -65,7 +65,7 @@ class Abilities:
     """Where the model lies, if that is on this machine."""
 
 
-async def look(endpoint: Endpoint) -> Abilities:
+async def look(endpoint: LlmClient) -> Abilities:
     """Read the server's list of models; samples nothing.
 
     Raises:
@@ -93,7 +93,7 @@ def _context_tokens(row: dict[str, Any]) -> int | None:
     return next(filter(None, map(count, [*said, inner.get("n_ctx"), inner.get("n_ctx_train")])), None)
 
 
-async def _of_ollama(endpoint: Endpoint) -> int | None:
+async def _of_ollama(endpoint: LlmClient) -> int | None:
     """The context of a model at Ollama, which lists none: of the loaded one, else what it will be loaded with.
 
     A longer prompt is cut there without a word, so what the model could take is of no use.
@@ -110,7 +110,7 @@ async def _of_ollama(endpoint: Endpoint) -> int | None:
     return int(set_[1]) if set_ else OLLAMA_CONTEXT
 
 
-async def gives_ids(endpoint: Endpoint) -> bool:
+async def gives_ids(endpoint: LlmClient) -> bool:
     """Whether it takes ids through completions, and gives back those that it samples with log-probabilities."""
     answer = await endpoint.try_once(
         "completions", prompt=_PROMPT, max_tokens=1, temperature=0, logprobs=0, return_token_ids=True
@@ -121,7 +121,7 @@ async def gives_ids(endpoint: Endpoint) -> bool:
     return _is_one(ids) and _is_one(logprobs) and choice.get("prompt_token_ids", _PROMPT) == _PROMPT
 
 
-async def continuation_of(endpoint: Endpoint, abilities: Abilities, wanted: Continues) -> Continuation | None:
+async def continuation_of(endpoint: LlmClient, abilities: Abilities, wanted: Continues) -> Continuation | None:
     """How the server goes on inside the assistant's turn; None where it does not, or must not.
 
     A server that is known to can still refuse, for want of a fitting chat template: it is asked for one token. Ollama

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from agent.errors import ContextFull, PolicyError
 from agent.outbound.completions import Said, read_chat
+from agent.outbound.llm import MOST_STOPS, LlmClient
+from agent.outbound.llm_errors import broke_off
 from agent.policies.base import Chunk, Sampling
 from agent.policies.chat_turn import ChatTurn
 from agent.policies.openai_abilities import Continuation
-from agent.policies.openai_endpoint import MOST_STOPS, Endpoint
 from agent.protocols.base import Role, TextProtocol
 from agent.protocols.parse import TagReader
 from agent.trace import Author, Segment
@@ -32,7 +33,7 @@ class ChatPolicy:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: LlmClient,
         *,
         sources: Sequence[str] = SOURCES,
         context_tokens: int = CONTEXT_TOKENS,
@@ -199,7 +200,7 @@ class ChatContext:
     def _broken(self, turn: ChatTurn) -> str:
         where = self._policy.endpoint.base_url
         if turn.chars:
-            return f"the server at {where} broke off in the middle of its turn; look at its log"
+            return broke_off(where)
         return f"the server at {where} sent no chat completion; see whether --base-url should end in /v1"
 
 

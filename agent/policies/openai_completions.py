@@ -6,8 +6,9 @@ from typing import Any
 
 from agent.errors import PolicyError
 from agent.outbound.completions import finish_of, first_choice, read_tokens
+from agent.outbound.llm import MOST_STOPS, LlmClient
+from agent.outbound.llm_errors import broke_off
 from agent.policies.base import Sampling
-from agent.policies.openai_endpoint import MOST_STOPS, Endpoint
 from agent.policies.token_context import Sampled, TokenContext
 from agent.policies.tokens import Codec
 from agent.protocols.base import TextProtocol
@@ -19,7 +20,7 @@ class CompletionsPolicy:
     continues = True
     instructed = False
 
-    def __init__(self, endpoint: Endpoint, codec: Codec, *, context_tokens: int) -> None:
+    def __init__(self, endpoint: LlmClient, codec: Codec, *, context_tokens: int) -> None:
         """Take note of an endpoint; nothing is sent yet.
 
         Args:
@@ -70,9 +71,7 @@ class CompletionsPolicy:
                     yield new
                 if finish:
                     return
-        raise PolicyError(
-            f"the server at {self._endpoint.base_url} broke off in the middle of its turn; look at its log"
-        )
+        raise PolicyError(broke_off(self._endpoint.base_url))
 
     async def aclose(self) -> None:
         await self._endpoint.aclose()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from agent.outbound.completions import OddReply, Said, first_choice, read_chat
-from agent.policies.openai_endpoint import Endpoint
+from agent.outbound.llm import LlmClient
 
 _TOKENS: Final = 160
 """Of a reply; a model that reasons first needs some."""
@@ -50,7 +50,7 @@ class Offers:
         return ", ".join(f"{name}: {'yes' if found else 'no'}" for name, found in seen.items())
 
 
-async def offers_of(endpoint: Endpoint) -> Offers:
+async def offers_of(endpoint: LlmClient) -> Offers:
     """Try it in three short requests.
 
     Raises:
@@ -68,7 +68,7 @@ async def offers_of(endpoint: Endpoint) -> Offers:
     )
 
 
-async def _said(endpoint: Endpoint, text: str, **parameters: Any) -> tuple[Said, dict[str, Any]]:
+async def _said(endpoint: LlmClient, text: str, **parameters: Any) -> tuple[Said, dict[str, Any]]:
     messages = [{"role": "user", "content": text}]
     answer = await endpoint.try_once("chat", messages=messages, max_tokens=_TOKENS, temperature=0, **parameters)
     try:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from agent.errors import CheckpointError, PolicyError
+from agent.outbound.llm import LlmClient
 from agent.policies.base import Context, Policy
 from agent.policies.hub_form import HubForm, open_hub_form, special_tokens_in
 from agent.policies.ladder.choosing import RungWanted, ladder_of
@@ -13,7 +14,6 @@ from agent.policies.ladder.policy import LadderPolicy
 from agent.policies.openai_abilities import Abilities, Continuation, Continues, continuation_of, gives_ids, look
 from agent.policies.openai_chat import CONTEXT_TOKENS, SOURCES, ChatPolicy
 from agent.policies.openai_completions import CompletionsPolicy
-from agent.policies.openai_endpoint import Endpoint
 from agent.protocols.base import TextProtocol
 
 Kind = Literal["auto", "completions", "chat"]
@@ -24,7 +24,7 @@ class OpenAiPolicy:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: LlmClient,
         *,
         kind: Kind = "auto",
         continues: Continues = "auto",

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import Field
 
+from agent.errors import PolicyError
 from agent.evidence import Frozen
-from agent.outbound.address import shown
-from agent.outbound.completions import Said, error_of, json_of, object_of, read_chat
+from agent.outbound.completions import Said
 from agent.rstool.bundle import EvidenceBundle
 from agent.rstool.prompt import one_line
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from agent.outbound.llm import LlmClient
 
 RULES: Final = (
     "Answer the question from the evidence that the user gives you, and from nothing else. The evidence is quoted from "
@@ -40,8 +40,7 @@ class Downstream(Frozen):
 
 async def answer_with(
     bundle: EvidenceBundle,
-    client: "AsyncOpenAI",
-    model: str,
+    client: "LlmClient",
     *,
     max_tokens: int | None = 1024,
     temperature: float = 0.0,
@@ -53,56 +52,31 @@ async def answer_with(
 
     Args:
         bundle: the evidence.
-        client: of any OpenAI-compatible server.
-        model: its name there.
+        client: of the model, at any OpenAI-compatible server.
         max_tokens: that the model may write, its reasoning included; None sends no bound.
         temperature: of the sampling.
         always: also ask where there is no claim; left out, the outcome is then `no_evidence`.
     """
-    blank = Downstream(outcome="failed", ours=bundle.answer, model=model)
+    blank = Downstream(outcome="failed", ours=bundle.answer, model=client.model)
     if not bundle.claims and not always:
         return blank.model_copy(update={"outcome": "no_evidence", "why": bundle.why_empty})
-    import httpx2
-
-    from agent.policies.chat_errors import FOREIGN
-
-    messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _asked(bundle)}]
-    body = {"model": model, "messages": messages, "temperature": temperature}
-    if max_tokens is not None:
-        body["max_tokens"] = max_tokens
+    messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _request(bundle)}]
+    bound = {} if max_tokens is None else {"max_tokens": max_tokens}
     try:
-        reply = await client.post("/chat/completions", body=body, cast_to=httpx2.Response)
-        answer = object_of(json_of(reply.content))
-        if why := error_of(answer):
-            return blank.model_copy(update={"why": f"the server failed: {why}; look at its log"})
-        return _read(read_chat(answer), blank)
-    except FOREIGN as error:
-        return blank.model_copy(update={"why": _why(error, client, model)})
+        return _read(await client.reply(messages, temperature=temperature, **bound), blank)
+    except PolicyError as error:
+        why = f"the model that was to answer from the evidence gave no answer: {error}"
+        return blank.model_copy(update={"why": why})
 
 
-def _asked(bundle: EvidenceBundle) -> str:
+def _request(bundle: EvidenceBundle) -> str:
     """The evidence first: a question that stands behind it cannot be taken for a part of it."""
     turns = "".join(f"Earlier question: {one_line(q)}\nEarlier answer: {one_line(a)}\n" for q, a in bundle.history)
     restated = f"\nIt was understood as: {one_line(bundle.restated)}" if bundle.restated else ""
     return f"{bundle.to_prompt()}\n\n{turns}Question: {bundle.question}{restated}"
 
 
-def _why(error: Exception, client: "AsyncOpenAI", model: str) -> str:
-    from agent.policies.chat_errors import sentence
-
-    said = sentence(error, base_url=shown(str(client.base_url)), model=model, begun=False, seconds=_patience(client))
-    return f"the model that was to answer from the evidence gave no answer: {said}"
-
-
-def _patience(client: "AsyncOpenAI") -> float:
-    """Seconds of silence that the client bears; it may know several kinds."""
-    timeout = client.timeout
-    return timeout if isinstance(timeout, int | float) else getattr(timeout, "read", None) or 0.0
-
-
 def _read(reply: Said, blank: Downstream) -> Downstream:
-    if not reply.is_completion:
-        return blank.model_copy(update={"why": "the server sent no chat completion; see whether its URL ends in /v1"})
     tokens = {"prompt_tokens": reply.prompt_tokens or 0, "completion_tokens": reply.completion_tokens or 0}
     text = _REASONING.sub("", reply.content).strip()
     if text and reply.finish != "content_filter":

@@ -1,17 +1,16 @@
 """How many runs go on at once: a slot for each, a short queue before them, and 429 at once where neither has room.
 
-`Admission.slot` is for whoever starts a run inside of a request; the gate takes a `Slot` for the addresses of `/v1`.
+The access middleware takes a slot for the addresses of `/v1`; MCP takes one for each search.
 """
 
 import asyncio
 import math
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from time import perf_counter
-from typing import Final
+from typing import Final, Self
 
 from server.auth.caller import Caller, caller
 from server.http.errors import ApiError, server_stops
@@ -31,11 +30,11 @@ class Bounds:
     queue: int = 256
     """Runs that may wait for a slot."""
     wait_seconds: float = 15.0
-    """The longest wait; whoever would wait longer, by what runs took so far, is sent away at once."""
+    """The longest wait; a run that would wait longer, by what runs took so far, is refused at once."""
 
 
 class Slot:
-    """One run's place. Given back once, by whoever ends the run."""
+    """One run's place. Given back once, when the run ends: as a context manager, or with `leave`."""
 
     def __init__(self, give_back: Callable[["Slot"], None], key: str) -> None:
         self._give_back = give_back
@@ -43,10 +42,16 @@ class Slot:
         self.key = key
         self.began = perf_counter()
         self.handed_over = False
-        """Whether the run outlives its request: then the run leaves the slot, and not the gate."""
+        """Whether the run outlives its request: then the run leaves the slot, and not the access middleware."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self.leave()
 
     def hand_over(self) -> "Slot":
-        """Take the slot from the request that got it; whoever calls this must call `leave`."""
+        """Take the slot from the request that got it; the caller must call `leave`."""
         self.handed_over = True
         return self
 
@@ -61,18 +66,22 @@ Limit = Callable[[Caller, int], None]
 """Raises `ApiError` where this caller, who has so many runs here, may not start another one."""
 
 
-def _no_limit(asking: Caller, runs: int) -> None:
-    """Nobody is limited by name."""
+async def no_slot() -> Slot:
+    """The slot of a run that needs none."""
+    return Slot(lambda _: None, "")
+
+
+def no_limit(asking: Caller, runs: int) -> None:
+    """No key is limited."""
 
 
 class Admission:
     """Slots for runs, first come, first served."""
 
-    def __init__(self, bounds: Bounds | None = None, *, limit: Limit = _no_limit) -> None:
+    def __init__(self, bounds: Bounds | None = None) -> None:
         self.bounds = bounds or Bounds()
-        self.limit = limit
         self.closed = False
-        """The server stops: nobody comes in any more."""
+        """The server stops: no run begins any more."""
         self._running = 0
         self._by_key: Counter[str] = Counter()
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -93,8 +102,8 @@ class Admission:
             return 0.0
         return self._run_seconds * (len(self._waiting) + 1) / max(1, self.bounds.runs)
 
-    def check(self) -> None:
-        """Refuse at once whoever could not come in now.
+    def check(self, limit: Limit = no_limit) -> None:
+        """Refuse at once a run that could not begin now.
 
         Raises:
             ApiError: there is no room (429), or the server stops (503).
@@ -102,18 +111,18 @@ class Admission:
         asking = caller()
         if self.closed:
             raise server_stops()
-        self.limit(asking, self._by_key[asking.key])
+        limit(asking, self._by_key[asking.key])
         full = self._running >= self.bounds.runs
         if full and (len(self._waiting) >= self.bounds.queue or self.wait_seconds > self.bounds.wait_seconds):
             raise self._busy()
 
-    async def enter(self) -> Slot:
+    async def enter(self, limit: Limit = no_limit) -> Slot:
         """Wait for a slot.
 
         Raises:
             ApiError: there is no room, or none came free in time (429), or the server stops (503).
         """
-        self.check()
+        self.check(limit)
         slot = Slot(self._give_back, caller().key)
         self._by_key[slot.key] += 1
         try:
@@ -127,21 +136,8 @@ class Admission:
         slot.began = perf_counter()
         return slot
 
-    @asynccontextmanager
-    async def slot(self) -> AsyncGenerator[Slot]:
-        """A slot for as long as the run goes on.
-
-        Raises:
-            ApiError: as `enter`.
-        """
-        slot = await self.enter()
-        try:
-            yield slot
-        finally:
-            slot.leave()
-
     def close(self) -> None:
-        """Take nobody any more; whoever waits is told."""
+        """Let no run begin any more; those that wait are refused."""
         self.closed = True
         while self._waiting:
             turn = self._waiting.popleft()

@@ -1,4 +1,4 @@
-"""Who asks: the request's id and the key that it came with. Set by the gate, read wherever a run is counted or logged.
+"""Who asks: the request's id and the key that it came with. Set by the access middleware, read where runs are counted.
 
 A task that is started for a request inherits it, also one that outlives the request.
 """
@@ -25,5 +25,5 @@ CALLER: Final[ContextVar[Caller | None]] = ContextVar("caller", default=None)
 
 
 def caller() -> Caller:
-    """Who asks here; a caller without a name where nobody does, as in a command."""
+    """Who asks here; a caller without a name where there is no request, as in a command."""
     return CALLER.get() or Caller()

@@ -77,7 +77,7 @@ def list_keys(store: StoreOption = None, config: ConfigOption = None, as_json: J
 
     found = _with_store(store, config, read)
     if as_json:
-        print_json({"keys": [_told(key, used) for key, used in found]})
+        print_json({"keys": [_as_dict(key, used) for key, used in found]})
         return
     if not found:
         note("there are no keys; make one: cairn key add NAME")
@@ -137,7 +137,7 @@ def _limits(limits: "KeyLimits") -> str:
     return ", ".join(said) or "no limits"
 
 
-def _told(key: "ApiKey", used: "Used") -> dict[str, object]:
+def _as_dict(key: "ApiKey", used: "Used") -> dict[str, object]:
     return {
         "id": key.id,
         "name": key.name,

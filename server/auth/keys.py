@@ -20,14 +20,14 @@ from pydantic import SecretStr
 
 from agent.trace import Usage
 from server.auth.caller import Caller, caller
-from server.auth.fresh import Fresh
+from server.auth.ttl import TtlValue
 from server.auth.usage import Spent, Used
 from server.http.errors import ApiError
 
 PREFIX: Final = "cairn"
 MINUTE_SECONDS: Final = 60.0
 _NOBODY: Final = hashlib.sha256(secrets.token_bytes(32)).hexdigest()
-"""What a key is compared with that nobody has."""
+"""What a key is compared with that no client has."""
 
 
 @dataclass(frozen=True)
@@ -120,20 +120,20 @@ class Keys:
     """Who may ask: the server's own key, which has no limits, and those of the store."""
 
     def __init__(
-        self, *, server_key: SecretStr | None = None, store: KeyStore | None = None, fresh_seconds: float = 2.0
+        self, *, server_key: SecretStr | None = None, store: KeyStore | None = None, ttl_seconds: float = 2.0
     ) -> None:
         """Read keys from a store.
 
         Args:
             server_key: what the settings say; empty: none.
             store: where the others stand; without one there are none.
-            fresh_seconds: how long a key that was just revoked may still be taken here.
+            ttl_seconds: how long a key that was just revoked may still be taken here.
         """
         secret = server_key.get_secret_value() if server_key else ""
         self._server = digest(secret) if secret else ""
-        self._kept = Fresh(_by_id(store), what="the keys of clients", seconds=fresh_seconds) if store else None
+        self._kept = TtlValue(_by_id(store), what="the keys of clients", seconds=ttl_seconds) if store else None
         self._asked: defaultdict[str, deque[float]] = defaultdict(deque)
-        self.spent = Spent(store, fresh_seconds=fresh_seconds)
+        self.spent = Spent(store, ttl_seconds=ttl_seconds)
 
     async def admit(self, authorization: str) -> str:
         """Give the id of the key in this header; empty for the server's own key, and where no key is needed.
@@ -141,7 +141,7 @@ class Keys:
         Raises:
             ApiError: the key is missing or wrong (401), asked too often (429), or keys cannot be read (503).
         """
-        if self._kept and not await self._kept.refresh():  # as long as they were never read, nobody comes in
+        if self._kept and not await self._kept.refresh():  # as long as they were never read, no request passes
             raise _unreadable()
         if not self._server and not self._keys:
             return ""
@@ -178,7 +178,7 @@ class Keys:
         _within_the_day(limits, self.spent.today(key.id), more=Used())
 
     def may_search(self, searches: int) -> None:
-        """Refuse so many searches where they are more than the key of whoever asks may have.
+        """Refuse so many searches where they are more than the caller's key may have.
 
         Raises:
             ApiError: 429, with when to ask again.
@@ -244,7 +244,7 @@ def _has_daily(limits: KeyLimits) -> bool:
 
 
 def _within_the_day(limits: KeyLimits, used: Used, *, more: Used) -> None:
-    """Refuse whoever has used up one of them, or would with more than one.
+    """Refuse a key that has used up one of them, or would with more than one.
 
     Raises:
         ApiError: 429, with when to ask again.

@@ -42,8 +42,8 @@ GUARDED: Final = ("/v1", "/retrieve", "/mcp", "/api")
 COSTS: Final = re.compile(r"/v1/(chat/completions|responses|evidence)|/api/runs(/[^/]+/answer_with)?")
 """Addresses whose POST has a model write, and needs a slot for it. `/mcp` takes slots by itself, for each search."""
 BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods whose body nobody reads."""
-HEAD_BYTES: Final = 16 * 1024
+"""Methods whose body is not read."""
+HEADER_BYTES: Final = 16 * 1024
 """Of all headers, or of the address."""
 PIECE_BYTES: Final = 256 * 1024
 _LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
@@ -68,7 +68,7 @@ class Rules:
     """A body that is not there by then is refused."""
 
 
-class Gate:
+class AccessMiddleware:
     """Lets a request through to `app`, or answers it with an OpenAI error object."""
 
     def __init__(
@@ -124,7 +124,7 @@ class Gate:
             await refusal.response()(scope, receive, send_marked)
         except ClientGone:
             return
-        except Exception:  # the boundary: whatever broke is logged under the request's id, and nothing of it is told
+        except Exception:  # the boundary: whatever broke is logged under the request's id, and nothing of it is shown
             logger.exception("the request broke")
             if not started:
                 await internal_error().response()(scope, receive, send_marked)
@@ -149,7 +149,7 @@ class Gate:
             return
         admission = self._admission if scope["method"] == "POST" and COSTS.fullmatch(path) else None
         if admission:
-            admission.check()
+            admission.check(self._keys.limit)
         receive = capped(receive, most_bytes=self._rules.body_bytes, seconds=self._rules.body_seconds)
         body = await read_whole(receive)
         await check_shape(body, path=path)
@@ -169,8 +169,8 @@ class Gate:
     async def _enter(self, admission: Admission, receive: Receive) -> Slot:
         """Wait for a slot as long as the client does; its body has been read."""
         if admission.wait_seconds == 0:
-            return await admission.enter()
-        return await Runs().unless_gone(receive, admission.enter())
+            return await admission.enter(self._keys.limit)
+        return await Runs().unless_gone(receive, admission.enter(self._keys.limit))
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         """Refuse what no honest client sends.
@@ -178,13 +178,13 @@ class Gate:
         Raises:
             ApiError: with the reason.
         """
-        if sum(len(name) + len(value) for name, value in headers.raw) > HEAD_BYTES:
+        if sum(len(name) + len(value) for name, value in headers.raw) > HEADER_BYTES:
             raise ApiError(
                 HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-                f"The headers are larger than {HEAD_BYTES:,} bytes; leave out what this server does not need.",
+                f"The headers are larger than {HEADER_BYTES:,} bytes; leave out what this server does not need.",
                 code="headers_too_large",
             )
-        if len(scope["path"]) + len(scope.get("query_string", b"")) > HEAD_BYTES:
+        if len(scope["path"]) + len(scope.get("query_string", b"")) > HEADER_BYTES:
             raise ApiError(HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.", code="url_too_long")
         if not scope["path"].startswith("/"):
             raise ApiError(

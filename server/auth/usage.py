@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from agent.trace import Usage
-from server.auth.fresh import Fresh
+from server.auth.ttl import TtlValue
 
 logger = logging.getLogger(__name__)
 
@@ -41,10 +41,10 @@ class UsageStore(Protocol):
 class Spent:
     """Usage by key and day. What the store does not have yet is kept and sent again."""
 
-    def __init__(self, store: UsageStore | None, *, fresh_seconds: float) -> None:
+    def __init__(self, store: UsageStore | None, *, ttl_seconds: float) -> None:
         self._store = store
-        self._fresh_seconds = fresh_seconds
-        self._known: dict[str, Fresh[tuple[date, Used]]] = {}
+        self._ttl_seconds = ttl_seconds
+        self._known: dict[str, TtlValue[tuple[date, Used]]] = {}
         """By key: the day, and what the store said of it."""
         self._unsent: defaultdict[tuple[str, date], Used] = defaultdict(Used)
         self._sending: asyncio.Task[None] | None = None
@@ -56,12 +56,12 @@ class Spent:
         return (known[1] if known and known[0] == day else Used()) + self._unsent.get((id, day), Used())
 
     async def refresh(self, id: str) -> bool:
-        """Read what the store says of the key, where that is not known freshly. False where it never could be read."""
+        """Read what the store says of the key, where what is known is old. False where it never could be read."""
         if self._store is None:
             return True
         if id not in self._known:
-            self._known[id] = Fresh(
-                partial(_read, self._store, id), what=f"the usage of key {id}", seconds=self._fresh_seconds
+            self._known[id] = TtlValue(
+                partial(_read, self._store, id), what=f"the usage of key {id}", seconds=self._ttl_seconds
             )
         return await self._known[id].refresh()
 

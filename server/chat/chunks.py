@@ -42,8 +42,8 @@ class Frames:
         frames: list[bytes] = []
         if annotations := reply.annotations:
             frames.append(self._chunk({"annotations": [{"index": i, **a} for i, a in enumerate(annotations)]}))
-        told = {"usage": usage(trace), **reply.sources()} if self._profile.sources_at_end else {}
-        more = f",{as_json(told)[1:-1]}" if told else ""
+        sources = {"usage": usage(trace), **reply.sources()} if self._profile.sources_at_end else {}
+        more = f",{as_json(sources)[1:-1]}" if sources else ""
         frames.append(self._chunk({}, finish=finish_reason(trace), extra=more))
         if include_usage:
             tail: dict[str, Any] = {

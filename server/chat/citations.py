@@ -1,6 +1,6 @@
 """Citations of an answer: the passages in the order in which the answer cites them, and the marks `[1]` in its text.
 
-A rollout numbers passages as it shows them. A reader sees only the cited ones, so the answer numbers them anew from 1.
+A rollout numbers passages as it shows them. A reader sees only the cited ones, so the answer numbers them again from 1.
 """
 
 import re
@@ -47,12 +47,12 @@ class Citations:
         self._marks = 0
         """Marks of imitated numbers that were looked at."""
 
-    def show(self, passages: Iterable[Passage], *, anew: bool, imitated: Iterable[int] = ()) -> None:
+    def show(self, passages: Iterable[Passage], *, restarts: bool, imitated: Iterable[int] = ()) -> None:
         """Take note of passages that the policy was shown.
 
         Args:
             passages: with their numbers.
-            anew: whether numbers start again each round.
+            restarts: whether numbers start again each round.
             imitated: numbers that a passage's text imitates (see `agent.checks.imitation`).
         """
         passages = tuple(passages)
@@ -64,14 +64,14 @@ class Citations:
         shown: dict[int, tuple[Passage, ...]] = {}
         for passage in passages:
             shown[passage.number] = (*shown.get(passage.number, ()), passage)
-        self._shown = shown if anew else self._shown | shown
+        self._shown = shown if restarts else self._shown | shown
 
     def places(self, numbers: Iterable[int], quotes: Sequence[Quote] = ()) -> list[int]:
         """The reader's numbers for the policy's ones; none for what was not shown.
 
         Args:
             numbers: as the policy cites.
-            quotes: of the claim that cites. Where a number means several passages, they tell which one.
+            quotes: of the claim that cites. Where a number means several passages, they say which one.
         """
         meant = [passage for number in numbers for passage in self._meant(number, quotes)]
         self.cited += [passage for passage in dict.fromkeys(meant) if passage not in self.cited]
@@ -161,24 +161,24 @@ class AnswerText:
         self._spaced = spaced
         self._after_mark = False
         self._held = ""
-        self._told = ""
+        self._sent = ""
 
     def feed(self, text: str) -> str:
         """What can be shown now. The start of a mark and white space at the end are held back."""
-        self._held = self._held + text if self._told else (self._held + text).lstrip()
+        self._held = self._held + text if self._sent else (self._held + text).lstrip()
         pending = _PENDING.search(self._held)
-        return self._tell(pending.start() if pending else len(self._held))
+        return self._send(pending.start() if pending else len(self._held))
 
     def finish(self, answer: str) -> str:
         """The rest, when the whole answer is known."""
         answer = answer.strip()
-        self._held = answer.removeprefix(self._told) if answer.startswith(self._told) else self._held.rstrip()
-        return self._tell(len(self._held))
+        self._held = answer.removeprefix(self._sent) if answer.startswith(self._sent) else self._held.rstrip()
+        return self._send(len(self._held))
 
-    def _tell(self, end: int) -> str:
+    def _send(self, end: int) -> str:
         ready, self._held = self._held[:end], self._held[end:]
-        self._told += ready
-        text = self._citations.rewrite(ready, before=self._told[: len(self._told) - len(ready)])
+        self._sent += ready
+        text = self._citations.rewrite(ready, before=self._sent[: len(self._sent) - len(ready)])
         return self._apart(text) if self._spaced and text else text
 
     def _apart(self, text: str) -> str:

@@ -1,6 +1,6 @@
-"""What a request may say beside its question, whichever address it came to: sources, filters, budgets, its form.
+"""The options of a request beside its question, whichever address it came to: sources, filters, budgets, its form.
 
-Ours, and Perplexity's names for filters. Everything may be left out or be null; what nobody declared is ignored.
+Ours, and Perplexity's names for filters. Everything may be left out or be null; what is not declared is ignored.
 """
 
 import re
@@ -64,12 +64,12 @@ Text = Annotated[str, Chars(1_000_000)]
 
 
 class Incoming(BaseModel):
-    """Part of a request. Parameters that nobody declared are accepted and mean nothing."""
+    """Part of a request. Parameters that are not declared are accepted and mean nothing."""
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
 
-class BudgetWishes(Strict):
+class BudgetOptions(Strict):
     """What one answer may use. A request can lower what the server allows, and never raise it."""
 
     rounds: int | None = Field(default=None, ge=0, description="Rounds of searches.")
@@ -82,7 +82,7 @@ class BudgetWishes(Strict):
     credits: float | None = Field(default=None, ge=0, description="What paid searches may cost.")
 
 
-class Wishes(Incoming):
+class RunOptions(Incoming):
     """Parameters of ours and of Perplexity's."""
 
     model: Name = Field(default="cairn", description="One of those that `/v1/models` lists.")
@@ -98,7 +98,7 @@ class Wishes(Incoming):
     sources: Annotated[list[Name], Field(fail_fast=True, max_length=32)] | None = Field(
         default=None, description="Names of the sources that may be searched; left out: each."
     )
-    budgets: BudgetWishes | None = None
+    budgets: BudgetOptions | None = None
     search_domain_filter: Annotated[list[Domain], Field(fail_fast=True, max_length=20)] | None = Field(
         default=None, description="Domains to search, or with a leading `-` to leave out."
     )
@@ -152,10 +152,10 @@ class Wishes(Incoming):
         return () if EVERY_SOURCE in wanted else wanted
 
 
-def budgets_for(request: Wishes, budgets: Budgets, protocol: TextProtocol) -> Budgets:
+def budgets_for(request: RunOptions, budgets: Budgets, protocol: TextProtocol) -> Budgets:
     """What the effort allows, and never more of anything than the request does."""
     budgets = budgets.for_effort(_MEANT[request.effort or "medium"], rounds=protocol.max_rounds)
-    wanted = request.budgets or BudgetWishes()
+    wanted = request.budgets or BudgetOptions()
     tokens = _least(budgets.policy_tokens, request.most_tokens, wanted.tokens)
     return replace(
         budgets,

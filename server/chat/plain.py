@@ -37,7 +37,7 @@ class PlainChat:
     sampling: Sampling
     budgets: Budgets
 
-    async def run(self, trace: Trace, emit: Emit, control: Control) -> Trace:
+    async def run(self, trace: Trace, *, emit: Emit, control: Control) -> Trace:
         """Write the answer onto `trace`. However it ends is recorded as the loop records it."""
         recorder = Recorder(trace, emit)
         return await record_end(recorder, self._answer(recorder, control))
@@ -68,10 +68,10 @@ class PlainChat:
         return Stopped(reason="forced", budget=cut) if cut else Stopped(reason="answered")
 
     async def _say(self, context: Context, recorder: Recorder, said: list[str]) -> BudgetName | None:
-        """Tell of new text, and put what of it belongs to the answer into `said`. Gives the budget that cut it off."""
+        """Emit new text, and put what of it belongs to the answer into `said`. Gives the budget that cut it off."""
         reader = TagReader(self.protocol.policy_marks)
 
-        def tell(parts: Iterable[Piece | Block]) -> None:
+        def emit(parts: Iterable[Piece | Block]) -> None:
             for part in parts:
                 if isinstance(part, Piece):
                     own = part.role == "thought"
@@ -83,7 +83,7 @@ class PlainChat:
         async with aclosing(context.generate(self.sampling, stop=(), max_tokens=most)) as chunks:
             async for chunk in chunks:
                 recorder.first_token()
-                tell(reader.feed(chunk.text))
+                emit(reader.feed(chunk.text))
                 cut = "policy_tokens" if chunk.cut else cut
-        tell(reader.close())
+        emit(reader.close())
         return cut

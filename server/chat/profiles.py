@@ -1,4 +1,4 @@
-"""Clients and what they need: the same answer, told as each of them reads it. A profile is data."""
+"""Clients and what they need: the same answer, written as each of them reads it. A profile is data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Profile:
     """How one kind of client wants its answers."""
 
     statuses: bool = False
-    """Searches are told as Open WebUI's status events, too."""
+    """Searches are sent as Open WebUI's status events, too."""
     marks: bool = False
     """The answer itself carries a mark `[1]` for all that it stands on, and no two marks touch."""
     definitions: bool = False

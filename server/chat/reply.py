@@ -87,16 +87,16 @@ class Reply:
         self._steps.append(step)
         match step:
             case Gathered():
-                anew = self._protocol.numbering != "rollout"
-                self._citations.show(step.passages, anew=anew, imitated=step.imitated)
+                restarts = self._protocol.numbering != "rollout"
+                self._citations.show(step.passages, restarts=restarts, imitated=step.imitated)
             case Merged() | Reflected() if step.claims and not self._evidenced:
                 return self._cite(step.claims)
             case Evidenced():
                 self._evidenced = True
                 return self._cite(step.claims)
             case Answered():
-                told = self._answer.finish(step.text) + self._support(step.text)
-                return _content(told + self._marked(self.content + told))
+                said = self._answer.finish(step.text) + self._support(step.text)
+                return _content(said + self._marked(self.content + said))
             case Stopped() if not self.content:
                 return _content(" ".join(part for part in (_apology(step), nothing_found(self._steps)) if part))
             case _:
@@ -104,7 +104,7 @@ class Reply:
         return []
 
     def _cite(self, claims: Sequence[Claim]) -> list[Part]:
-        """These claims carry the answer; what they cite is numbered in their order. What was not found is told."""
+        """These claims carry the answer; what they cite is numbered in their order. What was not found is marked."""
         self._claims = list(claims)
         self._citations.cited.clear()
         for claim in claims:
@@ -163,13 +163,13 @@ class Reply:
             "v": CAIRN_VERSION,
             "kind": "done",
             "trace": trace.id,
-            "evidence": [self._told(claim) for claim in self._claims],
+            "evidence": [self._shown(claim) for claim in self._claims],
             "citations": self._citation_claims(),
             "timings": trace.timings.model_dump(),
             "stopped": trace.stopped.reason if trace.stopped else None,
         }
 
-    def _told(self, claim: Claim) -> dict[str, Any]:
+    def _shown(self, claim: Claim) -> dict[str, Any]:
         """One claim as clients read it: its numbers are those of the answer's marks."""
         quotes = [
             {"cite": place, "start": quote.start, "end": quote.end, "text": quote.text}

@@ -1,4 +1,4 @@
-"""What a client asks for: messages, read down to a question and earlier turns, and the request of chat completions."""
+"""What a client requests: messages, read down to a question and earlier turns, and the request of chat completions."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, get_args
 from pydantic import Field
 
 from agent.sanitize.text import whole
-from server.chat.options import Effort, Incoming, Name, Text, Wishes
+from server.chat.options import Effort, Incoming, Name, RunOptions, Text
 from server.http.errors import bad_request
 
 _REASONING: Final = re.compile(
@@ -63,7 +63,7 @@ class StreamOptions(Incoming):
     include_usage: bool | None = False
 
 
-class ChatRequest(Wishes):
+class ChatRequest(RunOptions):
     """The parameters that this server reads; all others of OpenAI's are taken and ignored."""
 
     messages: Annotated[list[Message], Field(fail_fast=True, max_length=5_000)]
@@ -88,16 +88,16 @@ class ChatRequest(Wishes):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ChatQuestion:
     """One question with the turns before it."""
 
     question: str
     history: tuple[tuple[str, str], ...] = ()
     system: str = ""
-    """What the client tells the model to be; only `cairn-chat` reads it."""
+    """What the client says that the model is; only `cairn-chat` reads it."""
 
 
-def read_request(request: ChatRequest, *, most_chars: int) -> Asked:
+def read_request(request: ChatRequest, *, most_chars: int) -> ChatQuestion:
     """The question of a chat completion.
 
     Raises:
@@ -108,7 +108,7 @@ def read_request(request: ChatRequest, *, most_chars: int) -> Asked:
     return read_question(request.messages, most_chars=most_chars, param="messages")
 
 
-def read_question(messages: Sequence[Message], *, most_chars: int, param: str) -> Asked:
+def read_question(messages: Sequence[Message], *, most_chars: int, param: str) -> ChatQuestion:
     """Find the question and the earlier turns in messages.
 
     Args:
@@ -136,7 +136,7 @@ def read_question(messages: Sequence[Message], *, most_chars: int, param: str) -
             code="question_too_long",
         )
     system = "\n\n".join(message.text for message in messages if message.role in ("system", "developer"))
-    return Asked(question=question, history=tuple(_pairs(turns, most_chars=most_chars)), system=system)
+    return ChatQuestion(question=question, history=tuple(_pairs(turns, most_chars=most_chars)), system=system)
 
 
 def without_reasoning(text: str) -> str:
@@ -147,7 +147,7 @@ def without_reasoning(text: str) -> str:
 def _without_tail(text: str) -> str:
     """The text without the marks, sources and link definitions that a profile wrote behind an answer.
 
-    It goes from the end, line by line: one pattern for all of it takes hours for a text that somebody made for that.
+    It goes from the end, line by line: one pattern for all of it takes hours for a text that was made for that.
     """
     lines = text.split("\n")
     end = _without_blank(lines, _without_last(lines, len(lines), _DEFINITION))

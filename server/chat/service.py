@@ -8,11 +8,14 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from agent.loop.agent import Agent
+from agent.loop.budgets import Control
+from agent.loop.recorder import Emit
 from agent.policies.base import Policy
 from agent.policies.local_servers import LocalServer
 from agent.protocols import TextProtocol
 from agent.trace import Event, Trace
-from server.auth.admission import Admission
+from server.auth.admission import Admission, Slot
+from server.auth.keys import Keys
 from server.chat.chunks import Frames, completion, error_frame
 from server.chat.options import AnswerStyle
 from server.chat.profiles import ProfileName
@@ -21,11 +24,11 @@ from server.chat.request import ChatRequest, read_request
 from server.chat.turn import CHAT_MODEL, MODEL, Turn, failure_of, make_turn
 from server.http.errors import ApiError, internal_error, server_stops
 from server.http.stream import EventStream, LastWords, Put, Runs
-from server.telemetry.watch import Watch
+from server.telemetry.watch import Observer, Rollout, Watch
 
 if TYPE_CHECKING:
     from server.evidence.answering import Answering
-    from server.runs.manager import Keeper
+    from server.runs.manager import RunManager
 
 logger = logging.getLogger(__name__)
 
@@ -69,11 +72,15 @@ class Service:
     answering: "Answering | None" = None
     """Who answers from evidence, where the operator named a model for that."""
     admission: Admission = field(default_factory=Admission)
-    """Slots for runs; the gate takes one for each request that starts a run."""
+    """Slots for runs; the access middleware takes one for each request that starts a run."""
+    keys: Keys = field(default_factory=Keys)
+    """Whose runs these are, and what each key may use."""
     watch: Watch = field(default_factory=Watch)
-    """Sees every run of the agent: `agent` is a watched one of this watch."""
-    keeper: "Keeper | None" = None
-    """Keeps runs that outlive their clients; without one there are no such runs."""
+    """The runs that go on."""
+    observers: tuple[Observer, ...] = ()
+    """They see every run."""
+    run_manager: "RunManager | None" = None
+    """Of runs that outlive their clients; without one there are no such runs."""
 
     @property
     def models(self) -> list[str]:
@@ -95,10 +102,43 @@ class Service:
         words = last_words or error_frame(server_stops().body)
         return EventStream(produce, runs=self.runs, last_words=words, heartbeat_seconds=self.heartbeat_seconds)
 
+    async def enter(self) -> Slot:
+        """Wait for a slot for a run of the caller's.
+
+        Raises:
+            ApiError: there is none, or none for this key.
+        """
+        return await self.admission.enter(self.keys.limit)
+
+    async def run(
+        self,
+        rollout: Rollout,
+        trace: Trace,
+        emit: Emit,
+        control: Control | None = None,
+        *,
+        keep: Callable[[Trace], None] | None = None,
+    ) -> Trace:
+        """Drive one rollout; its trace is kept however it ends.
+
+        Args:
+            rollout: what runs.
+            trace: that it writes.
+            emit: called with each of its events.
+            control: the user's hand on it.
+            keep: takes the trace instead of the service's own.
+        """
+        try:
+            return await self.watch.run(rollout, trace, emit, control, observers=self.observers)
+        finally:
+            (keep or self.keep)(trace)
+
     async def aclose(self) -> None:
-        """Let go of the agent and of every policy, each once."""
+        """Let go of the agent, of every policy and of the observers, each once."""
         others = {id(policy): policy for policy in self.policies.values() if policy is not self.agent.policy}
         async with AsyncExitStack() as stack:
+            for observer in self.observers:
+                stack.push_async_callback(observer.aclose)
             for policy in others.values():
                 stack.push_async_callback(policy.aclose)
             if self.answering is not None:
@@ -113,8 +153,8 @@ def open_turn(service: Service, request: ChatRequest) -> Turn:
         ApiError: the request cannot be answered; nothing was started.
     """
     service.require(request.model)
-    asked = read_request(request, most_chars=service.question_chars)
-    return make_turn(service, request, asked, include_usage=request.include_usage)
+    question = read_request(request, most_chars=service.question_chars)
+    return make_turn(service, request, question, include_usage=request.include_usage)
 
 
 async def stream_turn(turn: Turn, put: Put) -> None:
@@ -127,9 +167,9 @@ async def stream_turn(turn: Turn, put: Put) -> None:
             put(frames.part(part))
 
     try:
-        await turn.run(turn.trace, emit)
+        await turn.run(emit)
         failure = failure_of(turn.trace)
-    except Exception:  # the boundary: the answer has begun, so whatever broke is told in the stream
+    except Exception:  # the boundary: the answer has begun, so the error goes into the stream
         logger.exception("the rollout %s broke", turn.trace.id)
         failure = internal_error()
     if failure:
@@ -149,7 +189,7 @@ async def whole_turn(turn: Turn) -> dict[str, Any]:
     def emit(event: Event) -> None:
         reasoning.extend(part.text for part in turn.reply.feed(event) if isinstance(part, Reasoning))
 
-    await turn.run(turn.trace, emit)
+    await turn.run(emit)
     if failure := failure_of(turn.trace):
         raise failure
     return completion(turn.reply, turn.trace, model=turn.model, reasoning="".join(reasoning))

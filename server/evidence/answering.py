@@ -1,6 +1,7 @@
 """The models that the operator lets answer from evidence, all at one endpoint. A request names one, and never a URL."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
 from agent.errors import QuestionError, SetupError
@@ -9,43 +10,39 @@ from agent.settings import CairnSettings
 from agent.trace import Usage
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from agent.outbound.llm import LlmClient
 
 
 SECONDS: Final = 120.0
-"""Of silence that is borne. The client's own ten minutes, three times over, would hold a slot for half an hour."""
-
-
-_MOST_TOKENS: Final = 10**9
-"""Of one answer: whatever more an endpoint claims is none of a key's business."""
-
-
-def _count_nowhere(usage: Usage) -> None:
-    """Nobody is limited."""
-
-
-def _tokens(claimed: object) -> int:
-    """What an endpoint says that it used, which may be anything."""
-    return min(max(0, claimed), _MOST_TOKENS) if isinstance(claimed, int) else 0
+"""For one reply: a slot is held all the while."""
 
 
 class Answering:
-    """A client of the operator's endpoint, with the models that may be asked there."""
+    """The clients of these models, by their names."""
 
-    def __init__(self, client: "AsyncOpenAI", models: tuple[str, ...]) -> None:
-        self._client = client
-        self.models = models
-        self.count: Callable[[Usage], None] = _count_nowhere
-        """Called with the tokens of each answer, for the key of the client that asked for it."""
+    def __init__(self, clients: Iterable["LlmClient"]) -> None:
+        self._clients = {client.model: client for client in clients}
 
-    async def answer(self, bundle: EvidenceBundle, model: str) -> Downstream:
-        """Let one of the models answer; what goes wrong there is an outcome. Cancelling this closes the request."""
-        answer = await answer_with(bundle, self._client, model)
-        self.count(Usage(prompt_tokens=_tokens(answer.prompt_tokens), policy_tokens=_tokens(answer.completion_tokens)))
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(self._clients)
+
+    async def answer(self, bundle: EvidenceBundle, model: str, *, count: Callable[[Usage], None]) -> Downstream:
+        """Let one of the models answer; what goes wrong there is an outcome. Cancelling this closes the request.
+
+        Args:
+            bundle: the evidence.
+            model: one of `models`.
+            count: called with the tokens of the answer, for the key of the client that requested it.
+        """
+        answer = await answer_with(bundle, self._clients[model])
+        count(Usage(prompt_tokens=answer.prompt_tokens, policy_tokens=answer.completion_tokens))
         return answer
 
     async def aclose(self) -> None:
-        await self._client.close()
+        async with AsyncExitStack() as stack:
+            for client in self._clients.values():
+                stack.push_async_callback(client.aclose)
 
 
 def check_model(answering: Answering | None, model: str) -> Answering:
@@ -76,9 +73,18 @@ def answering_of(settings: CairnSettings) -> Answering | None:
             "for answers of another model set both answer_url and answer_models, for example "
             'answer_url = "http://127.0.0.1:11434/v1" and answer_models = ["llama3.2:3b"]'
         )
-    from agent.outbound.address import Address
-    from agent.outbound.client import openai_client
+    from agent.outbound.llm import LlmClient
+    from agent.outbound.llm_errors import OptionNames
+    from agent.outbound.retries import Retries
 
-    key = settings.answer_key.get_secret_value() or "none"
-    client = openai_client(Address.of(settings.answer_url), api_key=key, seconds=SECONDS, retries=1)
-    return Answering(client, settings.answer_models)
+    return Answering(
+        LlmClient(
+            base_url=settings.answer_url,
+            model=model,
+            api_key=settings.answer_key.get_secret_value(),
+            seconds=SECONDS,
+            retries=Retries(1),
+            options=OptionNames("answer_url", "CAIRN_ANSWER_KEY", "answer_models"),
+        )
+        for model in settings.answer_models
+    )

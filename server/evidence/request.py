@@ -48,7 +48,7 @@ class EvidenceStep(BaseModel):
 
 
 class ToolList(BaseModel):
-    """The tool as function-calling APIs and as MCP clients want it told."""
+    """The tool in the forms of function-calling APIs and of MCP clients."""
 
     object: Literal["list"] = "list"
     tools: list[dict[str, Any]] = Field(description="For `tools` of a chat completion.")

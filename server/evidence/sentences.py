@@ -1,6 +1,6 @@
-"""A step as one short sentence for a person who waits. What strangers or the policy wrote is defused and cut.
+"""A step as one short sentence for a person who waits. What strangers or the policy wrote is sanitized and cut.
 
-`agent.cli.draw` tells the same steps to a terminal, as blocks that move: nothing but the kinds of steps is common.
+`agent.cli.draw` shows the same steps in a terminal, as blocks that move: nothing but the kinds of steps is common.
 """
 
 from typing import Final
@@ -33,7 +33,7 @@ _SAID: Final[dict[type[Step], str]] = {
 }
 
 
-def told(step: Step) -> str:
+def step_sentence(step: Step) -> str:
     """The sentence, without a full stop."""
     return one_line(_sentence(step))[:_MOST]
 

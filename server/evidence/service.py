@@ -1,10 +1,9 @@
-"""Where searches for evidence are taken in: the same arguments and the same bundle, whichever form asked for it.
+"""Searches for evidence: the same arguments and the same bundle, whichever form requested it.
 
 It knows no request and no frame; HTTP and MCP stand before it.
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
 from agent.errors import QuestionError
@@ -14,20 +13,22 @@ from agent.loop.recorder import Emit
 from agent.rstool import EvidenceBundle, SizeBudget, ToolArguments, agent_for, bundle_of
 from agent.sanitize.text import whole
 from agent.trace import Event, Trace
+from server.auth.admission import Slot, no_slot
 from server.chat.service import Service
 
-Slots = Callable[[], AbstractAsyncContextManager[object]]
+Enter = Callable[[], Awaitable[Slot]]
+"""Waits for a slot."""
 
 
 @dataclass(frozen=True)
 class Search:
     """One search on its way to a bundle. It runs once."""
 
+    service: Service
     agent: Agent
     trace: Trace
     budget: SizeBudget
-    keep: Callable[[Trace], None]
-    slots: Slots
+    enter: Enter
 
     async def run(self, emit: Emit) -> EvidenceBundle:
         """Search, and give the evidence. What fails in engine or sources is in the bundle, never raised.
@@ -35,53 +36,47 @@ class Search:
         Raises:
             ApiError: there is no slot for it.
         """
-        async with self.slots():
+        with await self.enter():
             await self.drive(emit)
         return bundle_of(self.trace, budget=self.budget)
 
     async def drive(self, emit: Emit, control: Control | None = None) -> Trace:
-        """Search alone, for whoever holds a slot already."""
-        try:
-            return await self.agent.run(self.trace, emit=emit, control=control)
-        finally:
-            self.keep(self.trace)
+        """Search alone, for callers that hold a slot already."""
+        return await self.service.run(self.agent, self.trace, emit, control)
 
 
 @dataclass(frozen=True)
-class Desk:
-    """Takes searches in."""
+class EvidenceService:
+    """Makes searches that can start."""
 
+    service: Service
     agents: Mapping[str, Agent]
     """By the protocol that they speak; the first one searches where none is named."""
-    question_chars: int
-    keep: Callable[[Trace], None]
-    slots: Slots = nullcontext
-    """Entered for as long as a search runs, where nobody did it before."""
+    enter: Enter = no_slot
+    """Gives each search its slot, where its caller holds none."""
 
-    def open(self, asked: ToolArguments) -> Search:
+    @classmethod
+    def of(cls, service: Service, *, enter: Enter = no_slot) -> "EvidenceService":
+        """That of a service: its agent first, and one for each other protocol that it speaks."""
+        agent = service.agent
+        agents = {agent.protocol.name: agent}
+        for name, protocol in service.protocols.items():
+            policy = service.policies.get(name, agent.policy)
+            agents.setdefault(name, replace(agent, policy=policy, protocol=protocol))
+        return cls(service, agents, enter)
+
+    def open(self, arguments: ToolArguments) -> Search:
         """Make a search that can start.
 
         Raises:
-            QuestionError: what is asked cannot be searched for; nothing was started.
+            QuestionError: it cannot be searched for; nothing was started.
         """
-        question = whole(asked.question)
-        if len(question) > self.question_chars:
-            raise QuestionError(
-                f"the question has {len(question):,} characters; at most {self.question_chars:,} are read"
-            )
-        agent = agent_for(self.agents, **asked.choice)
-        return Search(agent, agent.new_trace(question), asked.budget, self.keep, self.slots)
+        question, most = whole(arguments.question), self.service.question_chars
+        if len(question) > most:
+            raise QuestionError(f"the question has {len(question):,} characters; at most {most:,} are read")
+        agent = agent_for(self.agents, **arguments.choice)
+        return Search(self.service, agent, agent.new_trace(question), arguments.budget, self.enter)
 
 
-def desk_of(service: Service, *, slots: Slots = nullcontext) -> Desk:
-    """The desk of a service: its agent first, and one for each other protocol that it speaks."""
-    agent = service.agent
-    agents = {agent.protocol.name: agent}
-    for name, protocol in service.protocols.items():
-        policy = service.policies.get(name, agent.policy)
-        agents.setdefault(name, replace(agent, policy=policy, protocol=protocol))
-    return Desk(agents, service.question_chars, service.keep, slots)
-
-
-def tell_nobody(event: Event) -> None:
-    """Nobody listens to the steps."""
+def ignore_event(event: Event) -> None:
+    """The steps are not shown."""

@@ -1,4 +1,4 @@
-"""One request of `/v1/evidence`: from what was asked to a run, and from the run to frames or to one object."""
+"""One request of `/v1/evidence`: from its arguments to a run, and from the run to frames or to one object."""
 
 import logging
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from agent.trace import Delta, Event
 from server.chat.chunks import DONE, error_frame
 from server.evidence.answering import Answering, check_model
 from server.evidence.request import EvidenceReply, EvidenceRequest, EvidenceStep
-from server.evidence.service import Desk, Search, tell_nobody
+from server.evidence.service import EvidenceService, Search, ignore_event
 from server.http.encoding import dumped
 from server.http.errors import ApiError, bad_request, internal_error, sentence
 from server.http.stream import Put
@@ -27,7 +27,7 @@ class EvidenceTurn:
     model: str
 
 
-def open_turn(desk: Desk, answering: Answering | None, request: EvidenceRequest) -> EvidenceTurn:
+def open_turn(evidence: EvidenceService, request: EvidenceRequest) -> EvidenceTurn:
     """Read a request into a search that can start.
 
     Raises:
@@ -35,18 +35,18 @@ def open_turn(desk: Desk, answering: Answering | None, request: EvidenceRequest)
     """
     wanted = request.answer_with
     try:
-        who = check_model(answering, wanted.model) if wanted else None
+        who = check_model(evidence.service.answering, wanted.model) if wanted else None
     except QuestionError as error:
         raise ApiError(HTTPStatus.NOT_FOUND, sentence(error), param="answer_with", code="model_not_found") from error
     try:
-        return EvidenceTurn(desk.open(request), who, wanted.model if wanted else "")
+        return EvidenceTurn(evidence.open(request), who, wanted.model if wanted else "")
     except QuestionError as error:
         raise bad_request(sentence(error), param=error.about) from error
 
 
 async def whole_turn(turn: EvidenceTurn) -> EvidenceReply:
     """Run it to its end."""
-    return await _reply(turn, await turn.search.run(tell_nobody))
+    return await _reply(turn, await turn.search.run(ignore_event))
 
 
 async def stream_turn(turn: EvidenceTurn, put: Put) -> None:
@@ -60,7 +60,7 @@ async def stream_turn(turn: EvidenceTurn, put: Put) -> None:
 
     try:
         reply = await _reply(turn, await turn.search.run(emit))
-    except Exception:  # the boundary: the stream has begun, so whatever broke is told in it
+    except Exception:  # the boundary: the stream has begun, so the error goes into it
         logger.exception("the search %s broke", run)
         put(error_frame(internal_error().body))
     else:
@@ -70,7 +70,7 @@ async def stream_turn(turn: EvidenceTurn, put: Put) -> None:
 async def _reply(turn: EvidenceTurn, bundle: EvidenceBundle) -> EvidenceReply:
     said: Downstream | None = None
     if turn.answering is not None:
-        said = await turn.answering.answer(bundle, turn.model)
+        said = await turn.answering.answer(bundle, turn.model, count=turn.search.service.keys.answered)
     return EvidenceReply(id=bundle.trace_id, bundle=bundle, text=bundle.to_prompt(), downstream=said)
 
 

@@ -85,7 +85,7 @@ def again(body: bytes, receive: Receive) -> Receive:
         if left is None:
             return await receive()
         message: Message = {"type": "http.request", "body": left, "more_body": False}
-        left = None  # nobody holds it any longer than its request needs it
+        left = None  # it is held no longer than its request needs it
         return message
 
     return receive_again

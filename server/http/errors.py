@@ -34,7 +34,7 @@ _MOST_CHARS: Final = 2_000
 """Of a message: it may quote what a client sent."""
 _MOST_PARAM_CHARS: Final = 200
 _GONE: Final = 499
-"""Nobody reads it, but logs and metrics do."""
+"""No client reads it, but logs and metrics do."""
 ONLY_RETRIEVAL: Final = (
     "this server was started with --retrieval-only and answers POST /retrieve; start it without, to ask questions"
 )

@@ -1,4 +1,4 @@
-"""Connections that make no progress are closed: uvicorn waits for ever for a request's head, and for its reader.
+"""Connections that make no progress are closed: uvicorn waits for ever for a request's headers, and for its reader.
 
 Bodies of requests are bounded by `server.http.bodies`, idle connections after an answer by uvicorn itself.
 """
@@ -38,14 +38,14 @@ class _Counted:
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP/1.1 with a bound on how long a request's head may take, and on how slowly an answer may be read."""
+    """HTTP/1.1 with a bound on how long a request's headers may take, and on how slowly an answer may be read."""
 
-    head_seconds: float = 20.0
+    header_seconds: float = 20.0
     read_seconds: float = 60.0
     """How often it is looked whether an answer is read …"""
     read_bytes: int = 480 * 1024
     """… and how much of it must have been by then, where so much waited: 64 kbit/s."""
-    _head_timer: asyncio.TimerHandle | None = None
+    _header_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
     _due: int = 0
     """Bytes that must have been taken when it is looked the next time."""
@@ -55,12 +55,12 @@ class PatientProtocol(H11Protocol):
             transport.max_size = _READ_BYTES
         self._counted = _Counted(transport)
         super().connection_made(cast(Any, self._counted))
-        self._watch_head()
+        self._watch_headers()
         self._read_timer = self.loop.call_later(self.read_seconds, self._watch_reader)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._watch_head()
+        self._watch_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_watching()
@@ -77,34 +77,34 @@ class PatientProtocol(H11Protocol):
         self._due = taken + min(unsent, self.read_bytes)
         self._read_timer = self.loop.call_later(self.read_seconds, self._watch_reader)
 
-    def _watch_head(self) -> None:
-        """Start the clock where a head is awaited, and stop it where a request is on its way."""
-        if not self._awaits_head():
+    def _watch_headers(self) -> None:
+        """Start the clock where headers are awaited, and stop it where a request is on its way."""
+        if not self._awaits_headers():
             self._stop_watching()
-        elif self._head_timer is None and not self.transport.is_closing():
-            self._head_timer = self.loop.call_later(self.head_seconds, self._give_up)
+        elif self._header_timer is None and not self.transport.is_closing():
+            self._header_timer = self.loop.call_later(self.header_seconds, self._give_up)
 
     def _stop_watching(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
 
     def _give_up(self) -> None:
-        self._head_timer = None
-        if self._awaits_head() and not self.transport.is_closing():
+        self._header_timer = None
+        if self._awaits_headers() and not self.transport.is_closing():
             self.transport.abort()
 
-    def _awaits_head(self) -> bool:
+    def _awaits_headers(self) -> bool:
         cycle = cast(RequestResponseCycle | None, self.cycle)  # None before the first request
         return cycle is None or cycle.response_complete
 
 
-def patient(head_seconds: float, *, read_seconds: float = PatientProtocol.read_seconds) -> type[PatientProtocol]:
+def patient(header_seconds: float, *, read_seconds: float = PatientProtocol.read_seconds) -> type[PatientProtocol]:
     """The protocol with these bounds, in the form that uvicorn takes."""
 
     class Bounded(PatientProtocol):
         pass
 
-    Bounded.head_seconds = head_seconds
+    Bounded.header_seconds = header_seconds
     Bounded.read_seconds = read_seconds
     return Bounded

@@ -1,4 +1,4 @@
-"""What this server's answers hold, for `/openapi.json` and for whoever reads it. It describes, and makes nothing."""
+"""What this server's answers hold, for `/openapi.json` and for its readers. It describes, and makes nothing."""
 
 from typing import Any, Literal
 
@@ -192,7 +192,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorBody, "description": "The request cannot be answered; the message names the mend."},
     "5XX": {"model": ErrorBody, "description": "The engine, a source or the server failed, or it stops."},
 }
-"""For every address; said once, it also keeps the framework from describing errors that nobody sends."""
+"""For every address; said once, it also keeps the framework from describing errors that are never sent."""
 
 
 def streamed(model: type[BaseModel], frames: str) -> dict[int | str, dict[str, Any]]:

@@ -1,7 +1,7 @@
 """How much JSON a request's body may hold, counted on its bytes: what is refused here is never parsed.
 
 Four megabytes hold two million numbers or as many wrong members: reading them, and a sentence for each, takes seconds
-in which nobody else is answered.
+in which no other client is answered.
 """
 
 import asyncio

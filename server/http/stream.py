@@ -21,7 +21,7 @@ HEADERS: Final = {
 
 
 class ClientGone(Exception):
-    """Nobody is left to read the answer."""
+    """No client is left to read the answer."""
 
 
 class ServerStops(Exception):
@@ -33,7 +33,7 @@ class Runs:
 
     def __init__(self) -> None:
         self.closing = False
-        """The server was told to stop."""
+        """The server is to stop."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -69,7 +69,7 @@ class Runs:
             await asyncio.gather(task, listener, return_exceptions=True)
 
     async def unless_stopped(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do `work`, of which somebody else knows whether its client is there: cancelling this cancels it.
+        """Do `work`, where the caller knows whether its client is there: cancelling this cancels it.
 
         Raises:
             ServerStops: `end` was called; the work has ended.

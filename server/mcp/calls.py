@@ -18,13 +18,13 @@ from agent.errors import QuestionError, wrong_fields
 from agent.rstool import EvidenceBundle, read_arguments
 from agent.rstool.tool import NAME
 from server.evidence import tools
-from server.evidence.service import Desk
+from server.evidence.service import EvidenceService
 from server.evidence.tools import JobArguments, JobState, WaitArguments
 from server.http.errors import ApiError, internal_error, server_stops
 from server.http.stream import Runs, ServerStops
 from server.mcp.capped import capped
 from server.mcp.jobs import Jobs
-from server.mcp.progress import run_told
+from server.mcp.progress import run_reporting
 from server.store import StoreError
 
 logger = logging.getLogger(__name__)
@@ -42,23 +42,25 @@ INSTRUCTIONS: Final = (
 class Calls:
     """Answers the calls of all clients."""
 
-    def __init__(self, desk: Desk, jobs: Jobs, runs: Runs, *, progress_seconds: float = PROGRESS_SECONDS) -> None:
-        """Answer with the searches of a desk.
+    def __init__(
+        self, evidence: EvidenceService, jobs: Jobs, runs: Runs, *, progress_seconds: float = PROGRESS_SECONDS
+    ) -> None:
+        """Answer with the searches of a service.
 
         Args:
-            desk: takes searches in.
+            evidence: makes searches.
             jobs: those that outlive their call.
             runs: where a server that stops finds the searches of calls.
             progress_seconds: the longest silence while a search runs.
         """
-        self._desk = desk
+        self._evidence = evidence
         self._jobs = jobs
         self._runs = runs
         self._progress_seconds = progress_seconds
 
     def server(self) -> Server[Any]:
         """An MCP server that offers the tools."""
-        listed = [types.Tool.model_validate(tool) for tool in tools.tool_list(self._desk.agents)]
+        listed = [types.Tool.model_validate(tool) for tool in tools.tool_list(self._evidence.agents)]
         schemas = {tool.name: tool.input_schema for tool in listed}
 
         async def list_tools(
@@ -85,7 +87,7 @@ class Calls:
     async def call(
         self, ctx: ServerRequestContext[Any], name: str, arguments: Mapping[str, Any]
     ) -> types.CallToolResult:
-        """Do what is asked. What a model can mend is a result that says so.
+        """Answer one call. What a model can fix is a result that says so.
 
         Raises:
             MCPError: there is no such tool.
@@ -111,11 +113,11 @@ class Calls:
     ) -> types.CallToolResult:
         match name:
             case tools.SEARCH:
-                search = self._desk.open(read_arguments(arguments))
-                work = run_told(search, ctx.session.report_progress, seconds=self._progress_seconds)
+                search = self._evidence.open(read_arguments(arguments))
+                work = run_reporting(search, ctx.session.report_progress, seconds=self._progress_seconds)
                 return _evidence(await self._runs.unless_stopped(work))
             case tools.START:
-                return _state(await self._jobs.start(self._desk.open(read_arguments(arguments))))
+                return _state(await self._jobs.start(self._evidence.open(read_arguments(arguments))))
             case tools.STATUS:
                 asked = _read(WaitArguments, name, arguments)
                 return _state(await self._jobs.state(asked.id, wait_seconds=asked.wait_seconds))
@@ -138,11 +140,11 @@ def _read(kind: type[Arguments], name: str, arguments: Mapping[str, Any]) -> Arg
 
 def _evidence(bundle: EvidenceBundle) -> types.CallToolResult:
     """The bundle as data, and the labelled text for the model that reads it."""
-    told = capped(bundle)
+    shown = capped(bundle)
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=told.to_prompt())],
-        structured_content=told.model_dump(mode="json"),
-        is_error=told.outcome == "failed",
+        content=[types.TextContent(type="text", text=shown.to_prompt())],
+        structured_content=shown.model_dump(mode="json"),
+        is_error=shown.outcome == "failed",
     )
 
 

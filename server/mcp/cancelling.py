@@ -1,6 +1,6 @@
 """Cancelling over stateless HTTP, for the protocol versions that cancel by a message of its own.
 
-A client gets a session id that nobody keeps; it only tells whose call a later "cancelled" means. Where another replica
+A client gets a session id that is not kept; it only says whose call a later "cancelled" means. Where another replica
 gets that message, the call goes on as it did. From 2026 on, a client cancels by closing its request.
 """
 
@@ -22,7 +22,7 @@ Call = tuple[str, str, str]
 
 
 class Cancelling:
-    """Stands before the SDK's handler, and ends a call as if its client had left where it is told to cancel it."""
+    """Stands before the SDK's handler, and ends a call as if its client had left where it gets a cancel message."""
 
     def __init__(self) -> None:
         self._calls: dict[Call, asyncio.Event] = {}

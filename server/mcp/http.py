@@ -1,6 +1,6 @@
-"""`/mcp`: MCP over streamable HTTP, stateless, in its new and its older protocol versions, behind the server's gate.
+"""`/mcp`: MCP over streamable HTTP, stateless, in its new and older versions, behind the server's access middleware.
 
-The SDK is loaded by the first client: it costs a second, which nobody else should wait for.
+The SDK is loaded by the first client: it costs a second, which no other client should wait for.
 """
 
 import asyncio
@@ -14,12 +14,12 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from server.chat.service import Service
-from server.evidence.service import Desk, desk_of
+from server.evidence.service import EvidenceService
 from server.http.errors import ApiError
-from server.http.stream import ClientGone, Runs
+from server.http.stream import ClientGone
 from server.mcp.cancelling import Cancelling
 from server.mcp.jobs import Jobs
-from server.runs.manager import Keeper
+from server.runs.manager import RunManager
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -30,13 +30,12 @@ PATH: Final = "/mcp"
 class McpApp:
     """Answers `/mcp`. It must be closed in the event loop in which it answers."""
 
-    def __init__(self, desk: Desk, runs: Runs, keeper: Keeper) -> None:
-        self._desk = desk
-        self._runs = runs
-        self._jobs = Jobs(keeper)
+    def __init__(self, evidence: EvidenceService, run_manager: RunManager) -> None:
+        self._evidence = evidence
+        self._jobs = Jobs(run_manager)
         self._cancelling = Cancelling()
         self._loading: asyncio.Future[StreamableHTTPSessionManager] | None = None
-        self._keeper: asyncio.Task[None] | None = None
+        self._holding: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,18 +56,18 @@ class McpApp:
             await self._cancelling(manager.handle_request, scope, receive, send)
 
     async def aclose(self) -> None:
-        """End the SDK's own tasks. Started searches are the keeper's."""
+        """End the SDK's own tasks. Started searches are the run manager's."""
         self._stop.set()
-        if self._keeper is not None:
-            await asyncio.gather(self._keeper, return_exceptions=True)
+        if self._holding is not None:
+            await asyncio.gather(self._holding, return_exceptions=True)
 
     async def _manager(self) -> "StreamableHTTPSessionManager":
         if self._loading is None:
             self._loading = asyncio.get_running_loop().create_future()
-            self._keeper = asyncio.create_task(self._keep(self._loading), context=Context())
+            self._holding = asyncio.create_task(self._hold(self._loading), context=Context())
         return await asyncio.shield(self._loading)
 
-    async def _keep(self, ready: "asyncio.Future[StreamableHTTPSessionManager]") -> None:
+    async def _hold(self, ready: "asyncio.Future[StreamableHTTPSessionManager]") -> None:
         """Hold the SDK's manager open, from beginning to end in one task, as it wants it."""
         try:
             manager = await asyncio.to_thread(self._load)
@@ -87,22 +86,24 @@ class McpApp:
         from server.mcp.calls import Calls
 
         return StreamableHTTPSessionManager(
-            Calls(self._desk, self._jobs, self._runs).server(),
+            Calls(self._evidence, self._jobs, self._evidence.service.runs).server(),
             stateless=True,
-            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate does it
+            security_settings=TransportSecuritySettings(
+                enable_dns_rebinding_protection=False
+            ),  # the access middleware does it
         )
 
 
-def add_mcp(app: FastAPI, service: Service, searches: Keeper) -> McpApp:
-    """Add `/mcp`; whoever calls this closes what it gives.
+def add_mcp(app: FastAPI, service: Service, run_manager: RunManager) -> McpApp:
+    """Add `/mcp`; the caller closes what it gives.
 
-    The gate cannot see which requests search: each search takes a slot by itself.
+    The access middleware cannot see which requests search: each search takes a slot by itself.
 
     Args:
         app: of the server.
         service: what answers.
-        searches: keeps searches that outlive their call.
+        run_manager: of searches that outlive their call.
     """
-    mcp = McpApp(desk_of(service, slots=service.admission.slot), service.runs, searches)
+    mcp = McpApp(EvidenceService.of(service, enter=service.enter), run_manager)
     app.router.routes.append(Route(PATH, endpoint=mcp, include_in_schema=False))
     return mcp

@@ -1,26 +1,23 @@
 """Searches that outlive the call that started them, for clients that give up on slow tools: runs, as `/api/runs` has.
 
-They lie in the store: any replica tells of them, they are listed and belong to a key, and they are there after a crash.
+They lie in the store: any replica shows them, they are listed and belong to a key, and they are there after a crash.
 """
 
 import time
 from collections.abc import Iterable
-from contextlib import AsyncExitStack
 from typing import Final, Literal
 
 from pydantic import BaseModel, ValidationError
 
 from agent.errors import QuestionError
-from agent.loop.budgets import Control
-from agent.loop.recorder import Emit
 from agent.rstool import EvidenceBundle, SizeBudget, bundle_of
 from agent.trace import Step, Trace
 from server.auth.caller import caller
 from server.chat.turn import MODEL
-from server.evidence.sentences import told
+from server.evidence.sentences import step_sentence
 from server.evidence.service import Search
 from server.evidence.tools import JobState, State
-from server.runs.manager import Keeper
+from server.runs.manager import RunManager
 from server.runs.restore import STEP, read_trace
 from server.store import NewRun, RunRow
 
@@ -37,10 +34,10 @@ class Room(BaseModel):
 
 
 class Jobs:
-    """The searches that were started, as whoever asks may see them: with a key of a client, those that it started."""
+    """The searches that were started, as the caller may see them: with a key of a client, those that it started."""
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+    def __init__(self, run_manager: RunManager) -> None:
+        self._run_manager = run_manager
 
     async def start(self, search: Search) -> JobState:
         """Let a search run on its own.
@@ -49,23 +46,15 @@ class Jobs:
             ApiError: there is no slot for it.
             StoreError: it could not be written down; nothing was started.
         """
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(search.slots())
-            slot = stack.pop_all()
-
-        async def drive(trace: Trace, emit: Emit, control: Control | None = None) -> Trace:
-            async with slot:
-                return await search.drive(emit, control)
-
-        trace = search.trace
+        slot, trace = await search.enter(), search.trace
         room = Room(max_chars=search.budget.chars, max_tokens=search.budget.tokens).model_dump_json()
-        new = NewRun(trace, f"{MODEL}/{trace.protocol}", key_id=caller().key, aside=lambda: room)
+        new = NewRun(trace, f"{MODEL}/{trace.protocol}", key_id=caller().key, metadata=lambda: room)
         try:
-            run = await self._keeper.start(new, drive)
+            run = await self._run_manager.start(new, search.drive, then=slot.leave)
         except BaseException:
-            await slot.aclose()
+            slot.leave()
             raise
-        return await self._told(run.row())
+        return await self._state(run.row())
 
     async def state(self, id: str, *, wait_seconds: float = 0.0) -> JobState:
         """How far it is, as soon as it has ended, or after so long.
@@ -75,7 +64,7 @@ class Jobs:
             StoreError: it could not be read.
         """
         row, _ = await self._find(id, wait_seconds=wait_seconds)
-        return await self._told(row)
+        return await self._state(row)
 
     async def result(self, id: str, *, wait_seconds: float = 0.0) -> EvidenceBundle:
         """What it found.
@@ -97,26 +86,26 @@ class Jobs:
 
         Raises:
             QuestionError: there is none.
-            StoreError: it could not be told.
+            StoreError: its owner could not be reached.
         """
         row, _ = await self._find(id)
         if row.running:
-            await self._keeper.wish(id, "cancel")
+            await self._run_manager.command(id, "cancel")
         return await self.state(id, wait_seconds=_CANCEL_SECONDS)
 
     async def _find(self, id: str, *, wait_seconds: float = 0.0) -> tuple[RunRow, Room]:
         known = id.isascii() and id.isalnum() and len(id) <= 128
         key = caller().key or None
-        row = await self._keeper.until_ended(id, key_id=key, seconds=wait_seconds) if known else None
-        live = self._keeper.live(id)
-        room = _room(live.new.aside() if live else await self._keeper.store.reads.aside(id)) if row else None
+        row = await self._run_manager.until_ended(id, key_id=key, seconds=wait_seconds) if known else None
+        live = self._run_manager.live(id)
+        room = _room(live.new.metadata() if live else await self._run_manager.store.reads.metadata(id)) if row else None
         if row is None or room is None:
             raise QuestionError(
                 f"there is no search {id[:64]!r}: it was never started here, or it was removed", about="id"
             )
         return row, room
 
-    async def _told(self, row: RunRow) -> JobState:
+    async def _state(self, row: RunRow) -> JobState:
         steps = await self._steps(row)
         known: dict[str, State] = {"running": "running", "cancelled": "cancelled", "interrupted": "interrupted"}
         return JobState(
@@ -125,29 +114,29 @@ class Jobs:
             question=row.question,
             seconds=round(row.figures.seconds if not row.running else max(0.0, time.time() - row.created), 3),
             steps=len(steps),
-            latest=tuple(told(step) for step in steps[-LATEST:]),
+            latest=tuple(step_sentence(step) for step in steps[-LATEST:]),
         )
 
     async def _steps(self, row: RunRow) -> list[Step]:
         """In the order in which they happened."""
-        if row.running and self._keeper.live(row.id) is None:  # of another replica
-            look = await self._keeper.store.reads.look(row.id)
+        if row.running and self._run_manager.live(row.id) is None:  # of another replica
+            look = await self._run_manager.store.reads.look(row.id)
             return [STEP.validate_json(step) for _, step in look.steps] if look else []
         return _in_order((await self._trace(row)).steps)
 
     async def _trace(self, row: RunRow) -> Trace:
-        if live := self._keeper.live(row.id):
+        if live := self._run_manager.live(row.id):
             return live.trace
-        stored = await self._keeper.store.reads.trace(row.id)
+        stored = await self._run_manager.store.reads.trace(row.id)
         if stored is None:
             raise QuestionError(f"the search {row.id} was removed; start another one", about="id")
         return read_trace(stored)
 
 
-def _room(aside: str) -> Room | None:
+def _room(metadata: str) -> Room | None:
     """What was kept of a search; None where the run is none of ours."""
     try:
-        return Room.model_validate_json(aside)
+        return Room.model_validate_json(metadata)
     except ValidationError:
         return None
 

@@ -8,16 +8,16 @@ from time import perf_counter
 
 from agent.rstool import EvidenceBundle
 from agent.trace import Delta, Event
-from server.evidence.sentences import told
+from server.evidence.sentences import step_sentence
 from server.evidence.service import Search
 
 logger = logging.getLogger(__name__)
 
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Takes how far it is, of how much (nobody knows), and a sentence."""
+"""Takes how far it is, of how much (unknown), and a sentence."""
 
 
-async def run_told(search: Search, report: Report, *, seconds: float) -> EvidenceBundle:
+async def run_reporting(search: Search, report: Report, *, seconds: float) -> EvidenceBundle:
     """Run a search; cancelling this cancels it.
 
     Args:
@@ -29,9 +29,9 @@ async def run_told(search: Search, report: Report, *, seconds: float) -> Evidenc
 
     def emit(event: Event) -> None:
         if not isinstance(event, Delta):
-            said.put_nowait(told(event))
+            said.put_nowait(step_sentence(event))
 
-    teller = asyncio.create_task(_tell(said, report, seconds=seconds))
+    reporter = asyncio.create_task(_report_all(said, report, seconds=seconds))
     try:
         bundle = await search.run(emit)
         with suppress(TimeoutError):  # a client that reads no progress must not hold up the evidence for ever
@@ -39,11 +39,11 @@ async def run_told(search: Search, report: Report, *, seconds: float) -> Evidenc
                 await said.join()
         return bundle
     finally:
-        teller.cancel()
-        await asyncio.gather(teller, return_exceptions=True)
+        reporter.cancel()
+        await asyncio.gather(reporter, return_exceptions=True)
 
 
-async def _tell(said: "asyncio.Queue[str]", report: Report, *, seconds: float) -> None:
+async def _report_all(said: "asyncio.Queue[str]", report: Report, *, seconds: float) -> None:
     began, number, latest = perf_counter(), 0, "Begins"
     while True:
         new = True
@@ -55,7 +55,7 @@ async def _tell(said: "asyncio.Queue[str]", report: Report, *, seconds: float) -
         number += 1
         try:
             await report(number, None, latest if new else f"{latest} ({perf_counter() - began:.0f} s)")
-        except Exception:  # whoever cannot be told is no reason to end the search; that a client left is told otherwise
-            logger.debug("progress could not be told", exc_info=True)
+        except Exception:  # a client that takes no reports is no reason to end the search
+            logger.debug("progress could not be reported", exc_info=True)
         if new:
             said.task_done()

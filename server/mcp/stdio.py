@@ -3,11 +3,11 @@
 from mcp.server.stdio import stdio_server
 
 from server.chat.service import Service
-from server.evidence.service import desk_of
+from server.evidence.service import EvidenceService
 from server.http.stream import Runs
 from server.mcp.calls import Calls
 from server.mcp.jobs import Jobs
-from server.runs.manager import memory_keeper
+from server.runs.manager import memory_run_manager
 
 
 async def serve_stdio(service: Service) -> None:
@@ -15,9 +15,9 @@ async def serve_stdio(service: Service) -> None:
 
     While it serves, whatever else writes to standard output writes to standard error.
     """
-    searches = service.keeper or memory_keeper()
-    desk = desk_of(service, slots=service.admission.slot)
-    server = Calls(desk, Jobs(searches), Runs()).server()
+    searches = service.run_manager or memory_run_manager()
+    evidence = EvidenceService.of(service, enter=service.enter)
+    server = Calls(evidence, Jobs(searches), Runs()).server()
     try:
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())

@@ -54,7 +54,7 @@ class Output:
         """What this part of the reply adds."""
         match part:
             case Reasoning(text):
-                text = text if self._reasoning else text.lstrip("\n")  # each item begins anew
+                text = text if self._reasoning else text.lstrip("\n")  # each item begins again
                 return [*self._begin_reasoning(), self._reasoned(text)] if text else []
             case Content(text):
                 return [*self._begin_message(), self._wrote(text)]
@@ -89,12 +89,12 @@ class Output:
         return [*events, self._close("response.failed")]
 
     def cancel(self, reply: Reply) -> None:
-        """Close what is open as it is; nobody is left to be told."""
+        """Close what is open as it is; no client is left to see it."""
         count = self._count
         self._end_all(reply, "incomplete")
         self.response.status = "cancelled"
         self._close("response.cancelled")
-        self._count = count  # what nobody was told has no number
+        self._count = count  # what was not sent has no number
 
     def as_json(self) -> str:
         """The response as far as it is."""

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final, Literal, cast
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from agent.sanitize.strict import Chars
-from server.chat.options import Effort, Incoming, Name, Text, Wishes
-from server.chat.request import Asked, Message, read_question
+from server.chat.options import Effort, Incoming, Name, RunOptions, Text
+from server.chat.request import ChatQuestion, Message, read_question
 from server.http.errors import bad_request
 
 _NO_ITEMS: Final = "No item is kept by its id here; send the earlier items whole, as every client can."
@@ -69,12 +69,12 @@ Metadata = Annotated[
 """As OpenAI bounds them."""
 
 
-class ReasoningWishes(Incoming):
+class ReasoningOptions(Incoming):
     effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
 
 
-class ResponseRequest(Wishes):
+class ResponseRequest(RunOptions):
     """The parameters that this server reads; all others of OpenAI's are taken and ignored."""
 
     input: Input
@@ -85,7 +85,7 @@ class ResponseRequest(Wishes):
         default=None, description="Answer at once with a response that goes on; ask for it by its id, or cancel it."
     )
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
-    reasoning: ReasoningWishes | None = None
+    reasoning: ReasoningOptions | None = None
     stream: bool | None = False
     metadata: Metadata | None = None
     user: Annotated[str, Chars(512)] | None = None
@@ -99,7 +99,7 @@ class ResponseRequest(Wishes):
         return self.max_output_tokens
 
 
-def read_request(request: ResponseRequest, *, before: Sequence[Message] = (), most_chars: int) -> Asked:
+def read_request(request: ResponseRequest, *, before: Sequence[Message] = (), most_chars: int) -> ChatQuestion:
     """The question of a request.
 
     Args:

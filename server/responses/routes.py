@@ -12,7 +12,7 @@ from server.http.schema import streamed
 from server.responses.output import Output
 from server.responses.request import ResponseRequest, read_request
 from server.responses.schema import DeletedResponse, Reasoning, ResponseObject
-from server.responses.store import PREFIX, Shelf
+from server.responses.store import PREFIX, ResponseStore
 from server.responses.turn import ResponseTurn
 from server.runs.routes import begin_run
 
@@ -21,9 +21,9 @@ _FRAMES = "Events with the names and numbers of OpenAI's Responses API."
 
 def add_responses(app: FastAPI, service: Service) -> None:
     """Add `POST /v1/responses`, and where runs are kept those of one response."""
-    shelf = Shelf(service.keeper) if service.keeper else None
-    if shelf:
-        _add_kept(app, shelf)
+    store = ResponseStore(service.run_manager) if service.run_manager else None
+    if store:
+        _add_kept(app, store)
 
     @app.post("/v1/responses", response_model=None, responses=streamed(ResponseObject, _FRAMES))
     async def responses(body: ResponseRequest, request: Request) -> Response:
@@ -31,9 +31,9 @@ def add_responses(app: FastAPI, service: Service) -> None:
 
         It is kept unless `store` is false; a follow-up names it as `previous_response_id`, or sends its turns along.
         """
-        made = await _open(service, shelf, body)
-        if body.background and made.keeper:
-            await begin_run(request, made.keeper, made.new_run, made.drive)
+        made = await _open(service, store, body)
+        if body.background and made.run_manager:
+            await begin_run(request, made.run_manager, made.new_run, made.drive)
         elif body.stream:
             return service.streams(made.stream, last_words=made.output.last_words)
         else:
@@ -41,48 +41,48 @@ def add_responses(app: FastAPI, service: Service) -> None:
         return json_response(made.output.response)
 
 
-def _add_kept(app: FastAPI, shelf: Shelf) -> None:
+def _add_kept(app: FastAPI, store: ResponseStore) -> None:
     @app.get("/v1/responses/{id}")
     async def get_response(id: str, *, stream: bool = False) -> ResponseObject:
         """A response that was kept, or one in the background as far as it is. It comes whole."""
         if stream:
             why = "A kept response comes whole; leave 'stream' out, or follow its run under /api/runs/{id}/events."
             raise bad_request(why, param="stream")
-        return await shelf.get(id)
+        return await store.get(id)
 
     @app.delete("/v1/responses/{id}")
     async def delete_response(id: str) -> DeletedResponse:
         """Remove a response and its run."""
-        await shelf.delete(id)
+        await store.delete(id)
         return DeletedResponse(id=id)
 
     @app.post("/v1/responses/{id}/cancel")
     async def cancel_response(id: str) -> ResponseObject:
         """End a response that was asked for in the background."""
-        return await shelf.cancel(id)
+        return await store.cancel(id)
 
 
-async def _open(service: Service, shelf: Shelf | None, body: ResponseRequest) -> ResponseTurn:
+async def _open(service: Service, store: ResponseStore | None, body: ResponseRequest) -> ResponseTurn:
     """Read a request into a response that can begin.
 
     Raises:
         ApiError: it cannot be answered; nothing was started.
     """
     service.require(body.model)
-    stores = shelf is not None and body.store is not False
+    stores = store is not None and body.store is not False
     _check_background(body, stores=stores)
     before, conversation = (), ""
     if body.previous_response_id:
-        if shelf is None:
+        if store is None:
             why = "This server keeps no responses; send the earlier turns as items of 'input'."
             raise bad_request(why, param="previous_response_id", code="previous_response_not_found")
-        before, conversation = await shelf.before(body.previous_response_id)
-    asked = read_request(body, before=before, most_chars=service.question_chars)
-    turn = make_turn(service, body, asked, keep=_keep_nothing)
+        before, conversation = await store.before(body.previous_response_id)
+    question = read_request(body, before=before, most_chars=service.question_chars)
+    turn = make_turn(service, body, question, keep=_keep_nothing)
     turn.trace.conversation = conversation
     output = Output(_blank(turn, body, stores=stores))
     keep = _keep_nothing if body.store is False else service.keep
-    return ResponseTurn(turn, output, service.keeper if stores else None, keep)
+    return ResponseTurn(turn, output, service.run_manager if stores else None, keep)
 
 
 def _check_background(body: ResponseRequest, *, stores: bool) -> None:
@@ -95,7 +95,7 @@ def _check_background(body: ResponseRequest, *, stores: bool) -> None:
 
 
 def _keep_nothing(_: object) -> None:
-    """The response keeps its run by itself, or nobody does."""
+    """The response keeps its run by itself, or nothing is kept."""
 
 
 def _blank(turn: Turn, body: ResponseRequest, *, stores: bool) -> ResponseObject:

@@ -9,7 +9,7 @@ from server.auth.caller import caller
 from server.chat.request import Message
 from server.http.errors import ApiError, bad_request
 from server.responses.schema import MessageItem, ResponseFailure, ResponseObject
-from server.runs.manager import Keeper
+from server.runs.manager import RunManager
 from server.runs.restore import read_trace
 from server.store import RunRow
 
@@ -19,11 +19,11 @@ _CANCEL_SECONDS: Final = 5.0
 _INSTEAD: Final = "send the earlier turns as items of 'input' instead, which always works"
 
 
-class Shelf:
-    """The responses of one store, as whoever asks may see them: with a key of a client, those that it asked for."""
+class ResponseStore:
+    """The responses of one store, as the caller may see them: with a key of a client, those that it requested."""
 
-    def __init__(self, keeper: Keeper) -> None:
-        self._keeper = keeper
+    def __init__(self, run_manager: RunManager) -> None:
+        self._run_manager = run_manager
 
     async def get(self, id: str) -> ResponseObject:
         """The response as it is now.
@@ -40,7 +40,7 @@ class Shelf:
             ApiError: there is none, or it goes on.
         """
         row, _ = await self._find(id)
-        if row.running or not await self._keeper.store.writes.delete(row.id):
+        if row.running or not await self._run_manager.store.writes.delete(row.id):
             message = f"The response goes on; cancel it first, with POST to /v1/responses/{id}/cancel."
             raise ApiError(HTTPStatus.CONFLICT, message, code="response_goes_on")
 
@@ -48,15 +48,15 @@ class Shelf:
         """End a response in the background, whichever replica makes it; of one that has ended, nothing changes.
 
         Raises:
-            ApiError: there is none, or somebody waits for it.
+            ApiError: there is none, or a client waits for it.
         """
         row, response = await self._find(id)
         if not response.background:
             message = "Only a response with 'background' can be cancelled; of others the client closes its connection."
             raise bad_request(message, code="not_in_background")
         if row.running:
-            await self._keeper.wish(row.id, "cancel")
-            await self._keeper.until_ended(row.id, key_id=_key(), seconds=_CANCEL_SECONDS)
+            await self._run_manager.command(row.id, "cancel")
+            await self._run_manager.until_ended(row.id, key_id=_key(), seconds=_CANCEL_SECONDS)
         return await self.get(id)
 
     async def before(self, id: str) -> tuple[Sequence[Message], str]:
@@ -74,7 +74,7 @@ class Shelf:
             ) from error
         if row.running:
             raise bad_request("The previous response goes on; wait for its end.", param=name, code="response_goes_on")
-        stored = await self._keeper.store.reads.trace(row.id)
+        stored = await self._run_manager.store.reads.trace(row.id)
         trace = read_trace(stored) if stored else None
         answer = "\n\n".join(
             part.text for item in response.output if isinstance(item, MessageItem) for part in item.content
@@ -85,9 +85,9 @@ class Shelf:
 
     async def _find(self, id: str) -> tuple[RunRow, ResponseObject]:
         named = _ID.fullmatch(id)
-        row = await self._keeper.get(named[1], key_id=_key()) if named else None
-        live = self._keeper.live(row.id) if row else None
-        said = live.new.aside() if live else await self._keeper.store.reads.aside(row.id) if row else ""
+        row = await self._run_manager.get(named[1], key_id=_key()) if named else None
+        live = self._run_manager.live(row.id) if row else None
+        said = live.new.metadata() if live else await self._run_manager.store.reads.metadata(row.id) if row else ""
         response = _read(said)
         if row is None or response is None:
             why = f"There is no response {id[:160]!r} here: it was not stored, or it was removed."

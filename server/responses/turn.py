@@ -15,7 +15,7 @@ from server.chat.turn import Turn, failure_of
 from server.http.errors import ApiError, internal_error
 from server.http.stream import Put
 from server.responses.output import Event, Output, frame
-from server.runs.manager import Keeper
+from server.runs.manager import RunManager
 from server.store import NewRun
 
 logger = logging.getLogger(__name__)
@@ -24,8 +24,8 @@ STORED_SECONDS: Final = 1.0
 """So long its end waits for the store, that its id can be asked for at once; a store that fails holds up no answer."""
 
 
-def _tell_nobody(event: Event | RunEvent) -> None:
-    """Nobody listens."""
+def _ignore(event: Event | RunEvent) -> None:
+    """The events are not shown."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class ResponseTurn:
 
     turn: Turn
     output: Output
-    keeper: Keeper | None
+    run_manager: RunManager | None
     """Keeps the response when it has ended; None: its id means nothing later."""
     keep: Callable[[Trace], None]
-    """Takes the trace where there is no keeper."""
+    """Takes the trace where there is no run_manager."""
 
     @property
     def new_run(self) -> NewRun:
         """What is kept of it: the trace, and the response as far as it is when that is asked."""
-        return NewRun(self.turn.trace, self.turn.model, key_id=caller().key, aside=self.output.as_json)
+        return NewRun(self.turn.trace, self.turn.model, key_id=caller().key, metadata=self.output.as_json)
 
     async def stream(self, put: Put) -> None:
         """Run it and put every event as it comes."""
@@ -56,51 +56,50 @@ class ResponseTurn:
         Raises:
             ApiError: no answer can be made.
         """
-        if failure := await self._to_the_end(_tell_nobody):
+        if failure := await self._to_the_end(_ignore):
             raise failure
 
-    async def drive(self, trace: Trace, emit: Emit, control: Control | None = None) -> Trace:
-        """Run it for a keeper, which keeps it by itself."""
-        await self._ended(_tell_nobody, emit, control)
-        return trace
+    async def drive(self, emit: Emit, control: Control) -> None:
+        """Run it for a run manager, which keeps it by itself."""
+        await self._ended(_ignore, emit, control)
 
-    async def _to_the_end(self, tell: Callable[[Event], None]) -> ApiError | None:
-        """Run it, and keep it before its end is told. Gives why no answer can be made."""
+    async def _to_the_end(self, send: Callable[[Event], None]) -> ApiError | None:
+        """Run it, and keep it before its end is sent. Gives why no answer can be made."""
         try:
-            failure, closing = await self._ended(tell)
+            failure, closing = await self._ended(send)
         except asyncio.CancelledError:
-            if self.keeper:
-                self.keeper.put(self.new_run)
+            if self.run_manager:
+                self.run_manager.put(self.new_run)
             else:
                 self.keep(self.turn.trace)
             raise
-        if self.keeper:
-            await self.keeper.put_away(self.new_run, seconds=STORED_SECONDS)
+        if self.run_manager:
+            await self.run_manager.put_away(self.new_run, seconds=STORED_SECONDS)
         else:
             self.keep(self.turn.trace)
         for event in closing:
-            tell(event)
+            send(event)
         return failure
 
     async def _ended(
-        self, tell: Callable[[Event], None], emit: Emit = _tell_nobody, control: Control | None = None
+        self, send: Callable[[Event], None], emit: Emit = _ignore, control: Control | None = None
     ) -> tuple[ApiError | None, list[Event]]:
-        """Run it and close the response. Gives why no answer can be made, and the events that are still to be told."""
+        """Run it and close the response. Gives why no answer can be made, and the events that are still to be sent."""
         turn, output = self.turn, self.output
 
         def see(event: RunEvent) -> None:
             for part in turn.reply.feed(event):
                 for made in output.feed(part):
-                    tell(made)
+                    send(made)
             emit(event)
 
         try:
-            await turn.run(turn.trace, see, control)
+            await turn.run(see, control)
             failure = failure_of(turn.trace)
         except asyncio.CancelledError:
             output.cancel(turn.reply)
             raise
-        except Exception:  # the boundary: the response has begun, so whatever broke is told in it
+        except Exception:  # the boundary: the response has begun, so the error goes into it
             logger.exception("the rollout %s broke", turn.trace.id)
             failure = internal_error()
         return failure, output.fail(failure, turn.reply) if failure else output.end(turn.reply, turn.trace)

@@ -1,8 +1,8 @@
 """`POST /retrieve` in the shape of Search-R1's retrieval server: its trainers and their forks can use it as it is.
 
 Many queries in, for each one a list of documents. Requests share the slots in which searches run, so that the encoder
-of a dense index has many queries to encode at once, whoever asked them. Too much is refused at once and never queued.
-It knows sources, and nothing of policies.
+of a dense index has many queries to encode at once, whichever client sent them. Too much is refused at once and never
+queued. It knows sources, and nothing of policies.
 """
 
 import asyncio
@@ -44,11 +44,11 @@ _FEW_DOCUMENTS: Final = 300
 """So many are written at once, in a few milliseconds; more of them would hold up everybody's streams."""
 _SMALL_BYTES: Final = 1024 * 1024
 _PROBED_SECONDS: Final = 2.0
-"""For so long the answer to a probe holds: whoever asks for readiness all the time costs nothing."""
+"""For so long the answer to a probe holds: asking for readiness all the time costs nothing."""
 
 
 class RetrieveRequest(BaseModel):
-    """What a client sends; members that nobody declared are accepted and mean nothing."""
+    """What a client sends; members that are not declared are accepted and mean nothing."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -90,7 +90,7 @@ class Bounds:
 
 
 class Meter(Protocol):
-    """Knows what whoever asks may still search for, and what he did."""
+    """Knows what the caller may still search for, and counts it."""
 
     def may_search(self, searches: int) -> None:
         """Refuse so many searches where they are too many.
@@ -115,7 +115,7 @@ class Retriever:
     far: bool = False
     """The default source is asked over the network: whether the server is ready does not hang on it."""
     meter: Meter | None = None
-    """Of the keys that clients have; without one nobody's searches are counted."""
+    """Of the keys that clients have; without one no searches are counted."""
     _taken: int = field(default=0, init=False)
     _unread: int = field(default=0, init=False)
     _ready: tuple[float, SourceError | None] | None = field(default=None, init=False)

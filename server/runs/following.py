@@ -14,7 +14,7 @@ from agent.trace import Trace
 from server.http.encoding import as_json, dumped
 from server.http.stream import Put
 from server.runs.card import RunCard
-from server.runs.manager import Keeper
+from server.runs.manager import RunManager
 from server.runs.restore import read_trace
 from server.store import StoreError
 from server.store.records import OpenBlock, RunRow
@@ -68,27 +68,27 @@ class View:
 
 
 async def follow(
-    keeper: Keeper, run: str, place: Place, put: Put, *, stops: Callable[[], bool] = lambda: False
+    run_manager: RunManager, run: str, place: Place, put: Put, *, stops: Callable[[], bool] = lambda: False
 ) -> bool:
     """Put every event after `place` as it comes, down to the end of the run.
 
     Args:
-        keeper: of this server.
+        run_manager: of this server.
         run: its id.
         place: where the reader is.
         put: takes events.
         stops: whether this server ends: it is not held up by the runs of others.
 
     Returns:
-        Whether the end was told; otherwise the reader may come again, from where it was.
+        Whether the end was sent; otherwise the reader may come again, from where it was.
 
     Raises:
         StoreError: the run cannot be read; the reader may come again from where it was.
     """
     reader = _Reader(place, put)
-    if place.loose and keeper.live(run) is None:
+    if place.loose and run_manager.live(run) is None:
         reader.reset()
-    while (view := await _view(keeper, run, after=reader.place.steps)) is not None:
+    while (view := await _view(run_manager, run, after=reader.place.steps)) is not None:
         if reader.place.steps > view.total:
             reader.reset()
             continue
@@ -96,9 +96,9 @@ async def follow(
         if not view.row.running:
             reader.end(view.row)
             return True
-        if stops() and keeper.live(run) is None:
+        if stops() and run_manager.live(run) is None:
             break
-        await _more(keeper, run, reader.place)
+        await _more(run_manager, run, reader.place)
     return False
 
 
@@ -109,7 +109,7 @@ class _Reader:
         self.place = place
         self._put = put
         self._resumes = True
-        """The first look: what is open is told whole, so that the client need not have kept its part."""
+        """The first look: what is open is sent whole, so that the client need not have kept its part."""
 
     def reset(self) -> None:
         """The client saw what was never stored and is lost: it begins again."""
@@ -123,8 +123,8 @@ class _Reader:
         chars, pieces = view.open_block.chars, view.open_block.pieces
         if chars < self.place.chars or (self._resumes and chars):
             self.place = replace(self.place, chars=chars)
-            told = [{"role": role, "text": text} for role, text in pieces]
-            self._put(frame("snapshot", as_json(told), id=self.place))
+            shown = [{"role": role, "text": text} for role, text in pieces]
+            self._put(frame("snapshot", as_json(shown), id=self.place))
         else:
             for role, text in _rest(pieces, self.place.chars):
                 self.place = replace(self.place, chars=self.place.chars + len(text))
@@ -148,28 +148,28 @@ def in_order(trace: Trace) -> list[str]:
 
 
 def _steps_of(stored: str) -> list[str]:
-    """The steps of a run that was kept as a whole; none where another Cairn wrote it: its card is told all the same."""
+    """The steps of a run that was kept as a whole; none where another Cairn wrote it: its card is sent all the same."""
     try:
         return in_order(read_trace(stored))
     except StoreError:
         return []
 
 
-async def _view(keeper: Keeper, run: str, *, after: int) -> View | None:
-    if live := keeper.live(run):
+async def _view(run_manager: RunManager, run: str, *, after: int) -> View | None:
+    if live := run_manager.live(run):
         return View(live.row(), live.steps(after=after), live.shown, live.stored, live.open_block)
-    look = await keeper.store.reads.look(run, after=after)
+    look = await run_manager.store.reads.look(run, after=after)
     if look is None:
         return None
-    if not look.total and not look.row.running and (stored := await keeper.store.reads.trace(run)):
+    if not look.total and not look.row.running and (stored := await run_manager.store.reads.trace(run)):
         steps = list(enumerate(_steps_of(stored), start=1))
         return View(look.row, steps[after:], len(steps), len(steps), look.open_block)
     return View(look.row, look.steps, look.total, look.total, look.open_block)
 
 
-async def _more(keeper: Keeper, run: str, place: Place) -> None:
+async def _more(run_manager: RunManager, run: str, place: Place) -> None:
     """Wait until there may be more to see than at `place`."""
-    live = keeper.live(run)
+    live = run_manager.live(run)
     if live is None:
         await asyncio.sleep(POLL_SECONDS)
     elif not live.over and (live.shown, live.open_block.chars) == (place.steps, place.chars):

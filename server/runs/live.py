@@ -12,7 +12,7 @@ from agent.trace import Delta, Event, Stopped
 from server.http.encoding import dumped
 from server.runs.restore import Growth
 from server.store import NewRun, RunFigures, RunRow, StepRow
-from server.store.records import OpenBlock, Wish, figures_of
+from server.store.records import OpenBlock, RunCommand, figures_of
 from server.store.writing import Ended, Gained
 
 STOPPED = "the server was stopped"
@@ -28,10 +28,10 @@ class LiveRun:
         self.created = created
         self.control = Control()
         self.task: asyncio.Task[None] | None = None
-        self.heard: set[Wish] = set()
-        """What was wished and done."""
+        self.applied: set[RunCommand] = set()
+        """The commands that were applied."""
         self.stopping = False
-        """The server ends it: what would be told as cancelled is told as interrupted."""
+        """The server ends it: what would be reported as cancelled is reported as interrupted."""
         self.lost = False
         """Another process took it; nothing is written of it before its end."""
         self.over = False
@@ -49,16 +49,21 @@ class LiveRun:
         self._changed: asyncio.Event = asyncio.Event()
 
     def emit(self, event: Event) -> None:
-        """Take in what the rollout tells."""
+        """Take in an event of the rollout."""
         self.changed_since_stored = True
         if isinstance(event, Delta):
             if self._waiting:
                 self._waiting.append(event)
             else:
                 _grow(self._open, event)
-                self._tell()
+                self._wake()
             return
-        if isinstance(event, Stopped) and event.reason == "cancelled" and self.stopping and "cancel" not in self.heard:
+        if (
+            isinstance(event, Stopped)
+            and event.reason == "cancelled"
+            and self.stopping
+            and "cancel" not in self.applied
+        ):
             event = event.model_copy(update={"reason": "interrupted", "detail": STOPPED})
             self.trace.steps[-1] = event  # the loop cannot know why it was cancelled
         row = StepRow(seq=len(self.rows) + 1, step=dumped(event), grown=dumped(self._growth.since()))
@@ -78,7 +83,7 @@ class LiveRun:
     @property
     def ended(self) -> Ended:
         """The whole run, once it has ended."""
-        return Ended(trace=self.trace, steps=list(self.rows), stored=self.stored, aside=self.new.aside())
+        return Ended(trace=self.trace, steps=list(self.rows), stored=self.stored, metadata=self.new.metadata())
 
     @property
     def open_block(self) -> OpenBlock:
@@ -96,13 +101,13 @@ class LiveRun:
             else:
                 _grow(self._open, item)
         if self.shown != before:
-            self._tell()
+            self._wake()
 
     def finish(self) -> None:
         """Its end may be seen, and everything before it."""
         self.show(len(self.rows))
         self.over = True
-        self._tell()
+        self._wake()
 
     def steps(self, *, after: int) -> Sequence[tuple[int, str]]:
         """The steps that may be seen, as (number, JSON)."""
@@ -144,8 +149,8 @@ class LiveRun:
                 _grow(pieces, item)
         return OpenBlock(tuple(pieces))
 
-    def _tell(self) -> None:
-        """Wake whoever waits; each waits anew on an event of its own time."""
+    def _wake(self) -> None:
+        """Wake all readers that wait; each waits again on an event of its own time."""
         self._changed.set()
         self._changed = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Keeps the runs of this process: starts them as tasks of their own, writes them down, and does what is wished of them.
+"""The runs of this process: starts them as tasks of their own, writes them down, and applies commands to them.
 
 It also ends the runs of processes that died, and removes what is older than it shall be. It knows no request.
 """
@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final
 
 from agent.loop.budgets import Control
 from agent.loop.recorder import Emit
@@ -22,7 +22,7 @@ from server.runs.restore import restored
 from server.runs.writer import Writer
 from server.store import NewRun, RunRow, StepRow, Store, StoreError
 from server.store.database import Database
-from server.store.records import Wish
+from server.store.records import RunCommand
 from server.store.writing import PRUNED_AT_ONCE, Ended
 
 logger = logging.getLogger(__name__)
@@ -32,10 +32,8 @@ _INTERRUPTED_AT_ONCE: Final = 20
 """Runs of the dead that are ended before the leases of the living are looked after again."""
 
 
-class Drive(Protocol):
-    """Runs one rollout onto its trace."""
-
-    def __call__(self, trace: Trace, emit: Emit, control: Control | None = None) -> Awaitable[Trace]: ...
+Drive = Callable[[Emit, Control], Awaitable[object]]
+"""Runs a rollout onto the trace of the run."""
 
 
 @dataclass(frozen=True)
@@ -46,33 +44,38 @@ class Retention:
     runs: int | None = None
 
 
-class Keeper:
+class RunManager:
     """The runs of one process."""
 
     def __init__(
-        self, store: Store, *, retention: Retention | None = None, wish_seconds: float = 0.3, close_seconds: float = 5.0
+        self,
+        store: Store,
+        *,
+        retention: Retention | None = None,
+        command_seconds: float = 0.3,
+        close_seconds: float = 5.0,
     ) -> None:
         """Keep runs in a store.
 
         Args:
             store: where they are kept.
             retention: how long.
-            wish_seconds: how often the store is asked what other replicas wish, while there are runs.
+            command_seconds: how often commands of other replicas are read, while there are runs.
             close_seconds: how long the last writes may take when the server ends.
         """
         self.store = store
         self._retention = retention or Retention()
-        self._wish_seconds = wish_seconds
+        self._command_seconds = command_seconds
         self._close_seconds = close_seconds
         self._writer = Writer(store)
         self._live: dict[str, LiveRun] = {}
         self._orphans: set[str] = set()
         """Runs that were taken from processes that died, and are not ended yet."""
-        self._tending: asyncio.Task[None] | None = None
+        self._maintaining: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
         self._last_done: dict[str, float] = {}
         self._began = asyncio.Event()
-        """Set when there is something to tend."""
+        """Set when there is something to maintain."""
 
     async def open(self) -> None:
         """Open the store, and begin to look after it; a second time does nothing.
@@ -82,11 +85,11 @@ class Keeper:
         """
         async with self._opening:
             await self.store.database.ready()
-            if self._tending is None:
-                self._tending = asyncio.create_task(self._tend())
+            if self._maintaining is None:
+                self._maintaining = asyncio.create_task(self._maintain())
 
     async def start(self, new: NewRun, drive: Drive, *, then: Callable[[], None] = lambda: None) -> LiveRun:
-        """Begin a run that goes on whoever follows it.
+        """Begin a run that goes on without its client.
 
         Args:
             new: what it is.
@@ -108,7 +111,7 @@ class Keeper:
         return self._live.get(id)
 
     def keep(self, trace: Trace) -> None:
-        """Write down a run that ended and that nobody follows by its id. Never waits or raises."""
+        """Write down a run that ended and that no client follows by its id. Never waits or raises."""
         if trace.id not in self._live:
             model = CHAT_MODEL if trace.protocol == "chat" else f"{MODEL}/{trace.protocol}"
             self.put(NewRun(trace=trace, model=model, key_id=caller().key))
@@ -125,16 +128,16 @@ class Keeper:
             async with asyncio.timeout(seconds):
                 await stored.wait()
 
-    async def wish(self, id: str, wish: Wish) -> bool:
+    async def command(self, id: str, command: RunCommand) -> bool:
         """Have a run cancelled, or answered with what it has; by whichever process runs it. False where it ended.
 
         Raises:
-            StoreError: its owner could not be told.
+            StoreError: its owner could not be reached.
         """
         if run := self._live.get(id):
-            self._do(run, wish)
+            self._apply(run, command)
             return True
-        return await self.store.writes.wish(id, wish)
+        return await self.store.writes.command(id, command)
 
     async def get(self, id: str, *, key_id: str | None) -> RunRow | None:
         """One run, where it was asked with this key.
@@ -159,7 +162,7 @@ class Keeper:
                     async with asyncio.timeout(left):
                         await live.changed()
                 else:
-                    await asyncio.sleep(min(left, self._wish_seconds))
+                    await asyncio.sleep(min(left, self._command_seconds))
         return row
 
     async def end(self) -> None:
@@ -169,9 +172,9 @@ class Keeper:
             if run.task is not None:
                 run.task.cancel()
         await asyncio.gather(*(run.task for run in self._live.values() if run.task), return_exceptions=True)
-        if self._tending is not None:
-            self._tending.cancel()
-            await asyncio.gather(self._tending, return_exceptions=True)
+        if self._maintaining is not None:
+            self._maintaining.cancel()
+            await asyncio.gather(self._maintaining, return_exceptions=True)
         await self._writer.aclose(seconds=self._close_seconds)
 
     async def aclose(self) -> None:
@@ -185,30 +188,30 @@ class Keeper:
             self._writer.changed(run)
 
         try:
-            await drive(run.trace, emit, run.control)
+            await drive(emit, run.control)
         except asyncio.CancelledError:
-            pass  # somebody wished it, and the trace says so
+            pass  # the trace says who cancelled it
         except Exception:  # the boundary: whatever broke, the run has an end
             logger.exception("the rollout %s broke", run.id)
         finally:
             then()
             if run.trace.stopped is None:
-                stopped = Stopped(reason="interrupted", detail="the run broke; the server's log tells more")
+                stopped = Stopped(reason="interrupted", detail="the run broke; the server's log says more")
                 run.trace.steps.append(stopped)
                 run.emit(stopped)
             self._writer.ended(run, lambda: self._live.pop(run.id, None))
 
-    def _do(self, run: LiveRun, wish: Wish) -> None:
-        if wish in run.heard:
+    def _apply(self, run: LiveRun, command: RunCommand) -> None:
+        if command in run.applied:
             return
-        run.heard.add(wish)
-        if wish == "cancel" and run.task is not None:
+        run.applied.add(command)
+        if command == "cancel" and run.task is not None:
             run.task.cancel("user")
-        elif wish == "answer_now":
+        elif command == "answer_now":
             run.control.answer_now()
 
-    async def _tend(self) -> None:
-        """Hold the leases, do what is wished, end the runs of the dead, and remove what is old."""
+    async def _maintain(self) -> None:
+        """Hold the leases, apply commands, end the runs of processes that died, and remove what is old."""
         fails = False
         while True:
             try:
@@ -220,7 +223,7 @@ class Keeper:
                     logger.warning("runs cannot be looked after: %s", error, exc_info=bug)
                 fails = True
             busy = bool(self._live or self._orphans) or (self._due("prune", every=_PRUNE_SECONDS) and not fails)
-            await self._rest(self._wish_seconds if busy else self.store.lease_seconds / 2)
+            await self._rest(self._command_seconds if busy else self.store.lease_seconds / 2)
 
     async def _look_after(self) -> None:
         """Each duty whose time has come.
@@ -231,11 +234,13 @@ class Keeper:
         lease = self.store.lease_seconds
         if self._live:
             if self._due("renew", every=lease / 4):
-                wishes = await self.store.writes.renew(list(self._live))
+                commands = await self.store.writes.renew(list(self._live))
                 self._done("renew")
             else:
-                wishes = await self.store.writes.wishes()
-            self._heed(wishes)
+                commands = await self.store.writes.commands()
+            for id, command in commands.items():
+                if run := self._live.get(id):
+                    self._apply(run, command)
         if self._due("claim", every=lease / 2):
             taken = await self.store.writes.claim()
             self._orphans |= set(taken) - set(self._live)  # ours, where the store was away for longer than a lease
@@ -267,13 +272,8 @@ class Keeper:
         except TimeoutError:
             return
 
-    def _heed(self, wishes: dict[str, Wish]) -> None:
-        for id, wish in wishes.items():
-            if run := self._live.get(id):
-                self._do(run, wish)
-
     async def _interrupt(self, id: str) -> None:
-        """End a run that nobody runs any more, with all that was stored of it.
+        """End a run whose process died, with all that was stored of it.
 
         Raises:
             StoreError: the store failed; the run is still to be ended.
@@ -294,6 +294,6 @@ class Keeper:
         await self.store.writes.finish([Ended(trace=trace, steps=rows, stored=len(stored), claimed=True)])
 
 
-def memory_keeper() -> Keeper:
+def memory_run_manager() -> RunManager:
     """Keeps runs in the memory of this process alone."""
-    return Keeper(Store(Database("memory")))
+    return RunManager(Store(Database("memory")))

@@ -1,10 +1,10 @@
-"""From settings to a store and its keeper, and the check that the store can be used before a server starts."""
+"""From settings to a store and its run_manager, and the check that the store can be used before a server starts."""
 
 import asyncio
 
 from agent.errors import SetupError
 from agent.settings.server import ServerSettings
-from server.runs.manager import Keeper, Retention
+from server.runs.manager import Retention, RunManager
 from server.store import Store, StoreError
 from server.store.database import Database
 from server.store.keys import StoredKeys
@@ -19,13 +19,13 @@ def store_of(settings: ServerSettings) -> Store:
     return Store(Database(settings.store.get_secret_value()), lease_seconds=settings.lease_seconds)
 
 
-def keeper_of(settings: ServerSettings) -> Keeper:
+def run_manager_of(settings: ServerSettings) -> RunManager:
     """What keeps the runs of a server with these settings.
 
     Raises:
         SetupError: the store is none that can be used.
     """
-    return Keeper(store_of(settings), retention=Retention(days=settings.store_days, runs=settings.store_runs))
+    return RunManager(store_of(settings), retention=Retention(days=settings.store_days, runs=settings.store_runs))
 
 
 def check_store(settings: ServerSettings) -> None:

@@ -18,11 +18,11 @@ from server.runs.card import RunCard, RunDetail, RunPage, RunRequest
 from server.runs.export import Format, export
 from server.runs.following import Place, follow
 from server.runs.live import LiveRun
-from server.runs.manager import Drive, Keeper
+from server.runs.manager import Drive, RunManager
 from server.runs.restore import read_trace, restored
 from server.store import NewRun, RunRow, StoreError
 from server.store.reading import Wanted
-from server.store.records import Origin, State, Wish
+from server.store.records import Origin, RunCommand, State
 from server.store.serial import storable
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 _LAST_WORDS: Final = b"retry: 2000\n\n"
 _PAGE: Final = 30
 _EVENTS: Final[dict[str, Any]] = {
-    "description": "Server-sent events: `step`, `delta`, `snapshot`, `reset` and `end`; docs/runs.md tells of each.",
+    "description": "Server-sent events: `step`, `delta`, `snapshot`, `reset` and `end`; docs/runs.md describes each.",
     "content": {
         "text/event-stream": {
             "schema": {
@@ -52,36 +52,36 @@ _FILES: Final[dict[str, Any]] = {
 RunId = Annotated[str, Path(pattern=r"^[0-9A-Za-z_-]{1,128}$", description="The run's id.")]
 
 
-def add_runs(app: FastAPI, service: Service, keeper: Keeper) -> None:
+def add_runs(app: FastAPI, service: Service, run_manager: RunManager) -> None:
     """Add every address of runs."""
     app.add_exception_handler(StoreError, _on_store_error)
-    _add_lists(app, service, keeper)
-    _add_one(app, keeper)
-    _add_events(app, service, keeper)
-    _add_wishes(app, keeper)
+    _add_lists(app, service, run_manager)
+    _add_one(app, run_manager)
+    _add_events(app, service, run_manager)
+    _add_commands(app, run_manager)
 
 
-async def begin_run(request: Request, keeper: Keeper, new: NewRun, drive: Drive) -> LiveRun:
+async def begin_run(request: Request, run_manager: RunManager, new: NewRun, drive: Drive) -> LiveRun:
     """Begin a run that outlives its request, and takes the request's slot along.
 
     Raises:
         StoreError: it could not be written down; nothing was started.
     """
     slot: Slot | None = getattr(request.state, "slot", None)
-    run = await keeper.start(new, drive, then=slot.leave if slot else _nothing)
+    run = await run_manager.start(new, drive, then=slot.leave if slot else _nothing)
     if slot:
         slot.hand_over()
     return run
 
 
-def _add_lists(app: FastAPI, service: Service, keeper: Keeper) -> None:
+def _add_lists(app: FastAPI, service: Service, run_manager: RunManager) -> None:
     @app.post("/api/runs", status_code=HTTPStatus.CREATED)
     async def start_run(body: RunRequest, request: Request) -> RunCard:
         """Ask a question in a run that goes on when its client leaves; follow it under `/api/runs/{id}/events`."""
         turn = open_turn(service, body)
         turn.trace.conversation = storable(body.conversation)
         new = NewRun(trace=turn.trace, model=turn.model, key_id=caller().key)
-        return RunCard.of((await begin_run(request, keeper, new, turn.run)).row())
+        return RunCard.of((await begin_run(request, run_manager, new, turn.run)).row())
 
     @app.get("/api/runs")
     async def list_runs(
@@ -101,39 +101,39 @@ def _add_lists(app: FastAPI, service: Service, keeper: Keeper) -> None:
             origin=origin,
             before=_cursor(before) if before else None,
         )
-        rows = await keeper.store.reads.list(wanted, limit=limit + 1)
+        rows = await run_manager.store.reads.list(wanted, limit=limit + 1)
         last = rows[limit - 1] if len(rows) > limit else None
         return RunPage(
             runs=[RunCard.of(row) for row in rows[:limit]], next=f"{last.created!r}_{last.id}" if last else None
         )
 
 
-def _add_one(app: FastAPI, keeper: Keeper) -> None:
+def _add_one(app: FastAPI, run_manager: RunManager) -> None:
     @app.get("/api/runs/{id}", response_model=None, responses={200: {"model": RunDetail}})
     async def get_run(id: RunId) -> Response:
         """A run with its trace."""
-        row = await _found(keeper, id)
+        row = await _found(run_manager, id)
         card = RunCard.of(row).model_dump_json()
-        trace = await _trace(keeper, row)
+        trace = await _trace(run_manager, row)
         return Response(f'{card[:-1]},"trace":{dumped(trace)}}}', media_type="application/json")
 
     @app.delete("/api/runs/{id}", status_code=HTTPStatus.NO_CONTENT)
     async def delete_run(id: RunId) -> None:
         """Remove a run that has ended, with all that is stored of it."""
-        row = await _found(keeper, id)
-        if row.running or not await keeper.store.writes.delete(id):
+        row = await _found(run_manager, id)
+        if row.running or not await run_manager.store.writes.delete(id):
             message = "The run goes on; cancel it first, with POST to its /cancel."
             raise ApiError(HTTPStatus.CONFLICT, message, code="run_goes_on")
 
     @app.get("/api/runs/{id}/export", response_model=None, responses={200: _FILES})
     async def export_run(id: RunId, format: Format = "json") -> Response:
         """The run as a file: its trace, a page to read, or its sources for a bibliography."""
-        made = export(await _trace(keeper, await _found(keeper, id)), format)
+        made = export(await _trace(run_manager, await _found(run_manager, id)), format)
         named = {"content-disposition": f'attachment; filename="{made.name}"'}
         return Response(whole(made.text), media_type=made.media_type, headers=named)
 
 
-def _add_events(app: FastAPI, service: Service, keeper: Keeper) -> None:
+def _add_events(app: FastAPI, service: Service, run_manager: RunManager) -> None:
     @app.get(
         "/api/runs/{id}/events",
         response_model=None,
@@ -150,57 +150,57 @@ def _add_events(app: FastAPI, service: Service, keeper: Keeper) -> None:
         except ValueError:
             message = "The last event's id is none of this run's; leave it out to begin at the beginning."
             raise bad_request(message, param="Last-Event-ID") from None
-        await _found(keeper, id)
+        await _found(run_manager, id)
         if place.over:
             return Response(status_code=HTTPStatus.NO_CONTENT)
 
         async def produce(put: Put) -> None:
             try:
-                told = await follow(keeper, id, place, put, stops=lambda: service.runs.closing)
+                ended = await follow(run_manager, id, place, put, stops=lambda: service.runs.closing)
             except StoreError as error:
                 logger.warning("a reader of the run %s must come again: %s", id, error)
-                told = False
-            if not told:
+                ended = False
+            if not ended:
                 put(_LAST_WORDS)  # the client comes again, from where it was
 
         return service.streams(produce, last_words=_LAST_WORDS)
 
 
-def _add_wishes(app: FastAPI, keeper: Keeper) -> None:
-    async def wish(id: str, what: Wish) -> RunCard:
-        row = await _found(keeper, id)
+def _add_commands(app: FastAPI, run_manager: RunManager) -> None:
+    async def apply(id: str, command: RunCommand) -> RunCard:
+        row = await _found(run_manager, id)
         if row.running:
-            await keeper.wish(id, what)
-        return RunCard.of(await _found(keeper, id))
+            await run_manager.command(id, command)
+        return RunCard.of(await _found(run_manager, id))
 
     @app.post("/api/runs/{id}/cancel", status_code=HTTPStatus.ACCEPTED)
     async def cancel_run(id: RunId) -> RunCard:
         """End the run, whichever replica runs it. Of one that has ended, nothing changes."""
-        return await wish(id, "cancel")
+        return await apply(id, "cancel")
 
     @app.post("/api/runs/{id}/answer_now", status_code=HTTPStatus.ACCEPTED)
     async def answer_now(id: RunId) -> RunCard:
         """Search no more: answer with what there is."""
-        return await wish(id, "answer_now")
+        return await apply(id, "answer_now")
 
 
-async def _found(keeper: Keeper, id: str) -> RunRow:
-    """The run, if whoever asks may see it: with a key of a client, only those that were asked with it.
+async def _found(run_manager: RunManager, id: str) -> RunRow:
+    """The run, if the caller may see it: with a key of a client, only those that were requested with it.
 
     Raises:
         ApiError: there is none.
     """
-    row = await keeper.get(id, key_id=_key())
+    row = await run_manager.get(id, key_id=_key())
     if row is None:
         raise ApiError(HTTPStatus.NOT_FOUND, f"There is no run {id!r}.", param="id", code="run_not_found")
     return row
 
 
-async def _trace(keeper: Keeper, row: RunRow) -> Trace:
+async def _trace(run_manager: RunManager, row: RunRow) -> Trace:
     """The trace of a run, as far as it goes."""
-    if live := keeper.live(row.id):
+    if live := run_manager.live(row.id):
         return live.trace
-    reads = keeper.store.reads
+    reads = run_manager.store.reads
     stored = await reads.trace(row.id)
     if stored is None:
         raise ApiError(HTTPStatus.NOT_FOUND, f"The run {row.id!r} was removed.", param="id", code="run_not_found")
@@ -227,7 +227,7 @@ def _nothing() -> None:
 
 
 async def _on_store_error(_: Request, error: Exception) -> Response:
-    """The client is told the mend; what the database said, and of which host and user, stays in the log."""
+    """The client gets a hint; what the database said, and of which host and user, stays in the log."""
     assert isinstance(error, StoreError)
     logger.warning("%s", error)
     why = f"{error.mend[:1].upper()}{error.mend[1:]}."

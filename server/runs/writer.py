@@ -23,7 +23,7 @@ _MOST_WAITING: Final = 2_000
 """Traces that wait for a store that fails or is too slow; beyond that the oldest are given up, which the log says."""
 _TOGETHER: Final = 50
 _KEPT_SECONDS: Final = 0.1
-"""Between transactions of runs that nobody waits for: each costs the loop as much as a short answer does."""
+"""Between transactions of runs that no one waits for: each costs the loop as much as a short answer does."""
 
 
 class Writer:
@@ -70,7 +70,7 @@ class Writer:
         self._work()
 
     def keep(self, run: NewRun) -> None:
-        """A run ended that nobody follows."""
+        """A run ended that no client follows."""
         self._kept[run.trace.id] = run
         if len(self._kept) > _MOST_WAITING:
             lost = next(iter(self._kept))
@@ -248,7 +248,7 @@ class Writer:
     def _too_slow(self) -> None:
         """The store neither takes what is brought nor says that it fails."""
         if not (self._live or self._bringing or self._ended):
-            return  # nobody waits
+            return  # no one waits
         if self._failing_since is None:
             logger.warning("the store does not answer; runs go on and are stored when it works again")
         self._failing_since = monotonic() - self._patience_seconds

@@ -45,7 +45,7 @@ _PRAGMAS: Final = (
 
 
 def default_path() -> Path:
-    """Where runs are kept when nobody says otherwise."""
+    """Where runs are kept by default."""
     return user_data_path("cairn", appauthor=False) / "runs.sqlite"
 
 
@@ -107,7 +107,7 @@ class Database:
         self._opening = asyncio.Lock()
         self._open = False
         self._anchor: AsyncConnection | None = None
-        """Keeps a database in memory alive while nobody uses it."""
+        """Keeps a database in memory alive while it is not used."""
 
     @property
     def name(self) -> str:

@@ -91,7 +91,7 @@ class RunReads:
             found = (await connection.execute(select(RUNS.c.trace).where(RUNS.c.id == run))).scalar_one_or_none()
         return None if found is None else read_text(found)
 
-    async def aside(self, run: str) -> str:
+    async def metadata(self, run: str) -> str:
         """What is kept beside its trace; "" where there is nothing, or no such run.
 
         Raises:

@@ -13,19 +13,19 @@ State = Literal["running"] | StopReason
 STATES: Final = frozenset(("running", *get_args(StopReason)))
 Origin = Literal["api", "v1"]
 ORIGINS: Final[Mapping[str, Origin]] = {"api": "api", "v1": "v1"}
-Wish = Literal["", "cancel", "answer_now"]
+RunCommand = Literal["", "cancel", "answer_now"]
 
 
 _PIECES: Final = TypeAdapter(list[tuple[str, str]])
 
 
-def _nothing_aside() -> str:
+def _no_metadata() -> str:
     """The trace is all that is kept."""
     return ""
 
 
-def _nobody_waits() -> None:
-    """Nobody waits for it to be stored."""
+def _no_one_waits() -> None:
+    """No one waits for it to be stored."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ class NewRun:
     trace: Trace
     model: str
     key_id: str = ""
-    aside: Callable[[], str] = _nothing_aside
-    """What its API keeps beside the trace, to tell it again; asked when the run is stored, and again at its end."""
-    then: Callable[[], object] = _nobody_waits
+    metadata: Callable[[], str] = _no_metadata
+    """What its API keeps beside the trace, to show it again; read when the run is stored, and again at its end."""
+    then: Callable[[], object] = _no_one_waits
     """Called when a run that was kept is stored, or given up."""
 
     @property
     def waited_for(self) -> bool:
-        return self.then is not _nobody_waits
+        return self.then is not _no_one_waits
 
 
 @dataclass(frozen=True)

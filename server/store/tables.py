@@ -1,4 +1,4 @@
-"""The tables as they are now. How an older database becomes one like this is told by the migrations."""
+"""The tables as they are now. How an older database becomes one like this is in the migrations."""
 
 from typing import Any, Final
 
@@ -46,7 +46,7 @@ RUNS: Final = Table(
     Column("usd", Float, nullable=False, server_default="0"),
     Column("open_block", Text, nullable=False, server_default="[]"),  # what is being written, for other replicas
     Column("trace", Text, nullable=False),
-    Column("aside", Text, nullable=False, server_default=""),  # what its API tells again, in a form of its own
+    Column("aside", Text, nullable=False, server_default=""),  # the run's metadata, in its API's own form
     Index("runs_by_time", "created", "id"),
     Index("runs_by_conversation", "conversation"),
     Index("runs_by_key", "key_id", "created"),

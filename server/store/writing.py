@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from agent.trace import Trace
 from server.http.encoding import dumped
 from server.store.database import Database
-from server.store.records import NewRun, OpenBlock, Origin, StepRow, Wish, figures_of
+from server.store.records import NewRun, OpenBlock, Origin, RunCommand, StepRow, figures_of
 from server.store.serial import storable
 from server.store.tables import EVENTS, RUNS, now
 
@@ -38,7 +38,7 @@ class Ended:
     """How many of them are stored already."""
     claimed: bool = False
     """It was another process's that died; should that one live after all, its own end of the run stands."""
-    aside: str | None = None
+    metadata: str | None = None
     """What is kept beside the trace from now on; None: what was."""
 
 
@@ -105,7 +105,7 @@ class RunWrites:
                 await self._finish(connection, run, owner=owners.get(run.trace.id))
 
     async def keep(self, traces: Sequence[tuple[NewRun, str]]) -> None:
-        """Runs that nobody followed by their id, when they have ended; each with its trace as JSON.
+        """Runs that no client followed by their id, when they have ended; each with its trace as JSON.
 
         Raises:
             StoreError: nothing of it was written.
@@ -119,8 +119,8 @@ class RunWrites:
         async with self._database.writing() as connection:
             await connection.execute(into, rows)  # at once: each statement waits for a turn of a loop that is busy
 
-    async def renew(self, runs: Collection[str]) -> dict[str, Wish]:
-        """Hold on to these runs of this process; gives what others wish of them, by run.
+    async def renew(self, runs: Collection[str]) -> dict[str, RunCommand]:
+        """Hold on to these runs of this process; gives what others request of them, by run.
 
         What is not named here, although this process once began or took it, runs nowhere: its lease ends.
 
@@ -132,31 +132,31 @@ class RunWrites:
             in_turn = await connection.execute(mine.order_by(RUNS.c.number).with_for_update())
             held = update(RUNS).where(RUNS.c.number.in_(list(in_turn.scalars())))
             await connection.execute(held.values(lease_until=self._now + self._lease_seconds))
-            return await self._wishes(connection)
+            return await self._commands(connection)
 
-    async def wishes(self) -> dict[str, Wish]:
-        """What others wish of the runs of this process.
+    async def commands(self) -> dict[str, RunCommand]:
+        """What others request of the runs of this process.
 
         Raises:
             StoreError: it could not be read.
         """
         async with self._database.reading() as connection:
-            return await self._wishes(connection)
+            return await self._commands(connection)
 
-    async def wish(self, run: str, wish: Wish) -> bool:
-        """Tell the owner of a run what is wished; false where it runs no more. A cancel is not taken back.
+    async def command(self, run: str, command: RunCommand) -> bool:
+        """Leave a command for the owner of a run; false where it runs no more. A cancel is not taken back.
 
         Raises:
             StoreError: it could not be written.
         """
-        told = update(RUNS).where(RUNS.c.id == run, RUNS.c.state == "running", RUNS.c.wish != "cancel")
+        open_to_it = update(RUNS).where(RUNS.c.id == run, RUNS.c.state == "running", RUNS.c.wish != "cancel")
         running = select(RUNS.c.id).where(RUNS.c.id == run, RUNS.c.state == "running")
         async with self._database.writing() as connection:
-            await connection.execute(told.values(wish=wish))
+            await connection.execute(open_to_it.values(wish=command))
             return (await connection.execute(running)).first() is not None
 
     async def claim(self) -> list[str]:
-        """Take the runs whose owners were not heard of; whoever claims them first has them.
+        """Take the runs whose owners were not heard of; the first process to claim them has them.
 
         Raises:
             StoreError: none was taken.
@@ -240,7 +240,7 @@ class RunWrites:
                 "open_block": "[]",
                 "wish": "",
             }
-            | ({} if run.aside is None else {"aside": storable(run.aside)})
+            | ({} if run.metadata is None else {"aside": storable(run.metadata)})
         )
         await connection.execute(update(RUNS).where(RUNS.c.id == run.trace.id).values(values))
 
@@ -258,11 +258,11 @@ class RunWrites:
         """An insert of this database, which knows what to do with a row that is there."""
         return (sqlite if self._database.dialect == "sqlite" else postgresql).insert(table)
 
-    async def _wishes(self, connection: AsyncConnection) -> dict[str, Wish]:
-        wished = select(RUNS.c.id, RUNS.c.wish).where(
+    async def _commands(self, connection: AsyncConnection) -> dict[str, RunCommand]:
+        commanded = select(RUNS.c.id, RUNS.c.wish).where(
             RUNS.c.owner == self._owner, RUNS.c.state == "running", RUNS.c.wish != ""
         )
-        return {row.id: row.wish for row in await connection.execute(wished)}
+        return {row.id: row.wish for row in await connection.execute(commanded)}
 
 
 def _described(run: NewRun, *, origin: Origin, trace: str) -> dict[str, Any]:
@@ -276,7 +276,7 @@ def _described(run: NewRun, *, origin: Origin, trace: str) -> dict[str, Any]:
         "policy": storable(run.trace.policy),
         "key_id": run.key_id,
         "trace": trace,
-        "aside": storable(run.aside()),
+        "aside": storable(run.metadata()),
     }
 
 

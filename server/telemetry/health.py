@@ -1,6 +1,6 @@
 """`/healthz`: the process lives. `/readyz`: it answers, because its engine and at least one source do, and goes on.
 
-Both need no key and tell no secrets. Answers to probes hold for a moment: asking all the time costs nothing.
+Both need no key and show no secrets. Answers to probes hold for a moment: asking all the time costs nothing.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ from server.telemetry.watch import Observer, Run
 logger = logging.getLogger("server.runs")
 
 OURS: Final = ("agent", "server", "train")
-"""Loggers that follow the level of the settings; those of libraries tell of warnings only: some log whole URLs."""
+"""Loggers that follow the level of the settings; those of libraries report warnings only: some log whole URLs."""
 _PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 
 
@@ -85,7 +85,7 @@ def set_up_logs(
     Args:
         secrets: what must not stand in a line.
         form: auto writes for people where the stream is a terminal.
-        level: of our own loggers; those of libraries tell of warnings.
+        level: of our own loggers; those of libraries report warnings.
         stream: standard error by default.
     """
     out = stream or sys.stderr

@@ -1,4 +1,4 @@
-"""Measures every request, also the refused ones, and writes one line about each: pure ASGI, around the gate."""
+"""Measures every request, also refused ones, and writes one line about each: pure ASGI, around AccessMiddleware."""
 
 import logging
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ def add_metrics(app: FastAPI, meters: Meters) -> None:
 
 
 class Measured:
-    """Lets `app` answer, and tells of it."""
+    """Lets `app` answer, and reports it."""
 
     def __init__(self, app: ASGIApp, meters: Meters, *, routes: Sequence[BaseRoute]) -> None:
         self._app = app
@@ -55,7 +55,7 @@ class Measured:
             seconds = perf_counter() - began
             route = self._route(scope)
             self._meters.answered(route=route, code=code, seconds=seconds)
-            self._tell(scope, route=route, code=code, seconds=seconds)
+            self._report(scope, route=route, code=code, seconds=seconds)
 
     def _route(self, scope: Scope) -> str:
         """The address as it is declared: what a stranger wrote into a path never becomes a label."""
@@ -67,7 +67,7 @@ class Measured:
             return path
         return "/static" if path.startswith("/static/") else "other"
 
-    def _tell(self, scope: Scope, *, route: str, code: int, seconds: float) -> None:
+    def _report(self, scope: Scope, *, route: str, code: int, seconds: float) -> None:
         level = logging.WARNING if code >= 500 else logging.DEBUG if route in QUIET and code < 400 else logging.INFO
         if not logger.isEnabledFor(level):
             return

@@ -1,4 +1,4 @@
-"""Prometheus metrics, in base units and without any text of a question: what requests and runs are told as they end.
+"""Prometheus metrics, in base units and without any text of a question: what requests and runs report as they end.
 
 Names and labels are a contract with dashboards. Each app has a registry of its own.
 """

@@ -47,7 +47,7 @@ def _within(value: object, *, named: bool) -> Iterator[str]:
     match value:
         case SecretStr():
             yield value.get_secret_value()
-            yield from _within(value.get_secret_value(), named=False)  # a driver may tell the password alone
+            yield from _within(value.get_secret_value(), named=False)  # a driver may show the password alone
         case BaseModel():
             yield from secrets_of(value)
         case Mapping():

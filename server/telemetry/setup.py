@@ -13,7 +13,7 @@ def set_up_log(settings: CairnSettings) -> None:
 
 
 def observers_of(settings: CairnSettings) -> list[Observer]:
-    """Who else is told of runs.
+    """Who else sees runs.
 
     Raises:
         SetupError: traces are asked for, and their extra is not installed.

@@ -1,17 +1,16 @@
-"""Every run of this process, watched: an agent whose runs are told to observers and can all be asked to answer now.
+"""The runs of this process: each is reported to observers, and all can be made to answer now.
 
-It changes nothing of a run. The agent of a `Service` is a watched one, so every run of it is seen.
+This is the only wrapper between a request and the rollout of an agent. It changes nothing of the rollout.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Final
+from typing import Final, Protocol
 
-from agent.loop.agent import Agent
 from agent.loop.budgets import Control
 from agent.loop.recorder import Emit
 from agent.sources.pages.errors import PageErrorKind
@@ -22,7 +21,13 @@ from server.auth.caller import Caller, caller
 logger = logging.getLogger(__name__)
 
 CAUSES: Final = frozenset({"client", "user", "server"})
-"""Who ended a run: its client left, somebody called cancel (`task.cancel("user")`), or the server stops."""
+"""Who ended a run: its client left, a user cancelled it (`task.cancel("user")`), or the server stops."""
+
+
+class Rollout(Protocol):
+    """What a run drives: an agent, or a chat that does not search."""
+
+    def run(self, trace: Trace, *, emit: Emit, control: Control) -> Awaitable[Trace]: ...
 
 
 @dataclass
@@ -44,7 +49,7 @@ class Run:
 
 
 class Observer:
-    """Is told of every run. It must not wait; what it raises is logged and forgotten."""
+    """Sees every run. It must not wait; what it raises is logged and forgotten."""
 
     def began(self, run: Run) -> None:
         """It begins."""
@@ -66,10 +71,9 @@ class Observer:
 
 
 class Watch:
-    """The runs that go on, and who is told of them."""
+    """The runs that go on."""
 
-    def __init__(self, observers: Iterable[Observer] = ()) -> None:
-        self.observers: list[Observer] = list(observers)
+    def __init__(self) -> None:
         self.stopping = False
         """The server ends runs by itself from now on."""
         self._controls: dict[int, Control] = {}
@@ -85,41 +89,44 @@ class Watch:
         return len(self._controls)
 
     def answer_now(self) -> None:
-        """Ask every run for its answer with what it has; to be called in their event loop."""
+        """Have every run answer with what it has; to be called in their event loop."""
         for control in list(self._controls.values()):
             control.answer_now()
 
-    def agent(self, agent: Agent) -> "WatchedAgent":
-        """The same agent, watched; one that is watched already stays as it is, with this watch."""
-        parts = {part.name: getattr(agent, part.name) for part in fields(Agent)}
-        return WatchedAgent(**parts, watch=self)
-
     async def run(
-        self, drive: Callable[[Emit, Control], Awaitable[Trace]], trace: Trace, emit: Emit, control: Control | None
+        self, rollout: Rollout, trace: Trace, emit: Emit, control: Control | None, *, observers: Sequence[Observer]
     ) -> Trace:
-        """Drive one run under watch."""
+        """Drive one rollout.
+
+        Args:
+            rollout: what runs.
+            trace: that it writes.
+            emit: called with each of its events, after the observers.
+            control: the user's hand on it.
+            observers: that see the run.
+        """
         run = Run(trace, caller(), control or Control())
 
-        def tell(event: Event) -> None:
+        def report(event: Event) -> None:
             if not isinstance(event, Delta):
-                self._tell(lambda observer: observer.saw(run, event))
+                _report(observers, lambda observer: observer.saw(run, event))
             elif run.first_token is None:
                 run.first_token = perf_counter() - run.asking.began
-                self._tell(lambda observer: observer.spoke(run))
+                _report(observers, lambda observer: observer.spoke(run))
             emit(event)
 
-        token = BLOCKED.set(lambda reason: self._tell(lambda observer: observer.blocked(run, reason)))
+        token = BLOCKED.set(lambda reason: _report(observers, lambda observer: observer.blocked(run, reason)))
         try:
-            with self._open(run):
-                return await drive(tell, run.control)
+            with self._open(run, observers):
+                return await rollout.run(trace, emit=report, control=run.control)
         finally:
             BLOCKED.reset(token)
 
     @contextmanager
-    def _open(self, run: Run) -> Generator[None]:
+    def _open(self, run: Run, observers: Sequence[Observer]) -> Generator[None]:
         self._controls[id(run)] = run.control
         self._idle.clear()
-        self._tell(lambda observer: observer.began(run))
+        _report(observers, lambda observer: observer.began(run))
         try:
             yield
         except asyncio.CancelledError as error:
@@ -134,30 +141,12 @@ class Watch:
             if not self._controls:
                 self._idle.set()
             run.took = perf_counter() - run.began
-            self._tell(lambda observer: observer.ended(run))
-
-    def _tell(self, how: Callable[[Observer], None]) -> None:
-        for observer in self.observers:
-            try:
-                how(observer)
-            except Exception:  # telemetry that breaks must break no answer
-                logger.exception("an observer of runs broke")
+            _report(observers, lambda observer: observer.ended(run))
 
 
-@dataclass(frozen=True)
-class WatchedAgent(Agent):
-    """An agent that tells its watch of every run. A copy with other parts (`replace`) is watched, too."""
-
-    watch: Watch = field(default_factory=Watch, kw_only=True)
-
-    async def run(self, trace: Trace, *, emit: Emit | None = None, control: Control | None = None) -> Trace:
-        """Drive one rollout, as `Agent.run` does."""
-
-        async def drive(tell: Emit, hand: Control) -> Trace:
-            return await Agent.run(self, trace, emit=tell, control=hand)
-
-        return await self.watch.run(drive, trace, emit or _tell_nobody, control)
-
-
-def _tell_nobody(event: Event) -> None:
-    """Nobody listens."""
+def _report(observers: Sequence[Observer], how: Callable[[Observer], None]) -> None:
+    for observer in observers:
+        try:
+            how(observer)
+        except Exception:  # telemetry that breaks must break no answer
+            logger.exception("an observer of runs broke")

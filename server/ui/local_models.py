@@ -33,7 +33,7 @@ class LocalServerFinder:
     """Looks for servers when the page is loaded, so that one started later is offered, too."""
 
     settings: CairnSettings
-    fresh_seconds: float = FRESH_SECONDS
+    ttl_seconds: float = FRESH_SECONDS
     _found: Sequence[LocalServer] = ()
     _until: float = float("-inf")
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -42,5 +42,5 @@ class LocalServerFinder:
         async with self._lock:
             if time.monotonic() >= self._until:
                 self._found = await find_usable(self.settings)
-                self._until = time.monotonic() + self.fresh_seconds
+                self._until = time.monotonic() + self.ttl_seconds
             return self._found

@@ -16,7 +16,7 @@ from server.auth.caller import caller
 from server.chat.service import Service
 from server.evidence.answering import check_model
 from server.http.errors import ApiError, sentence
-from server.runs.manager import Keeper
+from server.runs.manager import RunManager
 from server.runs.restore import read_trace
 from server.runs.routes import RunId
 from server.ui.facts import AnswerWithRequest, LocalModels, PageFacts, RunAnswer, RunEvidence
@@ -35,8 +35,8 @@ def add_ui(app: FastAPI, service: Service) -> None:
 
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     _add_facts(app, service)
-    if service.keeper:
-        _add_evidence(app, service, service.keeper)
+    if service.run_manager:
+        _add_evidence(app, service, service.run_manager)
 
 
 def _add_facts(app: FastAPI, service: Service) -> None:
@@ -65,10 +65,10 @@ def _offered(server: LocalServer) -> LocalModels:
     )
 
 
-def _add_evidence(app: FastAPI, service: Service, keeper: Keeper) -> None:
+def _add_evidence(app: FastAPI, service: Service, run_manager: RunManager) -> None:
     @app.get("/api/runs/{id}/evidence", include_in_schema=False)
     async def evidence(id: RunId) -> RunEvidence:
-        bundle = await _bundle(keeper, id)
+        bundle = await _bundle(run_manager, id)
         return RunEvidence(bundle=bundle, text=bundle.to_prompt())
 
     @app.post("/api/runs/{id}/answer_with", include_in_schema=False)
@@ -77,18 +77,18 @@ def _add_evidence(app: FastAPI, service: Service, keeper: Keeper) -> None:
             who = check_model(service.answering, body.model)
         except QuestionError as error:
             raise ApiError(HTTPStatus.NOT_FOUND, sentence(error), param="model", code="model_not_found") from error
-        work = who.answer(await _bundle(keeper, id), body.model)
+        work = who.answer(await _bundle(run_manager, id), body.model, count=service.keys.answered)
         return RunAnswer(downstream=await service.runs.unless_gone(request.receive, work))
 
 
-async def _bundle(keeper: Keeper, id: str) -> EvidenceBundle:
-    """The evidence of a run that has ended, if whoever asks may see it.
+async def _bundle(run_manager: RunManager, id: str) -> EvidenceBundle:
+    """The evidence of a run that has ended, if the caller may see it.
 
     Raises:
         ApiError: there is none, or it goes on.
     """
-    row = await keeper.get(id, key_id=caller().key or None)
-    stored = await keeper.store.reads.trace(id) if row else None
+    row = await run_manager.get(id, key_id=caller().key or None)
+    stored = await run_manager.store.reads.trace(id) if row else None
     if row is None or stored is None:
         raise ApiError(HTTPStatus.NOT_FOUND, f"There is no run {id!r}.", param="id", code="run_not_found")
     if row.running:

@@ -20,7 +20,6 @@ from server.chat.service import Service
 from server.launch import Server, address_of, bind, make_server
 from server.retrieval.service import Retriever
 from server.shutdown import Grace
-from server.telemetry.watch import Watch
 
 QUESTION = [{"role": "user", "content": "Where was the director of Aurora Falls born?"}]
 SEARCH = "<think>I need the director.</think>\n<search>\nA: director of Aurora Falls (web)\nB: Lina Orr (kg)\n</search>"
@@ -125,8 +124,7 @@ def make_service(turns: Script = (SEARCH, ANSWER), *, agent: Agent | None = None
     }
     made = agent or Agent(policy=ScriptedPolicy(turns), protocol=protocol_named("cairn"), sources=sources)
     protocols = {name: protocol_named(name) for name in protocol_names()}
-    watch: Watch = changes.setdefault("watch", Watch())
-    return Service(agent=watch.agent(made), protocols=protocols, **changes)
+    return Service(agent=made, protocols=protocols, **changes)
 
 
 @asynccontextmanager

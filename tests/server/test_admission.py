@@ -142,7 +142,7 @@ def test_a_body_that_does_not_come_holds_no_slot() -> None:
 def test_a_wait_that_takes_too_long_ends_with_429_and_leaves_the_queue() -> None:
     async def run() -> None:
         admission = Admission(Bounds(runs=1, queue=5, wait_seconds=4))
-        async with admission.slot():
+        with await admission.enter():
             with pytest.raises(ApiError) as refused:
                 await admission.enter()
             assert refused.value.status_code == 429
@@ -154,7 +154,7 @@ def test_a_wait_that_takes_too_long_ends_with_429_and_leaves_the_queue() -> None
 def test_whoever_would_wait_too_long_by_what_runs_took_is_sent_away_at_once() -> None:
     async def run() -> None:
         admission = Admission(Bounds(runs=1, queue=100, wait_seconds=3))
-        async with admission.slot():
+        with await admission.enter():
             waiting = [asyncio.create_task(admission.enter()) for _ in range(3)]
             await until(lambda: admission.waiting == 3)
             with pytest.raises(ApiError):

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,11 +12,15 @@ from starlette.types import Message
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import TextProtocol
 from server.app import create_app
+from server.auth.keys import MemoryKeys, new_key
+from server.auth.middleware import Rules
 from server.chat.service import Service
-from server.runs.manager import Keeper
+from server.runs.manager import RunManager
 from server.store import Store
 from server.store.database import Database
-from tests.server.live import in_memory, make_service
+from server.telemetry.watch import Observer, Run
+from tests.server.live import QUESTION, in_memory, make_service
+from tests.server.test_telemetry import measured
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class Telling(ScriptedPolicy):
         self.closed.set()
 
 
-class Unclosable(Keeper):
+class Unclosable(RunManager):
     async def end(self) -> None:
         raise OSError("it cannot be closed")
 
@@ -64,9 +69,9 @@ async def lived(service: Service) -> list[str]:
 def test_a_store_that_cannot_be_opened_leaves_no_policy_open(tmp_path: Any) -> None:
     async def run() -> None:
         closed = asyncio.Event()
-        keeper = Keeper(Store(Database(str(tmp_path / "file" / "runs.sqlite"))))
+        run_manager = RunManager(Store(Database(str(tmp_path / "file" / "runs.sqlite"))))
         (tmp_path / "file").write_text("no folder", encoding="utf-8")
-        said = await lived(with_policy(make_service(keeper=keeper), Telling((), closed=closed)))
+        said = await lived(with_policy(make_service(run_manager=run_manager), Telling((), closed=closed)))
         assert said[0] == "lifespan.startup.failed"
         assert closed.is_set()
 
@@ -76,10 +81,43 @@ def test_a_store_that_cannot_be_opened_leaves_no_policy_open(tmp_path: Any) -> N
 def test_a_part_that_cannot_be_closed_keeps_no_other_open() -> None:
     async def run() -> None:
         closed, store = asyncio.Event(), Store(Database("memory"))
-        said = await lived(with_policy(make_service(keeper=Unclosable(store)), Telling((), closed=closed)))
+        said = await lived(with_policy(make_service(run_manager=Unclosable(store)), Telling((), closed=closed)))
         await store.aclose()
         assert "lifespan.shutdown.failed" in said
         assert closed.is_set()
+
+    asyncio.run(run())
+
+
+class Counting(Observer):
+    """Counts the runs that ended."""
+
+    ended_runs = 0
+
+    def ended(self, run: Run) -> None:
+        self.ended_runs += 1
+
+
+def test_two_apps_of_one_service_count_each_run_once() -> None:
+    async def run() -> None:
+        store, observer = MemoryKeys(), Counting()
+        secret, key = new_key("a client")
+        await store.add_key(key)
+        service, rules = make_service(observers=(observer,)), Rules(keys=store)
+        headers = {"authorization": f"Bearer {secret.get_secret_value()}"}
+        async with asyncio.timeout(20), in_memory(service, rules) as one, in_memory(service, rules) as other:
+            for client in (one, other, one):
+                reply = await client.post("/v1/chat/completions", json={"messages": QUESTION}, headers=headers)
+                assert reply.status_code == 200
+            counted = [measured((await client.get("/metrics")).text)["cairn_runs_total"] for client in (one, other)]
+        assert counted == [{("answered",): 2}, {("answered",): 1}]
+        assert observer.ended_runs == 3
+        assert service.observers == (observer,)
+        searches = 0
+        while searches < 3 * 2:
+            await asyncio.sleep(0)  # usage is stored behind the answers
+            searches = (await store.used(key.id, datetime.now(UTC).date())).searches
+        assert searches == 3 * 2
 
     asyncio.run(run())
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from server.auth.admission import Admission, Bounds
-from server.auth.middleware import GUARDED, HEAD_BYTES, SECURITY_HEADERS, Rules
+from server.auth.middleware import GUARDED, HEADER_BYTES, SECURITY_HEADERS, Rules
 from server.http.stream import EventStream, Runs
 from tests.server.live import QUESTION, in_memory, make_service, serving
 
@@ -161,9 +161,9 @@ def test_a_length_that_is_a_lie_gets_no_more_than_it_sends() -> None:
 @pytest.mark.parametrize(
     ("path", "headers", "code"),
     [
-        ("/healthz", {"x-large": "x" * HEAD_BYTES}, 431),
-        ("/healthz", {f"x-{n}": "y" * 100 for n in range(HEAD_BYTES // 100)}, 431),
-        (f"/healthz?q={'x' * HEAD_BYTES}", {}, 414),
+        ("/healthz", {"x-large": "x" * HEADER_BYTES}, 431),
+        ("/healthz", {f"x-{n}": "y" * 100 for n in range(HEADER_BYTES // 100)}, 431),
+        (f"/healthz?q={'x' * HEADER_BYTES}", {}, 414),
     ],
 )
 def test_heads_that_are_too_large_are_refused(path: str, headers: dict[str, str], code: int) -> None:
@@ -315,7 +315,7 @@ def answers_of_every_kind() -> dict[str, httpx2.Response]:
                 found["405"] = await client.post("/healthz")
                 found["413"] = await client.post(CHAT, content=b" " * 2000, headers=own)
                 found["400"] = await client.post(CHAT, content=b"{", headers=own)
-                found["431"] = await client.get("/", headers={"x": "y" * HEAD_BYTES})
+                found["431"] = await client.get("/", headers={"x": "y" * HEADER_BYTES})
             async with in_memory(make_service((ZeroDivisionError("a bug"),))) as client:
                 found["500"] = await client.post(CHAT, json={"messages": QUESTION})
             service = make_service(admission=Admission(Bounds(runs=0, queue=0)))

@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import httpx2
@@ -24,7 +24,6 @@ from agent.settings import CairnSettings
 from agent.trace import Trace
 from server.auth.keys import MemoryKeys, new_key
 from server.auth.middleware import Rules
-from server.chat.service import Service
 from server.launch import make_service
 from server.telemetry.logs import set_up_logs
 from server.telemetry.redact import Redactor, secrets_of
@@ -83,8 +82,8 @@ def settings_of(engine: str, source: str, folder: Path) -> CairnSettings:
 
 @asynccontextmanager
 async def planted(
-    folder: Path, log: io.StringIO, spans: InMemorySpanExporter, *replies: Reply | Refusal
-) -> AsyncGenerator[tuple[Service, httpx2.AsyncClient, str]]:
+    folder: Path, log: io.StringIO, spans: InMemorySpanExporter, traces: list[Trace], *replies: Reply | Refusal
+) -> AsyncGenerator[tuple[httpx2.AsyncClient, str]]:
     """A server with real connectors, whose source repeats its key in its refusal; a client, and a key of its own."""
     async with AsyncExitStack() as stack:
         engine = await stack.enter_async_context(chat_server(*replies))
@@ -92,14 +91,19 @@ async def planted(
         source.routes["*"] = ApiReply(f"The key {SOURCE} is used up; header Bearer {SOURCE}".encode(), 429)
         settings = settings_of(engine.url, source.base, folder)
         set_up_logs(secrets=secrets_of(settings), form="json", level="debug", stream=log)
-        service = make_service(settings)
-        service.watch.observers.append(Spans(spans, text=True))
+        made = make_service(settings)
+
+        def keep(trace: Trace) -> None:
+            traces.append(trace)
+            made.keep(trace)
+
+        service = replace(made, observers=(Spans(spans, text=True),), keep=keep)
         secret, key = new_key("client")
         keys = MemoryKeys()
         await keys.add_key(key)
         address = await stack.enter_async_context(serving(service, Rules(key=settings.server_key, keys=keys)))
         client = httpx2.AsyncClient(base_url=address, trust_env=False, timeout=60)
-        yield service, await stack.enter_async_context(client), secret.get_secret_value()
+        yield await stack.enter_async_context(client), secret.get_secret_value()
 
 
 def left_behind(folder: Path, log: io.StringIO, *replies: Reply | Refusal) -> tuple[Left, str]:
@@ -109,14 +113,7 @@ def left_behind(folder: Path, log: io.StringIO, *replies: Reply | Refusal) -> tu
     spans = InMemorySpanExporter()
 
     async def run() -> str:
-        async with asyncio.timeout(60), planted(folder, log, spans, *replies) as (service, client, own):
-            before = service.keep
-
-            def keep(trace: Trace) -> None:
-                traces.append(trace)
-                before(trace)
-
-            object.__setattr__(service, "keep", keep)
+        async with asyncio.timeout(60), planted(folder, log, spans, traces, *replies) as (client, own):
             for key in (SERVER, own, f"{SERVER}x", f"{own}x"):
                 headers = {"authorization": f"Bearer {key}", "x-request-id": "r"}
                 for stream in (True, False):

@@ -15,9 +15,9 @@ from agent.evidence import Passage
 from agent.sources.base import SearchRequest, SearchResult
 from agent.trace import Usage
 from server.auth.admission import Admission, Bounds
-from server.auth.fresh import Fresh
 from server.auth.keys import ApiKey, KeyLimits, Keys, MemoryKeys, digest, new_key
 from server.auth.middleware import Rules
+from server.auth.ttl import TtlValue
 from server.auth.usage import Spent, Used
 from server.http.errors import ApiError
 from tests.server.live import QUESTION, Gates, in_memory, make_service, serving
@@ -255,7 +255,7 @@ def test_a_store_that_fails_later_leaves_the_known_keys_in_force() -> None:
         store = MemoryKeys()
         secret, key = new_key("somebody")
         await store.add_key(key)
-        keys = Keys(store=store, fresh_seconds=0)
+        keys = Keys(store=store, ttl_seconds=0)
         header = f"Bearer {secret.get_secret_value()}"
         assert await keys.admit(header) == key.id
         store.keys = Broken().keys
@@ -280,7 +280,7 @@ class Flaky(MemoryKeys):
 def test_usage_that_could_not_be_stored_is_counted_here_and_stored_later() -> None:
     async def run() -> None:
         store = Flaky()
-        spent = Spent(store, fresh_seconds=0)
+        spent = Spent(store, ttl_seconds=0)
         spent.add("k", Usage(policy_tokens=5, searches=1))
         await asyncio.sleep(0)
         spent.add("k", Usage(policy_tokens=7, credits=0.5))
@@ -295,7 +295,7 @@ def test_usage_that_could_not_be_stored_is_counted_here_and_stored_later() -> No
 
 
 def test_runs_without_a_key_are_counted_nowhere() -> None:
-    spent = Spent(MemoryKeys(), fresh_seconds=0)
+    spent = Spent(MemoryKeys(), ttl_seconds=0)
     spent.add("", Usage(policy_tokens=5))
     assert spent.today("") == Used()
 
@@ -325,7 +325,7 @@ class Hanging(MemoryKeys):
 def test_a_store_that_never_answers_is_waited_for_once_by_all_and_not_for_long() -> None:
     async def run() -> None:
         store = Hanging()
-        fresh = Fresh(store.keys, what="the keys", seconds=60, patience_seconds=0.05)
+        fresh = TtlValue(store.keys, what="the keys", seconds=60, patience_seconds=0.05)
         assert await asyncio.gather(*(fresh.refresh() for _ in range(50))) == [False] * 50
         assert store.asked == 1
 
@@ -336,7 +336,7 @@ def test_all_who_ask_at_the_same_time_read_once() -> None:
     async def run() -> None:
         store = Hanging()
         store.hangs = False
-        fresh = Fresh(store.keys, what="the keys", seconds=60)
+        fresh = TtlValue(store.keys, what="the keys", seconds=60)
         assert await asyncio.gather(*(fresh.refresh() for _ in range(50))) == [True] * 50
         assert store.asked == 1
 
@@ -353,7 +353,7 @@ def test_what_changed_while_it_was_read_is_read_again() -> None:
                 fresh.change(5)
             return number
 
-        fresh = Fresh(read, what="a number", seconds=60)
+        fresh = TtlValue(read, what="a number", seconds=60)
         assert await fresh.refresh()
         assert await fresh.refresh()
         assert fresh.value == 2
@@ -376,7 +376,7 @@ def test_usage_that_cannot_be_read_is_no_bug_of_the_servers() -> None:
 def test_a_run_is_counted_once_while_its_usage_is_read_and_written() -> None:
     async def run() -> None:
         store = MemoryKeys()
-        spent = Spent(store, fresh_seconds=60)
+        spent = Spent(store, ttl_seconds=60)
         assert await spent.refresh("k")
         spent.add("k", Usage(policy_tokens=5))
         await spent.aclose()

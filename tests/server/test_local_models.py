@@ -97,7 +97,7 @@ def test_a_model_that_is_loaded_later_is_offered_when_the_page_is_loaded_again(m
     async def run() -> list[list[dict[str, Any]]]:
         async with asyncio.timeout(30), ApiServer(lm_studio()) as server:
             use(monkeypatch, server)
-            service = make_service(local_models=LocalServerFinder(CairnSettings(), fresh_seconds=0))
+            service = make_service(local_models=LocalServerFinder(CairnSettings(), ttl_seconds=0))
             before = await offered(service)
             server.routes["/v1/models"] = listing("phi-4", owned_by="organization_owner")
             return [before, await offered(service)]

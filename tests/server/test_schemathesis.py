@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from schemathesis.core.failures import FailureGroup
 
-from server.runs.manager import Keeper
+from server.runs.manager import RunManager
 from server.store import Store
 from server.store.database import Database
 from tests.server.live import ANSWER, SEARCH, make_service
@@ -60,8 +60,10 @@ TURNS = (SEARCH, ANSWER, *("Trieste</answer>",) * 8)
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    keeper = Keeper(Store(Database("memory")))
-    with in_thread(make_service(TURNS, answer_style="with_evidence", keeper=keeper, keep=keeper.keep)) as address:
+    run_manager = RunManager(Store(Database("memory")))
+    with in_thread(
+        make_service(TURNS, answer_style="with_evidence", run_manager=run_manager, keep=run_manager.keep)
+    ) as address:
         yield address
 
 

@@ -25,8 +25,7 @@ def spans_of(service: Service, *, text: bool = False, headers: dict[str, str] | 
     async def run() -> Sequence[ReadableSpan]:
         exporter = InMemorySpanExporter()
         spans = Spans(exporter, text=text)
-        service.watch.observers.append(spans)
-        async with asyncio.timeout(20), in_memory(service) as client:
+        async with asyncio.timeout(20), in_memory(replace(service, observers=(spans,))) as client:
             await client.post(CHAT, json={"messages": QUESTION}, headers=headers)
         await spans.flush()
         found = exporter.get_finished_spans()

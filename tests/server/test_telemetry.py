@@ -23,7 +23,7 @@ from server.chat.service import Service
 from server.telemetry import health
 from server.telemetry.logs import set_up_logs
 from server.telemetry.redact import Redactor
-from server.telemetry.watch import Observer, Run, Watch
+from server.telemetry.watch import Observer, Run
 from tests.server.live import ANSWER, QUESTION, SEARCH, HangingPolicy, Nothing, in_memory, make_service, serving
 
 CHAT = "/v1/chat/completions"
@@ -144,9 +144,7 @@ def test_an_observer_that_breaks_breaks_no_run(caplog: pytest.LogCaptureFixture)
         def saw(self, run: Run, step: Any) -> None:
             raise ZeroDivisionError("in the telemetry")
 
-    watch = Watch()
-    watch.observers.append(Bad())
-    found, _ = after(make_service(watch=watch), ("POST", CHAT, {"messages": QUESTION}))
+    found, _ = after(make_service(observers=(Bad(),)), ("POST", CHAT, {"messages": QUESTION}))
     assert found["cairn_runs_total"] == {("answered",): 1}
     assert "in the telemetry" in caplog.text
 

@@ -18,7 +18,7 @@ from agent.policies.scripted import Script, ScriptedPolicy
 from agent.protocols import protocol_named
 from agent.sources.base import Source
 from server.chat.service import Service
-from server.runs.manager import Keeper
+from server.runs.manager import RunManager
 from server.store import Store
 from server.store.database import Database
 from tests.server.live import ANSWER, SEARCH, Shelf, make_service
@@ -133,5 +133,5 @@ def scripted(
     made = agent or Agent(
         policy=ScriptedPolicy(turns), protocol=protocol_named("cairn"), sources={**found, **(sources or {})}
     )
-    keeper = Keeper(Store(Database("memory")), wish_seconds=0.05, close_seconds=1.0)
-    return make_service(agent=made, keeper=keeper, keep=keeper.keep, **changes)
+    run_manager = RunManager(Store(Database("memory")), command_seconds=0.05, close_seconds=1.0)
+    return make_service(agent=made, run_manager=run_manager, keep=run_manager.keep, **changes)

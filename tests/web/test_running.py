@@ -3,10 +3,10 @@
 import time
 
 import pytest
-from openai import AsyncOpenAI
 from playwright.sync_api import Browser, expect
 
 from agent.loop.agent import Agent
+from agent.outbound.llm import LlmClient
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
 from server.evidence.answering import Answering
@@ -143,7 +143,7 @@ def test_the_waterfall_shows_searches_that_ran_at_the_same_time_and_the_graph_th
 
 def test_the_evidence_goes_to_another_model_and_its_answer_stands_beside_ours(browser: Browser) -> None:
     with reader() as url:
-        answering = Answering(AsyncOpenAI(base_url=url, api_key="none"), ("other-model",))
+        answering = Answering([LlmClient(base_url=url, model="other-model")])
         with in_thread(scripted(answering=answering)) as address, tab(browser, address) as page:
             page.ask(QUESTION)
             page.ended()

@@ -33,7 +33,7 @@ from agent.trace import (
     Thought,
     Trace,
 )
-from server.evidence.service import tell_nobody
+from server.evidence.service import ignore_event
 from tests.server.live import Shelf
 from tests.server.threaded import in_thread
 from tests.web.pages import scripted, tab
@@ -98,7 +98,7 @@ def said(role: str, step: Thought | Merged) -> Iterator[Event]:
 class Prepared(Agent):
     """Tells what was made beforehand, at its pace."""
 
-    async def run(self, trace: Trace, *, emit: Emit = tell_nobody, control: Control | None = None) -> Trace:
+    async def run(self, trace: Trace, *, emit: Emit = ignore_event, control: Control | None = None) -> Trace:
         clock = asyncio.get_running_loop().time
         began = clock()
         for at, event in enumerate([*large(), Stopped(reason="answered")]):
@@ -133,9 +133,7 @@ def test_sixty_events_a_second_make_no_long_task(browser: Browser, view: str) ->
 def longest_task(browser: Browser, view: str) -> float:
     """Milliseconds of the browser's longest task while all events of the large run come."""
     agent = Prepared(policy=ScriptedPolicy(()), protocol=protocol_named("cairn"), sources={"web": Shelf("web")})
-    service = scripted()
-    object.__setattr__(service, "agent", agent)  # a service watches the agent that it is given, as another class
-    with in_thread(service) as address, tab(browser, address) as page:
+    with in_thread(scripted(agent=agent)) as address, tab(browser, address) as page:
         page.page.evaluate(f"sessionStorage.setItem('cairn.tab', '{view}')")
         page.page.reload()
         page.page.evaluate("""() => {

@@ -9,10 +9,11 @@ from agent.parallel.spread import HERE, Spread
 from agent.sources.corpus.folder import locked
 from train.data.bundling import grounds
 from train.data.by_grammar import questions_by_grammar
-from train.data.by_model import Asking, questions_by_model
+from train.data.by_model import questions_by_model
 from train.data.finish import Finished, finished
 from train.data.folder import STEPS, Folder, writing
 from train.data.inputs import Inputs, WorldInput
+from train.data.model import Asking
 from train.data.recipe import GRAMMAR, DataRecipe
 from train.data.steps import Show, Steps
 from train.data.vectors import Embed, embedder, in_lists

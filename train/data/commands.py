@@ -12,9 +12,9 @@ from train.expert.commands import relations, trajectories
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
-    from train.data.by_model import Asking
     from train.data.finish import Finished
     from train.data.inputs import Inputs
+    from train.data.model import Asking
     from train.data.recipe import DataRecipe
 
 data_app = typer.Typer(no_args_is_help=True, help="Questions to train on, built from documents.")
@@ -200,13 +200,19 @@ def _asking(
         return None
     from agent.settings import secret_named
     from agent.settings.local_file import refuse_plain_key
-    from train.data.by_model import Asking
-    from train.evaluation.endpoint import Where
+    from train.data.model import Asking
 
     key = secret_named(key_name) if key_name else settings.api_key
     refuse_plain_key(base_url, key.get_secret_value(), allowed=settings.plain_http)
-    where = Where(url=base_url, model=model, key=key, tries=tries, seconds=seconds)
-    return Asking(where, concurrency=concurrency, leave_failed=leave_failed)
+    return Asking(
+        url=base_url,
+        model=model,
+        key=key,
+        tries=tries,
+        seconds=seconds,
+        concurrency=concurrency,
+        leave_failed=leave_failed,
+    )
 
 
 def _recipe(inputs: "Inputs", out: Path, **said: Any) -> "DataRecipe":

@@ -6,12 +6,12 @@ Before the second, a question must be answered by its documents together; otherw
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
+from agent.errors import PolicyError
 from train.data.duplicates import Show
 from train.data.folder import counted
 from train.data.model import Model, each, why_failed
 from train.data.prompts import CLOSED_BOOK, FROM_DOCUMENTS, as_data, read_answer
 from train.data.records import Bundle, Candidate, Doc
-from train.evaluation.asking import AskFailed
 from train.evaluation.choices import chosen, right_options
 from train.evaluation.judge import ANSWER_CHARS, VERDICT, read_verdict
 from train.evaluation.metrics import cover
@@ -86,7 +86,7 @@ async def passed(
         SetupError: the endpoint is gone, or requests were not answered.
     """
     found = await each(candidates, check, concurrency=concurrency, leave_failed=leave_failed, show=show)
-    whys = [why_failed(why) if isinstance(why, AskFailed) else why for why in found]
+    whys = [why_failed(why) if isinstance(why, PolicyError) else why for why in found]
     return [one for one, why in zip(candidates, whys, strict=True) if not why], counted([why for why in whys if why])
 
 

@@ -1,72 +1,101 @@
 """The model that writes and answers: any OpenAI-compatible endpoint, with bounded tries and failures that have a kind.
 
-What it replies is kept where it could be read, and not asked again. A failure of one request is data; an endpoint that
-is gone ends the step in a sentence, and the same command goes on.
+What it replies is kept where it could be read, and not requested again. A failure of one request is data; an endpoint
+that is gone ends the step in a sentence, and the same command goes on.
 """
 
 import asyncio
-import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
-from agent.errors import SetupError
+from pydantic import SecretStr
+
+from agent.errors import PolicyError, PolicyErrorKind, ReplyUnread, SetupError
+from agent.outbound.address import Address
+from agent.outbound.llm import LlmClient, LlmCounts
+from agent.outbound.llm_errors import HOPELESS, OptionNames
+from agent.outbound.reply_cache import ReplyCache, reply_key
+from agent.outbound.retries import BATCH, Sleep
 from train.data.duplicates import Show
-from train.data.replies import Replies
-from train.evaluation.asking import AskFailed
-from train.evaluation.cited import Passages
-from train.evaluation.endpoint import Endpoint, Sleep, Where
-from train.evaluation.questions import Question
-from train.evaluation.result import Failure
+from train.evaluation.extract import without_reasoning
 
 READINGS: Final = 3
-"""Of one request whose reply is not in the form that was asked for."""
+"""Of one request whose reply is not in the form that was requested."""
 MOST_LOST: Final = 5
-"""Requests in a row that nobody answers, until the endpoint counts as gone."""
-_LOST: Final = frozenset[Failure]({"timeout", "rate", "server", "connection"})
+"""Requests in a row without an answer, until the endpoint counts as gone."""
+_LOST: Final = frozenset[PolicyErrorKind]({"timeout", "rate", "server", "connection"})
+_OPTIONS: Final = OptionNames(key="CAIRN_API_KEY, or the variable that --api-key-env names,")
 
 _T = TypeVar("_T")
 _J = TypeVar("_J")
 
 
-@dataclass
-class Counts:
-    """What was asked in this sitting."""
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """Which model writes and answers, and how it is requested."""
 
-    requests: int = 0
-    kept: int = 0
-    """Replies that were there already."""
-    unread: int = 0
-    """Replies that could not be read."""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    url: str
+    """Of its endpoint, usually ending in /v1."""
+    model: str
+    key: SecretStr = field(default=SecretStr(""), repr=False)
+    seconds: float = 120.0
+    """For one try."""
+    tries: int = 3
+    concurrency: int = 8
+    """Requests on their way at the same time."""
+    leave_failed: bool = False
+    """Do without what the endpoint did not answer, instead of stopping."""
+    sleep: Sleep = asyncio.sleep
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be requested.
+
+        Raises:
+            SetupError: no http address, or no model.
+        """
+        Address.of(self.url)
+        if not self.model:
+            raise SetupError("name the model that writes with --model; its server lists them under /models")
 
 
 class Model:
     """One model for one build. Use it as an async context."""
 
-    def __init__(self, where: Where, replies: Replies, *, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(self, asking: Asking, replies: ReplyCache) -> None:
         """Take note of an endpoint; nothing is sent yet.
 
         Args:
-            where: it is; its temperature is that of the writing.
-            replies: where they are kept.
-            sleep: between tries.
+            asking: which it is.
+            replies: where its replies are kept.
         """
-        self.where = where
-        self.counts = Counts()
-        self._replies, self._sleep = replies, sleep
-        self._endpoints: dict[float, Endpoint] = {}
+        self.asking = asking
+        self._client = LlmClient(
+            base_url=asking.url,
+            model=asking.model,
+            api_key=asking.key.get_secret_value(),
+            seconds=asking.seconds,
+            retries=replace(BATCH, most=asking.tries - 1, sleep=asking.sleep),
+            cache=replies,
+            options=_OPTIONS,
+        )
         self._lost = 0
+
+    @property
+    def title(self) -> str:
+        return f"the model {self.asking.model} at {self._client.base_url}"
+
+    @property
+    def counts(self) -> LlmCounts:
+        """What was requested in this session."""
+        return self._client.counts
 
     async def __aenter__(self) -> "Model":
         return self
 
     async def __aexit__(self, *ended: object) -> None:
-        for endpoint in self._endpoints.values():
-            await endpoint.aclose()
+        await self._client.aclose()
 
     async def ask(
         self, task: str, data: Mapping[str, Any], read: Callable[[str], _T], *, temperature: float = 0.0
@@ -80,58 +109,53 @@ class Model:
             temperature: of the sampling.
 
         Raises:
-            AskFailed: nobody answers (`kind` says how), or nothing that can be read.
+            PolicyError: there is no answer (`kind` says why), or none that can be read.
             SetupError: the endpoint refuses the key, does not know the model, or is gone.
         """
         prompt = f"{task}\n\n{json.dumps(data, ensure_ascii=False)}"
-        key = hashlib.sha256("\0".join((self.where.model, str(temperature), prompt)).encode()).hexdigest()
-        if (known := self._replies.get(key)) is not None:
-            with suppress(ValueError):  # of a version that read otherwise
-                said = read(known)
-                self.counts.kept += 1
-                return said
+        key = reply_key(self.asking.model, str(temperature), prompt)
         why = ""
         for _ in range(READINGS):
-            mend = f"\n\nYour last reply could not be used: {why}. Reply again, in the form above." if why else ""
-            reply = await self._reply(prompt + mend, temperature)
+            hint = f"\n\nYour last reply could not be used: {why}. Reply again, in the form above." if why else ""
             try:
-                said = read(reply)
-            except ValueError as error:
+                return await self._read(prompt + hint, read, key=key, temperature=temperature)
+            except ReplyUnread as error:
                 why = str(error)
-                self.counts.unread += 1
-                continue
-            self._replies.keep(key, reply)
-            return said
-        raise AskFailed("malformed", f"none of {READINGS} replies could be used; of the last one, {why}")
+        raise PolicyError(f"none of {READINGS} replies could be used; of the last one, {why}", kind="malformed")
 
-    async def _reply(self, prompt: str, temperature: float) -> str:
-        asked = Question(id="prompt", question=prompt, answers=(), unanswerable=True)
-        self._still_there("it gave no answer")
+    async def _read(self, prompt: str, read: Callable[[str], _T], *, key: str, temperature: float) -> _T:
+        """One reply, kept or new.
+
+        Raises:
+            PolicyError: there is none; ReplyUnread where it cannot be read.
+            SetupError: no further request would be answered.
+        """
+        self._check_there("it gave no answer")
+        before = self.counts.requests
         try:
-            answer = await self._endpoint(temperature).ask(asked)
-        except AskFailed as failed:
-            if failed.kind in _LOST:
+            return await self._client.ask(
+                [{"role": "user", "content": prompt}],
+                lambda reply: read(without_reasoning(reply)),
+                key=key,
+                temperature=temperature,
+            )
+        except PolicyError as error:
+            if error.status in HOPELESS:
+                raise SetupError(str(error)) from error
+            if error.kind in _LOST:
                 self._lost += 1
-                self._still_there(str(failed))
+                self._check_there(str(error))
             raise
-        self._lost = 0
-        self.counts.requests += 1
-        self.counts.prompt_tokens += answer.prompt_tokens or 0
-        self.counts.completion_tokens += answer.completion_tokens or 0
-        return answer.said
+        finally:
+            if self.counts.requests > before:
+                self._lost = 0
 
-    def _still_there(self, why: str) -> None:
+    def _check_there(self, why: str) -> None:
         if self._lost >= MOST_LOST:
             raise SetupError(
-                f"the endpoint {self.where.url} is gone: {MOST_LOST} requests in a row failed, the last because {why}; "
-                "what was answered is kept: run the same command again when it is back"
+                f"the endpoint {self._client.base_url} is gone: {MOST_LOST} requests in a row failed, the last because "
+                f"{why}; what was answered is kept: run the same command again when it is back"
             )
-
-    def _endpoint(self, temperature: float) -> Endpoint:
-        if temperature not in self._endpoints:
-            where = replace(self.where, temperature=temperature, plain=True, stream=False)
-            self._endpoints[temperature] = Endpoint(where, passages=Passages({}), sleep=self._sleep)
-        return self._endpoints[temperature]
 
 
 async def each(
@@ -141,27 +165,27 @@ async def each(
     concurrency: int,
     leave_failed: bool,
     show: Show,
-) -> list[_T | AskFailed]:
+) -> list[_T | PolicyError]:
     """Do all jobs, some of them at the same time; results in the order of the jobs.
 
     Args:
         jobs: what is asked about.
         do: one of them, with one request after the other.
         concurrency: jobs that are begun and not done, at most.
-        leave_failed: give a request that nobody answered as its failure; otherwise it ends the step.
-        show: is told how many are done.
+        leave_failed: give a request without an answer as its failure; otherwise it ends the step.
+        show: called with how many are done.
 
     Raises:
         SetupError: the endpoint is gone or refuses everything, or requests were not answered.
     """
-    results: dict[int, _T | AskFailed] = {}
+    results: dict[int, _T | PolicyError] = {}
     waiting = iter(enumerate(jobs))
 
     async def work() -> None:
         for place, job in waiting:
             try:
                 results[place] = await do(job)
-            except AskFailed as failed:
+            except PolicyError as failed:
                 results[place] = failed
             show(len(results), len(jobs))
 
@@ -172,7 +196,7 @@ async def each(
     except* SetupError as errors:
         raise _first(errors) from None
     found = [results[place] for place in range(len(jobs))]
-    lost = [one for one in found if isinstance(one, AskFailed) and one.kind in _LOST]
+    lost = [one for one in found if isinstance(one, PolicyError) and one.kind in _LOST]
     if lost and not leave_failed:
         raise SetupError(
             f"{len(lost)} of {len(jobs)} requests were not answered ({lost[-1]}); what was answered is kept: run the "
@@ -189,7 +213,7 @@ def _first(errors: BaseExceptionGroup[SetupError]) -> SetupError:
     return first
 
 
-def why_failed(failed: AskFailed) -> str:
+def why_failed(failed: PolicyError) -> str:
     """Why a question is left out, in the words of a table."""
     if failed.kind == "malformed":
         return "the model's reply was not in the form that was asked for"

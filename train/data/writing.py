@@ -4,14 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from agent.errors import SetupError
+from agent.errors import PolicyError, SetupError
 from train.data.duplicates import Show
 from train.data.folder import counted
 from train.data.model import Model, each, why_failed
 from train.data.prompts import Written, read_written, shown, write_task
 from train.data.recipe import DataRecipe, Kind
 from train.data.records import Bundle, Candidate, Doc
-from train.evaluation.asking import AskFailed
 from train.evaluation.metrics import normalise
 
 NOTHING_TO_JOIN = "the model saw nothing to put together"
@@ -54,7 +53,7 @@ async def written(
     kept: dict[str, Candidate] = {}
     whys: list[str] = []
     for wanted, said in zip(jobs, found, strict=True):
-        if isinstance(said, AskFailed):
+        if isinstance(said, PolicyError):
             whys.append(why_failed(said))
         elif said.skip:
             whys.append(NOTHING_TO_JOIN)
@@ -62,11 +61,10 @@ async def written(
             whys.append(ASKED_BEFORE)
         else:
             kept[key] = _candidate(wanted, said, docs)
-    failed = [one for one in found if isinstance(one, AskFailed)]
+    failed = [one for one in found if isinstance(one, PolicyError)]
     if failed and len(failed) == len(found):
         raise SetupError(
-            f"the model {model.where.model} at {model.where.url} wrote no question that can be used: {failed[0]}; "
-            "name another one with --model"
+            f"{model.title} wrote no question that can be used: {failed[0]}; name another one with --model"
         )
     return list(kept.values()), counted(whys)
 

@@ -6,12 +6,11 @@ a wrong answer. Replies are kept by what was asked, of which model; the same is 
 """
 
 import asyncio
-import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -19,12 +18,13 @@ from typing import Any, Final, TypeVar
 import httpx2
 from pydantic import SecretStr
 
-from agent.errors import SetupError
+from agent.errors import PolicyError, SetupError
 from agent.evidence import Passage
-from agent.files.foreign import WHOLE_BYTES, no_link, read_file
-from agent.outbound.address import Address, shown
-from agent.outbound.client import bounded_client
-from agent.outbound.completions import OddReply, json_of, object_of, read_chat
+from agent.outbound.address import shown
+from agent.outbound.llm import LlmClient
+from agent.outbound.llm_errors import OptionNames
+from agent.outbound.reply_cache import ReplyCache, reply_key
+from agent.outbound.retries import BATCH, Sleep
 from agent.sources.questions import Question
 from agent.trace import Gathered, Merged, Reflected, Trace
 from train.evaluation.snr import average, block_sentences, share
@@ -33,10 +33,9 @@ from train.evaluation.words import sentences, size
 FILE: Final = "judge.jsonl"
 ANSWER_CHARS: Final = 4000
 """What is longer is cut: a judge reads an answer, not a book."""
+_OPTIONS: Final = OptionNames("--judge-url", "the variable that --judge-key-env names", "--judge-model")
 SENTENCES: Final = 40
 """So many are judged at once."""
-_SAID: Final = 200
-_FIRST_WAIT: Final = 1.0
 
 VERDICT: Final = """\
 You grade answers to questions. The user's message is one JSON object: the question, the reference answers (each of them
@@ -79,11 +78,13 @@ class JudgeSettings:
     concurrency: int = 8
     """Requests on their way at the same time."""
     tries: int = 3
-    """Of one question, whatever goes wrong."""
+    """Of one question, also where a reply cannot be read."""
     seconds: float = 60.0
-    """Of silence before a try is given up."""
+    """For one try."""
     max_tokens: int = 1024
     """Room also for a model that thinks before it replies."""
+    options: OptionNames = _OPTIONS
+    """What the user sets to reach it."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be asked.
@@ -108,7 +109,7 @@ class Judge:
         *,
         folder: Path | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
-        wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        wait: Sleep = asyncio.sleep,
     ) -> None:
         """Take note of an endpoint; nothing is sent yet.
 
@@ -124,15 +125,15 @@ class Judge:
         self.settings = settings
         self.failures = Counter[str]()
         """Why there was no verdict, and how often."""
-        self._wait = wait
         self._gate = asyncio.Semaphore(settings.concurrency)
-        self._kept = _Kept(folder / FILE if folder else None)
-        key = settings.key.get_secret_value()
-        self._address = Address.of(settings.base_url)
-        self._client = bounded_client(
-            headers=self._address.headers or ({"Authorization": f"Bearer {key}"} if key else {}),
-            params=dict(self._address.query),
-            timeout=settings.seconds,
+        self._client = LlmClient(
+            base_url=settings.base_url,
+            model=settings.model,
+            api_key=settings.key.get_secret_value(),
+            seconds=settings.seconds,
+            retries=replace(BATCH, most=settings.tries - 1, kinds=BATCH.kinds | {"malformed"}, sleep=wait),
+            cache=ReplyCache(folder / FILE if folder else None),
+            options=settings.options,
             transport=transport,
         )
 
@@ -154,7 +155,7 @@ class Judge:
         probe = Question(id="probe", question="What is two plus two?", answers=("4",))
         if await self.verdict(probe, "four") is None:
             why = next(iter(self.failures), "it said nothing")
-            raise SetupError(f"the judge {self.settings.model} at {self._address.base} cannot be used: {why}")
+            raise SetupError(f"the judge {self.settings.model} at {self._client.base_url} cannot be used: {why}")
 
     async def verdict(self, question: Question, answer: str) -> bool | None:
         """Whether the answer is right; None where the judge gave no verdict. An empty answer is wrong."""
@@ -216,7 +217,7 @@ class Judge:
         return average(shares)
 
     async def ask(self, system: str, asked: Mapping[str, Any], read: Read[_T]) -> _T | None:
-        """Ask until a reply can be read, or the tries are used up.
+        """Ask until a reply can be read; None where the tries are used up.
 
         Args:
             system: what the model is to do.
@@ -224,61 +225,25 @@ class Judge:
             read: from a reply to what it says.
         """
         body = json.dumps(asked, ensure_ascii=False)
-        key = hashlib.sha256("\0".join((self.settings.model, system, body)).encode()).hexdigest()
-        if (known := self._kept.get(key)) is not None and (said := read(known)) is not None:
+
+        def read_or_raise(reply: str) -> _T:
+            if (said := read(reply)) is None:
+                raise ValueError("its reply is not in the form that was requested")
             return said
-        why = ""
-        for attempt in range(self.settings.tries):
-            if attempt:
-                await self._wait(_FIRST_WAIT * 2 ** (attempt - 1))
-            try:
-                async with self._gate:
-                    reply = await self._reply(system, body)
-            except _NoReply as error:
-                why = str(error)
-                if error.hopeless:
-                    break
-                continue
-            if (said := read(reply)) is not None:
-                self._kept.keep(key, reply)
-                return said
-            why = "its reply is not in the form that was asked for"
-        self.failures[why] += 1
-        return None
 
-    async def _reply(self, system: str, body: str) -> str:
-        request = {
-            "model": self.settings.model,
-            "messages": [{"role": "system", "content": system}, {"role": "user", "content": body}],
-            "temperature": 0,
-            "seed": 0,
-            "max_tokens": self.settings.max_tokens,
-        }
         try:
-            response = await self._client.post(f"{self._address.base}/chat/completions", json=request)
-        except httpx2.TimeoutException as error:
-            raise _NoReply(f"it was silent for {self.settings.seconds:g} seconds") from error
-        except httpx2.HTTPError as error:
-            raise _NoReply("there is no connection to it") from error
-        if response.is_error:
-            refused = response.status_code in (400, 401, 402, 403, 404, 422)
-            said = "" if response.status_code in (401, 403) else f": {' '.join(response.text.split())[:_SAID]}"
-            raise _NoReply(f"it refuses ({response.status_code}){said}", hopeless=refused)
-        try:
-            reply = read_chat(object_of(json_of(response.content)))
-        except OddReply as error:
-            raise _NoReply("what it sends is no chat completion; does the address end in /v1?") from error
-        if not reply.is_completion:
-            raise _NoReply("what it sends is no chat completion; does the address end in /v1?")
-        return reply.content
-
-
-class _NoReply(Exception):
-    """The judge did not reply. `hopeless`: it would not, were it asked again."""
-
-    def __init__(self, why: str, *, hopeless: bool = False) -> None:
-        super().__init__(why)
-        self.hopeless = hopeless
+            async with self._gate:
+                return await self._client.ask(
+                    [{"role": "system", "content": system}, {"role": "user", "content": body}],
+                    read_or_raise,
+                    key=reply_key(self.settings.model, system, body),
+                    temperature=0,
+                    seed=0,
+                    max_tokens=self.settings.max_tokens,
+                )
+        except PolicyError as error:
+            self.failures[str(error)] += 1
+            return None
 
 
 def read_verdict(reply: str) -> bool | None:
@@ -305,40 +270,3 @@ def _read(passages: Sequence[Passage]) -> list[str]:
 def _bare(reply: str) -> str:
     """What a model says after it has thought aloud, without quotes and a full stop."""
     return _THINKING.sub("", reply).strip().strip("\"'*`").removesuffix(".").strip()
-
-
-def _lines_of(path: Path) -> list[bytes]:
-    try:
-        return read_file(path, most=WHOLE_BYTES, follow=False).split(b"\n")
-    except FileNotFoundError:
-        return []
-
-
-class _Kept:
-    """Replies by what was asked; in a file where there is one, a line each."""
-
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._replies: dict[str, str] = {}
-        try:
-            lines = _lines_of(path) if path else []
-            if path and lines and lines[-1]:  # a kill cut it off
-                with open(path, "wb", opener=no_link) as file:
-                    file.write(b"".join(line + b"\n" for line in lines[:-1]))
-        except OSError as error:
-            raise SetupError(f"the judge's replies in {path} cannot be read: {error.strerror or error}") from error
-        for line in lines[:-1]:
-            try:
-                said = json.loads(line)
-                self._replies[str(said["key"])] = str(said["reply"])
-            except (ValueError, LookupError, TypeError) as error:
-                raise SetupError(f"{path} is damaged; remove it, and the judge is asked again") from error
-
-    def get(self, key: str) -> str | None:
-        return self._replies.get(key)
-
-    def keep(self, key: str, reply: str) -> None:
-        self._replies[key] = reply
-        if self._path:
-            with open(self._path, "a", encoding="utf-8", newline="\n", opener=no_link) as file:
-                file.write(json.dumps({"key": key, "reply": reply}, ensure_ascii=False) + "\n")

@@ -5,13 +5,11 @@ Two interfaces: chat completions and responses. Nothing here opens a connection.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from train.evaluation.asking import AskFailed
-from train.evaluation.result import Failure
-
-_SAID: Final = 200
-"""Characters of a server's own words."""
+from agent.errors import PolicyError
+from agent.outbound.completions import first_choice, read_chat
+from agent.outbound.llm_errors import error_in
 
 
 @dataclass
@@ -50,76 +48,48 @@ class Reply:
         return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None
 
 
-class Interface(Protocol):
-    """One of the two ways to ask."""
+class Chat:
+    """`/chat/completions`."""
 
-    path: str
-    reply: Reply
+    def __init__(self) -> None:
+        self.reply = Reply()
+
+    @staticmethod
+    def request(messages: Sequence[Mapping[str, str]], *, stream: bool) -> dict[str, Any]:
+        """The body that asks, but for the model."""
+        body: dict[str, Any] = {"messages": list(messages)}
+        return body | {"stream": True, "stream_options": {"include_usage": True}} if stream else body
 
     def feed(self, body: Mapping[str, Any]) -> None:
         """Take one event of a stream, or the whole body.
 
         Raises:
-            AskFailed: it says that something failed.
+            OddReply: it cannot be read.
         """
-        ...
-
-    @staticmethod
-    def request(messages: Sequence[Mapping[str, str]], *, stream: bool) -> dict[str, Any]:
-        """The body that asks, but for the model."""
-        ...
-
-
-class Chat:
-    """`/chat/completions`."""
-
-    path = "chat/completions"
-
-    def __init__(self) -> None:
-        self.reply = Reply()
-
-    @staticmethod
-    def request(messages: Sequence[Mapping[str, str]], *, stream: bool) -> dict[str, Any]:
-        body: dict[str, Any] = {"messages": list(messages)}
-        return body | {"stream": True, "stream_options": {"include_usage": True}} if stream else body
-
-    def feed(self, body: Mapping[str, Any]) -> None:
-        _refuse_error(body)
-        reply = self.reply
-        for name in ("citations", "search_results"):
-            if isinstance(told := body.get(name), list) and told:
-                setattr(reply, name, told)
+        reply, said = self.reply, read_chat(body)
+        reply.text += said.content
+        reply.reasoned |= bool(said.reasoning)
+        if said.finish:
+            reply.finish, reply.ended = said.finish, True
         if isinstance(usage := body.get("usage"), Mapping):
             reply.usage = usage
-        choices = body.get("choices")
-        for choice in choices[:1] if isinstance(choices, list) else ():
-            if isinstance(choice, Mapping):
-                self._choice(choice)
-
-    def _choice(self, choice: Mapping[str, Any]) -> None:
-        reply = self.reply
-        said = choice["delta"] if isinstance(choice.get("delta"), Mapping) else choice.get("message")
-        if isinstance(said, Mapping):
-            reply.text += _text(said.get("content"))
-            reply.reasoned |= bool(said.get("reasoning_content") or said.get("reasoning"))
-            reply.annotations += _list(said.get("annotations"))
-            for name in ("citations", "search_results"):
-                if told := _list(said.get(name)):
-                    setattr(reply, name, told)
-        if isinstance(finish := choice.get("finish_reason"), str) and finish:
-            reply.finish, reply.ended = finish, True
+        choice = first_choice(body) or {}
+        message = choice.get("delta") or choice.get("message") or {}
+        reply.annotations += _list(message.get("annotations"))
+        for row in (body, message):
+            reply.citations = _list(row.get("citations")) or reply.citations
+            reply.search_results = _list(row.get("search_results")) or reply.search_results
 
 
 class Responses:
     """`/responses`: the events of a stream repeat what the last one holds whole."""
 
-    path = "responses"
-
     def __init__(self) -> None:
         self.reply = Reply()
 
     @staticmethod
     def request(messages: Sequence[Mapping[str, str]], *, stream: bool) -> dict[str, Any]:
+        """The body that asks, but for the model."""
         turns = [message for message in messages if message["role"] != "system"]
         body: dict[str, Any] = {"input": turns}
         if rules := [message["content"] for message in messages if message["role"] == "system"]:
@@ -127,6 +97,11 @@ class Responses:
         return body | {"stream": True} if stream else body
 
     def feed(self, body: Mapping[str, Any]) -> None:
+        """Take one event of a stream, or the whole body.
+
+        Raises:
+            PolicyError: it says that something failed.
+        """
         kind = body.get("type")
         if kind is None or (isinstance(body.get("response"), Mapping) and kind in _WHOLE):
             self._whole(body if kind is None else body["response"])
@@ -141,7 +116,7 @@ class Responses:
         _refuse_error(response)
         status = response.get("status", "completed")
         if status in ("failed", "cancelled"):
-            raise AskFailed("server", f"the server says that its response {status}")
+            raise PolicyError(f"the server says that its response {status}", kind="server")
         output = [item for item in _list(response.get("output")) if isinstance(item, Mapping)]
         parts = [
             part
@@ -164,30 +139,9 @@ class Responses:
 _WHOLE: Final = frozenset(f"response.{status}" for status in ("completed", "incomplete", "failed"))
 
 
-def said_by(body: Mapping[str, Any] | str) -> str:
-    """A server's own words about an error, cut to a sentence's length."""
-    error = body.get("error", body.get("detail", body)) if isinstance(body, Mapping) else body
-    if isinstance(error, Mapping):
-        error = error.get("message") or error.get("code") or error
-    words = " ".join(str(error).split())
-    return words if len(words) <= _SAID else words[:_SAID] + "…"
-
-
 def _refuse_error(body: Mapping[str, Any]) -> None:
-    """An error where an answer should be, also in the middle of a stream."""
-    error = body.get("error")
-    if not error:
-        return
-    about = " ".join(str(error.get(n) or "") for n in ("type", "code")) if isinstance(error, Mapping) else str(error)
-    raise AskFailed(_kind(about.lower()), f"the server says: {said_by(body)}")
-
-
-def _kind(about: str) -> Failure:
-    if "rate" in about or "429" in about:
-        return "rate"
-    if "timeout" in about:
-        return "timeout"
-    return "refused" if "invalid_request" in about else "server"
+    if failed := error_in(body):
+        raise failed
 
 
 def _list(value: Any) -> list[Any]:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent.errors import SetupError
+from agent.outbound.llm import LlmClient
 from agent.policies.base import Policy
 from agent.policies.hub_form import open_hub_form
 from agent.policies.openai_completions import CompletionsPolicy
-from agent.policies.openai_endpoint import Endpoint
 from agent.policies.vllm import VllmPolicy
 from agent.settings import default_environment
 from train.models.pretrained import plain_model
@@ -70,7 +70,7 @@ class ServerLive:
             CheckpointError: the tokenizer cannot be used.
         """
         form = open_hub_form(str(hub or start))
-        endpoint = Endpoint(base_url=f"{url.rstrip('/')}/v1", model=str(Path(start)), api_key="")
+        endpoint = LlmClient(base_url=f"{url.rstrip('/')}/v1", model=str(Path(start)), api_key="")
         self._policy = CompletionsPolicy(endpoint, form.codec, context_tokens=form.context_tokens)
         self._url = url
         self.hand_over: Callable[[Any], None] | None = None

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from agent.errors import SetupError
+from agent.outbound.llm_errors import OptionNames
 from agent.settings import CairnSettings
 from agent.settings.local_file import refuse_plain_key
 from train.evaluation.judge import Judge, JudgeSettings
@@ -52,7 +53,8 @@ def _endpoint(named: Named, folder: Path) -> Judge:
     settings = CairnSettings()
     key = settings.api_key
     refuse_plain_key(named.base_url, key.get_secret_value(), allowed=settings.plain_http)
-    return Judge(JudgeSettings(base_url=named.base_url, model=named.model, key=key), folder=folder)
+    options = OptionNames("the recipe's base_url", "CAIRN_API_KEY", "model in the recipe")
+    return Judge(JudgeSettings(base_url=named.base_url, model=named.model, key=key, options=options), folder=folder)
 
 
 def _vectors(embedder: Embedder | None) -> Vectors:

@@ -4,12 +4,12 @@ import asyncio
 from typing import Final, Literal
 
 from agent.errors import RequestRefused
+from agent.outbound.llm import LlmClient
 from agent.policies.ladder import exam
 from agent.policies.ladder.dialects import Spoken
 from agent.policies.ladder.memory import recall, remember
 from agent.policies.ladder.policy import RUNGS, LadderPolicy, Rung
 from agent.policies.openai_abilities import Abilities
-from agent.policies.openai_endpoint import Endpoint
 from agent.sanitize.text import shortened
 
 RungWanted = Literal["auto", "protocol", "tools", "json", "words", "plain"]
@@ -19,7 +19,7 @@ _EXAMINED: Final[tuple[Spoken, ...]] = ("tools", "json", "words")
 
 
 async def ladder_of(
-    endpoint: Endpoint,
+    endpoint: LlmClient,
     abilities: Abilities,
     wanted: RungWanted,
     *,
@@ -55,7 +55,7 @@ def _pinned(wanted: RungWanted) -> tuple[Rung, str]:
     return next(rung for rung in RUNGS if rung == wanted), "the settings say so"
 
 
-async def _found(endpoint: Endpoint, abilities: Abilities, *, fresh: bool) -> tuple[Rung, str]:
+async def _found(endpoint: LlmClient, abilities: Abilities, *, fresh: bool) -> tuple[Rung, str]:
     model = (endpoint.base_url, endpoint.model, abilities.owner, str(abilities.context_tokens))
     known = None if fresh else await asyncio.to_thread(recall, *model)
     if known:
@@ -65,7 +65,7 @@ async def _found(endpoint: Endpoint, abilities: Abilities, *, fresh: bool) -> tu
     return rung, why
 
 
-async def _examined(endpoint: Endpoint) -> tuple[Rung, str]:
+async def _examined(endpoint: LlmClient) -> tuple[Rung, str]:
     failed: list[str] = []
     for rung in _EXAMINED:
         try:

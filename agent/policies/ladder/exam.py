@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from agent.outbound.llm import LlmClient
 from agent.policies.ladder.dialects import DIALECTS, Spoken
 from agent.policies.ladder.moves import AnswerMove, Move, SearchMove
 from agent.policies.ladder.reading import move_in
 from agent.policies.ladder.replies import NoMove, ask
 from agent.policies.ladder.state import Round, State
-from agent.policies.openai_endpoint import Endpoint
 
 TOKENS: Final = 200
 _QUESTION: Final = State("Where was the director of the film Aurora Falls born?")
@@ -50,7 +50,7 @@ TASKS: Final = (
 )
 
 
-async def failing(endpoint: Endpoint, rung: Spoken) -> str:
+async def failing(endpoint: LlmClient, rung: Spoken) -> str:
     """Why the model cannot stand on a rung; empty where it can.
 
     Raises:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final, Literal
 
 from agent.errors import ContextFull, PolicyError, RequestRefused
+from agent.outbound.llm import LlmClient
 from agent.policies.base import Chunk, Sampling
 from agent.policies.ladder import plain
 from agent.policies.ladder.dialects import DIALECTS, Spoken, is_repeat
@@ -15,7 +16,6 @@ from agent.policies.ladder.reading import move_in
 from agent.policies.ladder.replies import NoMove, Reply, ask
 from agent.policies.ladder.state import State
 from agent.policies.openai_chat import CHARS_A_TOKEN
-from agent.policies.openai_endpoint import Endpoint
 from agent.protocols.base import TextProtocol
 from agent.sanitize.text import shortened
 from agent.trace import Author, RungUsed, Segment
@@ -35,7 +35,7 @@ class LadderPolicy:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: LlmClient,
         *,
         rungs: Sequence[Rung] = RUNGS,
         why: str = "",

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from agent.errors import TurnBroken
 from agent.outbound.completions import CallPart, read_chat
+from agent.outbound.llm import LlmClient
 from agent.policies.openai_chat import MOST_CHARS_A_TOKEN
-from agent.policies.openai_endpoint import Endpoint
 
 _MOST_CALLS: Final = 16
 _THOUGHT_ENDS: Final = ("</think>", "</thinking>", "</thought>", "[/THINK]")
@@ -52,7 +52,7 @@ class Reply:
 
 
 async def ask(
-    endpoint: Endpoint, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, **parameters: Any
+    endpoint: LlmClient, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, **parameters: Any
 ) -> Reply:
     """Send a chat and read the whole reply; what is longer than `max_tokens` can be is cut.
 

@@ -8,14 +8,14 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final
 
-import httpx2
-
-from agent.errors import AgentError, SourceError
+from agent.errors import AgentError
 from agent.evidence import Passage
 from agent.sources.base import SearchRequest, SearchResult, Source, close_sources, credits_of
-from agent.sources.http import Api
+
+if TYPE_CHECKING:
+    from agent.outbound.llm import LlmClient
 
 KEEP: Final = 5
 SEES: Final = 100
@@ -137,43 +137,16 @@ def read_numbers(answer: str, *, most: int) -> list[int] | None:
     return numbers if all(1 <= number <= most for number in numbers) else None
 
 
-class EndpointAsk:
-    """A model behind an OpenAI-compatible endpoint, asked once: no retries, greedy."""
+def ask_with(client: "LlmClient", *, max_tokens: int = MAX_TOKENS) -> Ask:
+    """A model behind an endpoint, greedy.
 
-    def __init__(
-        self, client: httpx2.AsyncClient, *, base_url: str, model: str, api_key: str = "", max_tokens: int = MAX_TOKENS
-    ) -> None:
-        """Describe an endpoint.
+    Args:
+        client: of the model; who made it closes it.
+        max_tokens: of the model's turn.
+    """
 
-        Args:
-            client: shared; who made it closes it.
-            base_url: usually ending in /v1.
-            model: its name there.
-            api_key: empty where the server wants none.
-            max_tokens: of the model's turn.
-        """
-        headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
-        self._api = Api(client, name="the filter's model", base=base_url, headers=headers, secret=api_key)
-        self._model = model
-        self._max_tokens = max_tokens
+    async def ask(prompt: str) -> str:
+        messages = [{"role": "user", "content": prompt}]
+        return (await client.reply(messages, max_tokens=max_tokens, temperature=0)).content
 
-    async def __call__(self, prompt: str) -> str:
-        """Ask.
-
-        Raises:
-            SourceError: the endpoint failed, or sent no text.
-        """
-        body: dict[str, object] = {
-            "model": self._model,
-            "messages": [{"role": "user", "content": prompt}],
-            "max_tokens": self._max_tokens,
-            "temperature": 0,
-        }
-        answer = await self._api.post("/chat/completions", body)
-        try:
-            text = cast("object", answer["choices"][0]["message"]["content"])
-        except (KeyError, IndexError, TypeError):
-            text = None
-        if not isinstance(text, str):
-            raise SourceError("the filter's model sent no chat completion", kind="parse")
-        return text
+    return ask

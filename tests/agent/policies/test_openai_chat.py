@@ -10,9 +10,10 @@ import pytest
 
 from agent.errors import ContextFull, PolicyError
 from agent.loop.agent import Agent
+from agent.outbound.llm import LlmClient
+from agent.outbound.retries import Retries
 from agent.policies.base import Sampling
 from agent.policies.openai_chat import ChatContext, ChatPolicy
-from agent.policies.openai_endpoint import Endpoint
 from agent.protocols import protocol_named
 from agent.protocols.parse import Block, TagReader
 from agent.trace import Trace
@@ -30,7 +31,9 @@ ANSWER = "<answer>Frank Herbert</answer>"
 async def chat(
     server: ChatServer, *, seconds: float = 10, retries: int = 2, **more: Any
 ) -> AsyncGenerator[ChatContext]:
-    reached = Endpoint(base_url=server.url, model="small", api_key="sk-secret", seconds=seconds, retries=retries)
+    reached = LlmClient(
+        base_url=server.url, model="small", api_key="sk-secret", seconds=seconds, retries=Retries(retries)
+    )
     policy = ChatPolicy(reached, **more)
     try:
         yield policy.open(CAIRN, "Who wrote Dune?", history=[("Hello?", "Hello.")])
@@ -372,7 +375,7 @@ def test_a_content_filter_is_told():
 def test_a_rollout_searches_and_answers_through_the_server():
     async def scene() -> Trace:
         async with chat_server(Reply([SEARCH]), Reply([ANSWER])) as server:
-            policy = ChatPolicy(Endpoint(base_url=server.url, model="small"))
+            policy = ChatPolicy(LlmClient(base_url=server.url, model="small"))
             agent = Agent(policy=policy, protocol=CAIRN, sources={"web": Echo(), "all": Echo()})
             trace = await agent.run(agent.new_trace("Who wrote Dune?"))
             await policy.aclose()

@@ -11,10 +11,11 @@ import pytest
 from agent.errors import PolicyError
 from agent.loop.agent import Agent
 from agent.loop.budgets import Budgets
+from agent.outbound.llm import LlmClient
+from agent.outbound.retries import Retries
 from agent.policies.base import Policy, Sampling
 from agent.policies.openai_abilities import Continues
 from agent.policies.openai_chat import ChatContext, ChatPolicy
-from agent.policies.openai_endpoint import Endpoint
 from agent.policies.openai_policy import Kind, OpenAiPolicy
 from agent.trace import Trace
 from tests.agent.policies.chat_servers import KINDS, MODEL, Spoken, spoken
@@ -36,7 +37,7 @@ GOES_ON = {
 
 
 def policy_at(server: Spoken, *, kind: Kind = "auto", continues: Continues = "auto", retries: int = 0) -> OpenAiPolicy:
-    endpoint = Endpoint(base_url=server.url, model=MODEL, seconds=10, retries=retries)
+    endpoint = LlmClient(base_url=server.url, model=MODEL, seconds=10, retries=Retries(retries))
     return OpenAiPolicy(endpoint, kind=kind, continues=continues, marks=CAIRN.all_marks)
 
 
@@ -119,7 +120,7 @@ def test_the_server_tells_how_long_a_context_may_be():
 
 def test_completions_without_ids_are_a_sentence_with_the_mend():
     async def scene(server: Spoken, tokenizer: str) -> None:
-        endpoint = Endpoint(base_url=server.url, model=MODEL)
+        endpoint = LlmClient(base_url=server.url, model=MODEL)
         policy = OpenAiPolicy(endpoint, kind="completions", tokenizer=tokenizer)
         try:
             await policy.prepare()
@@ -142,7 +143,7 @@ def test_a_server_that_is_not_there_yet_is_asked_again_the_next_time():
         assert trace.stopped is not None
         assert trace.stopped.reason == "engine"
         assert "no server at http://127.0.0.1:1/v1" in trace.stopped.detail
-        policy.endpoint = Endpoint(base_url=url, model=MODEL)
+        policy.endpoint = LlmClient(base_url=url, model=MODEL)
         assert (await agent.run(agent.new_trace(TWO_HOPS))).answer == "Lurnia"
         await policy.aclose()
 
@@ -197,7 +198,7 @@ def _chosen(server: Spoken) -> ChatPolicy:
 
     with ThreadPoolExecutor(1) as pool:
         found = pool.submit(asyncio.run, ask()).result()
-    again = Endpoint(base_url=server.url, model=MODEL, seconds=10, retries=0)
+    again = LlmClient(base_url=server.url, model=MODEL, seconds=10, retries=Retries(0))
     return ChatPolicy(again, context_tokens=found.context_tokens, continuation=found.continuation)
 
 

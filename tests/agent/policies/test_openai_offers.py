@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 import pytest
 
 from agent.errors import PolicyError
+from agent.outbound.llm import LlmClient
+from agent.outbound.retries import Retries
 from agent.policies.openai_abilities import OLLAMA_CONTEXT, look
-from agent.policies.openai_endpoint import Endpoint
 from agent.policies.openai_offers import Offers, offers_of
 from tests.agent.sources.live.apiserver import ApiServer, Route, json_reply, text_reply
 from tests.model_servers import ollama
@@ -18,10 +19,10 @@ CHAT = "/v1/chat/completions"
 T = TypeVar("T")
 
 
-def at(routes: Mapping[str, Route], ask: Callable[[Endpoint], Awaitable[T]]) -> T:
+def at(routes: Mapping[str, Route], ask: Callable[[LlmClient], Awaitable[T]]) -> T:
     async def run() -> T:
         async with ApiServer(routes) as server:
-            endpoint = Endpoint(base_url=f"{server.base}/v1", model="qwen3:8b", retries=0)
+            endpoint = LlmClient(base_url=f"{server.base}/v1", model="qwen3:8b", retries=Retries(0))
             try:
                 return await ask(endpoint)
             finally:
@@ -108,7 +109,7 @@ def test_a_connection_that_the_server_closed_meanwhile_loses_no_turn():
     async def scene() -> list[dict[str, Any]]:
         async with asyncio.timeout(20), await asyncio.start_server(serve, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            endpoint = Endpoint(base_url=f"http://127.0.0.1:{port}/v1", model="m", retries=1)
+            endpoint = LlmClient(base_url=f"http://127.0.0.1:{port}/v1", model="m", retries=Retries(1))
             async with endpoint.chat([{"role": "user", "content": "Hi"}], max_tokens=5) as events:
                 found = [event async for event in events]
             await endpoint.aclose()

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from agent.outbound.llm import LlmClient
 from agent.policies.openai_chat import ChatContext, ChatPolicy
-from agent.policies.openai_endpoint import Endpoint
 from agent.protocols import protocol_named
 from tests.agent.policies.chat_server import ChatServer, Reply, chat_server
 from tests.agent.policies.engine import run, turn
@@ -19,7 +19,7 @@ ANSWER = "<answer>Frank Herbert</answer>"
 
 @asynccontextmanager
 async def chat(server: ChatServer) -> AsyncGenerator[ChatContext]:
-    policy = ChatPolicy(Endpoint(base_url=server.url, model="small", seconds=10))
+    policy = ChatPolicy(LlmClient(base_url=server.url, model="small", seconds=10))
     try:
         yield policy.open(CAIRN, "Who wrote Dune?")
     finally:

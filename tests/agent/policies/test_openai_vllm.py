@@ -11,11 +11,11 @@ import httpx2
 import pytest
 
 from agent.errors import ContextFull, PolicyError
+from agent.outbound.llm import LlmClient
 from agent.policies.base import Sampling
 from agent.policies.hub_form import open_hub_form
 from agent.policies.openai_chat import ChatPolicy
 from agent.policies.openai_completions import CompletionsPolicy
-from agent.policies.openai_endpoint import Endpoint
 from agent.policies.openai_policy import OpenAiPolicy
 from tests.agent.policies.conformance import LONG, ConformanceOfTurns
 from tests.agent.policies.conformance_rollouts import ConformanceOfRollouts
@@ -137,7 +137,7 @@ def test_a_tokenizer_that_is_not_there_is_a_sentence(address: str, more: dict[st
 
 def test_a_model_that_the_server_does_not_have_is_a_sentence(address: str):
     async def scene():
-        policy = OpenAiPolicy(Endpoint(base_url=address, model="nobody"), tokenizer=str(HUB), kind="completions")
+        policy = OpenAiPolicy(LlmClient(base_url=address, model="nobody"), tokenizer=str(HUB), kind="completions")
         with pytest.raises(PolicyError, match="nobody"):
             await policy.prepare()
         await policy.aclose()
@@ -148,7 +148,7 @@ def test_a_model_that_the_server_does_not_have_is_a_sentence(address: str):
 def test_a_prompt_too_long_for_the_server_is_a_full_context(address: str):
     async def scene():
         codec = open_hub_form(str(HUB)).codec
-        policy = CompletionsPolicy(Endpoint(base_url=address, model=MODEL), codec, context_tokens=9999)
+        policy = CompletionsPolicy(LlmClient(base_url=address, model=MODEL), codec, context_tokens=9999)
         with pytest.raises(ContextFull, match="longer than tiny takes"):
             await turn(policy.open(CAIRN, f"{'Read this. ' * 900}{ONE_HOP}"))
         await policy.aclose()

@@ -21,11 +21,12 @@ import pytest
 
 from agent.build.agent import VLLM_ENVIRONMENT
 from agent.loop.agent import Agent
+from agent.outbound.llm import LlmClient
+from agent.outbound.retries import Retries
 from agent.policies.base import Chunk, Context, Policy, Sampling
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.hub_form import open_hub_form
 from agent.policies.openai_completions import CompletionsPolicy
-from agent.policies.openai_endpoint import Endpoint
 from agent.policies.openai_policy import OpenAiPolicy
 from agent.policies.vllm import VllmPolicy
 from agent.settings import default_environment
@@ -170,7 +171,7 @@ def _wait(address: str, server: "subprocess.Popen[bytes]", log: Any) -> None:
 
 def at(address: str, *, retries: int = 2, **more: Any) -> OpenAiPolicy:
     """A policy at a server; nothing was asked yet."""
-    endpoint = Endpoint(base_url=address, model=MODEL, seconds=30, retries=retries)
+    endpoint = LlmClient(base_url=address, model=MODEL, seconds=30, retries=Retries(retries))
     return OpenAiPolicy(endpoint, marks=CAIRN.all_marks, **more)
 
 
@@ -186,7 +187,7 @@ def completing(address: str) -> CompletionsPolicy:
 
     tokens = asyncio.run(ask())
     return CompletionsPolicy(
-        Endpoint(base_url=address, model=MODEL), open_hub_form(str(HUB)).codec, context_tokens=tokens
+        LlmClient(base_url=address, model=MODEL), open_hub_form(str(HUB)).codec, context_tokens=tokens
     )
 
 

@@ -10,7 +10,9 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
-from openai import AsyncOpenAI
+
+from agent.outbound.llm import LlmClient
+from agent.outbound.retries import Retries
 
 
 @dataclass
@@ -56,7 +58,7 @@ class ReaderServer:
 
 
 @asynccontextmanager
-async def reader_server(told: ReaderServer) -> AsyncGenerator[AsyncOpenAI]:
+async def reader_server(told: ReaderServer, *, seconds: float = 10) -> AsyncGenerator[LlmClient]:
     """Serve on a free port of this machine while inside; gives a client of it."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -66,7 +68,9 @@ async def reader_server(told: ReaderServer) -> AsyncGenerator[AsyncOpenAI]:
         web = uvicorn.Server(config)
         serving = asyncio.create_task(web.serve(sockets=[listener]))
         try:
-            async with AsyncOpenAI(base_url=told.url, api_key="sk-secret", max_retries=0, timeout=10) as client:
+            async with LlmClient(
+                base_url=told.url, model="small", api_key="sk-secret", seconds=seconds, retries=Retries(0)
+            ) as client:
                 yield client
         finally:
             web.should_exit = True

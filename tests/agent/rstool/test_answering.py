@@ -5,8 +5,9 @@ from collections.abc import Awaitable
 from typing import Any
 
 import pytest
-from openai import AsyncOpenAI
 
+from agent.outbound.llm import LlmClient
+from agent.outbound.retries import Retries
 from agent.rstool import Downstream, EvidenceBundle, answer_with, bundle_of
 from agent.trace import Answered
 from tests.agent.rstool.reader_server import ReaderServer, reader_server
@@ -32,7 +33,7 @@ def bounded(scene: Awaitable[Any]) -> Any:
 def asked(told: ReaderServer, evidence: EvidenceBundle | None = None, **more: Any) -> Downstream:
     async def scene() -> Downstream:
         async with reader_server(told) as client:
-            return await answer_with(evidence or bundle(), client, "small", **more)
+            return await answer_with(evidence or bundle(), client, **more)
 
     return bounded(scene())
 
@@ -84,8 +85,8 @@ def test_an_empty_bundle_is_not_sent_unless_that_is_wanted():
 
 def test_a_dead_server_is_an_outcome_with_a_sentence():
     async def scene() -> Downstream:
-        async with AsyncOpenAI(base_url="http://127.0.0.1:1/v1", api_key="sk-secret", max_retries=0) as client:
-            return await answer_with(bundle(), client, "small")
+        async with LlmClient(base_url="http://127.0.0.1:1/v1", model="small", retries=Retries(0)) as client:
+            return await answer_with(bundle(), client)
 
     said = bounded(scene())
     assert said.outcome == "failed"
@@ -114,17 +115,17 @@ def test_what_goes_wrong_at_the_model_is_an_outcome_with_a_sentence(told: Reader
 
 def test_a_slow_server_is_given_up_after_the_clients_own_timeout():
     async def scene() -> Downstream:
-        async with reader_server(ReaderServer(hangs=True)) as client:
-            return await answer_with(bundle(), client.with_options(timeout=0.05), "small")
+        async with reader_server(ReaderServer(hangs=True), seconds=0.05) as client:
+            return await answer_with(bundle(), client)
 
-    assert "silent for 0.05 seconds" in bounded(scene()).why
+    assert "0.05 seconds" in bounded(scene()).why
 
 
 def test_who_leaves_closes_the_request():
     async def scene() -> None:
         told = ReaderServer(hangs=True)
         async with reader_server(told) as client:
-            asking = asyncio.create_task(answer_with(bundle(), client, "small"))
+            asking = asyncio.create_task(answer_with(bundle(), client))
             await told.asked.wait()
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):

@@ -123,7 +123,7 @@ def test_a_budget_of_a_request_ends_the_rollout() -> None:
         ({"profile": "word"}, "'profile' cannot be used"),
     ],
 )
-def test_a_wish_that_cannot_be_met_is_refused_with_the_mend(said: dict[str, Any], mend: str) -> None:
+def test_an_option_that_cannot_be_met_is_refused_with_a_hint(said: dict[str, Any], mend: str) -> None:
     got = post(service_of(listening()), **said)
     assert got["status"] == 400
     assert mend in got["error"]["message"]

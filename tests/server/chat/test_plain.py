@@ -43,7 +43,7 @@ def chat(policy: ScriptedPolicy, budgets: Budgets, control: Control | None = Non
         events: list[Event] = []
         made = PlainChat(policy, plain_protocol(""), Sampling(), budgets)
         async with asyncio.timeout(20):
-            return await made.run(trace, events.append, control or Control())
+            return await made.run(trace, emit=events.append, control=control or Control())
 
     return asyncio.run(run())
 

@@ -156,7 +156,7 @@ def test_spaced_marks_never_touch_however_the_answer_is_cut(pieces: list[str], d
     def made() -> AnswerText:
         citations = Citations()
         shown = [Passage(id=str(n), source="web", title="", text="", number=n) for n in range(1, 4)]
-        citations.show(shown, anew=False)
+        citations.show(shown, restarts=False)
         return AnswerText(citations, spaced=True)
 
     whole, piecewise = made().finish(text), made()

@@ -37,7 +37,7 @@ def new_trace() -> Trace:
 
 def citations() -> Citations:
     made = Citations()
-    made.show(PASSAGES, anew=False)
+    made.show(PASSAGES, restarts=False)
     return made
 
 
@@ -92,8 +92,8 @@ def test_the_answers_own_marks_get_the_readers_numbers() -> None:
 def test_numbers_that_start_again_mean_the_last_rounds_passages() -> None:
     made = Citations()
     first, second = (PASSAGES[0].model_copy(update={"id": name}) for name in ("first", "second"))
-    made.show([first, PASSAGES[1]], anew=True)
-    made.show([second], anew=True)
+    made.show([first, PASSAGES[1]], restarts=True)
+    made.show([second], restarts=True)
     assert (made.places([1]), made.places([2])) == ([1], [])
     assert made.cited == [second]
     assert [result["id"] for result in made.search_results] == ["second", "first", "2"]
@@ -106,7 +106,7 @@ def of_query(node: str, number: int, text: str) -> Passage:
 def test_where_each_query_numbers_its_own_passages_a_claims_quote_tells_which_one_is_cited() -> None:
     made = Citations()
     shown = [of_query("A", 1, "Orr directed it."), of_query("A", 2, "x"), of_query("B", 1, "Orr is from Trieste.")]
-    made.show(shown, anew=True)
+    made.show(shown, restarts=True)
     assert made.places([1], [Quote(number=1, start=12, end=19, text="Trieste")]) == [1]
     assert made.cited == [shown[2]]
     assert made.rewrite("Trieste [1]") == "Trieste [1]"  # what is cited already is meant again
@@ -117,14 +117,14 @@ def test_where_each_query_numbers_its_own_passages_a_claims_quote_tells_which_on
 
 def test_a_number_that_may_mean_several_passages_means_all_of_them() -> None:
     made = Citations()
-    made.show([of_query("A", 1, "a"), of_query("B", 1, "b")], anew=True)
+    made.show([of_query("A", 1, "a"), of_query("B", 1, "b")], restarts=True)
     assert made.rewrite("Yes [1].") == "Yes [1] [2]."
 
 
 def test_a_round_that_finds_nothing_leaves_what_was_shown() -> None:
     made = Citations()
-    made.show(PASSAGES, anew=True)
-    made.show([], anew=True)
+    made.show(PASSAGES, restarts=True)
+    made.show([], restarts=True)
     assert made.places([2]) == [1]
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from agent.loop.budgets import Budgets
 from agent.protocols import protocol_named
 from server.chat.options import budgets_for
-from server.chat.request import Asked, ChatRequest, read_request, without_reasoning
+from server.chat.request import ChatQuestion, ChatRequest, read_request, without_reasoning
 from server.http.errors import ApiError
 
 
-def read(*messages: tuple[str, Any]) -> Asked:
+def read(*messages: tuple[str, Any]) -> ChatQuestion:
     request = ChatRequest.model_validate({"messages": [{"role": role, "content": text} for role, text in messages]})
     return read_request(request, most_chars=1000)
 
@@ -61,7 +61,7 @@ def test_turns_are_paired_and_what_has_no_answer_is_left_out() -> None:
         ("system", "s"), ("assistant", "Hello!"), ("user", "q1"), ("assistant", "a1"), ("tool", "t"), ("user", "q2"),
         ("assistant", None), ("user", "q3"),
     )  # fmt: skip
-    assert asked == Asked(question="q3", history=(("q1", "a1"),), system="s")
+    assert asked == ChatQuestion(question="q3", history=(("q1", "a1"),), system="s")
 
 
 def test_neighbours_of_one_role_are_one_turn() -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from openai import AsyncOpenAI
 
 from agent.errors import SetupError
+from agent.outbound.llm import LlmClient
+from agent.outbound.retries import Retries
 from agent.settings import CairnSettings
 from server.chat.service import Service
 from server.evidence.answering import SECONDS, Answering, answering_of
@@ -27,7 +28,7 @@ def test_its_answer_stands_beside_ours():
     async def scene() -> tuple[Any, ReaderServer]:
         reader = ReaderServer(message={"role": "assistant", "content": "Triest"})
         async with reader_server(reader):
-            answering = Answering(AsyncOpenAI(base_url=reader.url, api_key="none", max_retries=0), ("small",))
+            answering = Answering([LlmClient(base_url=reader.url, model="small")])
             service = replace(make_service(), answering=answering)
             return (await ask(service, answer_with={"model": "small"})).json(), reader
 
@@ -39,7 +40,7 @@ def test_its_answer_stands_beside_ours():
 
 
 def test_a_server_that_is_not_there_leaves_the_evidence():
-    answering = Answering(AsyncOpenAI(base_url="http://127.0.0.1:9/v1", api_key="none", max_retries=0), ("small",))
+    answering = Answering([LlmClient(base_url="http://127.0.0.1:9/v1", model="small", retries=Retries(0))])
     reply = asyncio.run(ask(replace(make_service(), answering=answering), answer_with={"model": "small"})).json()
     assert reply["downstream"]["outcome"] == "failed"
     assert reply["bundle"]["outcome"] == "found"
@@ -50,8 +51,8 @@ def test_a_server_that_is_not_there_leaves_the_evidence():
 def test_a_model_that_the_operator_did_not_name_is_refused_before_anything_starts(
     models: tuple[str, ...], *, stream: bool
 ):
-    client = AsyncOpenAI(base_url="http://127.0.0.1:9/v1", api_key="none")
-    service = replace(make_service(()), answering=Answering(client, models) if models else None)
+    clients = [LlmClient(base_url="http://127.0.0.1:9/v1", model=model) for model in models]
+    service = replace(make_service(()), answering=Answering(clients) if models else None)
     response = asyncio.run(ask(service, answer_with={"model": "other"}, stream=stream))
     error = response.json()["error"]
     assert (response.status_code, error["param"], error["code"]) == (404, "answer_with", "model_not_found")
@@ -65,8 +66,8 @@ def test_the_settings_name_endpoint_key_and_models(monkeypatch: pytest.MonkeyPat
     answering = answering_of(CairnSettings())
     assert answering is not None
     assert answering.models == ("a", "b")
-    client = answering._client  # pyright: ignore[reportPrivateUsage]
-    assert (client.timeout, client.max_retries) == (SECONDS, 1)  # a slot is held all the while
+    for client in answering._clients.values():  # pyright: ignore[reportPrivateUsage]
+        assert (client.seconds, client.retries.most) == (SECONDS, 1)  # a slot is held all the while
     asyncio.run(answering.aclose())
 
 

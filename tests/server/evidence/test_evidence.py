@@ -13,7 +13,7 @@ from agent.errors import PolicyError
 from agent.rstool import EvidenceBundle, tool_definition
 from agent.trace import Trace
 from server.chat.service import Service
-from server.evidence.service import desk_of
+from server.evidence.service import EvidenceService
 from tests.server.live import ANSWER, SEARCH, Hanging, HangingPolicy, make_service, serving
 
 ASKED = "Where was the director of Aurora Falls born?"
@@ -155,7 +155,7 @@ def test_the_arguments_choose_sources_size_effort_and_protocol():
     service = make_service((SEARCH, ANSWER))
     bundle = post(service, sources=["kg"], max_chars=700, effort="low", protocol="evidence").json()["bundle"]
     assert (bundle["protocol"], bundle["size"]["max_chars"]) == ("evidence", 700)
-    search = desk_of(service).agents["evidence"]
+    search = EvidenceService.of(service).agents["evidence"]
     assert search.protocol.name == "evidence"
 
 
@@ -207,7 +207,7 @@ def test_an_argument_whose_name_is_half_a_surrogate_pair_is_refused():
 def test_the_tool_is_listed_for_function_calling_and_for_mcp():
     service = make_service()
     listed = talk(lambda client: client.get("/v1/tools"), service).json()
-    assert listed["tools"] == [tool_definition(desk_of(service).agents)]
+    assert listed["tools"] == [tool_definition(EvidenceService.of(service).agents)]
     names = [tool["name"] for tool in listed["mcp_tools"]]
     assert names == [
         "search_evidence",

@@ -16,7 +16,7 @@ from agent.rstool import EvidenceBundle, ToolArguments, call_tool, gather
 from agent.settings import CairnSettings
 from agent.world import load_world
 from server.chat.service import Service
-from server.evidence.service import Desk, desk_of
+from server.evidence.service import EvidenceService
 from server.launch import make_service as make_real_service
 from tests.server.live import make_service, serving
 
@@ -42,7 +42,7 @@ def told(bundle: EvidenceBundle | dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in read.model_dump(mode="json").items() if name not in CHANGING}
 
 
-async def every_form(address: str, desk: Desk, asked: ToolArguments) -> dict[str, dict[str, Any]]:
+async def every_form(address: str, evidence: EvidenceService, asked: ToolArguments) -> dict[str, dict[str, Any]]:
     arguments = asked.model_dump(mode="json")
     async with httpx2.AsyncClient(base_url=address, trust_env=False, timeout=60) as http:
         whole = await http.post("/v1/evidence", json=arguments)
@@ -53,8 +53,8 @@ async def every_form(address: str, desk: Desk, asked: ToolArguments) -> dict[str
         waiting = {"id": started["id"], "wait_seconds": 25}
         fetched = await client.call_tool("search_evidence_result", waiting)
     return {
-        "python": told(await gather(asked.question, agent=desk.agents, budget=asked.budget, **asked.choice)),
-        "function tool": told(await call_tool(arguments, agent=desk.agents)),
+        "python": told(await gather(asked.question, agent=evidence.agents, budget=asked.budget, **asked.choice)),
+        "function tool": told(await call_tool(arguments, agent=evidence.agents)),
         "http": told(whole.json()["bundle"]),
         "http, streamed": told(last_frame(streamed.text)),
         "mcp": told(over_mcp.structured_content),
@@ -79,16 +79,16 @@ def last_frame(text: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def running(make: Callable[[], Service]) -> AsyncGenerator[tuple[str, Desk]]:
+async def running(make: Callable[[], Service]) -> AsyncGenerator[tuple[str, EvidenceService]]:
     service = make()
     async with asyncio.timeout(100), serving(service) as address:
-        yield address, desk_of(service)
+        yield address, EvidenceService.of(service)
 
 
 def forms_of(make: Callable[[], Service], asked: ToolArguments) -> dict[str, dict[str, Any]]:
     async def run() -> dict[str, dict[str, Any]]:
-        async with running(make) as (address, desk):
-            return await every_form(address, desk, asked)
+        async with running(make) as (address, evidence):
+            return await every_form(address, evidence, asked)
 
     return asyncio.run(run())
 
@@ -109,7 +109,7 @@ def test_a_scripted_run_is_the_golden_bundle_in_every_form():
 def test_a_process_that_speaks_mcp_on_its_streams_gives_the_same_bundle(arguments: dict[str, Any]):
     asked = SCRIPTED.model_copy(update=arguments)
     forms = asyncio.run(over_stdio(["-c", STDIO], asked))
-    expected = asyncio.run(gather(asked.question, agent=desk_of(make_service()).agents, budget=asked.budget))
+    expected = asyncio.run(gather(asked.question, agent=EvidenceService.of(make_service()).agents, budget=asked.budget))
     assert_equal(forms, told(expected))
 
 

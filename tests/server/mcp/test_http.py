@@ -17,7 +17,7 @@ from agent.trace import Trace
 from server.auth.caller import caller
 from server.auth.middleware import Rules
 from server.chat.service import Service
-from server.evidence.service import desk_of
+from server.evidence.service import EvidenceService
 from server.evidence.tools import tool_list
 from tests.server.live import Hanging, make_service, serving
 from tests.server.mcp.clients import MODES, QUESTION, SOON, Told, call, text_of
@@ -42,7 +42,7 @@ def with_hanging_source() -> tuple[Service, Hanging, list[Trace]]:
 def test_the_five_tools_are_listed_with_schemas_of_arguments_and_results(mode: str):
     listed = talk(lambda client: client.list_tools(), mode=mode).tools
     told = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed]
-    assert told == json.loads(json.dumps(tool_list(desk_of(make_service()).agents)))
+    assert told == json.loads(json.dumps(tool_list(EvidenceService.of(make_service()).agents)))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -107,8 +107,8 @@ def test_one_whose_server_stopped_gives_what_it_had(tmp_path: Any):
     async def before(client: Client) -> str:
         id = await begin(client)
         await held.asked.wait()
-        assert service.keeper is not None
-        await service.keeper.end()
+        assert service.run_manager is not None
+        await service.run_manager.end()
         return id
 
     async def after(client: Client) -> None:
@@ -125,8 +125,8 @@ def test_one_whose_server_stopped_gives_what_it_had(tmp_path: Any):
 def test_a_key_sees_the_searches_that_were_started_with_it(tmp_path: Any):
     async def run() -> None:
         service = keeping_service(str(tmp_path / "runs.sqlite"), turns=(SEARCH, ANSWER))
-        assert service.keeper is not None
-        keys = service.keeper.store.keys
+        assert service.run_manager is not None
+        keys = service.run_manager.store.keys
         made = [new_key("one"), new_key("two")]
         for _, key in made:
             await keys.add_key(key)
@@ -178,8 +178,8 @@ def test_a_run_that_is_no_search_of_a_tool_is_none(id: str):
 
 def test_a_store_that_fails_is_told_with_the_mend(tmp_path: Any):
     async def use(client: Client) -> str:
-        assert service.keeper is not None
-        async with service.keeper.store.database.writing() as connection:
+        assert service.run_manager is not None
+        async with service.run_manager.store.database.writing() as connection:
             await connection.exec_driver_sql("DROP TABLE events")
             await connection.exec_driver_sql("DROP TABLE runs")
         refused = await call(client, "search_evidence_start", question=QUESTION)

@@ -149,8 +149,8 @@ def test_a_run_that_is_no_response_is_none() -> None:
 
 def test_a_key_sees_its_own_responses_alone(tmp_path: Any) -> None:
     service = keeping_service(str(tmp_path / "runs.sqlite"), turns=MANY)
-    assert service.keeper is not None
-    keys = service.keeper.store.keys
+    assert service.run_manager is not None
+    keys = service.run_manager.store.keys
     (one, first), (two, second) = new_key("one"), new_key("two")
 
     async def use(client: AsyncOpenAI) -> None:
@@ -260,14 +260,14 @@ def test_one_whose_server_stopped_says_that_it_failed(tmp_path: Any) -> None:
         assert (kept.status, "ask again" in kept.error.message) == ("failed", True)
 
     service = keeping_service(location, held=held)
-    assert service.keeper is not None
+    assert service.run_manager is not None
 
     async def stop() -> str:
         async with serving(service) as address:
             async with AsyncOpenAI(base_url=f"{address}/v1", api_key="none", max_retries=0) as client:
                 id = await begin(client)
-            assert service.keeper is not None
-            await service.keeper.end()
+            assert service.run_manager is not None
+            await service.run_manager.end()
             return id
 
     id = asyncio.run(stop())

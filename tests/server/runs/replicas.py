@@ -15,7 +15,7 @@ from agent.protocols import protocol_named
 from agent.sources.base import SearchRequest, SearchResult, Source
 from server.auth.middleware import Rules
 from server.chat.service import Service
-from server.runs.manager import Keeper
+from server.runs.manager import RunManager
 from server.shutdown import Grace
 from server.store import Store
 from server.store.database import Database
@@ -48,11 +48,11 @@ def keeping_service(
 ) -> Service:
     """A service that keeps its runs there; its searches ask `held`, or `source`."""
     database = location if isinstance(location, Database) else Database(location)
-    keeper = Keeper(Store(database, lease_seconds=lease_seconds), wish_seconds=0.05, close_seconds=1.0)
+    run_manager = RunManager(Store(database, lease_seconds=lease_seconds), command_seconds=0.05, close_seconds=1.0)
     web = held or source or Shelf("web", url="https://example.org/falls")
     sources: dict[str, Source] = {"web": web, "kg": Shelf("kg"), "all": Shelf("all")}
     agent = Agent(policy=ScriptedPolicy(turns), protocol=protocol_named("cairn"), sources=sources)
-    return make_service(agent=agent, keeper=keeper, keep=keeper.keep)
+    return make_service(agent=agent, run_manager=run_manager, keep=run_manager.keep)
 
 
 @asynccontextmanager

@@ -51,8 +51,8 @@ def slow_to_store(writes: RunWrites) -> None:
 async def main(store: str) -> None:
     turns = (SEARCH, f"<think>More.</think>\n<search>\nA: {LAST} (web)\n</search>", ANSWER)
     service = keeping_service(store, turns=turns, source=Slow(Shelf("web"), []), lease_seconds=1.0)
-    assert service.keeper is not None
-    slow_to_store(service.keeper.store.writes)
+    assert service.run_manager is not None
+    slow_to_store(service.run_manager.store.writes)
     listener = bind("127.0.0.1", 0)
     server = make_server(service, Rules())
 

@@ -12,7 +12,7 @@ from agent.trace import Answered, Delta, Event, Stopped, Thought, Trace
 from server.http.encoding import dumped
 from server.runs.following import Place, follow
 from server.runs.live import LiveRun
-from server.runs.manager import Keeper
+from server.runs.manager import RunManager
 from server.store import NewRun, StepRow, Store
 from server.store.database import Database
 from server.store.writing import Ended
@@ -43,10 +43,10 @@ def test_an_id_is_a_place_and_anything_else_is_none():
             Place.of(wrong)
 
 
-async def read(keeper: Keeper, reader: Folded, *, most: int) -> None:
+async def read(run_manager: RunManager, reader: Folded, *, most: int) -> None:
     """One connection, from where the reader is; cut after so many events, or when there is nothing more."""
     frames: list[bytes] = []
-    task = asyncio.create_task(follow(keeper, "a", Place.of(reader.last), frames.append))
+    task = asyncio.create_task(follow(run_manager, "a", Place.of(reader.last), frames.append))
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -73,19 +73,19 @@ def test_however_a_run_is_read_and_cut_the_reader_has_the_same_in_the_end(said: 
     readers = [Folded() for _ in range(3)]
 
     async def main() -> None:
-        keeper = Keeper(Store(Database("memory")))
-        keeper._live["a"] = run  # pyright: ignore[reportPrivateUsage]
+        run_manager = RunManager(Store(Database("memory")))
+        run_manager._live["a"] = run  # pyright: ignore[reportPrivateUsage]
         for event in said:
             run.emit(event)
             if chance.draw(st.booleans()):
                 run.show(chance.draw(st.integers(min_value=run.shown, max_value=len(run.rows))))
             for reader in readers:
                 if chance.draw(st.booleans()):
-                    await read(keeper, reader, most=chance.draw(st.integers(min_value=0, max_value=3)))
+                    await read(run_manager, reader, most=chance.draw(st.integers(min_value=0, max_value=3)))
         run.finish()
         for reader in readers:
-            await read(keeper, reader, most=10_000)
-        await keeper.store.aclose()
+            await read(run_manager, reader, most=10_000)
+        await run_manager.store.aclose()
 
     asyncio.run(main())
     for reader in readers:
@@ -171,23 +171,23 @@ def test_a_client_that_saw_what_was_lost_begins_again():
 
 def test_whoever_saw_a_step_that_was_never_stored_begins_again_even_if_another_one_has_its_number(location: str):
     async def main() -> None:
-        keeper = Keeper(Store(Database(location)))
+        run_manager = RunManager(Store(Database(location)))
         trace = Trace(id="a", question="Why?", protocol="cairn", policy="scripted")
         new = NewRun(trace=trace, model="cairn")
-        run = LiveRun(new, created=await keeper.store.writes.begin(new))
-        keeper._live["a"] = run  # pyright: ignore[reportPrivateUsage]
+        run = LiveRun(new, created=await run_manager.store.writes.begin(new))
+        run_manager._live["a"] = run  # pyright: ignore[reportPrivateUsage]
         run.emit(Thought(text="lost"))
         run.show(1)  # as the writer does when the store does not answer
         reader = Folded()
-        await read(keeper, reader, most=9)
+        await read(run_manager, reader, most=9)
         assert (reader.last, [step["text"] for step in reader.steps]) == ("1.0~", ["lost"])
-        del keeper._live["a"]  # pyright: ignore[reportPrivateUsage]
+        del run_manager._live["a"]  # pyright: ignore[reportPrivateUsage]
         stopped = StepRow(1, dumped(Stopped(reason="interrupted")), "{}")
-        await keeper.store.writes.finish([Ended(trace, [stopped], stored=0)])
+        await run_manager.store.writes.finish([Ended(trace, [stopped], stored=0)])
         frames: list[bytes] = []
-        await follow(keeper, "a", Place.of(reader.last), frames.append)
+        await follow(run_manager, "a", Place.of(reader.last), frames.append)
         assert [seen.event for seen in seen_in(frames)] == ["reset", "step", "end"]
-        await keeper.store.aclose()
+        await run_manager.store.aclose()
 
     asyncio.run(bounded(main()))
 

@@ -1,4 +1,4 @@
-"""What a keeper does beside its own runs: those of the dead, wishes of other servers, and the end of its own."""
+"""What a run manager does beside its own runs: those of dead servers, commands of others, and the end of its own."""
 
 import asyncio
 import logging
@@ -13,10 +13,9 @@ from sqlalchemy import update
 
 from agent.loop.budgets import Control
 from agent.loop.recorder import Emit
-from agent.trace import Trace
 from server.http.encoding import dumped
-from server.runs import manager as keeping
-from server.runs.manager import Keeper, Retention
+from server.runs import manager
+from server.runs.manager import Retention, RunManager
 from server.shutdown import Grace
 from server.store import NewRun, Store
 from server.store.database import Database
@@ -42,7 +41,7 @@ async def states(store: Store) -> dict[str, str]:
 
 
 async def until_ended(store: Store) -> dict[str, str]:
-    while "running" in (found := await states(store)).values():  # noqa: ASYNC110 - the keeper tells nobody
+    while "running" in (found := await states(store)).values():  # noqa: ASYNC110 - the run manager reports it nowhere
         await asyncio.sleep(0.01)
     return found
 
@@ -50,7 +49,7 @@ async def until_ended(store: Store) -> dict[str, str]:
 def test_a_run_of_the_dead_that_nobody_can_read_keeps_no_other_from_its_end(
     location: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "_INTERRUPTED_AT_ONCE", 2)
+    monkeypatch.setattr(manager, "_INTERRUPTED_AT_ONCE", 2)
 
     async def test() -> None:
         database = Database(location)
@@ -59,10 +58,10 @@ def test_a_run_of_the_dead_that_nobody_can_read_keeps_no_other_from_its_end(
             await dead.writes.begin(new_run(f"r{at}"))
         async with database.writing() as connection:
             await connection.execute(update(RUNS).where(RUNS.c.id == "r0").values(trace='{"version": 99}'))
-        keeper = Keeper(Store(database), wish_seconds=0.01)
-        await keeper.open()
-        assert await until_ended(keeper.store) == {f"r{at}": "interrupted" for at in range(6)}
-        await keeper.aclose()
+        run_manager = RunManager(Store(database), command_seconds=0.01)
+        await run_manager.open()
+        assert await until_ended(run_manager.store) == {f"r{at}": "interrupted" for at in range(6)}
+        await run_manager.aclose()
 
     with caplog.at_level(logging.ERROR, logger="server"):
         run(test())
@@ -72,7 +71,7 @@ def test_a_run_of_the_dead_that_nobody_can_read_keeps_no_other_from_its_end(
 
 
 def test_many_runs_that_are_too_many_do_not_keep_leases_from_being_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "PRUNED_AT_ONCE", 1)
+    monkeypatch.setattr(manager, "PRUNED_AT_ONCE", 1)
 
     async def test() -> None:
         store = Store(Database("memory"), lease_seconds=0.04)
@@ -89,19 +88,18 @@ def test_many_runs_that_are_too_many_do_not_keep_leases_from_being_held(monkeypa
 
         store.writes.prune, store.writes.renew = prune, renew
         await store.writes.keep([(one, dumped(one.trace)) for one in (new_run(f"r{at}") for at in range(20))])
-        keeper = Keeper(store, retention=Retention(runs=1), wish_seconds=0.005)
+        run_manager = RunManager(store, retention=Retention(runs=1), command_seconds=0.005)
         never = asyncio.Event()
 
-        async def drive(trace: Trace, emit: Emit, control: Control | None = None) -> Trace:
+        async def drive(emit: Emit, control: Control) -> None:
             await never.wait()
-            return trace
 
-        await keeper.start(NewRun(trace=new_run("mine").trace, model="cairn"), drive)
-        while len(await states(store)) > 1:  # noqa: ASYNC110 - the keeper tells nobody
+        await run_manager.start(NewRun(trace=new_run("mine").trace, model="cairn"), drive)
+        while len(await states(store)) > 1:  # noqa: ASYNC110 - the run manager reports it nowhere
             await asyncio.sleep(0.005)
         first, last = did.index("prune"), len(did) - 1 - did[::-1].index("prune")
         assert "renew" in did[first:last]
-        await keeper.aclose()
+        await run_manager.aclose()
 
     run(test())
 

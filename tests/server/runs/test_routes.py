@@ -142,14 +142,14 @@ def test_a_run_whose_server_dies_is_interrupted_with_all_that_it_had(location: s
         held = Held()
         database = Database(location)
         dying = keeping_service(database, held=held, lease_seconds=0.2)
-        assert dying.keeper is not None
+        assert dying.run_manager is not None
         async with client_of(dying) as owner:
             id = await start(owner)
             await held.asked.wait()
             seen = await first_steps(owner, id, 2)
-            tending = dying.keeper._tending  # pyright: ignore[reportPrivateUsage]
-            assert tending is not None
-            tending.cancel()  # its leases are no longer renewed
+            maintaining = dying.run_manager._maintaining  # pyright: ignore[reportPrivateUsage]
+            assert maintaining is not None
+            maintaining.cancel()  # its leases are no longer renewed
             other = keeping_service(database if location == "memory" else location, lease_seconds=0.2)
             async with client_of(other) as survivor:
                 told = await all_events(survivor, id)
@@ -194,8 +194,8 @@ def test_a_server_that_stops_ends_its_runs_as_interrupted(location: str):
 def test_a_key_sees_its_own_runs_and_the_servers_key_sees_all(tmp_path: Any):
     async def test() -> None:
         service = keeping_service(str(tmp_path / "runs.sqlite"))
-        assert service.keeper is not None
-        keys = service.keeper.store.keys
+        assert service.run_manager is not None
+        keys = service.run_manager.store.keys
         made = [new_key("one"), new_key("two")]
         for _, key in made:
             await keys.add_key(key)

@@ -92,13 +92,13 @@ def test_what_another_replica_wishes_reaches_the_owner_and_a_cancel_stands(locat
     async def test(one: Store, other: Store) -> None:
         await one.writes.begin(new_run("a"))
         await one.writes.begin(new_run("b"))
-        assert await other.writes.wish("a", "answer_now")
-        assert await one.writes.wishes() == {"a": "answer_now"}
-        assert await other.writes.wish("a", "cancel")
-        assert await other.writes.wish("a", "answer_now")
+        assert await other.writes.command("a", "answer_now")
+        assert await one.writes.commands() == {"a": "answer_now"}
+        assert await other.writes.command("a", "cancel")
+        assert await other.writes.command("a", "answer_now")
         assert await one.writes.renew(["a", "b"]) == {"a": "cancel"}
-        assert await other.writes.wishes() == {}
-        assert not await other.writes.wish("nothing", "cancel")
+        assert await other.writes.commands() == {}
+        assert not await other.writes.command("nothing", "cancel")
 
     with_stores(location, test)
 

@@ -5,12 +5,11 @@ from pathlib import Path
 
 from tests.train.data.made import recipe_for, words
 from train.data.build import build
-from train.data.by_model import Asking
 from train.data.inputs import Files
-from train.evaluation.endpoint import Where
+from train.data.model import Asking
 
 if __name__ == "__main__":
     docs, out, url = sys.argv[1:]
     files = Files([(path.stem, path) for path in (Path(docs) / "news.jsonl", Path(docs) / "arxiv.jsonl")])
-    asking = Asking(Where(url=url, model="writer"), concurrency=1)
+    asking = Asking(url=url, model="writer", concurrency=1)
     build(files, recipe_for(files), Path(out), asking=asking, embed=words())

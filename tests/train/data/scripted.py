@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.train.evaluation.far import Asked, FarAgent, Given, chat, far_agent
-from train.data.by_model import Asking
+from train.data.model import Asking
 from train.data.prompts import CLOSED_BOOK, FROM_DOCUMENTS
 from train.data.records import Doc
-from train.evaluation.endpoint import Where
 
 
 def mark(text: str) -> str:
@@ -108,8 +107,15 @@ async def no_wait(_: float) -> None:
 
 
 def asking(server: FarAgent, *, tries: int = 2, concurrency: int = 4, leave_failed: bool = False) -> Asking:
-    where = Where(url=server.url, model="writer", tries=tries, seconds=10)
-    return Asking(where, concurrency=concurrency, leave_failed=leave_failed, sleep=no_wait)
+    return Asking(
+        url=server.url,
+        model="writer",
+        tries=tries,
+        seconds=10,
+        concurrency=concurrency,
+        leave_failed=leave_failed,
+        sleep=no_wait,
+    )
 
 
 _TOPICS = {

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.errors import SetupError
+from agent.errors import PolicyError, SetupError
 from train.data.model import each
-from train.evaluation.asking import AskFailed
 
 
 class Jobs:
@@ -33,7 +32,7 @@ class Jobs:
             del self.open[number]
         return number
 
-    def start(self, count: int, *, concurrency: int) -> asyncio.Task[list[int | AskFailed]]:
+    def start(self, count: int, *, concurrency: int) -> asyncio.Task[list[int | PolicyError]]:
         return asyncio.create_task(
             each(
                 range(count),
@@ -78,12 +77,12 @@ def test_a_request_that_fails_is_a_result_and_the_next_one_is_begun():
         for number in range(3):
             await until(lambda number=number: number in jobs.open)
             if number == 1:
-                jobs.open[number].set_exception(AskFailed("malformed", "no reply could be used"))
+                jobs.open[number].set_exception(PolicyError("no reply could be used", kind="malformed"))
             else:
                 jobs.open[number].set_result(None)
         first, failed, last = await every
         assert (first, last) == (0, 2)
-        assert isinstance(failed, AskFailed)
+        assert isinstance(failed, PolicyError)
 
     asyncio.run(main())
 

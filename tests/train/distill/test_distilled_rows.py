@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 from agent.build.shipped import CHECKPOINTS
 from agent.errors import SetupError
 from agent.loop.agent import Agent
-from agent.policies.openai_endpoint import Endpoint
+from agent.outbound.llm import LlmClient
 from agent.policies.openai_policy import OpenAiPolicy
 from agent.protocols import protocol_named
 from agent.trace import Trace
@@ -48,7 +48,7 @@ async def chatted() -> Trace:
     """A rollout of a chat model behind a real server."""
     turns = [QUERY, NEXT, EVIDENCE + said("Trieste")]
     async with asyncio.timeout(20), chat_server(*(Reply([text]) for text in turns)) as server:
-        policy = OpenAiPolicy(Endpoint(base_url=server.url, model="m", api_key="k"), kind="chat", continues="no")
+        policy = OpenAiPolicy(LlmClient(base_url=server.url, model="m", api_key="k"), kind="chat", continues="no")
         agent = Agent(policy, EVIDENCE_PROTOCOL, dict.fromkeys(("all", "documents"), SHELF))
         try:
             return await agent.run(agent.new_trace(TASK.question))

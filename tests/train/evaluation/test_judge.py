@@ -156,7 +156,9 @@ def test_a_long_answer_is_cut_and_an_empty_one_is_wrong_without_asking():
 def test_a_failure_is_tried_again_a_bounded_number_of_times_and_is_never_wrong(failure: Any):
     bench = Bench(failure)
     assert verdict(bench) is None
-    assert (len(bench.asked), bench.waits) == (3, [1.0, 2.0])
+    assert len(bench.asked) == 3
+    first, second = bench.waits
+    assert 0.5 <= first <= 1 <= second <= 2
     assert verdict(Bench(failure, failure, "correct")) is True
 
 
@@ -174,7 +176,10 @@ def test_a_refusal_is_not_tried_again_and_a_key_is_never_repeated(status: int):
 
 
 def test_the_check_before_a_run_names_what_is_wrong():
-    with pytest.raises(SetupError, match=r"the judge m at http://judge.test/v1 cannot be used: it refuses \(401\)"):
+    with pytest.raises(
+        SetupError,
+        match=r"the judge m at http://judge.test/v1 cannot be used: the server at .* refuses the key \(401\)",
+    ):
         run(lambda judge: judge.check(), Bench(401))
     run(lambda judge: judge.check(), Bench("correct"))
 

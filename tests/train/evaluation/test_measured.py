@@ -1,12 +1,14 @@
 """A judge, another normalisation and a published form, from the command to the figures."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent.cli import run
+from agent.outbound.retries import BATCH
 from tests.train.evaluation.far import Asked, FarAgent, Given, chat, far_agent
 
 ROWS = [
@@ -52,7 +54,7 @@ def test_a_judge_says_what_it_holds_right_and_what_it_did_not_judge(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("JUDGE_KEY", "sk-judge-0123456789")
-    monkeypatch.setattr("train.evaluation.judge._FIRST_WAIT", 0.0)
+    monkeypatch.setattr("train.evaluation.judge.BATCH", replace(BATCH, first_wait=0.0))
     with far_agent(says) as agent, far_agent(judging) as judge:
         more = ("--judge-url", judge.url, "--judge-model", "j", "--judge-key-env", "JUDGE_KEY", "--out", "out")
         figures = evaluated(agent, capsys, *more)

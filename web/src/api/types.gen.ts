@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: 6b8b348cf4785f7e696bfde891c1eed26bd5f73055d7ccfd0f8739030731e6d4
+// Made of schema.json by tools/types.mjs; sha256 of it: 0855efeb9e09529cf2543cb9ab028aa072d411db821468dbc9ae8a2b52025bed
 
 /**
  * Made by `python -m server.ui.types`.
@@ -674,7 +674,7 @@ profile?: (("default" | "openwebui" | "markdown-links" | "perplexity") | null)
  * Names of the sources that may be searched; left out: each.
  */
 sources?: (string[] | null)
-budgets?: (BudgetWishes | null)
+budgets?: (BudgetOptions | null)
 /**
  * Domains to search, or with a leading `-` to leave out.
  */
@@ -714,7 +714,7 @@ conversation?: string
 /**
  * What one answer may use. A request can lower what the server allows, and never raise it.
  */
-export interface BudgetWishes {
+export interface BudgetOptions {
 /**
  * Rounds of searches.
  */

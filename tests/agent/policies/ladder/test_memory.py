@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from agent.outbound.llm import LlmClient
+from agent.outbound.retries import Retries
 from agent.policies.ladder.memory import DAYS, Remembered, recall, remember
-from agent.policies.openai_endpoint import Endpoint
 from agent.policies.openai_policy import OpenAiPolicy
 from tests.agent.policies.chat_server import chat_server
 from tests.agent.policies.ladder.test_rollouts import EXAM_BY_TOOLS
@@ -17,7 +18,9 @@ MODEL = ("http://127.0.0.1:1/v1", "m", "", "8192")
 
 
 async def _rung(url: str, *, fresh: bool = False) -> str:
-    policy = OpenAiPolicy(Endpoint(base_url=url, model="m", retries=0), kind="chat", continues="no", rung="auto")
+    policy = OpenAiPolicy(
+        LlmClient(base_url=url, model="m", retries=Retries(0)), kind="chat", continues="no", rung="auto"
+    )
     try:
         await policy.prepare(fresh=fresh)
         return policy.summary

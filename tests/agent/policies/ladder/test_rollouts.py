@@ -8,7 +8,8 @@ import pytest
 
 from agent.evidence import Passage
 from agent.loop.agent import Agent, Budgets
-from agent.policies.openai_endpoint import Endpoint
+from agent.outbound.llm import LlmClient
+from agent.outbound.retries import Retries
 from agent.policies.openai_policy import OpenAiPolicy
 from agent.protocols import protocol_named
 from agent.sources.base import SearchRequest, SearchResult
@@ -44,7 +45,9 @@ def search_json(*queries: str) -> Reply:
 async def asked(
     server: ChatServer, *, rung: Any = "auto", protocol: str = "cairn", budgets: Budgets | None = None
 ) -> Trace:
-    policy = OpenAiPolicy(Endpoint(base_url=server.url, model="m", retries=0), kind="chat", continues="no", rung=rung)
+    policy = OpenAiPolicy(
+        LlmClient(base_url=server.url, model="m", retries=Retries(0)), kind="chat", continues="no", rung=rung
+    )
     agent = Agent(policy, protocol_named(protocol), {"all": Shelf()}, budgets or Budgets())
     try:
         return await agent.run(agent.new_trace(QUESTION))
@@ -214,7 +217,7 @@ def test_an_answer_that_a_model_copied_from_the_example_is_requested_once_more_w
 
     async def scene() -> tuple[Trace, ChatServer]:
         async with chat_server(said("Bergen"), said("Ada Moss")) as server:
-            endpoint = Endpoint(base_url=server.url, model="m", retries=0)
+            endpoint = LlmClient(base_url=server.url, model="m", retries=Retries(0))
             policy = OpenAiPolicy(endpoint, kind="chat", continues="no", rung="plain")
             agent = Agent(policy, protocol_named("cairn"), {"all": OnlyFilm()}, Budgets())
             trace = await agent.run(agent.new_trace(question))

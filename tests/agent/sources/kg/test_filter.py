@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 
 from agent.errors import PolicyError, SourceError
 from agent.evidence import Passage
+from agent.outbound.llm import LlmClient
+from agent.outbound.retries import Retries
 from agent.policies.once import ask_once
 from agent.policies.scripted import ScriptedPolicy
 from agent.sources.base import SearchRequest, SearchResult, Source, ask
-from agent.sources.http import make_client
-from agent.sources.kg.filter import EndpointAsk, FilteredSource, read_numbers, write_prompt
+from agent.sources.kg.filter import FilteredSource, ask_with, read_numbers, write_prompt
 from tests.agent.sources.live.apiserver import ApiServer, Reply, json_reply
 from tests.conftest import Broken, Hanging
 
+KEY = "sk-0123456789"
 TEXTS = [f"Film {n} | directed by | Person {n}" for n in range(1, 13)]
 
 
@@ -178,15 +180,18 @@ def test_whatever_is_read_is_in_range(answer: str):
     assert numbers is None or (all(1 <= n <= 12 for n in numbers) and len(set(numbers)) == len(numbers))
 
 
+def client_of(server: ApiServer) -> LlmClient:
+    return LlmClient(base_url=f"{server.base}/v1", model="judge", api_key=KEY, retries=Retries(0))
+
+
 def test_a_model_behind_an_endpoint_is_asked_once():
     async def run() -> None:
-        async with ApiServer() as server, make_client() as client:
+        async with ApiServer() as server, client_of(server) as client:
             server.routes["/v1/chat/completions"] = json_reply({"choices": [{"message": {"content": "3, 1"}}]})
-            model = EndpointAsk(client, base_url=f"{server.base}/v1", model="judge", api_key="sk-0123456789")
-            hits = await FilteredSource(Fixed(), model).search(SearchRequest("films", limit=5))
+            hits = await FilteredSource(Fixed(), ask_with(client)).search(SearchRequest("films", limit=5))
             assert [p.text for p in hits.passages] == [TEXTS[0], TEXTS[2]]
             (asked,) = server.asked
-            assert asked.headers["authorization"] == "Bearer sk-0123456789"
+            assert asked.headers["authorization"] == f"Bearer {KEY}"
             body = json.loads(asked.body)
             assert body["model"] == "judge"
             assert "1. Film 1 | directed by | Person 1" in body["messages"][0]["content"]
@@ -197,26 +202,26 @@ def test_a_model_behind_an_endpoint_is_asked_once():
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        (Reply(status=500), "answered 500"),
-        (Reply(status=401, body=b'{"error": "bad key sk-0123456789"}'), "bad key ***"),
-        (Reply(body=b"no json"), "sent no JSON"),
+        (Reply(status=500), "failed (500"),
+        (Reply(status=401, body=b'{"error": "bad key sk-0123456789"}'), "refuses the key (401)"),
+        (Reply(status=400, body=b'{"error": "bad key sk-0123456789"}'), "bad key ***"),
+        (Reply(body=b"no json"), "it is no JSON"),
         (Reply(body=b'{"choices": []}'), "sent no chat completion"),
-        (Reply(body=b'{"choices": [{"message": {"content": null}}]}'), "sent no chat completion"),
-        (Reply(body=b"[]"), "sent no chat completion"),
-        (Reply(how="reset"), "cannot be reached or hung up"),
+        (Reply(body=b'{"choices": [{"message": {"content": null}}]}'), "its answer is no list of numbers"),
+        (Reply(body=b"[]"), "not an object"),
+        (Reply(how="reset"), "no server at http://127.0.0.1"),
         (Reply(how="hang"), "no answer in 0.2 s"),
     ],
 )
 def test_an_endpoint_that_fails_loses_no_passage(reply: Reply, why: str):
     async def run() -> None:
-        async with asyncio.timeout(10), ApiServer() as server, make_client() as client:
+        async with asyncio.timeout(10), ApiServer() as server, client_of(server) as client:
             server.routes["/v1/chat/completions"] = reply
-            model = EndpointAsk(client, base_url=f"{server.base}/v1", model="judge", api_key="sk-0123456789")
-            hits = await FilteredSource(Fixed(), model, seconds=0.2 if reply.how == "hang" else 5).search(
-                SearchRequest("q", limit=4)
-            )
+            seconds = 0.2 if reply.how == "hang" else 5
+            hits = await FilteredSource(Fixed(), ask_with(client), seconds=seconds).search(SearchRequest("q", limit=4))
             assert len(hits.passages) == 4
             assert why in hits.notes[-1]
+            assert KEY not in hits.notes[-1]
 
     asyncio.run(run())
 

@@ -1,4 +1,4 @@
-"""A value that somebody else keeps: read anew where it is old, once for all who ask at that time, and never for long.
+"""A value that is kept elsewhere: read again where it is old, once for all readers of that time, and never for long.
 
 Where it cannot be read, the last one that was read holds on.
 """
@@ -14,13 +14,13 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Fresh(Generic[T]):
+class TtlValue(Generic[T]):
     """One value."""
 
     def __init__(
         self, read: Callable[[], Awaitable[T]], *, what: str, seconds: float, patience_seconds: float = 2.0
     ) -> None:
-        """Nothing is read before it is asked for.
+        """Nothing is read before it is needed.
 
         Args:
             read: gives the value; whatever it raises is logged.
@@ -52,7 +52,7 @@ class Fresh(Generic[T]):
         return self.value is not None
 
     def change(self, value: T) -> None:
-        """It is known to be this now; that is checked when it is asked for again."""
+        """It is known to be this now; that is checked when it is needed again."""
         self.value = value
         self._at = None
         self._changes += 1
