@@ -8,7 +8,6 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from agent.loop.agent import Agent
-from agent.policies.base import Policy
 from agent.policies.local_servers import LocalServer
 from agent.protocols import TextProtocol
 from agent.trace import Event, Trace
@@ -48,8 +47,6 @@ class Service:
     agent: Agent
     protocols: Mapping[str, TextProtocol]
     """By name; each one is a model id, and the agent's own protocol answers to `cairn`."""
-    policies: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
-    """By protocol, where another one than the agent's speaks it."""
     answer_style: AnswerStyle = "short"
     profile: ProfileName = "default"
     """For which client answers are made where a request does not say it."""
@@ -96,11 +93,8 @@ class Service:
         return EventStream(produce, runs=self.runs, last_words=words, heartbeat_seconds=self.heartbeat_seconds)
 
     async def aclose(self) -> None:
-        """Let go of the agent and of every policy, each once."""
-        others = {id(policy): policy for policy in self.policies.values() if policy is not self.agent.policy}
+        """Let go of the agent and of what answers from evidence."""
         async with AsyncExitStack() as stack:
-            for policy in others.values():
-                stack.push_async_callback(policy.aclose)
             if self.answering is not None:
                 stack.push_async_callback(self.answering.aclose)
             await self.agent.aclose()

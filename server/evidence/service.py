@@ -78,8 +78,7 @@ def desk_of(service: Service, *, slots: Slots = nullcontext) -> Desk:
     agent = service.agent
     agents = {agent.protocol.name: agent}
     for name, protocol in service.protocols.items():
-        policy = service.policies.get(name, agent.policy)
-        agents.setdefault(name, replace(agent, policy=policy, protocol=protocol))
+        agents.setdefault(name, replace(agent, protocol=protocol))
     return Desk(agents, service.question_chars, service.keep, slots)
 
 

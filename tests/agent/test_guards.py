@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.evidence import Passage
-from agent.loop.agent import Agent
-from agent.loop.budgets import Budgets, Control
 from agent.loop import observation as shown
 from agent.loop import search_round as searching
+from agent.loop.agent import Agent
+from agent.loop.budgets import Budgets, Control
 from agent.plan import Filter
 from agent.policies.scripted import ScriptedPolicy, Turn
 from agent.policies.tokens import Codec

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from agent.evidence import Passage
-from agent.loop.agent import Agent
-from agent.loop.budgets import Budgets
 from agent.loop import context as tape
 from agent.loop import execute, recorder
 from agent.loop import fills as filling
 from agent.loop import observation as shown
 from agent.loop import search_round as searching
+from agent.loop.agent import Agent
+from agent.loop.budgets import Budgets
 from agent.plan import Filter
 from agent.policies.scripted import ScriptedContext, ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named

@@ -38,7 +38,7 @@ def test_what_was_measured_is_there_and_its_commit_is_of_this_branch(page: str):
 
 
 def test_the_readme_and_both_cards_are_among_the_pages():
-    cards = {f"agent/checkpoints/{name}/README.md" for name in ("tiny-v1", "tiny-v2")}
+    cards = {f"agent/checkpoints/{name}/README.md" for name in ("small-v1", "tiny-v2")}
     assert PAGES.keys() >= {"README.md", "docs/benchmarks.md", "docs/bench/kg.md", *cards}
 
 
@@ -79,9 +79,7 @@ def test_a_mark_of_code_that_is_gone_or_of_no_commit_is_wrong():
 def test_code_that_changed_since_makes_a_figure_old():
     if figures.git("rev-parse", "--is-shallow-repository") != "false":
         pytest.skip("a shallow clone knows too little")
-    first, last = (
-        figures.git("log", "-1", "--format=%h", *more, "--", "pyproject.toml") for more in (["HEAD~40"], [])
-    )
+    first, last = (figures.git("log", "-1", "--format=%h", *more, "--", "pyproject.toml") for more in (["HEAD~40"], []))
     assert figures.changes(figures.Mark("it.md", 1, "", last, ("pyproject.toml",))) == 0
     if first != last:
         assert figures.changes(figures.Mark("it.md", 1, "", first, ("pyproject.toml",))) >= 1

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.files.foreign import has_holes, open_file, read_file, read_text
 from agent.files import foreign as foreign_files
+from agent.files.foreign import has_holes, open_file, read_file, read_text
 
 
 def why(path: Path, *, follow: bool = True, pipe: bool = False, most: int = 100) -> str:

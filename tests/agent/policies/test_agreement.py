@@ -20,7 +20,7 @@ QUESTIONS = 20
 
 def rollouts(load: Callable[[], Policy]) -> Sequence[Trace]:
     """The first questions of the test, all at once."""
-    questions = load_world("test-v1").questions[:QUESTIONS]
+    questions = load_world("test-v2").questions[:QUESTIONS]
     policy = load()
     agent = Agent(policy, CAIRN, sources())
 

@@ -332,7 +332,7 @@ def test_a_device_that_is_not_there_is_told():
 
 def test_the_settings_name_the_model_and_how_it_computes():
     policy = build_policy(load_settings(policy="transformers", model=str(HUB), dtype="bfloat16", device="cpu"))
-    assert (policy.name, policy.context_tokens) == ("cairn-tiny-v1", 2048)
+    assert (policy.name, policy.context_tokens) == ("cairn-tiny-v2", 3072)
 
     async def scene():
         try:

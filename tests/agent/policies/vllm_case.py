@@ -118,7 +118,7 @@ def embedded(folder: Path) -> EmbeddedPolicy:
 async def rollouts(policy: Policy, *, questions: int = 30) -> list[Trace]:
     """Whole rollouts of the test world's first questions."""
     agent = Agent(policy, CAIRN, sources())
-    asked = [question.question for question in load_world("test-v1").questions[:questions]]
+    asked = [question.question for question in load_world("test-v2").questions[:questions]]
     return [await agent.run(agent.new_trace(question)) for question in asked]
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from agent.build.shipped import CHECKPOINTS
 from agent.cli import run as cairn
 from agent.errors import CheckpointError
 from agent.settings import load_settings
+from tests.shipped import HUB
 from train.checkpoints.card import licence_of, write_card
 from train.common.recipe import read_recipe
 from train.safety.manifest import kept_manifest
@@ -70,7 +70,7 @@ def test_a_card_tells_of_other_data_and_of_the_start_s_licence(tmp_path: Path) -
 def test_the_command_writes_beside_the_card_what_serves_the_model(tmp_path: Path) -> None:
     run = a_run(tmp_path)
     kept = shutil.ignore_patterns("*.safetensors", "cairn.json")
-    shutil.copytree(CHECKPOINTS / "tiny-v1" / "hub", run / "hub", ignore=kept)
+    shutil.copytree(HUB, run / "hub", ignore=kept)
     (run / "hub" / "model.safetensors").touch()
     assert cairn(["checkpoint", "card", str(run), "--recipe", str(RECIPE), "--out", str(run)]) == 0
     assert "## Curves" in (run / "README.md").read_text(encoding="utf-8")

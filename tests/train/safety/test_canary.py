@@ -9,10 +9,11 @@ from agent.errors import SetupError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Hits, Source
-from agent.world import World, make_world
+from agent.world import World
 from tests.conftest import Broken
 from tests.train.rewards.rollouts import SHELF, TARN
 from train.safety.canary import Canary, Probe, RetrieverDead, world_probes
+from train.world.shards import make_world
 
 PROBE = Probe(source="web", query="Tarn Harbour", expects="Lina Orr")
 
