@@ -1,4 +1,4 @@
-"""Worlds of generator 2, shard by shard: each shard is made from the seed and its number alone, so any size streams.
+"""Worlds, shard by shard: each shard is made from the seed and its number alone, so any size streams.
 
 Names are unique over the shards; the well-known pages stand in the first one.
 """

@@ -11,7 +11,8 @@ from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.transformers import TransformersPolicy
 from agent.trace import Trace
 from agent.world import load_world
-from tests.agent.policies.engine_case import CAIRN, HUB, sources
+from tests.agent.policies.engine_case import CAIRN, sources
+from tests.shipped import HUB
 
 pytestmark = pytest.mark.train
 

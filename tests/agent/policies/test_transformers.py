@@ -20,8 +20,9 @@ from agent.settings import load_settings
 from tests.agent.policies.conformance import ConformanceOfTurns
 from tests.agent.policies.conformance_fills import ConformanceOfFills
 from tests.agent.policies.conformance_rollouts import ConformanceOfRollouts
-from tests.agent.policies.engine_case import CAIRN, FOUND, HUB, ONE_HOP, EngineCase, engine_case, ids_of, turn
+from tests.agent.policies.engine_case import CAIRN, FOUND, ONE_HOP, EngineCase, engine_case, ids_of, turn
 from tests.agent.policies.held import Hold
+from tests.shipped import HUB
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -31,7 +31,8 @@ from agent.policies.vllm import VllmPolicy
 from agent.settings import default_environment
 from agent.trace import Trace
 from agent.world import load_world
-from tests.agent.policies.engine_case import CAIRN, HUB, ids_of, sources
+from tests.agent.policies.engine_case import CAIRN, ids_of, sources
+from tests.shipped import HUB
 
 MARKS = [
     pytest.mark.vllm,
