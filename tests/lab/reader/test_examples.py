@@ -9,7 +9,7 @@ import pytest
 
 from agent.errors import SetupError
 from agent.world import World
-from lab.reader.examples import Example, batches, pool_examples, to_example, training_worlds
+from lab.reader.examples import Example, asked, batches, pool_examples, to_example, training_worlds
 from lab.reader.recipe import Contexts, ReaderRecipe, Stage, read_recipe
 from train.evaluation.normalisations import squad
 from train.reader.pages import UNKNOWN, Classes
@@ -56,7 +56,7 @@ def test_the_answer_is_pointed_at_on_gold_pages(worlds: list[World]):
 def test_pages_of_a_plain_search_come_in_its_order(worlds: list[World]):
     (world, _) = worlds
     for _, number, example in drawn([world], small(gold=0.0, retrieved=1.0)):
-        found = world.find("all", world.questions[number].question, limit=6)
+        found = world.find("all", asked(world.questions[number]), limit=6)
         pages = example.sheet.texts[2::2]
         assert pages == [passage.text for passage in found[: len(pages)]]
 
