@@ -107,8 +107,8 @@ bench: $(DEV)/.installed  ## Run the benchmarks, print their tables and keep the
 	$(BIN)/cairn bench retrieval --write
 	$(BIN)/cairn bench kg --write
 
-tiny: $(TRAIN)/.installed  ## Go from nothing to a served agent in runs/tiny, in less than an hour; ARGS=--resume goes on.
-	$(TRAIN)/bin/cairn train tiny --out runs/tiny $(ARGS)
+tiny: $(TRAIN)/.installed  ## Go from nothing to a served agent in runs/tiny, in about an hour; after a stop, call it again.
+	CAIRN=$(TRAIN)/bin/cairn train/tiny.sh
 
 picture: $(DEV)/.installed  ## Draw docs/trace.svg anew from a real rollout.
 	$(BIN)/python docs/make_trace_svg.py docs/trace.svg

@@ -24,7 +24,7 @@ from train.evaluation.store import read_results
 ALGORITHMS: Final = ("grpo", "gdpo", "dapo")
 COLOURS: Final = {"grpo": "#2b7fb8", "gdpo": "#b8572b", "dapo": "#3f9142"}
 RECIPES: Final = Path("train/recipes")
-WORLD: Final = "dev-v1"
+WORLD: Final = "dev-v2"
 PROTOCOL: Final = "multisearch"
 CHANGES: Final = {"prompts": 6, "group": 6, "lr": "3e-4", "evaluate_every_steps": 4, "dev_questions": 64}
 """In all three recipes alike: small batches, and a rate at which thirty steps are enough."""

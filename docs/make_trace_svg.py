@@ -21,7 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("--question", help="of the world; left out, a two-hop question that is answered rightly")
-    parser.add_argument("--world", default="dev")
+    parser.add_argument("--world", default="dev-v2")
     args = parser.parse_args()
     agent = build_agent(load_settings(world=args.world))
     world = load_world(args.world)

@@ -13,12 +13,12 @@ from agent import build_agent, load_settings
 from agent.outbound.llm import LlmClient
 from agent.rstool import Downstream, EvidenceBundle, SizeBudget, answer_with, gather
 
-QUESTION = "Who taught the person who founded the company that now employs Persen Golney?"
+QUESTION = "Who does the teacher of the person who wed Clisel Lilmane now work for?"
 
 
 async def search(question: str) -> EvidenceBundle:
     """One search of the built-in agent, for at most 4,000 characters of evidence."""
-    agent = build_agent(load_settings(world="test-v1"))
+    agent = build_agent(load_settings(world="test-v2"))
     try:
         return await gather(question, agent=agent, budget=SizeBudget(chars=4000))
     finally:

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import uvicorn
 from starlette.types import ASGIApp
 
-from agent.build.agent import as_trained, build_agent, build_sources, notices, policies_of
+from agent.build.agent import as_trained, build_agent, build_sources, notices
 from agent.build.shipped import with_policy
 from agent.errors import SetupError
 from agent.policies.base import Policy
@@ -45,7 +45,7 @@ STRAGGLER_SECONDS: Final = 3
 def make_service(
     settings: CairnSettings, *, policy: Policy | None = None, sources: Mapping[str, Source] | None = None
 ) -> Service:
-    """Load the policies and the sources. Model ids are its own protocol and our six, or what its checkpoint speaks.
+    """Load the policy and the sources. Model ids are its own protocol and our six, or what its checkpoint speaks.
 
     Args:
         settings: of agent and server.
@@ -54,16 +54,14 @@ def make_service(
     """
     settings = settings if policy else with_policy(settings)
     agent = build_agent(settings, policy=policy, sources=sources)
-    own = {agent.protocol.name: agent.protocol}
     spoken = (
         [name for name in settings.protocols if name in protocol_names()] if settings.protocols else protocol_names()
     )
-    ours = {name: as_trained(protocol_named(name), settings) for name in spoken} | own
+    ours = {name: as_trained(protocol_named(name), settings) for name in spoken} | {agent.protocol.name: agent.protocol}
     run_manager = run_manager_of(settings)
     return Service(
         agent=agent,
         protocols=ours,
-        policies={} if policy else policies_of(settings, [name for name in ours if name not in own], own=agent.policy),
         answer_style=settings.answer_style,
         profile=settings.profile,
         question_chars=settings.max_question_chars,

@@ -138,7 +138,7 @@ def passed_by_chat() -> Counter[str]:
     from server.app import create_app
     from tests.server.live import QUESTION, make_service
 
-    with TestClient(create_app(make_service()), base_url="http://127.0.0.1") as client, _in_threads() as passed:
+    with TestClient(create_app(make_service()), base_url="http://127.0.0.1") as client, Passed() as passed:
         assert client.post("/v1/chat/completions", json={"messages": QUESTION}).status_code == 200
     return Counter({name: count for name, count in passed.files.items() if name.startswith("server/")})
 

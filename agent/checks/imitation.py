@@ -5,8 +5,8 @@ Whoever reads such a text may cite the number for what that text says, and mean 
 
 import re
 import string
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
 from typing import Final
 
 from agent.evidence import Passage
@@ -45,7 +45,8 @@ def numbers_of(group: str) -> list[int]:
     return numbers
 
 
-def _numbers_in(text: str, heading: tuple[re.Pattern[str], re.Pattern[str]]) -> Iterator[int]:
+@lru_cache(maxsize=2048)
+def _numbers_in(text: str, heading: tuple[re.Pattern[str], re.Pattern[str]]) -> tuple[int, ...]:
     anywhere, at_the_start = heading
     skeleton = skeleton_of(text).text
     found = [number for group in CITATION.findall(skeleton) for number in numbers_of(group)]
@@ -53,7 +54,7 @@ def _numbers_in(text: str, heading: tuple[re.Pattern[str], re.Pattern[str]]) -> 
     for line in text.splitlines():
         if match := at_the_start.match(skeleton_of(line[:200]).text):
             found.append(int(match[1]))
-    yield from (number for number in found if 0 < number <= MOST)
+    return tuple(number for number in found if 0 < number <= MOST)
 
 
 @cache

@@ -45,12 +45,12 @@ async def check_install() -> Verdict:
 
 async def check_checkpoint(settings: CairnSettings) -> Verdict:
     """Every file of the embedded policy's checkpoint against its hash; the model itself is not loaded."""
-    from agent.build.shipped import needs_small, shipped_checkpoint
+    from agent.build.shipped import needs_small, newest_checkpoint
     from agent.policies.checkpoint import open_checkpoint
 
     if needs_small(settings):
         return await asyncio.to_thread(_of_small, settings)
-    folder = settings.checkpoint or shipped_checkpoint(settings)
+    folder = settings.checkpoint or newest_checkpoint()
     found = await asyncio.to_thread(open_checkpoint, folder)
     if find_spec("ctranslate2") is None:
         return bad(f"{found.manifest.name} is whole, but ctranslate2 is missing", "pip install ctranslate2")

@@ -17,7 +17,6 @@ from agent.outbound.urls import split_url
 from agent.protocols import profile_names, protocol_names
 
 _WORLDS: Final = Path(__file__).parents[1] / "world" / "lists"
-_MADE_WORLDS: Final = frozenset({"test", "dev", "dev-v1", "dev-v2"})
 OWN_SOURCES: Final = frozenset({"web", "news", "arxiv", "wiki", "corpus", "kg", "all"})
 """Without plug-ins, which are other people's code."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -32,7 +31,7 @@ def _protocols(value: object) -> bool:
 
 
 def _world(value: object) -> bool:
-    return isinstance(value, str) and (value in _MADE_WORLDS or (_is_name(value) and (_WORLDS / value).is_dir()))
+    return value == "test" or (_is_name(value) and (_WORLDS / str(value)).is_dir())
 
 
 def _sources(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""Every knob, read once: flag > environment (`CAIRN_…`) > `cairn.toml` > default. Nobody else reads `os.environ`."""
+"""Every setting, read once: flag > environment (`CAIRN_…`) > `cairn.toml` > default. Nobody else reads `os.environ`."""
 
 import os
 import threading
@@ -133,8 +133,8 @@ class CairnSettings(LiveSettings, ServerSettings):
     corpus: Path | None = None
     """Your documents, or an index of them; without live sources it answers under every source's name."""
     world: str = ""
-    """A little world to search where there is no corpus: test-v2, test-v1 (of generator 1: no follow-ups), test (the
-    newest), dev-v1, dev-v2, or a folder; empty: none, so that Cairn's own manual is searched."""
+    """A little world to search where there is no corpus: test-v2, test-v1 (the first list: no follow-ups), test (the
+    newest), dev-v2, or a folder; empty: none, so that Cairn's own manual is searched."""
     budgets: BudgetSettings = BudgetSettings()
 
     work: Literal["local", "ray"] = "local"

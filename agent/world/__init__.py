@@ -1,8 +1,7 @@
-"""The little world: a generated universe to search, with questions whose answers are known."""
+"""The little world: a generated universe to search, with questions whose answers are known. train/world makes it."""
 
 from agent.world.records import Document, Lookup, Question
-from agent.world.shards import make_world
-from agent.world.store import build_world, frozen_lists, load_world
+from agent.world.store import frozen_lists, load_world
 from agent.world.world import WORLD_SOURCES, World
 
 __all__ = [
@@ -11,8 +10,6 @@ __all__ = [
     "Lookup",
     "Question",
     "World",
-    "build_world",
     "frozen_lists",
     "load_world",
-    "make_world",
 ]

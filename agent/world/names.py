@@ -1,13 +1,14 @@
 """Invented names. Words are kept apart by split for good: no name of a test world ever occurs in a training world.
 
 A word is a stem of four letters and an ending that fits its kind ("Bren" + "ova"), so that a small vocabulary can spell
-every word in few tokens, whichever split it belongs to.
+every word in few tokens, whichever split it belongs to. Large worlds put a prefix before it or a middle inside.
 """
 
 import hashlib
 import random
+import re
 from functools import cache
-from typing import Literal
+from typing import Final, Literal
 
 Split = Literal["train", "dev", "test"]
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
@@ -31,6 +32,20 @@ ENDINGS: dict[str, tuple[str, ...]] = {
     "work": ("ine", "a", "ow", "ess", "ire", "une", "um"),
     "thing": ("ian", "ic", "an", "ite", "oid", "al", "us"),
 }
+MIDDLES: Final = tuple(a + b for a in "aeiou" for b in "dlmnrstv")
+PREFIXES: Final = ("Al", "Bel", "Cor", "Des", "El", "Fen", "Is", "Kal", "Mor", "Nor", "Or", "San", "Tor", "Vel")
+NOUNS: Final[dict[str, tuple[str, ...]]] = {
+    "org": ("Labs", "Works", "Group", "Motors", "Mills", "Foundry", "Shipping", "Textiles"),
+    "film": ("River", "Garden", "Signal", "Winter", "Bridge", "Harbour", "Letter", "Mirror", "Orchard", "Tide"),
+    "novel": ("Year", "House", "Child", "Song", "Journey", "Summer", "Neighbour"),
+    "event": ("Prize", "Festival", "Regatta", "Summit", "Marathon", "Biennale"),
+    "paper": ("Problem", "Limit", "Lattice", "Paradox", "Kernel", "Effect", "Spectrum", "Transform"),
+}
+PLACE_PREFIXES: Final = ("New", "Upper", "Lower", "East", "West", "Port")
+COMMON_WORDS: Final = frozenset(
+    (*(noun for nouns in NOUNS.values() for noun in nouns), *PLACE_PREFIXES, "Society", "University")
+)
+"""The words of names that are not invented."""
 
 
 @cache
@@ -67,24 +82,13 @@ def bare_name(label: str) -> str:
     return " ".join(label.split()[-2:])
 
 
-class Namer:
-    """Gives out names, each only once."""
+def could_be_named(first: str, last: str, split: Split) -> bool:
+    """Whether a world of that split could have a person of this name."""
+    return first in words("first", split) and split_of(last) == split and bool(_last_names().fullmatch(last.lower()))
 
-    def __init__(self, rng: random.Random, split: Split) -> None:
-        self._rng = rng
-        self._split: Split = split
-        self._used: set[str] = set()
 
-    def word(self, kind: str) -> str:
-        pool = words(kind, self._split)
-        while (word := self._rng.choice(pool)) in self._used:
-            pass
-        self._used.add(word)
-        return word
-
-    def person(self) -> str:
-        first, last = words("first", self._split), words("last", self._split)
-        while (name := f"{self._rng.choice(first)} {self._rng.choice(last)}") in self._used:
-            pass
-        self._used.add(name)
-        return name
+@cache
+def _last_names() -> re.Pattern[str]:
+    """How every last name is spelled, in lower case."""
+    prefixes, middles = "|".join(PREFIXES).lower(), "|".join(MIDDLES)
+    return re.compile(rf"(?:{prefixes})?(?:{'|'.join(stems())})(?:{middles})?(?:{'|'.join(ENDINGS['last'])})")

@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
-from agent.world.known import well_known_words
-from agent.world.names import Split, split_of
-from agent.world.population import COMMON_WORDS
+from agent.world.names import COMMON_WORDS, Split, could_be_named, split_of
 from agent.world.records import Document
-from agent.world.vocabulary import could_be_named
+from agent.world.well_known import well_known_words
 
 SENTENCE: Final = (
     "The built-in policy knows one thing: how to search the little world, and this question names nothing in "
@@ -28,12 +26,6 @@ _POINTING: Final = re.compile(
 )
 _GOING_ON: Final = re.compile(r"\W{0,3}(?:and|but|or)\b", re.IGNORECASE)
 _WORD: Final = re.compile(r"[a-z]+")
-_FIRST_COMMON: Final = (
-    "Labs Works Group Motors River Garden Signal Winter Bridge Harbour Year House Child Song Prize Festival Regatta "
-    "Summit Problem Limit Lattice Paradox Kernel Effect Society"
-)
-_COMMON: Final = COMMON_WORDS | frozenset(_FIRST_COMMON.split())
-"""The words of names that are not invented, of every generator."""
 
 
 class Scope:
@@ -85,7 +77,7 @@ class Scope:
     def invented_words(self) -> frozenset[str]:
         """Every invented word in a subject or a value of the world; none of the closed set, which has real words."""
         words = {word for label in self._labels for word in _CAPITALISED.findall(label)}
-        return frozenset(words - _COMMON - well_known_words())
+        return frozenset(words - COMMON_WORDS - well_known_words())
 
     def _leans(self, question: str) -> bool:
         """Whether a question goes on with the turn before it, and brings no name of its own."""
@@ -113,7 +105,7 @@ class Scope:
 
     @cached_property
     def _familiar(self) -> frozenset[str]:
-        return self.invented_words | _COMMON | well_known_words()
+        return self.invented_words | COMMON_WORDS | well_known_words()
 
     @cached_property
     def _words(self) -> frozenset[str]:

@@ -1,15 +1,15 @@
-"""Worlds as folders: documents, triples and questions in files, hashed, and the frozen test lists of the package.
+"""Worlds as folders: documents, triples and questions in files, hashed, and the frozen lists of the package.
 
 documents.jsonl   id, source, title, text, url, date, states
 triples.tsv       head, relation, tail: the knowledge graph
 questions.jsonl   id, type, question, answers, supporting, hops, plan, …
-world.json        name, generator, seed, knobs, counts, baselines, and the sha256 of the other three
+world.json        name, generator, seed, difficulty, counts, baselines, and the sha256 of the other three
 README.md         the same for people, with examples
+
+`cairn world build` writes them (train/world).
 """
 
-import os
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import TypeVar
@@ -17,104 +17,33 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from agent.errors import SetupError
-from agent.world.card import FILES, WorldCard, digest, readme
-from agent.world.knobs import Knobs
-from agent.world.names import Split
+from agent.world.card import WorldCard, digest
 from agent.world.records import Document, Question
-from agent.world.shards import PEOPLE, make_world, part, people_for
-from agent.world.v1 import make_world as make_first_world
 from agent.world.world import World
-from agent.world.writing import Part, Writing
 
 _M = TypeVar("_M", bound=BaseModel)
 
-GENERATOR = 2
-"""Version of the generator: the same version, seed and knobs give the same world."""
 MOST_HELD = 200_000
 """Documents of a world that is searched in memory."""
 _LISTS = Path(__file__).parent / "lists"
 
-Show = Callable[[int, int], None]
-"""Is told how many documents are written, of about how many."""
-
 
 def frozen_lists() -> list[str]:
-    """The frozen lists in the package, oldest first."""
+    """The frozen test lists in the package, oldest first."""
     return sorted((path.name for path in _LISTS.glob("test-v*")), key=lambda name: int(name.removeprefix("test-v")))
 
 
-def build_world(
-    seed: int,
-    *,
-    split: Split,
-    size: int,
-    questions: int,
-    out: Path,
-    name: str = "",
-    knobs: Knobs | None = None,
-    show: Show | None = None,
-) -> WorldCard:
-    """Generate a world of about `size` documents and write it as a folder, one shard in memory at a time.
-
-    Raises:
-        SetupError: `out` exists and holds something else, or cannot be written.
-        ValueError: too many documents, or too few for the questions.
-    """
-    knobs = knobs or Knobs()
-    shards, people = people_for(size, knobs)
-    name = name or f"{split}-{seed}"
-    parts = (
-        part(seed, number, shards, split=split, people=people, knobs=knobs, questions=questions, name=name)
-        for number in range(shards)
-    )
-    card = WorldCard(
-        name=name, generator=GENERATOR, seed=seed, split=split, people=people, documents=0, questions=0, files={}
-    )
-    return write_world(parts, card.model_copy(update={"knobs": knobs, "shards": shards}), out, size=size, show=show)
-
-
-def write_world(
-    parts: Iterable[Part], card: WorldCard, out: Path, *, size: int = 0, show: Show | None = None
-) -> WorldCard:
-    """Write the parts of a world, and its card with what they add up to. The folder appears whole or not at all.
-
-    Raises:
-        SetupError: `out` exists and holds something else, or cannot be written.
-    """
-    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / "world.json").exists())):
-        raise SetupError(f"{out} exists and is no world: name another --out")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=out.parent) as temporary:
-            folder = Path(temporary)
-            with Writing(folder) as writing:
-                for each in parts:
-                    writing.add(each)
-                    if show:
-                        show(writing.documents, max(size, writing.documents))
-            card = writing.finish(card)
-            (folder / "README.md").write_text(readme(card, writing.examples), encoding="utf-8")
-            (folder / "world.json").write_text(card.as_json(), encoding="utf-8")
-            out.mkdir(exist_ok=True)
-            for file in (*FILES, "README.md", "world.json"):  # the card goes last: without it the folder is no world
-                os.replace(folder / file, out / file)
-    except OSError as error:
-        raise SetupError(f"the world cannot be written to {out}: {error.strerror}") from error
-    return card
+def world_names() -> list[str]:
+    """What can be named instead of a folder: `test` (the newest test list), and each list in the package."""
+    return ["test", *frozen_lists(), *sorted(path.name for path in _LISTS.glob("dev-v*"))]
 
 
 def load_world(which: str | Path) -> World:
-    """Load a world: `test` (the newest frozen list), `test-v1` and so on, `dev-v1`, `dev-v2`, or a folder.
-
-    `dev-v1` and `dev-v2` are made on the spot; `dev` is the first of them, which the shipped checkpoint is tuned on.
+    """Load a world by its name (`test`, `test-v1`, `test-v2`, `dev-v2`) or its folder.
 
     Raises:
         SetupError: there is none, or its files are not what its card says, or it is too large to be held.
     """
-    if which in ("dev", "dev-v1"):
-        return make_first_world(0, split="dev", people=110, questions=200, name="dev")
-    if which == "dev-v2":
-        return make_world(0, split="dev", people=PEOPLE, questions=200, name="dev-v2")
     folder = folder_of(which)
     card = read_card(folder)
     if card.documents > MOST_HELD:
@@ -128,10 +57,10 @@ def load_world(which: str | Path) -> World:
 
 
 def folder_of(which: str | Path) -> Path:
-    """Where a world's files are: `test`, a frozen list's name, or a folder."""
+    """Where a world's files are: `test`, a list's name, or a folder."""
     if which == "test":
         which = frozen_lists()[-1]
-    return _LISTS / which if isinstance(which, str) and which in frozen_lists() else Path(which)
+    return _LISTS / which if isinstance(which, str) and which in world_names() else Path(which)
 
 
 def read_shards(folder: Path) -> Iterator[World]:
@@ -163,8 +92,8 @@ def read_card(folder: Path) -> WorldCard:
     try:
         card = WorldCard.model_validate_json((folder / "world.json").read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        lists = ", ".join(["test", *frozen_lists(), "dev-v1", "dev-v2"])
-        raise SetupError(f"{folder} is no world (it has no world.json): name a folder, or one of {lists}") from error
+        names = ", ".join(world_names())
+        raise SetupError(f"{folder} is no world (it has no world.json): name a folder, or one of {names}") from error
     except (OSError, ValidationError) as error:
         raise SetupError(f"{folder / 'world.json'} cannot be read: {error}") from error
     for file, expected in card.files.items():

@@ -109,7 +109,7 @@ def _way(corpus: Path, world: str, model: str, questions: int, work: On, workers
         show(f"index by meaning, {work}, {workers}")
         _, dense_s = _command([*build, f"{folder}/dense", "--dense", model, "--ann", "flat", *where])
         show(f"evaluation, {work}, {workers}")
-        asked, eval_s = _command(["eval", "--world", "test-v1", "--limit", str(questions), *where])
+        asked, eval_s = _command(["eval", "--world", "test-v2", "--limit", str(questions), *where])
         show(f"data, {work}, {workers}")
         data, data_s = _command(
             ["data", "build", "--world", world, "--embedder", "words", "--out", f"{folder}/data", *where]

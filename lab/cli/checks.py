@@ -86,7 +86,7 @@ async def _share() -> float:
 
     agent = build_agent(with_world(load_settings()))
     try:
-        return await rollout_share(agent, [q.question for q in load_world("test-v1").questions[:ROLLOUTS]])
+        return await rollout_share(agent, [q.question for q in load_world("test-v2").questions[:ROLLOUTS]])
     finally:
         await agent.aclose()
 

@@ -15,6 +15,7 @@ from agent.cli.console import messages, output, print_json
 from agent.cores import cores
 from lab.cli.bench import bench_app
 from lab.report import write_report
+from lab.shipped import HUB
 
 if TYPE_CHECKING:
     from lab.benchmarks.engine import Row
@@ -48,7 +49,7 @@ def engine(
     *,
     rollouts: Annotated[str, typer.Option(metavar="N,N", help="How many at once; a row each.")] = "1,8,32",
     repeats: Annotated[int, typer.Option(min=1, help="Of each row; medians are told.")] = 7,
-    world: Annotated[str, typer.Option(metavar="NAME", help="The little world that is asked about.")] = "test-v1",
+    world: Annotated[str, typer.Option(metavar="NAME", help="The little world that is asked about.")] = "test-v2",
     protocol: Annotated[str, typer.Option(metavar="NAME", help="One that the checkpoint was trained on.")] = "cairn",
     dtype: Annotated[str, typer.Option(metavar="NAME", help="float32 or bfloat16.")] = "float32",
     write: Annotated[bool, typer.Option("--write", help=f"Write the table to {REPORT}, too.")] = False,
@@ -80,7 +81,6 @@ def _measure(
     model: Path | None, rollouts: Sequence[int], *, repeats: int, world: str, protocol: str, dtype: str
 ) -> "list[Row]":
     from agent.build.agent import VLLM_ENVIRONMENT
-    from agent.build.shipped import newest_checkpoint
     from agent.policies.vllm import VllmPolicy
     from agent.protocols import protocol_named
     from agent.settings import default_environment
@@ -89,7 +89,7 @@ def _measure(
 
     default_environment(VLLM_ENVIRONMENT)
     asked = load_world(world)
-    folder = model or newest_checkpoint().parent / "hub"
+    folder = model or HUB
     policy = VllmPolicy.load(str(folder), dtype=dtype, enforce_eager=True, kv_cache_memory_bytes=1 << 30)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
 

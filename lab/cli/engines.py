@@ -18,6 +18,7 @@ from agent.cores import cores
 from agent.errors import SetupError
 from lab.cli.bench import bench_app
 from lab.report import write_report
+from lab.shipped import HUB
 
 if TYPE_CHECKING:
     from agent.policies.base import Policy
@@ -50,7 +51,7 @@ def engines(
     float32: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A float32 export of the same, for embedded.")
     ] = None,
-    world: Annotated[str, typer.Option(metavar="NAME", help="The little world that is asked about.")] = "test-v1",
+    world: Annotated[str, typer.Option(metavar="NAME", help="The little world that is asked about.")] = "test-v2",
     protocol: Annotated[str, typer.Option(metavar="NAME", help="One that the checkpoint was trained on.")] = "cairn",
     at_once: Annotated[int, typer.Option(min=1, help="Rollouts at the same time.")] = 8,
     vllm: Annotated[bool, typer.Option("--vllm", help="Ask vLLM, too, where it is installed.")] = False,
@@ -141,7 +142,7 @@ def _engines(model: Path | None, *, float32: Path | None, vllm: bool) -> "dict[s
     from agent.build.shipped import newest_checkpoint
     from agent.policies.embedded import EmbeddedPolicy
 
-    forms = _Forms.of(model or newest_checkpoint().parent, float32)
+    forms = _Forms.of(model, float32) if model else _Forms(HUB, newest_checkpoint(), float32)
     found: dict[str, Callable[[], Policy]] = {}
     if all(map(find_spec, ("torch", "transformers"))):
         from agent.policies.transformers import TransformersPolicy

@@ -83,7 +83,7 @@ def small(recipe: RlRecipe, *, start: Path, url: str, steps: int) -> RlRecipe:
     """
     said = recipe.model_dump(mode="json", exclude_unset=True)
     said |= {"start": str(start), "steps": steps, "curriculum": []}
-    said["data"] = {"generator": 1, "people": 40, "questions_per_world": 4}
+    said["data"] = {"people": 40, "questions_per_world": 4}
     said["rollout"] |= {"engine": "transformers", "prompts": 2, "group": min(2, recipe.rollout.group), "concurrency": 4}
     said["rollout"] |= {"policy_tokens": 32, "answer_tokens": 8, "context_tokens": CONTEXT, "server": "", "vllm": {}}
     said["optimizer"] |= {"pieces": min(2, recipe.optimizer.pieces), "bf16": False}

@@ -10,17 +10,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.evidence import Passage
-from agent.world import Question, World, make_world
-from agent.world.knobs import Knobs
+from agent.world import Question, World
+from agent.world.difficulty import Difficulty
 from agent.world.names import Split
-from agent.world.v1 import make_world as make_first_world
-from agent.world.v1.questions import MIX
 from lab.reader.recipe import ReaderRecipe
 from train.reader.pages import UNKNOWN, Classes, Page, Sheet, Span, lay_out
 from train.reader.words import Vocabulary
+from train.world.shards import make_world
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
-_HARD: Final = Knobs(noise=0.5, namesakes=0.3, paraphrase=0.6, exclusivity=0.8, staleness=0.6, contradiction=0.2)
+_HARD: Final = Difficulty(noise=0.5, namesakes=0.3, paraphrase=0.6, exclusivity=0.8, staleness=0.6, contradiction=0.2)
 
 
 @dataclass(frozen=True)
@@ -33,24 +32,19 @@ class Example:
 
 
 def training_worlds(recipe: ReaderRecipe, *, pool: int, split: Split = "train") -> Iterator[World]:
-    """The worlds of one pool, no world in two pools. Every second one of generator 2 is a hard one."""
+    """The worlds of one pool, no world in two pools. Every second one is a hard one."""
     data, mix = recipe.data, recipe.stage(pool).mix
     for number in range(data.worlds_per_pool):
         seed, count = 1_000_000 + pool * data.worlds_per_pool + number, data.questions_per_world
-        yield make_first_world(seed, split=split, questions=count, mix=mix or MIX)
-        yield make_world(seed, split=split, questions=count, knobs=_HARD if number % 2 else None, mix=mix or None)
+        yield make_world(seed, split=split, questions=count, difficulty=_HARD if number % 2 else None, mix=mix or None)
 
 
 def vocabulary_of(recipe: ReaderRecipe) -> tuple[Vocabulary, Classes]:
     """The common words of training worlds, and the answers that stand in no page, or in every world."""
     count, share = recipe.data.vocabulary_worlds, recipe.data.vocabulary_share
-    first = [make_first_world(seed, split="train", questions=150) for seed in range(count)]
-    second = [make_world(seed, split="train", questions=150) for seed in range(count)]
-    words: set[str] = set()
-    answers: set[str] = {UNKNOWN}
-    for worlds in (first, second):
-        words.update(Vocabulary.common(map(_texts, worlds), share=share).words)
-        answers.update(q.answers[0] for world in worlds for q in world.questions if q.type in ("count", "known"))
+    worlds = [make_world(seed, split="train", questions=150) for seed in range(count)]
+    words = Vocabulary.common(map(_texts, worlds), share=share).words
+    answers = {q.answers[0] for world in worlds for q in world.questions if q.type in ("count", "known")} | {UNKNOWN}
     return Vocabulary(sorted(words)), Classes(tuple(sorted(answers)))
 
 

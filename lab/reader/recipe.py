@@ -36,19 +36,18 @@ class Stage(_Part):
 
 
 class Data(_Part):
-    """Where questions come from: world after world of both generators, train split, every world once."""
+    """Where questions come from: world after world, train split, every world once."""
 
     pools: int
     """What the learning rate and the curriculum are laid out for."""
     stop_after: int | None = None
     """Pools after which training ends all the same; None: it runs to its end."""
     worlds_per_pool: int
-    """Of each generator."""
     questions_per_world: int
     vocabulary_worlds: int
-    """Of each generator; from them come the words and the classes."""
+    """From them come the words and the classes."""
     vocabulary_share: float
-    """A word of the vocabulary stands in at least this share of the vocabulary worlds of one generator."""
+    """A word of the vocabulary stands in at least this share of the vocabulary worlds."""
     contexts: Contexts
 
 
@@ -66,7 +65,6 @@ class Optimizer(_Part):
 class Report(_Part):
     every_steps: int
     dev_questions: int
-    """Of each generator's dev world."""
 
 
 class ReaderRecipe(_Part):

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from agent.files.foreign import no_link
-from agent.world import Question, World, make_world
-from agent.world.v1 import make_world as make_first_world
+from agent.world import Question
 from lab.reader.examples import (
     Example,
     batches,
@@ -31,6 +30,7 @@ from train.reader.model import Reader
 from train.reader.pages import UNKNOWN, Classes
 from train.reader.reading import TrainedReader, make_reader, to_rows
 from train.safety.manifest import kept_manifest
+from train.world.shards import make_world
 
 _AT_ONCE: Final = 16
 
@@ -161,15 +161,10 @@ def is_right(text: str, question: Question) -> bool:
 
 def _dev_examples(recipe: ReaderRecipe, classes: Classes) -> list[tuple[Question, Example]]:
     rng = random.Random("reader dev")
-    count = recipe.report.dev_questions
-    worlds: list[World] = [
-        make_first_world(1, split="dev", questions=count),
-        make_world(1, split="dev", questions=count),
-    ]
+    world = make_world(1, split="dev", questions=recipe.report.dev_questions)
     most = recipe.curriculum[-1].most_pages
     return [
         (question, to_example(world, question, recipe, classes, most_pages=most, rng=rng))
-        for world in worlds
         for question in world.questions
     ]
 

@@ -139,7 +139,7 @@ def _design(study: Study) -> str:
             "",
             f"Each seed is a training and an unseen world of {worlds.questions} questions with names of the dev split; "
             "both policies of a comparison are asked the same world. Greedy, int8. Claims about inference alone are "
-            "asked of `tiny-v2` as it is shipped. Worlds have the knobs of `test-v2`: a first world with the "
+            "asked of `tiny-v2` as it is shipped. Worlds have the difficulty of `test-v2`: a first world with the "
             "generator's own was answered to .975, where nothing can be told apart.",
             "",
             "| worlds | questions | mix |",

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agent.errors import SetupError, wrong_fields
-from agent.world.knobs import Knobs
+from agent.world.difficulty import Difficulty
 from lab.reproduce.design import MIXES, SHIPPED, START, QuestionList, Training
 from train.common.recipe import SftRecipe, read_recipe
 from train.common.recipe_files import read_model, read_table
@@ -33,7 +33,7 @@ class Worlds(_Part):
     listed: int = Field(ge=1)
     """Questions of each list that is trained on."""
     seed: int
-    knobs: Knobs = Knobs()
+    difficulty: Difficulty = Difficulty()
     """How hard they are."""
 
 
@@ -169,5 +169,5 @@ def read_study(
     chosen = tuple(seeds) or tuple(range(1, recipe.seeds + 1))
     sft = read_recipe(path.parent / recipe.sft)
     if sft.start and not Path(sft.start).is_dir():  # as the shipped recipes write it: seen from the source's folder
-        sft = sft.model_copy(update={"start": str(CHECKPOINTS.parent.parent / sft.start)})
+        sft = sft.model_copy(update={"start": str(CHECKPOINTS.parents[1] / sft.start)})
     return Study(recipe, sft, base, out.resolve(), chosen, steps or recipe.steps, hub, questions)

@@ -8,6 +8,7 @@ from typing import Final
 
 import torch
 from safetensors.torch import save_file
+from transformers.utils import logging
 
 from agent.sources.select import choose
 from lab.reproduce.design import Training
@@ -16,7 +17,8 @@ from lab.reproduce.study import EXPORTED, Study
 from lab.reproduce.waiting import beat
 from lab.reproduce.worlds import question_lists
 from train.checkpoints.export import export_checkpoint
-from train.common.process_group import with_crew
+from train.common.process_group import Crew, with_crew
+from train.common.recipe import SftRecipe
 from train.common.saving import as_a_whole
 from train.ppo import states
 from train.ppo.recipe import PpoRecipe
@@ -27,8 +29,7 @@ from train.rl.run import RlRun
 from train.rl.states import newest_state
 from train.rl.tasks import Ask, Tasks, tasks_of
 from train.safety.rules import Collapsed
-from train.sft.run import Progress
-from train.tiny.learning import Hearing, learn
+from train.sft.run import Progress, SftRun
 
 WEIGHTS: Final = "model.safetensors"
 CURVES: Final = ("reward/total", "search/mean", "length/mean")
@@ -59,15 +60,38 @@ def start(study: Study, processes: int) -> Figures | None:
         if not (folder / "state.pt").exists():
             shutil.rmtree(folder, ignore_errors=True)
         shared = min(processes, study.sft.optimizer.batches_per_step)
-        told = with_crew(shared, learn, study.sft, folder, Hearing(_heard))
+        told = with_crew(shared, _learn_start, study.sft, folder)
     if told is None:
         return None
     export_checkpoint(study.start, folder / EXPORTED, "int8", name=study.sft.name)
     return {name: round(value, 5) for name, value in told.items()}
 
 
-def _heard(progress: Progress) -> None:
-    beat()
+def _learn_start(crew: Crew, recipe: SftRecipe, out: Path) -> dict[str, float] | None:
+    """Train the start to its end, in each of its processes; None where it was interrupted (its state is saved then)."""
+    logging.disable_progress_bar()  # the terminal belongs to the command
+    last: dict[str, float] = {}
+
+    def observe(progress: Progress) -> None:
+        shares = {
+            "policy_loss": progress.policy_loss,
+            "dev_tokens_right": progress.dev_tokens_right,
+            "dev_trajectories_right": progress.dev_trajectories_right,
+        }
+        last.update({name: round(value, 5) for name, value in shares.items() if value is not None})
+        if crew.leads:
+            beat()
+
+    run = SftRun(recipe, out, crew)
+    if (out / "state.pt").exists():
+        run.resume()
+    if not run.done and not run.run(observe):
+        return None
+    if crew.leads:
+        run.save_hub()
+    place = run.place
+    counted = {"tokens": float(place.tokens), "steps": float(place.step), "train_seconds": round(place.seconds, 1)}
+    return counted | {"tokens_per_second": round(place.tokens / max(place.seconds, 1e-9), 1)} | last
 
 
 def train(study: Study, training: Training, seed: int) -> Figures | None:

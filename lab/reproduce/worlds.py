@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Final
 
 from agent.errors import SetupError
-from agent.world import Question, World, make_world
-from agent.world.card import WorldCard
+from agent.world import Question, World
 from agent.world.names import Split
-from agent.world.store import write_world
 from lab.reproduce.design import MIXES, QuestionList, WorldKind
 from lab.reproduce.study import QUESTIONS, Study
 from train.evaluation.datasets import write_questions
 from train.evaluation.questions import world_questions
+from train.world.shards import make_world
+from train.world.writing import new_card, write_world
 
 _KINDS_APART: Final = 1000
 """Between the seeds of two kinds of world."""
@@ -37,7 +37,13 @@ def asked_world(study: Study, kind: WorldKind, seed: int) -> Path:
         mix, name = MIXES[kind], f"{kind}-{seed}"
         try:
             world = make_world(
-                number, split="dev", people=said.people, questions=said.questions, mix=mix, name=name, knobs=said.knobs
+                number,
+                split="dev",
+                people=said.people,
+                questions=said.questions,
+                mix=mix,
+                name=name,
+                difficulty=said.difficulty,
             )
         except ValueError as error:
             why = f"the world {kind} cannot be made: {error}: ask fewer questions, or name more people"
@@ -62,7 +68,7 @@ def question_lists(study: Study, seed: int) -> Path:
     number, wanted = said.seed + _LISTS + seed, round(said.listed * _MORE)
     mix, people = MIXES["plain"], _ROOM * said.people
     try:
-        world = make_world(number, split="train", people=people, questions=wanted, mix=mix, knobs=said.knobs)
+        world = make_world(number, split="train", people=people, questions=wanted, mix=mix, difficulty=said.difficulty)
     except ValueError as error:
         raise SetupError(f"the question lists cannot be made: {error}: `listed` fewer, or name more people") from error
     spread = sorted(world.questions, key=lambda question: _spread(world, question))
@@ -89,15 +95,5 @@ def _spread(world: World, question: Question) -> tuple[int, int]:
 
 
 def _write(study: Study, world: World, seed: int, split: Split, folder: Path, *, people: int) -> None:
-    card = WorldCard(
-        name=world.name,
-        generator=2,
-        seed=seed,
-        split=split,
-        people=people,
-        documents=0,
-        questions=0,
-        files={},
-        knobs=study.recipe.worlds.knobs,
-    )
+    card = new_card(world.name, seed, split=split, people=people, difficulty=study.recipe.worlds.difficulty)
     write_world([world], card, folder)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from agent.loop.agent import Agent
 from agent.loop.budgets import Control
 from agent.loop.recorder import Emit
-from agent.policies.base import Policy
 from agent.policies.local_servers import LocalServer
 from agent.protocols import TextProtocol
 from agent.trace import Event, Trace
@@ -51,8 +50,6 @@ class Service:
     agent: Agent
     protocols: Mapping[str, TextProtocol]
     """By name; each one is a model id, and the agent's own protocol answers to `cairn`."""
-    policies: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
-    """By protocol, where another one than the agent's speaks it."""
     answer_style: AnswerStyle = "short"
     profile: ProfileName = "default"
     """For which client answers are made where a request does not say it."""
@@ -134,13 +131,10 @@ class Service:
             (keep or self.keep)(trace)
 
     async def aclose(self) -> None:
-        """Let go of the agent, of every policy and of the observers, each once."""
-        others = {id(policy): policy for policy in self.policies.values() if policy is not self.agent.policy}
+        """Let go of the agent, of the observers and of what answers from evidence, each once."""
         async with AsyncExitStack() as stack:
             for observer in self.observers:
                 stack.push_async_callback(observer.aclose)
-            for policy in others.values():
-                stack.push_async_callback(policy.aclose)
             if self.answering is not None:
                 stack.push_async_callback(self.answering.aclose)
             await self.agent.aclose()

@@ -111,7 +111,6 @@ def _agent(service: "Service", request: RunOptions, *, system: str, plain: bool)
     sampling = replace(agent.sampling, **{name: value for name, value in wanted.items() if value is not None})
     return replace(
         agent,
-        policy=service.policies.get(named.name, agent.policy),
         protocol=protocol,
         sampling=sampling,
         budgets=budgets_for(request, agent.budgets, protocol),

@@ -61,8 +61,7 @@ class EvidenceService:
         agent = service.agent
         agents = {agent.protocol.name: agent}
         for name, protocol in service.protocols.items():
-            policy = service.policies.get(name, agent.policy)
-            agents.setdefault(name, replace(agent, policy=policy, protocol=protocol))
+            agents.setdefault(name, replace(agent, protocol=protocol))
         return cls(service, agents, enter)
 
     def open(self, arguments: ToolArguments) -> Search:

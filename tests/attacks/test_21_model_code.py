@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.product import Product
+from tests.shipped import HUB
 
 SPRING = """
 import pathlib
@@ -25,17 +26,11 @@ def has_transformers(product: Product) -> bool:
     return subprocess.run(look, capture_output=True, check=False).returncode == 0
 
 
-def shipped(product: Product) -> Path:
-    look = [str(product.python), "-P", "-c", "import agent.build.agent as b; print(b.CHECKPOINTS / 'tiny-v1' / 'hub')"]
-    found = subprocess.run(look, capture_output=True, text=True, check=True, cwd=product.home)
-    return Path(found.stdout.strip())
-
-
 def test_a_model_runs_no_code_of_its_own_and_nothing_is_asked(product: Product, tmp_path: Path) -> None:
     if not has_transformers(product):
         pytest.skip("the product has no transformers")
     model, mark = tmp_path / "model", tmp_path / "mark"
-    shutil.copytree(shipped(product), model)
+    shutil.copytree(HUB, model)
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
     auto = {"AutoConfig": "strange.Config", "AutoModelForCausalLM": "strange.Model"}
     config |= {"model_type": "strange", "architectures": ["Model"], "auto_map": auto}

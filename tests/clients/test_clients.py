@@ -27,13 +27,13 @@ NODE = Path(executable.ROOT_DIR) / "bin" / "node"
 """The one that the type checker runs on: recent enough for LangChain.js, wherever this runs."""
 ALONE = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LANGSMITH_TRACING": "false"}
 """Their whole environment: none asks anybody but the server."""
-QUESTION = "In which city was the author of My Kritum Year born?"
+QUESTION = "Which nation is the city that Fisko Pornane comes from part of?"
 """Its answer stands on two pages, so that a client that loses or merges citations is seen."""
 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with in_thread(make_service(load_settings(store="memory", world="test-v1"))) as served:
+    with in_thread(make_service(load_settings(store="memory", world="test-v2"))) as served:
         yield f"{served}/v1"
 
 

@@ -1,23 +1,25 @@
-"""One question under our six protocols with the shipped checkpoints: over HTTP by model id, and from the command."""
+"""One question under our six protocols with the shipped checkpoint: over HTTP by model id, and from the command."""
 
 import asyncio
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from agent.build.agent import policies_of
-from agent.build.shipped import CHECKPOINTS, newest_checkpoint, shipped_checkpoint
+from agent.build.shipped import CHECKPOINTS
 from agent.cli import run as cairn
 from agent.policies.embedded import EmbeddedPolicy
+from agent.policies.model_folder import ABOUT
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_names
 from agent.settings import CairnSettings, load_settings
 from agent.trace import Answered, Thought, Trace
 from server.launch import make_service
 from tests.server.live import serving
+from tests.shipped import CT2, NAME
 
 ASKED = "What is the country of Spulaven?"
 """One search answers it; every protocol can ask it."""
@@ -58,9 +60,7 @@ def test_every_protocol_is_answered_alike_over_http_and_from_the_command(
     assert [step.by for step in trace.steps if isinstance(step, Answered)] == ["policy"]
 
 
-def test_each_protocol_has_the_checkpoint_that_speaks_it_and_each_is_loaded_and_closed_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_checkpoint_speaks_every_protocol_and_is_loaded_and_closed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
     closed: list[str] = []
 
@@ -74,38 +74,25 @@ def test_each_protocol_has_the_checkpoint_that_speaks_it_and_each_is_loaded_and_
 
     monkeypatch.setattr(EmbeddedPolicy, "load", load)
     service = make_service(CairnSettings(world="test-v1"))
-    spoken = {name: service.policies.get(name, service.agent.policy).name for name in service.protocols}
-    newest = newest_checkpoint().parent.name
-    assert spoken == dict.fromkeys(protocol_names(), newest) | {"cairn": "tiny-v1", "multisearch": "tiny-v1"}
-    assert loaded == ["tiny-v1", newest]
-    asyncio.run(service.aclose())
-    assert sorted(closed) == sorted(loaded)
     assert service.models == ["cairn", *(f"cairn/{name}" for name in protocol_names())]
+    asyncio.run(service.aclose())
+    assert loaded == closed == [CT2.parent.name]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        CairnSettings(world="test-v1", checkpoint=shipped_checkpoint(CairnSettings(protocol="dag"))),
-        CairnSettings(policy="openai", base_url="http://127.0.0.1:1/v1", model="m"),
-    ],
-)
-def test_a_model_that_somebody_named_speaks_every_protocol(settings: CairnSettings) -> None:
-    own = ScriptedPolicy(())
-    assert set(map(id, policies_of(settings, protocol_names(), own=own).values())) == {id(own)}
-
-
-def test_a_checkpoints_folder_is_enough_to_serve_it_under_the_protocols_that_it_speaks() -> None:
-    service = make_service(load_settings(model=str(CHECKPOINTS / "tiny-v1")))
+def test_a_checkpoints_folder_is_enough_to_serve_it_under_the_protocols_that_it_speaks(tmp_path: Path) -> None:
+    own = Path(shutil.copytree(CT2, tmp_path / "own"))
+    about = json.loads((own / ABOUT).read_text(encoding="utf-8")) | {"protocols": ["cairn", "multisearch"]}
+    (own / ABOUT).write_text(json.dumps(about), encoding="utf-8")
+    service = make_service(load_settings(model=str(own)))
     assert service.models == ["cairn", "cairn/cairn", "cairn/multisearch"]
-    assert service.agent.policy.name == "cairn-tiny-v1"
+    assert service.agent.policy.name == NAME
     asyncio.run(service.aclose())
 
 
 def test_a_checkpoints_folder_is_enough_to_ask_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cairn(["ask", ASKED, "--model", str(CHECKPOINTS / "tiny-v1" / "ct2"), "--json"]) == 0
+    assert cairn(["ask", ASKED, "--model", str(CT2), "--json"]) == 0
     trace = Trace.model_validate(json.loads(capsys.readouterr().out))
-    assert (trace.policy, trace.protocol) == ("cairn-tiny-v1", "cairn")
+    assert (trace.policy, trace.protocol) == (NAME, "cairn")
     assert trace.answer
     assert cairn(["ask", ASKED, "--model", str(CHECKPOINTS)]) == 1
     assert "holds no model" in capsys.readouterr().err

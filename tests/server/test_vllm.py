@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import pytest
 from openai import OpenAI
 
-from agent.build.shipped import CHECKPOINTS
 from agent.world import load_world
 from tests.agent.policies.vllm_case import SERVED
 from tests.processes import Running, running
+from tests.shipped import HUB
 
 pytestmark = [
     pytest.mark.vllm,
@@ -24,8 +24,8 @@ pytestmark = [
 ]
 
 CAIRN = Path(sys.executable).with_name("cairn")
-MODEL, WORLD = CHECKPOINTS / "tiny-v1" / "hub", "test-v1"
-QUESTION = "In which city was the author of My Kritum Year born?"
+MODEL, WORLD = HUB, "test-v2"
+QUESTION = "Which nation is the city that Fisko Pornane comes from part of?"
 
 
 class Server(NamedTuple):

@@ -15,10 +15,11 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 
 from agent.protocols import TextProtocol, protocol_named
 from agent.world import Question, World
-from agent.world.v1 import make_world
+from agent.world.difficulty import Difficulty
 from train.common.recipe import SftRecipe
 from train.distill.rows import Row, RowPiece, write_rows
-from train.sft.segments import trajectory
+from train.sft.episodes import episode
+from train.world.shards import make_world
 
 KINDS: Final = ("llama", "qwen2", "qwen3", "gemma2", "gemma3")
 """Architectures, by the names that `start` knows them under."""
@@ -54,22 +55,22 @@ _OF: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 
 @cache
 def rows(count: int = 12) -> tuple[Row, ...]:
-    """Trajectories of the oracle in a small world of the first generator, none of them held out."""
-    world = make_world(7, split="train", people=30, questions=4 * count, mix={"chain1": 1.0})
+    """Trajectories of the oracle in a small easy world, none of them held out."""
+    easy = Difficulty(noise=0, namesakes=0, paraphrase=0, staleness=0, contradiction=0)
+    world = make_world(7, split="train", people=30, questions=4 * count, mix={"chain1": 1.0}, difficulty=easy)
     made = (row_of(world, question, protocol_named("multisearch")) for question in world.questions)
     return tuple(row for row in made if not row.held_out)[:count]
 
 
 def row_of(world: World, question: Question, protocol: TextProtocol) -> Row:
     """The oracle's trajectory of a question."""
-    pieces = trajectory(world, question, protocol)
     return Row(
         trace=question.id,
         question=question.question,
         type=question.type,
         protocol=protocol.name,
         policy="oracle",
-        pieces=tuple(RowPiece(by=piece.by, text=piece.text) for piece in pieces),
+        pieces=tuple(RowPiece(by=piece.by, text=piece.text) for piece in episode(world, question, protocol).pieces),
     )
 
 

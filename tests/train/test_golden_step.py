@@ -11,8 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
-import agent  # noqa: E402 - only where torch is
-from tests.train.rl.small import recipe as small_rl  # noqa: E402
+from tests.train.rl.small import recipe as small_rl  # noqa: E402 - only where torch is
 from tests.train.sft.test_run import write_recipe  # noqa: E402
 from train.common.recipe import read_recipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
@@ -21,7 +20,6 @@ from train.sft.run import Progress, SftRun  # noqa: E402
 pytestmark = pytest.mark.train
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "steps.json"
-HUB = Path(agent.__file__).parent / "checkpoints" / "tiny-v2" / "hub"
 TIMES = ("seconds", "time", "logprob_difference", "ratio")
 """What a name holds whose figure differs from run to run."""
 
@@ -44,7 +42,7 @@ def lasting(figures: Mapping[str, float]) -> dict[str, float]:
 
 def rl_steps(folder: Path) -> list[dict[str, float]]:
     steps: list[dict[str, float]] = []
-    recipe = small_rl(1, start=str(HUB), data={"generator": 2})
+    recipe = small_rl(1)
     RlRun(recipe, folder / "rl", threads=1).go(lambda _, figures: steps.append(lasting(figures)), resume=False)
     return steps
 

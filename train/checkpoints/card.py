@@ -145,13 +145,10 @@ def _what(recipe: SftRecipe) -> str:
         with_adapter = f", with an adapter of rank {recipe.adapter.rank}" if recipe.adapter else ""
         return f"# {recipe.name}\n\nA search policy from a pretrained model, `{recipe.start}`{with_adapter}. {spoken}"
     shape = recipe.model
-    knows = {
-        1: "It knows no fact about any world, real or little: it knows how to think, search, merge, cite and answer.",
-        2: "Of the worlds it knows only the closed set of well-known facts by heart; everything else it searches for.",
-    }[recipe.data.generator]
     return (
         f"# {recipe.name}\n\n"
-        f"A search policy for the little world. {knows} Questions about anything else are outside what it can "
+        "A search policy for the little world. Of the worlds it knows only the closed set of well-known facts by "
+        "heart; everything else it searches for. Questions about anything else are outside what it can "
         f"do.\n\nQwen3 shape: width {shape.width}, {shape.layers} layers, {shape.heads} heads of {shape.head_dim} "
         f"({shape.kv_heads} for keys and values), inner width {shape.inner}, context {shape.context} tokens. {spoken}"
     )
@@ -171,12 +168,12 @@ def _data(recipe: SftRecipe) -> str:
     data = recipe.data
     if data.rows:
         return f"the rows of `{data.rows}`"
-    poor = f", {data.poor_share:.0%} of them poor on purpose" if data.poor_share else ""
+    noisy = f", {data.noisy_share:.0%} of them by a noisy expert" if data.noisy_share else ""
     if data.built:
-        return f"oracle trajectories of the questions of `{data.built}`{poor}"
+        return f"oracle trajectories of the questions of `{data.built}`{noisy}"
     return (
         f"oracle trajectories of worlds of generator {data.generator}, split `{data.split}`, from seed "
-        f"{recipe.seed * 1_000_000} on{poor}"
+        f"{recipe.seed * 1_000_000} on{noisy}"
     )
 
 

@@ -7,10 +7,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agent.errors import SetupError
-from agent.world.names import Split
 from agent.world.records import QuestionType
-from train.common.difficulty import Ranges
 from train.common.recipe_files import as_model, read_table
+from train.common.worlds import WorldData
 
 
 def _is_none(value: object) -> bool:
@@ -54,21 +53,16 @@ class Adapter(_Part):
     """Names of the linear layers that get one; empty: all but the one in front of the vocabulary."""
 
 
-class Data(_Part):
+class Data(WorldData):
     """Where trajectories come from: world after world, `questions_per_world` from each, shuffled pool by pool."""
 
-    generator: Literal[1, 2] = 1
-    """Of the worlds: 1 has six types of questions, 2 is the whole little world."""
-    split: Split = "train"
-    people: int = 110
+    people: int = Field(default=110, ge=6)
     questions_per_world: int = 300
     worlds_per_pool: int = 4
     passages: dict[str, int] = Field(default_factory=dict, exclude_if=_is_empty)
     """A search shows, by protocol, where it is another number than the protocol's; the checkpoint says it, too."""
     max_tokens: int
     """Longer trajectories are left out."""
-    knobs: Ranges = Field(default_factory=dict, exclude_if=_is_empty)
-    """Of generator 2: the range that each world draws a knob of its own from; the others stand as by default."""
     protocol_weights: dict[str, float] = Field(default_factory=dict)
     """How often a protocol is drawn, where not as often as every other one (1)."""
     fill_share: float = Field(default=0.0, ge=0, le=1)
@@ -81,20 +75,14 @@ class Data(_Part):
     built: str = Field(default="", exclude_if=_is_empty)
     """Folder of a `cairn data build` on a little world: its questions in their order, again and again, instead of those
     of made worlds. Those of dev worlds are still made."""
-    poor_share: float = Field(default=0.0, ge=0, le=1, exclude_if=_is_zero)
-    """Of trajectories that copy well and choose badly, where a question allows it: for a deliberately weak start of
-    reinforcement learning."""
-
-    @model_validator(mode="after")
-    def _knobs_of_worlds_that_have_them(self) -> "Data":
-        if self.knobs and self.generator == 1:
-            raise ValueError("knobs are of worlds of generator 2")
-        return self
+    noisy_share: float = Field(default=0.0, ge=0, le=1, exclude_if=_is_zero)
+    """Of trajectories of a noisy expert, who copies well and chooses badly, where a question allows it: for a
+    deliberately weak start of reinforcement learning."""
 
     @model_validator(mode="after")
     def _a_build_stands_alone(self) -> "Data":
-        if self.built and (self.generator == 1 or self.rows or self.knobs):
-            raise ValueError("`built` brings its own world of generator 2: say generator = 2, without rows and knobs")
+        if self.built and (self.rows or self.difficulty):
+            raise ValueError("`built` brings its own world: leave out rows and difficulty")
         return self
 
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from agent.world import Question, World
-from agent.world.reader import answer_from
 from agent.world.records import Document
-from agent.world.shards import is_sound, searched
 from train.data.filters import KNOWN, ONE_DOCUMENT, ONE_SOURCE, UNSETTLED
 from train.data.records import Candidate
+from train.world.reader import answer_from
+from train.world.shards import is_sound, searched
 
 OTHERWISE: Final = "the rest of the world says otherwise"
 SPARE: Final = "fewer of its documents give the answer"

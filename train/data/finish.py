@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from agent.errors import SetupError
 from agent.sanitize.text import in_markdown
-from agent.world.store import write_world
 from train.data.curriculum import as_question, ordered
 from train.data.folder import Folder, Step, counted
 from train.data.inputs import Inputs, WorldInput
@@ -17,6 +16,7 @@ from train.data.recipe import DataRecipe
 from train.data.records import Candidate, Doc
 from train.data.steps import UNITS, Made, Steps
 from train.safety.manifest import hash_of
+from train.world.writing import write_world
 
 if TYPE_CHECKING:
     from rich.table import Table

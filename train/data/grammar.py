@@ -11,15 +11,15 @@ from itertools import combinations
 from typing import Final, Literal
 
 from agent.world import Lookup, Question, World
-from agent.world.grammar import capital
-from agent.world.knobs import Knobs
+from agent.world.difficulty import Difficulty
 from agent.world.names import bare_name
-from agent.world.questions import CROSSED, YEARS
-from agent.world.reader import value_of
 from agent.world.records import QuestionType, Stated
 from agent.world.relations import LISTINGS, RELATIONS
 from train.data.documents import part_of
 from train.data.records import Bundle
+from train.world.grammar import capital
+from train.world.questions import CROSSED, YEARS
+from train.world.reader import value_of
 
 _NUMBERS: Final = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _CHOICES: Final = 0.25
@@ -52,7 +52,7 @@ class Grammar:
             seed: of the wordings.
         """
         self._rng = random.Random(f"cairn data {world.name} {seed}")
-        self._paraphrase = Knobs().paraphrase
+        self._paraphrase = Difficulty().paraphrase
         stated: dict[tuple[str, str], list[Stated]] = {}
         for document in world.documents:
             for one in document.states:

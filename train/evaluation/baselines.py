@@ -16,10 +16,10 @@ from agent.policies.openai_policy import OpenAiPolicy
 from agent.sources.base import SearchRequest, SearchResult
 from agent.trace import Answered, Gathered, Stopped, Timings, Trace, Usage
 from agent.world import World
-from agent.world.reader import first_passage_answer
 from train.evaluation.asking import AskFailed, Rollouts
 from train.evaluation.gold import Written
 from train.evaluation.questions import Question
+from train.world.reader import first_passage_answer
 
 NO_ENDPOINT: Final = "plain RAG asks a model behind an endpoint; set --policy openai, --base-url and --model"
 RAG_PASSAGES: Final = 5

@@ -14,7 +14,7 @@ from agent.sources.corpus.split import BETWEEN_TITLES
 from agent.trace.attempts import UNKNOWN
 from train.expert.plan import Asked, Fact, NoPlan
 from train.expert.text import holds, mentions, plain_title, query_of
-from train.sft.segments import Piece
+from train.sft.episodes import Piece
 
 Find = Callable[[str, int], list[Passage]]
 """A query and how many passages it may give → passages, best first."""

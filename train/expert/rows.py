@@ -23,7 +23,7 @@ from train.expert.play import Phrasing, played
 from train.expert.reading import Record, plans_of
 from train.expert.relations import Described, as_record, asked_about
 from train.expert.several import several, several_comparisons, several_facts
-from train.sft.segments import Piece
+from train.sft.episodes import Piece
 
 _Model = TypeVar("_Model", bound=BaseModel)
 POLICY: Final = "expert"

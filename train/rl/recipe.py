@@ -7,11 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agent.errors import SetupError
 from agent.loop.agent import Budgets
-from agent.world.names import Split
 from agent.world.records import QuestionType
-from train.common.difficulty import Ranges
 from train.common.recipe import Adapter
 from train.common.recipe_files import read_model
+from train.common.worlds import WorldData
 from train.rewards.base import RewardSettings
 from train.rewards.registry import settings_of
 from train.safety.settings import Safety
@@ -38,17 +37,10 @@ class Stage(_Part):
     """Type of question → how often."""
 
 
-class Data(_Part):
+class Data(WorldData):
     """Where questions come from: little worlds, one after the other, or a question list with sources of its own."""
 
-    generator: Literal[1, 2] = 2
-    """Of the little worlds."""
-    split: Split = "train"
-    """Of the worlds' names; the evaluation's are never seen in training."""
     people: int = Field(default=60, ge=6)
-    """Of a world; everything else follows."""
-    knobs: Ranges = Field(default_factory=dict, exclude_if=lambda knobs: not knobs)
-    """Of generator 2: the range that each world draws a knob of its own from; the others stand as by default."""
     questions_per_world: int = Field(default=32, ge=1)
     protocol_weights: dict[str, float] = Field(default_factory=dict)
     """How often a protocol is drawn, where not as often as every other one (1)."""
@@ -70,9 +62,9 @@ class Data(_Part):
         return self
 
     @model_validator(mode="after")
-    def _knobs_of_worlds_that_have_them(self) -> Self:
-        if self.knobs and (self.generator == 1 or self.questions is not None):
-            raise ValueError("knobs are of worlds of generator 2")
+    def _a_list_has_no_difficulty(self) -> Self:
+        if self.difficulty and self.questions is not None:
+            raise ValueError("`difficulty` is for little worlds: leave it out, or `questions`")
         return self
 
 

@@ -16,11 +16,8 @@ from agent.protocols import TextProtocol
 from agent.settings import CairnSettings
 from agent.sources.base import Source
 from agent.sources.questions import Question
-from agent.world import World, make_world
+from agent.world import World
 from agent.world.names import Split
-from agent.world.v1 import make_world as make_first_world
-from agent.world.v1.questions import MIX
-from train.common.difficulty import drawn_from
 from train.evaluation.questions import world_questions
 from train.rewards.task import Task
 from train.rl.recipe import RlRecipe
@@ -118,11 +115,7 @@ class WorldTasks:
         data = self._recipe.data
         mix = self._recipe.curriculum[stage].mix if stage >= 0 else None
         try:
-            if data.generator == 1:
-                world = make_first_world(seed, split=split, people=data.people, questions=questions, mix=mix or MIX)
-            else:
-                knobs = drawn_from(data.knobs, seed)
-                world = make_world(seed, split=split, people=data.people, questions=questions, mix=mix, knobs=knobs)
+            world = data.world(seed, questions=questions, mix=mix, split=split)
         except ValueError as error:
             raise SetupError(f"the worlds of the recipe's [data] cannot be made: {error}") from error
         sources = world.sources()

@@ -1,26 +1,36 @@
-"""Episodes of the oracle on the whole little world: the context that the loop would make, and its branches.
+"""Episodes of the oracle on the little world: the loop runs, and the oracle's turns are its policy."""
 
-Nothing here runs a loop: the world is asked in order, and the loop's own parts say how it is shown. A test holds every
-episode against the loop itself.
-"""
-
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Final
 
 from agent.evidence import Passage
-from agent.loop.observation import show, show_parents
-from agent.plan import Plan, parse_plan
+from agent.loop.agent import Agent
+from agent.loop.budgets import Budgets
+from agent.plan import Plan
+from agent.policies.base import Chunk, Sampling
 from agent.protocols import TextProtocol
-from agent.sources.base import Source
+from agent.trace import Author, Event, Gathered, Planned, Searched, Segment, Trace
 from agent.world import Question, World
-from agent.world.world import ShelfSource
 from train.sft.oracle import NotShown, Unreachable
-from train.sft.oracle.poor import Poverty, Told, poor_teachers
+from train.sft.oracle.noisy import Noise, NoisyExpert
 from train.sft.oracle.teacher import Teacher
-from train.sft.segments import Piece
 
-_MANY = 1_000_000
+_MANY: Final = 1_000_000
+_BUDGETS: Final = Budgets(searches=_MANY, passages=_MANY, policy_tokens=_MANY, seconds=_MANY)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A segment of a context before it is tokens."""
+
+    by: Author
+    text: str
+    ids: tuple[int, ...] | None = None
+    """As an engine had them, for a tokenizer that reads the same text from them."""
 
 
 @dataclass(frozen=True)
@@ -47,83 +57,113 @@ def episode(world: World, question: Question, protocol: TextProtocol, *, fill: b
         Unreachable: the protocol cannot answer it.
         NotShown: what its searches show is not enough to answer it rightly.
     """
-    return _Making(world, question, protocol, Teacher(question, protocol, world.document, fill=fill)).make()
+    return _episode_of(_rollout(world, question, protocol, Teacher(question, protocol, world.document, fill=fill)))
 
 
-def poor_episode(told: Told, question: Question, protocol: TextProtocol, how: Poverty) -> Episode:
+def noisy_episode(expert: NoisyExpert, question: Question, protocol: TextProtocol, noise: Noise) -> Episode:
     """What the loop makes of a question when the policy copies well and chooses badly.
 
     Raises:
         Unreachable: the question cannot be answered so under this protocol.
     """
-    for teacher in poor_teachers(question, protocol, told, how):
+    for teacher in expert.teachers(question, protocol, noise):
         with suppress(NotShown, Unreachable):
-            return _Making(told.world, question, protocol, teacher).make()
-    raise Unreachable(f"there is no trajectory with {how} for it")
+            return _episode_of(_rollout(expert.world, question, protocol, teacher))
+    raise Unreachable(f"there is no trajectory with {noise} for it")
 
 
-class _Making:
-    def __init__(self, world: World, question: Question, protocol: TextProtocol, teacher: Teacher) -> None:
-        self._world, self._protocol, self._teacher = world, protocol, teacher
-        self._sources: Mapping[str, ShelfSource] = world.sources()
-        self._pieces = [Piece("prompt", protocol.prompt_text(question.question, history=question.history))]
-        self._forks: list[Fork] = []
-        self._shown: list[Passage] = []
+def _rollout(world: World, question: Question, protocol: TextProtocol, teacher: Teacher) -> Trace:
+    protocol = protocol.model_copy(update={"fills": "fill" in protocol.tags})
+    policy = _OraclePolicy(teacher, protocol)
+    agent = Agent(policy, protocol, world.sources(), budgets=_BUDGETS)
+    trace = asyncio.run(agent.run(agent.new_trace(question.question, history=question.history), emit=policy.observe))
+    assert trace.stopped is not None
+    assert trace.stopped.reason == "answered", trace.stopped.detail
+    return trace
 
-    def make(self) -> Episode:
-        while True:
-            turn = self._teacher.turn()
-            self._pieces.append(Piece("policy", turn.text))
-            if turn.ends == "answer":
-                return Episode(tuple(self._pieces), tuple(self._forks))
-            self._search(turn.text)
 
-    def _search(self, text: str) -> None:
-        opening, closing = self._protocol.opening("search"), self._protocol.closing("search")
-        written = text.rpartition(opening)[2].removesuffix(closing)
-        sources: Mapping[str, Source] = self._sources
-        plan = parse_plan(written, protocol=self._protocol, sources=sources)
-        found, filled = self._run(plan)
-        shown = show(
-            found,
-            [],
-            protocol=self._protocol,
-            seen=self._shown,
-            limit=_MANY,
-            fits=lambda _: True,
-            queries=filled,
+def _episode_of(trace: Trace) -> Episode:
+    forks = tuple(
+        Fork(len(_pieces(trace.segments[: branch.segment + 1], "main")), _pieces(trace.segments, name))
+        for name, branch in trace.branches.items()
+    )
+    return Episode(_pieces(trace.segments, "main"), forks)
+
+
+def _pieces(segments: Sequence[Segment], branch: str) -> tuple[Piece, ...]:
+    return tuple(Piece(segment.by, segment.text) for segment in segments if segment.branch == branch)
+
+
+@dataclass
+class _OraclePolicy:
+    """A policy whose turns a teacher writes. Its texts have no tokens, so that everything fits."""
+
+    teacher: Teacher
+    protocol: TextProtocol
+    name: str = "oracle"
+    context_tokens: int = _MANY
+    continues: bool = True
+    instructed: bool = False
+    _plan: Plan = field(default=Plan(nodes=()))
+    _found: dict[str, tuple[Passage, ...]] = field(default_factory=dict[str, tuple[Passage, ...]])
+
+    def open(
+        self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = (), date: str = ""
+    ) -> "_OracleContext":
+        return _OracleContext(self, protocol.prompt_text(question, history=tuple(history)))
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+    def observe(self, event: Event) -> None:
+        """What the searches of a round find, and what the policy is shown of it.
+
+        Raises:
+            NotShown: it misleads.
+        """
+        match event:
+            case Planned():
+                self._plan, self._found = event.plan, {}
+            case Searched():
+                self._found[event.node] = event.passages
+            case Gathered():
+                self.teacher.see(event.passages)
+            case _:
+                pass
+
+    def fill(self, opening: str) -> str:
+        """The query of the node that the loop has opened a block for."""
+        place, node = next(
+            (place, node)
+            for place, node in enumerate(self._plan.nodes)
+            if opening.endswith(self.protocol.fill_text(node.id))
         )
-        self._pieces.append(Piece("environment", shown.text))
-        self._shown.extend(shown.passages)
-        self._teacher.see(shown.passages)
+        best = [passage for parent in node.parents for passage in self._found.get(parent, ())[:2]]
+        return self.teacher.fill(self.teacher.lines[place], best)
 
-    def _run(self, plan: Plan) -> tuple[dict[str, list[Passage]], dict[str, str]]:
-        """What every node finds, and the queries that were filled in."""
-        found: dict[str, list[Passage]] = {}
-        filled: dict[str, str] = {}
-        children = {child for child, _ in plan.references}
-        for place, node in enumerate(plan.nodes):
-            query = node.query
-            if node.id in children:
-                parents = {parent: found.get(parent, []) for parent in node.parents}
-                query = self._fill(place, node.id, parents)
-                if query == self._protocol.skip:
-                    found[node.id] = []
-                    continue
-                filled[node.id] = query
-            hits = self._sources[node.source].shelf.find(query, limit=self._protocol.passages)
-            found[node.id] = [hit.model_copy(update={"node": node.id}) for hit in hits]
-        return found, filled
 
-    def _fill(self, place: int, node: str, parents: Mapping[str, Sequence[Passage]]) -> str:
-        """The query of a node that waited for its parents, written in a branch."""
-        said = show_parents(parents, protocol=self._protocol, fits=lambda _: True)
-        told = [passage for passages in parents.values() for passage in passages[:2]]
-        text = self._teacher.fill(self._teacher.lines[place], told)
-        pieces = (
-            Piece("environment", said),
-            Piece("loop", self._protocol.fill_text(node)),
-            Piece("policy", text),
-        )
-        self._forks.append(Fork(len(self._pieces), pieces))
-        return text.removesuffix(self._protocol.closing("fill"))
+class _OracleContext:
+    tokens = 0
+    ended_turn = False
+
+    def __init__(self, policy: _OraclePolicy, prompt: str) -> None:
+        self._policy = policy
+        self._forked = False
+        self.segments = [Segment(by="prompt", text=prompt)]
+
+    async def generate(self, sampling: Sampling, *, stop: Sequence[str], max_tokens: int) -> AsyncGenerator[Chunk]:
+        text = self._policy.fill(self.segments[-1].text) if self._forked else self._policy.teacher.turn().text
+        self.append(text, by="policy")
+        yield Chunk(text)
+
+    def append(self, text: str, *, by: Author) -> Segment:
+        self.segments.append(Segment(by=by, text=text))
+        return self.segments[-1]
+
+    def fork(self) -> "_OracleContext":
+        forked = copy(self)
+        forked._forked, forked.segments = True, list(self.segments)
+        return forked
+
+    def count(self, text: str) -> int:
+        return 0

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 
 from train.common.recipe import SftRecipe
 from train.sft.oracle import can_fill
-from train.sft.trajectories import Example, data_world, question_rows, row_examples, spoken
+from train.sft.trajectories import Example, question_rows, row_examples, spoken
 
 
 @dataclass
@@ -50,7 +50,7 @@ def held_out(recipe: SftRecipe, tokenizer: Tokenizer) -> Iterator[list[Example]]
         yield from _batches(row_examples(recipe, tokenizer, held_out=True))
         return
     data = recipe.data.model_copy(update={"split": "dev"})
-    world = data_world(data, 0, questions=recipe.report.dev_questions)
+    world = data.world(0, questions=recipe.report.dev_questions)
     protocols = [spoken(data, name) for name in recipe.protocols]
     examples = [
         row

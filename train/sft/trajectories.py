@@ -16,21 +16,16 @@ from agent.errors import AgentError, SetupError
 from agent.parallel.spread import mapped
 from agent.policies.model_folder import with_passages
 from agent.protocols import TextProtocol, protocol_named
-from agent.world import Question, World, make_world
+from agent.world import Question, World
 from agent.world.records import QuestionType
-from agent.world.v1 import make_world as make_first_world
-from agent.world.v1.questions import MIX
-from train.common.difficulty import drawn_from
 from train.common.recipe import Data, SftRecipe, Weights
 from train.data.built import read_built
 from train.data.finish import QUESTIONS
 from train.distill.rows import Row, read_rows
 from train.safety.manifest import hash_of
-from train.sft.episodes import Episode, episode, poor_episode
+from train.sft.episodes import Episode, Piece, episode, noisy_episode
 from train.sft.oracle import NotShown, Unreachable, can_fill
-from train.sft.oracle.poor import Told, draw, poverties
-from train.sft.oracle.poor_first import poor_oracle
-from train.sft.segments import Piece, played, trajectory
+from train.sft.oracle.noisy import NoisyExpert, draw, noises
 from train.sft.tokenizer import EOS, encode_all, encode_marked, encode_plain, token_id
 
 
@@ -240,29 +235,11 @@ def question_rows(
 ) -> Iterator[Example]:
     """The rows of one question under one protocol; none where the protocol or its searches cannot answer it."""
     kind = f"{protocol.name} {question.type}"
-    if recipe.data.generator == 1:
-        try:
-            pieces = trajectory(world, question, protocol)
-        except LookupError:
-            if protocol.passages >= spoken(recipe.data, protocol.name).passages:
-                raise
-            return  # what states it is not among the fewer passages that this stage shows
-        yield to_example(pieces, tokenizer, recipe.weights, kind=kind)
-        return
     try:
         made = episode(world, question, protocol, fill=fill)
     except (NotShown, Unreachable):
         return
     yield from to_rows(made, tokenizer, recipe.weights, kind=kind)
-
-
-def data_world(data: Data, seed: int, *, questions: int, mix: dict[QuestionType, float] | None = None) -> World:
-    """A world of the recipe's generator; without a mix, with the generator's own."""
-    if data.generator == 1:
-        return make_first_world(seed, split=data.split, people=data.people, questions=questions, mix=mix or MIX)
-    return make_world(
-        seed, split=data.split, people=data.people, questions=questions, mix=mix, knobs=drawn_from(data.knobs, seed)
-    )
 
 
 def data_hashes(recipe: SftRecipe) -> dict[str, str]:
@@ -272,7 +249,7 @@ def data_hashes(recipe: SftRecipe) -> dict[str, str]:
     if recipe.data.built:
         return {f"built {Path(recipe.data.built).name}": hash_of(Path(recipe.data.built) / QUESTIONS)}
     seed = recipe.seed * 1_000_000
-    world = data_world(recipe.data, seed, questions=recipe.data.questions_per_world)
+    world = recipe.data.world(seed, questions=recipe.data.questions_per_world)
     digest = hashlib.sha256()
     for record in (*world.documents, *world.questions):
         digest.update(record.model_dump_json().encode() + b"\n")
@@ -287,13 +264,14 @@ def world_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, world_seed: int, 
     protocols = [_at_most(spoken(data, name), stage.passages) for name in recipe.protocols]
     weights = [data.protocol_weights.get(name, 1.0) for name in recipe.protocols]
     for world in _asked(data, world_seed, world_seed - recipe.seed * 1_000_000, data.questions_per_world, stage.mix):
-        poor = _Poor(world, data, seed=f"poor {recipe.seed} {world_seed}") if data.poor_share else None
+        noise = random.Random(f"poor {recipe.seed} {world_seed}")
+        expert = NoisyExpert(world) if data.noisy_share else None
         for question in world.questions:
             protocol = rng.choices(protocols, weights)[0] if data.protocol_weights else rng.choice(protocols)
             fill = bool(data.fill_share) and can_fill(question.plan, protocol) and rng.random() < data.fill_share
-            badly = poor.episode(question, protocol) if poor else None
-            if badly:
-                rows = to_rows(badly, tokenizer, recipe.weights, kind=f"{protocol.name} {question.type}")
+            noisy = _noisy(expert, question, protocol, data.noisy_share, noise) if expert else None
+            if noisy:
+                rows = to_rows(noisy, tokenizer, recipe.weights, kind=f"{protocol.name} {question.type}")
             else:
                 rows = question_rows(world, question, protocol, tokenizer, recipe, fill=fill)
             yield from (example for example in rows if len(example.ids) <= data.max_tokens)
@@ -306,24 +284,18 @@ def _asked(
     if data.built:
         yield from read_built(Path(data.built)).worlds(place * questions, questions)
     else:
-        yield data_world(data, seed, questions=questions, mix=mix)
+        yield data.world(seed, questions=questions, mix=mix)
 
 
-class _Poor:
-    """Draws poor trajectories for the questions of one world."""
-
-    def __init__(self, world: World, data: Data, *, seed: str) -> None:
-        self._told, self._data, self._rng = Told(world), data, random.Random(seed)
-
-    def episode(self, question: Question, protocol: TextProtocol) -> Episode | None:
-        """A poor one, if it is drawn and can be made."""
-        how = draw(self._rng, self._data.poor_share, poverties(question, protocol))
-        try:
-            if how and self._data.generator == 1:
-                return Episode(tuple(played(self._told.world, poor_oracle(self._told, question, protocol, how))))
-            return poor_episode(self._told, question, protocol, how) if how else None
-        except LookupError:  # it cannot be made
-            return None
+def _noisy(
+    expert: NoisyExpert, question: Question, protocol: TextProtocol, share: float, rng: random.Random
+) -> Episode | None:
+    """A noisy episode, if one is drawn and can be made."""
+    noise = draw(rng, share, noises(question, protocol))
+    try:
+        return noisy_episode(expert, question, protocol, noise) if noise else None
+    except LookupError:
+        return None
 
 
 def spoken(data: Data, name: str) -> TextProtocol:
@@ -375,8 +347,6 @@ def tokenizer_texts(recipe: SftRecipe) -> Iterator[str]:
 
 
 def _texts(world: World, question: Question, protocol: TextProtocol, data: Data) -> Sequence[Piece]:
-    if data.generator == 1:
-        return trajectory(world, question, protocol)
     try:
         return episode(world, question, protocol).pieces
     except (NotShown, Unreachable):

@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from agent.build.agent import as_trained, build_agent, build_policy, build_protocol, build_sources, notices
-from agent.build.shipped import CHECKPOINTS, newest_checkpoint, shipped_checkpoint
+from agent.build.shipped import newest_checkpoint
 from agent.build.sources import distinct
 from agent.errors import AgentError, CheckpointError, SetupError
+from agent.policies.model_folder import ABOUT
 from agent.policies.scripted import ScriptedPolicy
 from agent.settings import BudgetSettings, CairnSettings, load_settings
 from agent.sources.base import SearchRequest, Source
 from agent.sources.corpus.source import build_index
+from tests.shipped import both_forms
 
 ENDPOINT = CairnSettings(policy="openai", base_url="http://127.0.0.1:1/v1", model="m")
 
@@ -96,27 +98,24 @@ def test_an_endpoint_without_its_address_or_model_is_refused_with_an_example(mis
         build_policy(with_settings(ENDPOINT, **missing))
 
 
-def test_the_first_checkpoint_answers_where_it_was_trained_and_the_newest_one_elsewhere(tmp_path: Path):
-    for name in ("tiny-v1", "tiny-v2"):
-        (tmp_path / name / "ct2").mkdir(parents=True)
-    chosen = {
-        (world, protocol): shipped_checkpoint(CairnSettings(world=world, protocol=protocol), tmp_path).parent.name
-        for world in ("test-v1", "test-v2")
-        for protocol in ("cairn", "dag")
-    }
-    assert chosen.pop(("test-v1", "cairn")) == "tiny-v1"
-    assert set(chosen.values()) == {"tiny-v2"}
+@pytest.fixture(scope="module")
+def two_passages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shipped checkpoint in both forms, as if it had been shown two passages a search under cairn."""
+    run = both_forms(tmp_path_factory.mktemp("runs") / "run")
+    for form in ("hub", "ct2"):
+        about = json.loads((run / form / ABOUT).read_text(encoding="utf-8")) | {"passages": {"cairn": 2}}
+        (run / form / ABOUT).write_text(json.dumps(about), encoding="utf-8")
+    return run
 
 
-@pytest.mark.parametrize(("world", "passages"), [("test-v1", 2), ("test-v2", 3)])
-def test_a_search_shows_as_many_passages_as_the_checkpoint_was_trained_with(world: str, passages: int):
-    settings = CairnSettings(world=world)
-    assert build_protocol(settings).passages == 3
-    assert as_trained(build_protocol(settings), settings).passages == passages
+def test_a_search_shows_as_many_passages_as_the_checkpoint_was_trained_with(two_passages: Path):
+    for settings, passages in ((CairnSettings(), 3), (CairnSettings(checkpoint=two_passages / "ct2"), 2)):
+        assert build_protocol(settings).passages == 3
+        assert as_trained(build_protocol(settings), settings).passages == passages
 
 
-def test_a_policy_that_is_given_is_shown_as_many_passages_as_it_was_trained_with():
-    settings = load_settings(world="test-v1")
+def test_a_policy_that_is_given_is_shown_as_many_passages_as_it_was_trained_with(two_passages: Path):
+    settings = load_settings(world="test-v2", checkpoint=two_passages / "ct2")
     policy = build_policy(settings)
     try:
         assert build_agent(settings, policy=policy).protocol.passages == 2
@@ -127,11 +126,11 @@ def test_a_policy_that_is_given_is_shown_as_many_passages_as_it_was_trained_with
         asyncio.run(policy.aclose())
 
 
-def test_another_engine_on_the_same_checkpoint_shows_as_many_passages():
-    tiny = CHECKPOINTS / "tiny-v1" / "hub"
+def test_another_engine_on_the_same_checkpoint_shows_as_many_passages(two_passages: Path):
+    tiny = str(two_passages / "hub")
     for settings in (
-        CairnSettings(policy="transformers", model=str(tiny)),
-        CairnSettings(policy="openai", base_url="http://127.0.0.1:1/v1", model="served", tokenizer=str(tiny)),
+        CairnSettings(policy="transformers", model=tiny),
+        CairnSettings(policy="openai", base_url="http://127.0.0.1:1/v1", model="served", tokenizer=tiny),
     ):
         assert as_trained(build_protocol(settings), settings).passages == 2
     assert as_trained(build_protocol(ENDPOINT), ENDPOINT).passages == 3

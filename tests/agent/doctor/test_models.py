@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.build.shipped import CHECKPOINTS
 from agent.doctor.checks import checks_of
 from agent.doctor.models import check_model, check_transformers
 from agent.doctor.run import Verdict, examine
 from agent.settings import load_settings
-
-HUB = CHECKPOINTS / "tiny-v1" / "hub"
+from tests.shipped import HUB
 
 
 def checked(model: str) -> Verdict:
@@ -20,7 +18,7 @@ def checked(model: str) -> Verdict:
 @pytest.mark.train
 def test_a_folder_that_is_whole_is_told_with_its_length():
     verdict = checked(str(HUB))
-    assert (verdict.state, verdict.says) == ("ok", "cairn-tiny-v1 can be read; its context takes 2,048 tokens")
+    assert (verdict.state, verdict.says) == ("ok", "cairn-tiny-v2 can be read; its context takes 3,072 tokens")
 
 
 def test_a_folder_without_weights_is_bad(tmp_path: Path):
@@ -61,4 +59,4 @@ def test_a_model_for_vllm_is_looked_at_without_loading_it(monkeypatch: pytest.Mo
     monkeypatch.setattr("agent.doctor.models.find_spec", lambda name: object())  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     checks = checks_of(load_settings(policy="vllm", model=str(HUB)))
     (finding,) = asyncio.run(examine([check for check in checks if check.name == "policy"]))
-    assert (finding.state, finding.says) == ("ok", "cairn-tiny-v1 can be read; its context takes 2,048 tokens")
+    assert (finding.state, finding.says) == ("ok", "cairn-tiny-v2 can be read; its context takes 3,072 tokens")

@@ -28,6 +28,7 @@ from tests.agent.models.case import (
     served_log_probabilities,
     write_small,
 )
+from tests.shipped import HUB
 
 SMALL_INT8 = 0.2
 """How far the mean log-probability of a token may be off with int8, in models of random weights."""
@@ -130,12 +131,10 @@ def test_a_vocabulary_larger_than_the_embeddings_is_refused(tmp_path: Path):
 
 @pytest.mark.train
 def test_the_shipped_checkpoint_converts_as_it_was_converted(tmp_path: Path):
-    from agent.build.shipped import CHECKPOINTS
     from train.checkpoints.export import export_checkpoint
 
-    folder = CHECKPOINTS / "tiny-v1" / "hub"
-    base = open_base(folder)
+    base = open_base(HUB)
     ours = open_checkpoint(converted(base, tmp_path / "ours", "int8"))
-    theirs = export_checkpoint(folder, tmp_path / "theirs")
+    theirs = export_checkpoint(HUB, tmp_path / "theirs")
     assert ours.manifest.files["model.bin"] == theirs.manifest.files["model.bin"]
     assert ours.manifest.files["vocabulary.json"] == theirs.manifest.files["vocabulary.json"]

@@ -8,7 +8,6 @@ import gguf
 import numpy as np
 import pytest
 
-from agent.build.shipped import CHECKPOINTS
 from agent.errors import CheckpointError
 from agent.models.base import open_base
 from agent.models.gguf_file import open_gguf
@@ -17,6 +16,7 @@ from agent.models.shape import Kind
 from agent.models.to_gguf import Packing, export_gguf, write_gguf
 from agent.models.to_hub import write_hub
 from tests.agent.models.case import KINDS, RandomWeights, hub_log_probabilities, hub_model, small_shape, write_small
+from tests.shipped import CT2, HUB
 
 PACKINGS: dict[Packing, float] = {"f32": 1e-5, "f16": 0.01, "bf16": 0.1, "q8_0": 0.2}
 """How far a log-probability may be off on the average, in models of random weights."""
@@ -94,15 +94,14 @@ def test_numbers_that_f16_cannot_hold_are_refused_and_an_older_file_stays(tmp_pa
 
 
 def test_what_cannot_be_exported_is_refused_in_a_sentence(tmp_path: Path):
-    shipped = CHECKPOINTS / "tiny-v1"
     with pytest.raises(CheckpointError, match=r"llama\.cpp has no name for"):
-        export_gguf(shipped, tmp_path / "tiny.gguf", packing="f16")
+        export_gguf(HUB, tmp_path / "tiny.gguf", packing="f16")
     with pytest.raises(CheckpointError, match="is a folder; name the file"):
-        export_gguf(shipped, tmp_path, packing="f16")
+        export_gguf(HUB, tmp_path, packing="f16")
     with pytest.raises(CheckpointError, match="holds no model"):
         export_gguf(tmp_path, tmp_path / "m.gguf", packing="f16")
     with pytest.raises(CheckpointError, match="but the exported one alone"):
-        export_gguf(shipped / "ct2", tmp_path / "m.gguf", packing="f16")
+        export_gguf(CT2, tmp_path / "m.gguf", packing="f16")
 
 
 def test_a_file_that_cannot_be_written_is_said(tmp_path: Path):

@@ -20,6 +20,7 @@ from agent.models.gguf_file import open_gguf
 from agent.models.tokenizer import begins, gguf_tokenizer, tokenizer_of_gguf, tokens_of
 from agent.policies.tokens import Codec
 from tests.agent.models.case import TEMPLATE, alphabet, real_gguf, tokens, write_small
+from tests.shipped import HUB
 
 ROOT: Final = Path(__file__).parents[3]
 TEXTS: Final = 10_000
@@ -191,9 +192,7 @@ def test_a_tokenizer_goes_back_into_a_gguf(tmp_path: Path, pre: str):
 
 
 def test_a_tokenizer_that_llama_cpp_has_no_name_for_is_refused():
-    from agent.build.shipped import CHECKPOINTS
-
-    shipped = next(CHECKPOINTS.glob("*/hub/tokenizer.json")).read_text(encoding="utf-8")
+    shipped = (HUB / "tokenizer.json").read_text(encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"llama\.cpp has no name for, so it cannot be saved as GGUF"):
         gguf_tokenizer(shipped, 4096)
     with pytest.raises(CheckpointError, match="embeddings 10 rows; they are of different models"):

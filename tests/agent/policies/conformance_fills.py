@@ -1,6 +1,6 @@
 """What every engine that gives ids must show in fills: forked contexts, their tokens, and that they can end anywhere.
 
-The first turn is given, since the shipped checkpoint writes no `#A`; what stands in the fills is the engine's own.
+The first turn is given, since the shipped checkpoint seldom writes `#A`; what stands in the fills is the engine's own.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from tests.agent.policies.engine_case import CAIRN, TWO_HOPS, EngineCase, source
 from tests.invariants import mask_violations
 
 FIRST = (
-    "<think>First the birthplace of the surgeon Huskim Vostov, then the country.</think>\n<search>\n"
-    "A: birthplace of the surgeon Huskim Vostov (web)\nB: country of #A (kg)\nC: country of #A (web)\n</search>"
+    "<think>First the birthplace of Fisko Pornane, then the country.</think>\n<search>\n"
+    "A: birthplace of Fisko Pornane (web)\nB: country of #A (kg)\nC: country of #A (web)\n</search>"
 )
 
 

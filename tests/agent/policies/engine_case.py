@@ -12,7 +12,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from agent.build.shipped import CHECKPOINTS
 from agent.policies.base import Chunk, Context, Policy, Sampling
 from agent.protocols import protocol_named
 from agent.sources.base import Source
@@ -24,11 +23,10 @@ T = TypeVar("T")
 Dying = Callable[[], AbstractAsyncContextManager[Policy]]
 """A policy whose engine is there for the first tokens, or for none, and then never again."""
 
-HUB = CHECKPOINTS / "tiny-v1" / "hub"
 CAIRN = protocol_named("cairn")
-ONE_HOP = "What is the country of Sembburg?"
-TWO_HOPS = "In which country is the city where the surgeon Huskim Vostov was born?"
-FOUND = "\n<information>\n[1] A · kg · Sembburg | country | Lurnia\n</information>\n"
+ONE_HOP = "What is the country of Spulaven?"
+TWO_HOPS = "Which nation is the city that Fisko Pornane comes from part of?"
+FOUND = "\n<information>\n[1] A · kg · Spulaven | country | Lurnia\n</information>\n"
 SECONDS = 60.0
 """For one scene; only a hang takes so long."""
 
@@ -176,7 +174,7 @@ def ids_of(segment: Segment) -> tuple[int, ...]:
 
 def sources() -> dict[str, Source]:
     """Those of the world that the shipped checkpoint is made for."""
-    return dict(load_world("test-v1").sources())
+    return dict(load_world("test-v2").sources())
 
 
 def say(context: str) -> str:

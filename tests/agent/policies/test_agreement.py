@@ -11,7 +11,8 @@ from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.transformers import TransformersPolicy
 from agent.trace import Trace
 from agent.world import load_world
-from tests.agent.policies.engine_case import CAIRN, HUB, sources
+from tests.agent.policies.engine_case import CAIRN, sources
+from tests.shipped import HUB
 
 pytestmark = pytest.mark.train
 
@@ -20,7 +21,7 @@ QUESTIONS = 20
 
 def rollouts(load: Callable[[], Policy]) -> Sequence[Trace]:
     """The first questions of the test, all at once."""
-    questions = load_world("test-v1").questions[:QUESTIONS]
+    questions = load_world("test-v2").questions[:QUESTIONS]
     policy = load()
     agent = Agent(policy, CAIRN, sources())
 

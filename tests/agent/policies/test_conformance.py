@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agent.build.shipped import CHECKPOINTS
 from agent.errors import PolicyError
 from agent.policies.base import Policy
 from agent.policies.embedded import EmbeddedPolicy
@@ -14,6 +13,7 @@ from tests.agent.policies.conformance import ConformanceOfTurns
 from tests.agent.policies.conformance_fills import ConformanceOfFills
 from tests.agent.policies.conformance_rollouts import ConformanceOfRollouts
 from tests.agent.policies.engine_case import EngineCase, engine_case, say
+from tests.shipped import CT2
 
 
 class TestScripted(ConformanceOfTurns, ConformanceOfRollouts, ConformanceOfFills):
@@ -39,7 +39,7 @@ class TestEmbedded(ConformanceOfTurns, ConformanceOfRollouts, ConformanceOfFills
     @classmethod
     def case(cls) -> Generator[EngineCase]:
         def load() -> EmbeddedPolicy:
-            return EmbeddedPolicy.load(CHECKPOINTS / "tiny-v1" / "ct2", workers=2)
+            return EmbeddedPolicy.load(CT2, workers=2)
 
         # How 8-bit products are rounded depends on who shares the batch; ids stay the same.
         yield from engine_case(load, tolerance=0.1, busy=lambda policy: policy.busy)

@@ -8,7 +8,8 @@ from agent.policies.embedded import EmbeddedPolicy
 from tests.agent.policies.conformance import ConformanceOfTurns
 from tests.agent.policies.conformance_fills import ConformanceOfFills
 from tests.agent.policies.conformance_rollouts import ConformanceOfRollouts
-from tests.agent.policies.engine_case import HUB, EngineCase, engine_case
+from tests.agent.policies.engine_case import EngineCase, engine_case
+from tests.shipped import HUB
 
 pytestmark = pytest.mark.train
 

@@ -8,16 +8,14 @@ from typing import Any
 
 import pytest
 
-from agent.build.shipped import CHECKPOINTS
 from agent.errors import CheckpointError
 from agent.policies.hub_form import open_hub_form
-
-TINY = CHECKPOINTS / "tiny-v1" / "hub"
+from tests.shipped import HUB
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(TINY, tmp_path / "hub", ignore=shutil.ignore_patterns("*.safetensors")))
+    return Path(shutil.copytree(HUB, tmp_path / "hub", ignore=shutil.ignore_patterns("*.safetensors")))
 
 
 def change(path: Path, **fields: Any) -> None:
@@ -26,8 +24,8 @@ def change(path: Path, **fields: Any) -> None:
 
 
 def test_the_shipped_checkpoint_can_be_read_without_its_weights():
-    form = open_hub_form(str(TINY))
-    assert (form.name, form.context_tokens, form.layer_types) == ("cairn-tiny-v1", 2048, ("full_attention",))
+    form = open_hub_form(str(HUB))
+    assert (form.name, form.context_tokens, form.layer_types) == ("cairn-tiny-v2", 3072, ("full_attention",))
     assert form.codec.tokens[form.codec.eos] == "<eos>"
     assert form.codec.ends == {form.codec.eos}
 
@@ -73,7 +71,7 @@ def test_what_can_only_be_a_folder_is_not_asked_for_on_the_hub(model: str):
 
 
 def test_an_id_that_only_the_model_has_has_no_text():
-    codec = open_hub_form(str(TINY)).codec
+    codec = open_hub_form(str(HUB)).codec
     stream = codec.stream()
     assert codec.decode([len(codec.tokens) + 5]) == stream.feed(len(codec.tokens) + 5) == ""
 

@@ -6,42 +6,41 @@ from pathlib import Path
 
 import pytest
 
-from agent.build.shipped import CHECKPOINTS
 from agent.errors import CheckpointError
 from agent.policies.model_folder import ABOUT, look_at
+from agent.protocols import protocol_names
+from tests.shipped import CT2, HUB, NAME, both_forms
 
-TINY = CHECKPOINTS / "tiny-v1"
 SAYS = {"name": "mine", "protocols": ["kg", "dag"], "context_tokens": 99, "eos": "<eos>", "more": 1}
 
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Path:
     """The hub's form without anything beside it, its weights empty."""
-    folder = Path(
-        shutil.copytree(TINY / "hub", tmp_path / "model", ignore=shutil.ignore_patterns("*.safetensors", ABOUT))
-    )
+    folder = Path(shutil.copytree(HUB, tmp_path / "model", ignore=shutil.ignore_patterns("*.safetensors", ABOUT)))
     (folder / "model.safetensors").touch()
     return folder
 
 
-def test_a_run_or_a_shipped_checkpoint_holds_both_forms():
-    found = look_at(TINY)
-    assert (found.hub, found.exported) == (TINY / "hub", TINY / "ct2")
+def test_a_run_holds_both_forms(tmp_path: Path):
+    run = both_forms(tmp_path)
+    found = look_at(run)
+    assert (found.hub, found.exported) == (run / "hub", run / "ct2")
     assert found.about is not None
-    assert found.about.protocols == ("cairn", "multisearch")
+    assert sorted(found.about.protocols) == sorted(protocol_names())
     assert not found.missing
 
 
 @pytest.mark.parametrize("form", ["hub", "ct2"])
-def test_a_form_alone_is_found_too_and_the_hubs_form_asks_the_exported_one_beside_it(form: str):
-    found = look_at(TINY / form)
+def test_a_form_alone_is_found_too_and_the_hubs_form_asks_the_exported_one_beside_it(form: str, tmp_path: Path):
+    found = look_at(both_forms(tmp_path) / form)
     assert (found.hub is None, found.exported is None) == (form == "ct2", form == "hub")
     assert found.about is not None
-    assert found.about.name == "cairn-tiny-v1"
+    assert found.about.name == NAME
 
 
 def test_a_pushed_checkpoint_holds_the_hubs_form_at_the_top(hub: Path):
-    shutil.copytree(TINY / "ct2", hub / "ct2")
+    shutil.copytree(CT2, hub / "ct2")
     (hub / ABOUT).write_text(json.dumps(SAYS), encoding="utf-8")
     found = look_at(hub)
     assert (found.hub, found.exported) == (hub, hub / "ct2")

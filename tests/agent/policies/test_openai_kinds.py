@@ -22,7 +22,8 @@ from tests.agent.policies.chat_servers import KINDS, MODEL, Spoken, spoken
 from tests.agent.policies.conformance import ConformanceOfTurns
 from tests.agent.policies.conformance_rollouts import ConformanceOfRollouts
 from tests.agent.policies.engine import run
-from tests.agent.policies.engine_case import CAIRN, HUB, TWO_HOPS, EngineCase, engine_case, sources
+from tests.agent.policies.engine_case import CAIRN, TWO_HOPS, EngineCase, engine_case, sources
+from tests.shipped import HUB
 
 GOES_ON = {
     "vllm": True,

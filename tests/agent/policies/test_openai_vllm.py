@@ -19,7 +19,7 @@ from agent.policies.openai_completions import CompletionsPolicy
 from agent.policies.openai_policy import OpenAiPolicy
 from tests.agent.policies.conformance import LONG, ConformanceOfTurns
 from tests.agent.policies.conformance_rollouts import ConformanceOfRollouts
-from tests.agent.policies.engine_case import CAIRN, HUB, ONE_HOP, EngineCase, engine_case, turn
+from tests.agent.policies.engine_case import CAIRN, ONE_HOP, EngineCase, engine_case, turn
 from tests.agent.policies.vllm_case import (
     MARKS,
     MODEL,
@@ -31,6 +31,7 @@ from tests.agent.policies.vllm_case import (
     same,
     vllm_server,
 )
+from tests.shipped import HUB
 
 pytestmark = MARKS
 

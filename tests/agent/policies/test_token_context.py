@@ -12,7 +12,8 @@ from agent.errors import ContextFull, PolicyError
 from agent.policies.base import Chunk, Sampling
 from agent.policies.hub_form import open_hub_form
 from agent.policies.token_context import Sampled, TokenContext
-from tests.agent.policies.engine_case import CAIRN, HUB
+from tests.agent.policies.engine_case import CAIRN
+from tests.shipped import HUB
 
 CODEC = open_hub_form(str(HUB)).codec
 EOS = CODEC.eos

@@ -20,8 +20,9 @@ from agent.settings import load_settings
 from tests.agent.policies.conformance import ConformanceOfTurns
 from tests.agent.policies.conformance_fills import ConformanceOfFills
 from tests.agent.policies.conformance_rollouts import ConformanceOfRollouts
-from tests.agent.policies.engine_case import CAIRN, FOUND, HUB, ONE_HOP, EngineCase, engine_case, ids_of, turn
+from tests.agent.policies.engine_case import CAIRN, FOUND, ONE_HOP, EngineCase, engine_case, ids_of, turn
 from tests.agent.policies.held import Hold
+from tests.shipped import HUB
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -332,7 +333,7 @@ def test_a_device_that_is_not_there_is_told():
 
 def test_the_settings_name_the_model_and_how_it_computes():
     policy = build_policy(load_settings(policy="transformers", model=str(HUB), dtype="bfloat16", device="cpu"))
-    assert (policy.name, policy.context_tokens) == ("cairn-tiny-v1", 2048)
+    assert (policy.name, policy.context_tokens) == ("cairn-tiny-v2", 3072)
 
     async def scene():
         try:

@@ -32,7 +32,8 @@ from agent.policies.vllm import VllmPolicy
 from agent.settings import default_environment
 from agent.trace import Trace
 from agent.world import load_world
-from tests.agent.policies.engine_case import CAIRN, HUB, ids_of, sources
+from tests.agent.policies.engine_case import CAIRN, ids_of, sources
+from tests.shipped import HUB
 
 MARKS = [
     pytest.mark.vllm,
@@ -119,7 +120,7 @@ def embedded(folder: Path) -> EmbeddedPolicy:
 async def rollouts(policy: Policy, *, questions: int = 30) -> list[Trace]:
     """Whole rollouts of the test world's first questions."""
     agent = Agent(policy, CAIRN, sources())
-    asked = [question.question for question in load_world("test-v1").questions[:questions]]
+    asked = [question.question for question in load_world("test-v2").questions[:questions]]
     return [await agent.run(agent.new_trace(question)) for question in asked]
 
 

@@ -25,16 +25,16 @@ def example() -> ModuleType:
 def test_it_shows_the_evidence(example: ModuleType, capsys: pytest.CaptureFixture[str]):
     assert asyncio.run(example.main()) is None
     told = capsys.readouterr().out
-    assert "The employer of Persen Golney is Nurkax Labs." in told
+    assert "The employer of Dilnim Korsik is Zinton Shipping." in told
     assert "https://web.little.world/" in told
 
 
 def test_it_lets_another_model_answer(example: ModuleType, capsys: pytest.CaptureFixture[str]):
     async def scene() -> None:
-        message = {"role": "assistant", "content": "Wustim Plokell"}
+        message = {"role": "assistant", "content": "Zinton Shipping"}
         told = ReaderServer(message=message)
         async with reader_server(told):
             await example.main(told.url, "small")
 
     asyncio.run(scene())
-    assert "small: Wustim Plokell\nCairn: Wustim Plokell" in capsys.readouterr().out
+    assert "small: Zinton Shipping\nCairn: Zinton Shipping" in capsys.readouterr().out

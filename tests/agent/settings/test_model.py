@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from agent.build.agent import build_agent, build_policy, build_protocol
-from agent.build.shipped import CHECKPOINTS
 from agent.errors import SetupError
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.hub_form import open_hub_form
 from agent.policies.model_folder import ABOUT
+from agent.protocols import protocol_names
 from agent.settings import CairnSettings, load_settings
+from tests.shipped import CT2, HUB, NAME, both_forms
 
-TINY = CHECKPOINTS / "tiny-v1"
 OWN = 'name = "mine"\nplan = "query"\n[tags]\nsearch = "search"\ninformation = "information"\nanswer = "answer"\n'
 
 
@@ -27,9 +27,7 @@ def an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def hub(tmp_path: Path) -> Path:
     """The hub's form without anything beside it, its weights empty."""
-    folder = Path(
-        shutil.copytree(TINY / "hub", tmp_path / "model", ignore=shutil.ignore_patterns("*.safetensors", ABOUT))
-    )
+    folder = Path(shutil.copytree(HUB, tmp_path / "model", ignore=shutil.ignore_patterns("*.safetensors", ABOUT)))
     (folder / "model.safetensors").touch()
     return folder
 
@@ -43,11 +41,12 @@ def decided(settings: CairnSettings) -> tuple[str, str, tuple[str, ...]]:
     return settings.policy, settings.protocol, settings.protocols
 
 
-@pytest.mark.parametrize("folder", [TINY, TINY / "ct2"])
+@pytest.mark.parametrize("folder", [CT2.parent, CT2])
 def test_an_exported_checkpoint_needs_nothing_else(folder: Path):
     settings = load_settings(model=str(folder))
-    assert decided(settings) == ("embedded", "cairn", ("cairn", "multisearch"))
-    assert settings.checkpoint == TINY / "ct2"
+    policy, protocol, protocols = decided(settings)
+    assert (policy, protocol, sorted(protocols)) == ("embedded", "cairn", sorted(protocol_names()))
+    assert settings.checkpoint == CT2
 
 
 def test_the_hubs_form_is_read_by_transformers_in_the_protocol_that_it_names(hub: Path):
@@ -64,12 +63,13 @@ def test_what_somebody_said_stays(hub: Path, monkeypatch: pytest.MonkeyPatch):
     assert load_settings(model=str(hub), protocols="kg").protocols == ("kg",)
 
 
-def test_an_engine_that_is_named_reads_the_hubs_form_of_a_run():
-    assert load_settings(model=str(TINY), policy="transformers").model == str(TINY / "hub")
+def test_an_engine_that_is_named_reads_the_hubs_form_of_a_run(tmp_path: Path):
+    run = both_forms(tmp_path / "run")
+    assert load_settings(model=str(run), policy="transformers").model == str(run / "hub")
 
 
 def test_a_checkpoint_that_is_named_as_such_decides_its_protocol_too(tmp_path: Path):
-    shutil.copytree(TINY / "ct2", tmp_path / "own")
+    shutil.copytree(CT2, tmp_path / "own")
     manifest = json.loads((tmp_path / "own" / ABOUT).read_text(encoding="utf-8"))
     says(tmp_path / "own", **manifest | {"protocols": ["multisearch"]})
     settings = load_settings(checkpoint=tmp_path / "own")
@@ -121,7 +121,7 @@ def test_each_form_is_refused_by_the_engine_that_cannot_read_it(hub: Path):
     with pytest.raises(SetupError, match="cairn checkpoint export"):
         load_settings(model=str(hub), policy="embedded")
     with pytest.raises(SetupError, match="read by --policy embedded"):
-        load_settings(model=str(TINY / "ct2"), policy="vllm")
+        load_settings(model=str(CT2), policy="vllm")
 
 
 def test_a_name_that_is_no_folder_asks_where_it_is():
@@ -137,6 +137,6 @@ def test_a_model_at_an_endpoint_may_be_called_like_a_folder(tmp_path: Path):
 
 
 def test_a_folder_is_enough_for_an_agent():
-    agent = build_agent(load_settings(model=str(TINY)))
+    agent = build_agent(load_settings(model=str(CT2.parent)))
     assert isinstance(agent.policy, EmbeddedPolicy)
-    assert (agent.policy.name, agent.protocol.name) == ("cairn-tiny-v1", "cairn")
+    assert (agent.policy.name, agent.protocol.name) == (NAME, "cairn")

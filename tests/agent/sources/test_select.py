@@ -138,7 +138,7 @@ def test_a_query_can_only_narrow_what_the_request_allows(
 
 
 def test_the_little_world_says_which_filters_it_cannot_honour() -> None:
-    source = load_world("dev-v1").sources()["web"]
+    source = load_world("dev-v2").sources()["web"]
     every = asyncio.run(source.search(SearchRequest("river", limit=5)))
     host = every.passages[0].url.split("/")[2]
     hits = asyncio.run(source.search(SearchRequest("river", limit=5, filters=filters(lang="de"))))

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.world import World, load_world
-from agent.world.names import split_of, words
+from agent.world.names import could_be_named, split_of, words
 from agent.world.scope import SENTENCE
-from agent.world.vocabulary import could_be_named
 
 Turns = tuple[tuple[str, str], ...]
 
@@ -102,7 +101,7 @@ CHANGED_SUBJECT = (
 """Real questions behind a turn of the world."""
 
 
-@pytest.fixture(scope="module", params=["test-v1", "test-v2", "dev", "dev-v2"])
+@pytest.fixture(scope="module", params=["test-v1", "test-v2", "dev-v2"])
 def world(request: pytest.FixtureRequest) -> World:
     return load_world(str(request.param))
 
@@ -165,7 +164,7 @@ def test_any_text_is_inside_or_outside(question: str, history: list[tuple[str, s
     assert _WORLD.outside(question, history) in (None, SENTENCE)
 
 
-_WORLD = load_world("dev")
+_WORLD = load_world("dev-v2")
 
 
 @pytest.mark.parametrize("text", [". " * 500_000, "And " * 500_000, "Aa" * 500_000, "that " * 500_000, "A" * 1_000_000])

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from agent.errors import SetupError
-from agent.world import World, make_world
-from agent.world.v1 import make_world as make_first_world
-from lab.reader.examples import Example, batches, pool_examples, to_example, training_worlds
+from agent.world import World
+from lab.reader.examples import Example, asked, batches, pool_examples, to_example, training_worlds
 from lab.reader.recipe import Contexts, ReaderRecipe, Stage, read_recipe
 from train.evaluation.normalisations import squad
 from train.reader.pages import UNKNOWN, Classes
+from train.world.shards import make_world
 
 ROOT = Path(__file__).parents[3]
 RECIPE = read_recipe(ROOT / "lab" / "recipes" / "reader.toml")
@@ -28,7 +28,7 @@ def small(*, gold: float = 1.0, retrieved: float = 0.0, nothing: float = 0.0) ->
 
 @pytest.fixture(scope="module")
 def worlds() -> list[World]:
-    return [make_first_world(7, split="train", questions=40), make_world(7, split="train", questions=80)]
+    return [make_world(seed, split="train", questions=60) for seed in (6, 7)]
 
 
 def drawn(worlds: list[World], recipe: ReaderRecipe) -> list[tuple[World, int, Example]]:
@@ -56,7 +56,7 @@ def test_the_answer_is_pointed_at_on_gold_pages(worlds: list[World]):
 def test_pages_of_a_plain_search_come_in_its_order(worlds: list[World]):
     (world, _) = worlds
     for _, number, example in drawn([world], small(gold=0.0, retrieved=1.0)):
-        found = world.find("all", world.questions[number].question, limit=6)
+        found = world.find("all", asked(world.questions[number]), limit=6)
         pages = example.sheet.texts[2::2]
         assert pages == [passage.text for passage in found[: len(pages)]]
 
@@ -96,7 +96,9 @@ def test_batches_hold_every_example_once_and_no_more_words_than_told(worlds: lis
 
 
 def test_the_training_never_sees_evidence_of_an_agent():
-    code = "import sys, train.reader.examples; sys.exit('agent.rstool' in sys.modules or 'agent.loop.agent' in sys.modules)"
+    code = (
+        "import sys, lab.reader.examples; sys.exit('agent.rstool' in sys.modules or 'agent.loop.agent' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

@@ -3,11 +3,9 @@
 from pathlib import Path
 from typing import Final
 
-import agent
 from lab.reproduce.study import Study, read_study
+from lab.shipped import HUB
 from tests.train.tiny.small import SFT
-
-HUB: Final = Path(agent.__file__).parent / "checkpoints" / "tiny-v2" / "hub"
 
 STUDY: Final = """
 kind = "reproduce"
@@ -30,7 +28,6 @@ protocols = ["multisearch"]
 seed = 3
 steps = 1
 [data]
-generator = 2
 people = 40
 questions_per_world = 8
 [rollout]
@@ -55,7 +52,6 @@ traces = 0
 def write_recipes(folder: Path, *, steps: int = 1) -> Path:
     """The recipe of the study and those that it names; gives the first."""
     sft = SFT.format(hub=HUB).replace('protocols = ["multisearch"]', 'protocols = ["multisearch", "dag", "evidence"]')
-    sft = sft.replace("context = 2048", "context = 3072").replace("people = 40\n", "people = 40\ngenerator = 2\n", 1)
     (folder / "sft.toml").write_text(sft, encoding="utf-8")
     (folder / "rl.toml").write_text(RL, encoding="utf-8")
     path = folder / "study.toml"

@@ -14,13 +14,14 @@ from agent.policies.embedded import EmbeddedPolicy
 from agent.protocols import protocol_named
 from agent.settings import CairnSettings
 from agent.sources.base import SearchRequest
-from agent.world import load_world, make_world
+from agent.world import load_world
 from lab.reproduce.dense import dense_sources
 from lab.reproduce.narrow import NarrowPolicy
 from lab.reproduce.study import CHECKPOINTS, SHIPPED_RECIPE, read_study
 from lab.reproduce.worlds import asked_world, question_lists
 from tests.lab.reproduce.small import small_study
 from train.evaluation.questions import read_questions
+from train.world.shards import make_world
 
 pytestmark = [pytest.mark.train, pytest.mark.anyio]
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from agent.build.shipped import CHECKPOINTS
 from agent.cli import run as cairn
 from agent.errors import CheckpointError
 from agent.settings import load_settings
+from tests.shipped import HUB
 from train.checkpoints.card import licence_of, write_card
 from train.common.recipe import read_recipe
 from train.safety.manifest import kept_manifest
@@ -32,7 +32,7 @@ def test_a_card_tells_recipe_seed_tokens_time_curves_and_results(tmp_path: Path)
     result = {"test-v1, cairn": {"n": 500, "em": 0.936, "f1": 0.94, "searches": 2.4, "policy_tokens": 190.0}}
     card = write_card(a_run(tmp_path), read_recipe(RECIPE), result, tmp_path, note="One thing to know.")
     text = card.read_text(encoding="utf-8")
-    assert "seed 1" in text
+    assert "seed 5" in text
     assert "26,000,000 tokens" in text
     assert "90 minutes" in text
     assert "▁▇" in text
@@ -45,7 +45,7 @@ def test_a_card_tells_how_the_answers_stand_by_protocol_and_type(tmp_path: Path)
     entry = {"step": 9, "tokens": 9, "seconds": 1.0, "policy_loss": 0.1, "dev_answers_right": {"dag": 0.5, "time": 1.0}}
     with (run / "log.jsonl").open("a", encoding="utf-8") as log:
         log.write(json.dumps(entry) + "\n")
-    second = RECIPE.with_name("tiny_v2.toml")
+    second = RECIPE.with_name("tiny_v2_more.toml")
     text = write_card(run, read_recipe(second), {}, tmp_path, file="my.toml").read_text(encoding="utf-8")
     assert "| dag | 0.500 |" in text
     assert "| time | 1.000 |" in text
@@ -70,12 +70,12 @@ def test_a_card_tells_of_other_data_and_of_the_start_s_licence(tmp_path: Path) -
 def test_the_command_writes_beside_the_card_what_serves_the_model(tmp_path: Path) -> None:
     run = a_run(tmp_path)
     kept = shutil.ignore_patterns("*.safetensors", "cairn.json")
-    shutil.copytree(CHECKPOINTS / "tiny-v1" / "hub", run / "hub", ignore=kept)
+    shutil.copytree(HUB, run / "hub", ignore=kept)
     (run / "hub" / "model.safetensors").touch()
     assert cairn(["checkpoint", "card", str(run), "--recipe", str(RECIPE), "--out", str(run)]) == 0
     assert "## Curves" in (run / "README.md").read_text(encoding="utf-8")
     settings = load_settings(model=str(run))
-    assert (settings.policy, settings.protocols) == ("transformers", ("cairn", "multisearch"))
+    assert (settings.policy, settings.protocols) == ("transformers", ("multisearch",))
 
 
 def test_results_are_put_behind_the_card_that_a_run_of_reinforcement_learning_wrote(

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from agent.build.shipped import CHECKPOINTS
 from agent.cli import run as cairn
 from agent.errors import SetupError
 from agent.policies.checkpoint import open_checkpoint
+from agent.protocols import protocol_names
 from agent.settings import load_settings
+from tests.shipped import CT2, HUB, NAME, both_forms
 from tests.train.hub import Hub, running
 
 library: Any = pytest.importorskip("huggingface_hub")
@@ -21,8 +22,6 @@ pytestmark = [
     pytest.mark.train,
     pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning"),  # the library's, of how it sends large files
 ]
-
-TINY = CHECKPOINTS / "tiny-v1"
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Generator[Hub]:
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     """A run's folder, with what no hub needs."""
-    folder = Path(shutil.copytree(TINY, tmp_path / "run"))
+    folder = both_forms(tmp_path / "run")
     for name in ("state.pt", "log.jsonl", ".env"):
         (folder / name).write_text("x", encoding="utf-8")
         (folder / "hub" / name).write_text("x", encoding="utf-8")
@@ -70,9 +69,9 @@ def test_a_checkpoint_is_pushed_in_both_forms_with_its_card_and_nothing_else(
     assert set(repository.files) == {
         *("README.md", "cairn.json", "config.json", "generation_config.json", "model.safetensors"),
         *("tokenizer.json", "tokenizer_config.json"),
-        *(f"ct2/{path.name}" for path in (TINY / "ct2").iterdir()),
+        *(f"ct2/{path.name}" for path in CT2.iterdir()),
     }
-    assert repository.files["model.safetensors"] == (TINY / "hub" / "model.safetensors").read_bytes()
+    assert repository.files["model.safetensors"] == (HUB / "model.safetensors").read_bytes()
     assert sum(asked.startswith("PUT /lfs/") for asked in hub.asked) == 2
 
 
@@ -80,9 +79,9 @@ def test_what_somebody_downloads_serves_itself(hub: Hub, checkpoint: Path, tmp_p
     assert push(checkpoint, hub) == 0
     folder = downloaded(hub, "ada/tiny", tmp_path / "downloaded")
     settings = load_settings(model=str(folder))
-    assert (settings.policy, settings.protocols) == ("embedded", ("cairn", "multisearch"))
+    assert (settings.policy, sorted(settings.protocols)) == ("embedded", sorted(protocol_names()))
     assert settings.checkpoint is not None
-    assert open_checkpoint(settings.checkpoint).manifest.name == "cairn-tiny-v1"
+    assert open_checkpoint(settings.checkpoint).manifest.name == NAME
     assert load_settings(model=str(folder), policy="transformers").model == str(folder)
 
 
@@ -90,7 +89,7 @@ def test_the_card_gets_the_metadata_that_a_hub_wants_and_keeps_its_own(hub: Hub,
     assert push(checkpoint, hub) == 0
     card = hub.repositories["ada/tiny"].files["README.md"].decode()
     assert card.startswith("---\nlicense: apache-2.0\nlibrary_name: transformers\n")
-    assert card.endswith((TINY / "README.md").read_text(encoding="utf-8"))
+    assert card.endswith((CT2.parent / "README.md").read_text(encoding="utf-8"))
     own = "---\nlicense: mit\n---\n# Mine\n"
     (checkpoint / "README.md").write_text(own, encoding="utf-8")
     assert push(checkpoint, hub, "--update") == 0

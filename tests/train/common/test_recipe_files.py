@@ -11,7 +11,7 @@ from lab.reader import recipe as reader
 from train.common.recipe import read_recipe
 from train.common.recipe_files import kind_of, read_model
 
-RECIPES = Path(__file__).parents[3] / "train" / "recipes"
+ROOT = Path(__file__).parents[3]
 
 
 class Small(BaseModel):
@@ -46,10 +46,12 @@ def test_a_missing_recipe_is_a_sentence(tmp_path: Path):
         kind_of(tmp_path / "gone.toml")
 
 
-@pytest.mark.parametrize(("name", "read"), [("tiny_weak", read_recipe), ("reader", reader.read_recipe)])
+@pytest.mark.parametrize(
+    ("name", "read"), [("train/recipes/tiny_weak", read_recipe), ("lab/recipes/reader", reader.read_recipe)]
+)
 def test_recipes_name_the_key_that_they_do_not_know(tmp_path: Path, name: str, read: Callable[[Path], object]):
     path = tmp_path / "wrong.toml"
-    path.write_text("speed = 3\n" + (RECIPES / f"{name}.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    path.write_text("speed = 3\n" + (ROOT / f"{name}.toml").read_text(encoding="utf-8"), encoding="utf-8")
     with pytest.raises(SetupError, match=r"the recipe .*\.toml cannot be used: speed: Extra inputs") as raised:
         read(path)
     assert "\n" not in str(raised.value)

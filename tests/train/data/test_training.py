@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from agent.errors import SetupError
-from agent.world import build_world
 from tests.train.data.made import lines, recipe_for
 from tests.train.rl.small import recipe as rl_recipe
 from train.common.recipe import SftRecipe, read_recipe
@@ -13,6 +12,7 @@ from train.data.build import build
 from train.data.finish import Finished
 from train.data.inputs import WorldInput
 from train.rl.tasks import tasks_of
+from train.world.writing import build_world
 
 pytest.importorskip("sklearn")
 pytest.importorskip("datasketch")
@@ -89,18 +89,17 @@ save_every_steps = 1000
 """
 
 
-def sft_recipe(folder: Path, built: Path, *, mix: str = "{}", generator: int = 2) -> SftRecipe:
+def sft_recipe(folder: Path, built: Path, *, mix: str = "{}", data: str = "") -> SftRecipe:
     path = folder / "recipe.toml"
-    said = SFT.format(built=built, mix=mix).replace("generator = 2", f"generator = {generator}")
-    path.write_text(said, encoding="utf-8")
+    path.write_text(SFT.format(built=built, mix=mix).replace("[data]", f"[data]\n{data}"), encoding="utf-8")
     return read_recipe(path)
 
 
 def test_a_build_brings_its_own_order_and_its_own_world(tmp_path: Path):
     with pytest.raises(SetupError, match=r"come in their own order: write mix = \{\}"):
         sft_recipe(tmp_path, tmp_path, mix="{ chain1 = 1.0 }")
-    with pytest.raises(SetupError, match="brings its own world of generator 2"):
-        sft_recipe(tmp_path, tmp_path, generator=1)
+    with pytest.raises(SetupError, match="brings its own world"):
+        sft_recipe(tmp_path, tmp_path, data="difficulty = { noise = [0, 1] }")
 
 
 @pytest.mark.train

@@ -7,9 +7,7 @@ import pytest
 
 from agent.errors import SetupError
 from agent.parallel.spread import HERE, On, Spread
-from agent.world import Question, World, build_world, load_world
-from agent.world.reader import answer_from
-from agent.world.shards import is_sound, searched
+from agent.world import Question, World, load_world
 from tests.train.data.made import lines, recipe_for
 from train.data.build import build
 from train.data.built import read_built
@@ -23,6 +21,9 @@ from train.data.records import Bundle, Candidate
 from train.data.steps import Made, Steps
 from train.data.vectors import embedder
 from train.evaluation.datasets import read_dataset
+from train.world.reader import answer_from
+from train.world.shards import is_sound, searched
+from train.world.writing import build_world
 
 pytest.importorskip("sklearn")
 pytest.importorskip("datasketch")
@@ -131,7 +132,7 @@ def candidate_of(world: World, **changes: object) -> tuple[ExactFilters, Candida
 
 @pytest.fixture(scope="module")
 def asked() -> World:
-    from agent.world import make_world
+    from train.world.shards import make_world
 
     return make_world(3, split="train", people=60, mix={"chain1": 0.2, "chain2": 0.8}, questions=20)
 

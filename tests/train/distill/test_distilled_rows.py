@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from agent.build.shipped import CHECKPOINTS
 from agent.errors import SetupError
 from agent.loop.agent import Agent
 from agent.outbound.llm import LlmClient
@@ -15,6 +14,7 @@ from agent.protocols import protocol_named
 from agent.trace import Trace
 from agent.trace.samples import to_samples
 from tests.agent.policies.chat_server import Reply, chat_server
+from tests.shipped import HUB
 from tests.train.distill.made import rollouts
 from tests.train.rewards.rollouts import EVIDENCE, NEXT, QUERY, SHELF, TASK, rollout, said
 from train.distill.rows import Row, read_rows, rows_of, write_rows
@@ -72,7 +72,7 @@ def test_the_tokens_of_a_rollout_are_those_that_were_sampled() -> None:
     from train.common.recipe import Weights
     from train.sft.trajectories import row_example
 
-    tokenizer = Tokenizer.from_file(str(CHECKPOINTS / "tiny-v1" / "hub" / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(HUB / "tokenizer.json"))
     weights = Weights(policy=1.0, answer=2.0, environment=0.0)
     for trace in rollouts():
         (row,) = rows_of(trace, CAIRN)
@@ -91,7 +91,7 @@ def test_ids_of_another_tokenizer_are_not_believed() -> None:
 
     (row,) = rows_of(rollouts()[0], CAIRN)
     shifted = tuple(p.model_copy(update={"ids": tuple(i + 1 for i in p.ids or ())}) for p in row.pieces)
-    tokenizer = Tokenizer.from_file(str(CHECKPOINTS / "tiny-v1" / "hub" / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(HUB / "tokenizer.json"))
     weights = Weights(policy=1.0, answer=1.0, environment=0.0)
     strange = row_example(row.model_copy(update={"pieces": shifted}), tokenizer, weights)
     assert tokenizer.decode(list(strange.ids), skip_special_tokens=True) == "".join(p.text for p in row.pieces)

@@ -233,9 +233,9 @@ def test_options_of_our_own_agent_are_refused_beside_an_endpoint(capsys: pytest.
 
 @pytest.fixture(scope="module")
 def own_server() -> Generator[str]:
-    """`cairn serve --world test-v1`, in a thread."""
+    """`cairn serve --world test-v2`, in a thread."""
     listener = bind("127.0.0.1", 0)
-    server = make_server(make_service(load_settings(world="test-v1")), None)
+    server = make_server(make_service(load_settings(world="test-v2")), None)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     yield address_of(listener)
@@ -249,7 +249,7 @@ OF_WORLD = Choice(limit=16, sample=4)
 @pytest.fixture(scope="module")
 def near() -> dict[str, Any]:
     """What the agent in this process scores."""
-    return Evaluation(load_settings(world="test-v1"), choice=OF_WORLD).run()
+    return Evaluation(load_settings(world="test-v2"), choice=OF_WORLD).run()
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -257,7 +257,7 @@ def test_our_own_server_scores_what_the_agent_in_this_process_scores(
     own_server: str, near: dict[str, Any], stream: bool
 ):
     where = Where(url=f"{own_server}/v1", model="cairn", stream=stream)
-    far = Evaluation(load_settings(world="test-v1"), choice=OF_WORLD, endpoint=where).run()
+    far = Evaluation(load_settings(world="test-v2"), choice=OF_WORLD, endpoint=where).run()
     same = ("asked", "n", "em", "em_interval", "f1", "cover", "searches", "policy_tokens")
     assert {name: far[name] for name in same} == {name: near[name] for name in same}
     by_type = [{kind: group["em"] for kind, group in figures["by_type"].items()} for figures in (far, near)]

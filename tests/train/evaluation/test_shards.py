@@ -29,7 +29,7 @@ from train.evaluation.store import read_results
 T = TypeVar("T")
 R = TypeVar("R")
 
-WORLD = CairnSettings(world="test-v1")
+WORLD = CairnSettings(world="test-v2")
 FIRST: dict[str, Any] = {"questions": None, "baseline": "first-passage"}
 TIMES = ("seconds", "first_token")
 """Figures that no two runs have in common."""
@@ -133,7 +133,7 @@ def test_a_hopeless_shard_ends_the_rest_and_what_ended_beside_it_is_told():
 
 
 def test_what_ended_beside_a_slow_shard_is_kept_when_the_run_is_killed(tmp_path: Path):
-    settings, choice = CairnSettings(world="test-v1", workers=2), Choice(limit=16)
+    settings, choice = CairnSettings(world="test-v2", workers=2), Choice(limit=16)
     begun, free = threading.Event(), threading.Event()
     slow = Evaluation(WORLD, choice=choice, baseline="first-passage").questions[0].question
 
@@ -180,7 +180,7 @@ def test_the_embedded_policy_is_the_same_elsewhere(work: Literal["local", "ray"]
     ways: list[tuple[str, int, Literal["local", "ray"]]] = [("here", 1, "local"), ("there", 2, work)]
     figures = [
         Evaluation(
-            CairnSettings(world="test-v1", workers=workers, work=on), choice=choice, concurrency=4, out=tmp_path / name
+            CairnSettings(world="test-v2", workers=workers, work=on), choice=choice, concurrency=4, out=tmp_path / name
         ).run()
         for name, workers, on in ways
     ]

@@ -32,7 +32,6 @@ protocols = ["reflect"]
 seed = 1
 steps = 3
 [data]
-generator = 1
 people = 40
 questions_per_world = 4
 [rollout]

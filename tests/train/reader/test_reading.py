@@ -10,7 +10,6 @@ pytest.importorskip("torch", reason="the train extra is not installed")
 import torch
 
 from agent.errors import CheckpointError
-from agent.world.v1 import make_world as make_first_world
 from lab.cli.reader import CHECKPOINT
 from lab.reader.examples import Example
 from lab.reader.run import ReaderRun, answer_loss
@@ -21,6 +20,7 @@ from train.reader.pages import UNKNOWN, Classes, Page, Shape, Sheet, Span, head_
 from train.reader.reading import TrainedReader, make_reader, to_rows
 from train.reader.words import Vocabulary
 from train.safety.manifest import read_manifest
+from train.world.shards import make_world
 
 pytestmark = pytest.mark.train
 
@@ -101,7 +101,7 @@ def test_a_damaged_or_missing_reader_is_a_sentence(tmp_path: Path, file: str):
 def test_the_shipped_reader_is_small_and_reads_names_that_it_has_never_seen():
     shipped = TrainedReader.load(CHECKPOINT)
     assert sum(file.stat().st_size for file in CHECKPOINT.iterdir()) < 3_000_000
-    world = make_first_world(11, split="dev", questions=40, mix={"chain1": 0.5, "chain2": 0.5})
+    world = make_world(11, split="dev", questions=40, mix={"chain1": 0.5, "chain2": 0.5})
     right = 0
     for question in world.questions:
         documents = [world.document(key) for key in question.supporting]

@@ -1,4 +1,4 @@
-"""Small runs for the tests: the first shipped checkpoint on small worlds, a few rollouts a step."""
+"""Small runs for the tests: the shipped checkpoint on small worlds, a few rollouts a step."""
 
 import importlib
 import shutil
@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import agent
+from lab.shipped import HUB
 from train.rl.recipe import RlRecipe
 
-HUB = Path(agent.__file__).parent / "checkpoints" / "tiny-v1" / "hub"
 PAIR = {"prompts": 1, "group": 2}
 """Rollouts of a step, for tests that ask what a run does around it."""
 
@@ -26,7 +25,7 @@ def recipe(steps: int = 2, **changes: Mapping[str, Any] | object) -> RlRecipe:
         "protocols": ("multisearch",),
         "seed": 3,
         "steps": steps,
-        "data": {"generator": 1, "people": 30, "questions_per_world": 6},
+        "data": {"people": 30, "questions_per_world": 6},
         "rollout": {"prompts": 2, "group": 3, "rounds": 1, "passages": 6, "policy_tokens": 128, "answer_tokens": 48},
         "reward": ({"name": "outcome"},),
         "learning": {"name": "grpo", "overlong": {"longest": 256, "buffer": 256, "penalty": 0.5}},

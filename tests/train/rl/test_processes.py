@@ -30,7 +30,6 @@ protocols = ["multisearch"]
 seed = 3
 steps = 2
 [data]
-generator = 1
 people = 30
 questions_per_world = 6
 [rollout]

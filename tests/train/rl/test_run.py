@@ -125,7 +125,6 @@ protocols = ["multisearch"]
 seed = 3
 steps = 4
 [data]
-generator = 1
 people = 30
 questions_per_world = 6
 [rollout]

@@ -47,12 +47,12 @@ def test_held_out_questions_are_of_dev_worlds() -> None:
 
 def test_worlds_are_as_hard_as_the_recipe_draws_them() -> None:
     def documents(**data: object) -> set[str]:
-        (ask,) = tasks_of(recipe(data={"generator": 2, "people": 60, **data})).draw(0, 0, 1)
+        (ask,) = tasks_of(recipe(data={"people": 60, **data})).draw(0, 0, 1)
         assert ask.world is not None
         return {document.text for document in ask.world.documents}
 
-    assert documents(knobs={"noise": (1, 1)}) != documents(knobs={"noise": (0, 0)})
-    assert documents(knobs={}) == documents()
+    assert documents(difficulty={"noise": (1, 1)}) != documents(difficulty={"noise": (0, 0)})
+    assert documents(difficulty={}) == documents()
 
 
 def test_protocols_are_drawn_by_their_weights() -> None:

@@ -7,10 +7,11 @@ import pytest
 
 from agent.errors import SetupError
 from agent.sources.base import SearchRequest, SearchResult, Source
-from agent.world import World, make_world
+from agent.world import World
 from tests.conftest import Broken
 from tests.train.rewards.rollouts import SHELF, TARN
 from train.safety.canary import Canary, Probe, RetrieverDead, world_probes
+from train.world.shards import make_world
 
 PROBE = Probe(source="web", query="Tarn Harbour", expects="Lina Orr")
 

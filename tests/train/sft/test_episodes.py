@@ -10,10 +10,10 @@ from agent import Agent
 from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named, protocol_names
 from agent.trace import Trace
-from agent.world import Question, World, make_world
-from train.sft.episodes import Episode, episode
+from agent.world import Question, World
+from train.sft.episodes import Episode, Piece, episode
 from train.sft.oracle import NotShown, Unreachable, can_fill
-from train.sft.segments import Piece
+from train.world.shards import make_world
 
 
 @cache

@@ -1,7 +1,6 @@
 """The oracle: what a policy should write for a question of the little world, turn by turn.
 
-It is the teacher of the cold start, never a policy that anyone is served. `first` knows the frozen worlds of generator
-1; everything else is of the whole little world, in all six of our protocols.
+It is the teacher of the cold start in all six of our protocols, never a policy that anyone is served.
 """
 
 from train.sft.oracle.findings import NotShown

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from agent.cli import run
-from agent.world.shards import make_world
 from agent.world.world import World
 from lab.benchmarks.checks.cases import CORRUPTIONS, Case, CaseWriter, Corruption
 from lab.benchmarks.checks.measure import Checked, Figures, measure
+from train.world.shards import make_world
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,84 @@
+"""Little worlds to train on, as recipes describe them: how large they are, and how hard each of them happens to be."""
+
+import random
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from agent.world import World
+from agent.world.difficulty import Difficulty
+from agent.world.names import Split
+from agent.world.records import QuestionType
+from train.world.shards import make_world
+
+RENAMED: Final = {"knobs": "difficulty", "poor_share": "noisy_share"}
+"""Keys that recipes had before."""
+
+
+def _can_be_drawn(ranges: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """Both ends of every range are values of that setting, the lower one first."""
+    if unknown := sorted(set(ranges) - set(Difficulty.model_fields) | {"hops"} & set(ranges)):
+        names = ", ".join(name for name in Difficulty.model_fields if name != "hops")
+        raise ValueError(f"{unknown[0]!r} is no difficulty that can be drawn; there are: {names}")
+    for end in (0, 1):
+        Difficulty.model_validate({name: ends[end] for name, ends in ranges.items()})
+    if wrong := [name for name, (low, high) in ranges.items() if low > high]:
+        raise ValueError(f"the range of {wrong[0]!r} ends below its beginning; give the lower end first")
+    return ranges
+
+
+Ranges = Annotated[dict[str, tuple[float, float]], AfterValidator(_can_be_drawn)]
+"""By the setting's name, its lowest and its highest value."""
+
+
+class WorldData(BaseModel):
+    """What the `[data]` of every recipe says about its little worlds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    generator: Literal[2] = 2
+    """The version of the worlds' generator; there is one."""
+    split: Split = "train"
+    """Of the worlds' names; the evaluation's are never seen in training."""
+    people: int = Field(ge=6)
+    """Of a world; everything else follows."""
+    difficulty: Ranges = Field(default_factory=dict, exclude_if=lambda ranges: not ranges)
+    """The range that each world draws a setting of its own from; the others are as by default."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_key_of_before(cls, said: Any) -> Any:
+        if isinstance(said, Mapping):
+            for old, new in RENAMED.items():
+                if old in said:
+                    raise ValueError(f"`{old}` is called `{new}` now: rename it")
+            if said.get("generator", 2) == 1:
+                raise ValueError(
+                    "generator 1 was retired: leave `generator` out, and for worlds as easy as its own set low "
+                    "ranges in `difficulty`, for example { noise = [0, 0], paraphrase = [0, 0] }"
+                )
+        return said
+
+    def world(
+        self, seed: int, *, questions: int, mix: Mapping[QuestionType, float] | None = None, split: Split | None = None
+    ) -> World:
+        """The world of a seed; without a mix of questions, with the generator's own.
+
+        Raises:
+            ValueError: it is too small for its questions.
+        """
+        return make_world(
+            seed,
+            split=split or self.split,
+            people=self.people,
+            questions=questions,
+            mix=mix or None,
+            difficulty=drawn_from(self.difficulty, seed),
+        )
+
+
+def drawn_from(ranges: Mapping[str, tuple[float, float]], seed: int) -> Difficulty:
+    """The difficulty of one world, always the same of a seed; settings without a range are as by default."""
+    rng = random.Random(f"knobs {seed}")  # the seeds of worlds that were trained on
+    return Difficulty.model_validate({name: round(rng.uniform(low, high), 3) for name, (low, high) in ranges.items()})
