@@ -7,6 +7,7 @@ import pytest
 
 from agent.errors import SetupError
 from agent.plan import Filter
+from agent.sources.base import SearchRequest
 from agent.world import World, frozen_lists, load_world
 from agent.world.names import SPLITS, split_of, words
 from agent.world.relations import LISTINGS, RELATIONS
@@ -66,10 +67,10 @@ def test_no_word_belongs_to_two_splits() -> None:
 
 def test_filters_of_a_world_source_hold(frozen: World) -> None:
     async def found() -> list[str]:
-        passages = await frozen.sources()["news"].search(
-            "new mayor elected", limit=5, filters=(Filter(name="after", value="2026-01-01"),)
+        found = await frozen.sources()["news"].search(
+            SearchRequest("new mayor elected", limit=5, filters=(Filter(name="after", value="2026-01-01"),))
         )
-        return [p.date for p in passages]
+        return [p.date for p in found.passages]
 
     dates = asyncio.run(found())
     assert dates
