@@ -40,7 +40,7 @@ def run(arguments: Sequence[str]) -> int:
         130: the user interrupted it.
     """
     try:
-        make_app()(list(arguments), prog_name="cairn")
+        make_app(_command(arguments))(list(arguments), prog_name="cairn")
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except KeyboardInterrupt:
@@ -59,8 +59,16 @@ def run(arguments: Sequence[str]) -> int:
     return 1
 
 
-def make_app() -> typer.Typer:
-    """The root with every command that could be found."""
+def _command(arguments: Sequence[str]) -> str:
+    return next((word for word in arguments if not word.startswith("-")), "")
+
+
+def make_app(command: str = "") -> typer.Typer:
+    """The root with every command that could be found.
+
+    Args:
+        command: where a module or an entry point has this name, only that one is loaded: a start is faster.
+    """
     app = typer.Typer(
         cls=_Group,
         help="A search agent that you can serve, see and train. Start with: cairn ask --help",
@@ -71,10 +79,15 @@ def make_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    for register in _own_commands():
-        register(app)
-    for entry in sorted(entry_points(group=COMMANDS), key=lambda entry: entry.name):
-        _join(app, entry)
+    own = [info.name for info in iter_modules(__path__) if not info.name.startswith("_")]
+    others = sorted(entry_points(group=COMMANDS), key=lambda entry: entry.name)
+    known = command in own or any(entry.name == command for entry in others)
+    for name in own:
+        if not known or name == command:
+            _register_own(app, name)
+    for entry in others:
+        if not known or entry.name == command:
+            _join(app, entry)
     return app
 
 
@@ -121,11 +134,11 @@ def _root(
     """What stands before a command. `--version` ends here; `--debug` is read where an error arrives."""
 
 
-def _own_commands() -> list[Callable[[typer.Typer], None]]:
-    """The commands of this package: each module beside this one that can `register`."""
-    names = [info.name for info in iter_modules(__path__) if not info.name.startswith("_")]
-    modules = [import_module(f"{__name__}.{name}") for name in names]
-    return [module.register for module in modules if hasattr(module, "register")]
+def _register_own(app: typer.Typer, name: str) -> None:
+    """Let a module beside this one add its commands, where it has any."""
+    module = import_module(f"{__name__}.{name}")
+    if hasattr(module, "register"):
+        module.register(app)
 
 
 def _join(app: typer.Typer, entry: EntryPoint) -> None:
