@@ -47,5 +47,6 @@ __all__ = [
 
 def register(app: typer.Typer) -> None:
     """Add `bench` and `reproduce`."""
+    rungs.register()
     app.add_typer(bench_app, name="bench")
     app.command("reproduce")(reproduce)

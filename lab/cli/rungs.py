@@ -11,9 +11,10 @@ import typer
 from rich.table import Table
 
 from agent.cli.console import note, output, print_json
-from agent.cli.options import JsonOption, Load
+from agent.cli.options import JsonOption, Load, with_agent_options
 from agent.errors import SetupError
 from agent.files.foreign import MIB, read_file
+from lab.cli.bench import bench_app
 from lab.report import write_report
 
 if TYPE_CHECKING:
@@ -56,6 +57,11 @@ class Rung(StrEnum):
     JSON = "json"
     WORDS = "words"
     PLAIN = "plain"
+
+
+def register() -> None:
+    """`bench rungs` has the options of an agent."""
+    bench_app.command("rungs")(with_agent_options(rungs))
 
 
 def rungs(

@@ -99,7 +99,11 @@ async def measure(
 
     ways: list[Way] = []
     for number, questions in by_hops.items():
-        played = {fill: [_episode(world, q, protocol, fill=fill) for q in questions] for fill in (False, True)}
+        # An episode runs an event loop of its own.
+        played = {
+            fill: [await asyncio.to_thread(_episode, world, q, protocol, fill=fill) for q in questions]
+            for fill in (False, True)
+        }
         planned = [one is not None and other is not None for one, other in zip(*played.values(), strict=True)]
         pairs = [(q, one) for at, q in enumerate(questions) for one in (played[False][at], played[True][at])]
         ran = await asyncio.gather(*(run(q, one) for q, one in pairs))  # side by side: both ways meet the same load

@@ -26,7 +26,7 @@ def test_it_shows_the_evidence(example: ModuleType, capsys: pytest.CaptureFixtur
     assert asyncio.run(example.main()) is None
     told = capsys.readouterr().out
     assert "The employer of Dilnim Korsik is Zinton Shipping." in told
-    assert "https://web.little.world/" in told
+    assert "https://news.little.world/" in told
 
 
 def test_it_lets_another_model_answer(example: ModuleType, capsys: pytest.CaptureFixture[str]):

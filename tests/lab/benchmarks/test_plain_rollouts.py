@@ -20,7 +20,7 @@ from tests.train.rl.small import HUB
 pytestmark = pytest.mark.train
 
 WARM = Sampling(temperature=1.0)
-EVEN, NEVER = frozenset(range(0, 2000, 2)), frozenset[int]()
+EVEN, NEVER = frozenset(range(0, 4096, 2)), frozenset[int]()
 
 
 async def said(policy: PlainPolicy, prompt: Sequence[int], ends: frozenset[int], tokens: int) -> list[int]:

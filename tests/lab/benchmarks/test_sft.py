@@ -30,7 +30,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     assert held_out
     write_rows(folder / "rows.jsonl", [*kept, *held_out])
     begin = start("llama", folder / "llama")
-    how: dict[str, Any] = {"steps": 3, "batch_tokens": 800, "max_tokens": 1000, "lr": 1e-2, "bf16": False}
+    how: dict[str, Any] = {"steps": 3, "batch_tokens": 1200, "max_tokens": 1000, "lr": 1e-2, "bf16": False}
     return Plan(start=str(begin), rows=folder / "rows.jsonl", rank=4, **how)
 
 

@@ -26,7 +26,7 @@ def test_branches_of_a_real_engine_hold_every_invariant():
         try:
             async with asyncio.timeout(100):
                 for question in islice(chains(world, CAIRN, hops=[2]), 3):
-                    first = episode(world, question, CAIRN, fill=True).pieces[1].text
+                    first = (await asyncio.to_thread(episode, world, question, CAIRN, fill=True)).pieces[1].text
                     agent = Agent(Begun(policy, first), CAIRN, world.sources())
                     traces.append(await agent.run(agent.new_trace(question.question)))
         finally:
