@@ -29,7 +29,7 @@ WebAddress = Annotated[str, AfterValidator(web_address)]
 
 
 class Frozen(BaseModel):
-    """A value: it never changes, and a field that nobody declared is an error."""
+    """A value: it never changes, and an undeclared field is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_serialization_defaults_required=True)
 

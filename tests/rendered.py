@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from agent.evidence import Passage
 from agent.plan import Node
 from agent.protocols.base import TextProtocol
-from agent.sanitize.sanitize import defuse
+from agent.sanitize.sanitize import sanitize
 from agent.trace import Filled, Gathered, Planned, Searched, SearchFailed, Trace
 
 
@@ -100,4 +100,4 @@ def wrapped(lines: Sequence[str], protocol: TextProtocol, *, joiner: str | None 
 
 
 def safe(text: str, protocol: TextProtocol) -> str:
-    return defuse(text, protocol.tag_names)
+    return sanitize(text, protocol.tag_names)

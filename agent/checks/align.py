@@ -168,8 +168,8 @@ def has(token: Token, stems: frozenset[str]) -> bool:
     return token.stem in stems or any(alike(token.stem, other) for other in stems)
 
 
-def _same(page: Page, claimed: Mention, told: Mention) -> bool:
-    return page.knows(claimed, told) if claimed.kind == told.kind == "name" else same(claimed, told)
+def _same(page: Page, claimed: Mention, stated: Mention) -> bool:
+    return page.knows(claimed, stated) if claimed.kind == stated.kind == "name" else same(claimed, stated)
 
 
 def _places(mention: Mention, line: Line, page: Page) -> tuple[float, ...]:
@@ -294,7 +294,7 @@ def _senses_in(reading: Reading) -> set[str]:
 
 
 def _turned(items: Sequence[Item], claim: Reading, line: Line, page: Page) -> bool:
-    """Whether somebody else does what the claim's verb says: the names around it exchanged, or another subject."""
+    """Whether another one does what the claim's verb says: the names around it exchanged, or another subject."""
     verb = next(
         (i for i in items if isinstance(i.what, Token) and claim.clauses.verbish(int(i.place)) and i.there), None
     )
@@ -312,24 +312,24 @@ def _turned(items: Sequence[Item], claim: Reading, line: Line, page: Page) -> bo
 def _exchanged(before: Item, after: Sequence[Item], said: bool, at: int, line: Line, page: Page) -> bool:
     """The same about one place of the verb; `said`: whether the claim's verb is passive."""
     clauses = line.reading.clauses
-    told = clauses.passive(at, at)
+    stated = clauses.passive(at, at)
     subject = clauses.subject(at)
-    first = before.what if said == told else after[0].what if after else None
+    first = before.what if said == stated else after[0].what if after else None
     if isinstance(first, Mention) and subject.names and not subject.open:
         return not page.names_it(first, subject.names)
     if not after:
         return False
-    left, right = (before, after[0]) if said == told else (after[0], before)
+    left, right = (before, after[0]) if said == stated else (after[0], before)
     behind = [place for place in right.there if place > at]
     ahead = [place for place in left.there if place < at] or ([-1.0] if not left.there else [])
     return not (behind or not right.there) or not ahead
 
 
-def _owns(claim: Reading, told: Reading) -> bool:
-    """Whether what somebody is said to have is something that somebody has there, too."""
+def _owns(claim: Reading, stated: Reading) -> bool:
+    """Whether what the claim says one has is also had by one on the page."""
     said = [token.text for token in claim.tokens]
     owns = any(text in _HAVE and not claim.clauses.verbish(place + 1) for place, text in enumerate(said[:-1]))
-    return not owns or any(token.text in _HAVE or token.text in ("with", "'s") for token in told.tokens)
+    return not owns or any(token.text in _HAVE or token.text in ("with", "'s") for token in stated.tokens)
 
 
 def _negated_there(items: Sequence[Item], line: Line) -> bool:
@@ -342,13 +342,13 @@ def _negated_there(items: Sequence[Item], line: Line) -> bool:
     return False
 
 
-def negates(told: Reading, wanted: Sequence[Token]) -> bool:
+def negates(stated: Reading, wanted: Sequence[Token]) -> bool:
     """Whether a line negates what is claimed; "without" only negates what comes right after it."""
-    for place, token in enumerate(told.tokens):
+    for place, token in enumerate(stated.tokens):
         if token.text == "without":
-            near = frozenset(other.stem for other in told.tokens[place + 1 : place + 5])
+            near = frozenset(other.stem for other in stated.tokens[place + 1 : place + 5])
             if any(has(word, near) for word in wanted):
                 return True
-        elif (token.text in NEGATIONS or token.text in DENIALS) and told.clauses.negated(place, place):
+        elif (token.text in NEGATIONS or token.text in DENIALS) and stated.clauses.negated(place, place):
             return True
     return False

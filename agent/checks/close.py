@@ -1,4 +1,4 @@
-"""Whether a page tells a fact of a claim: the same relation between the same two ends, negated alike, at that time."""
+"""Whether a page states a fact of a claim: the same relation between the same two ends, negated alike, at that time."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from agent.checks.facts import End, Fact, Reading
 from agent.checks.lexicon import CONVERSE
 from agent.checks.mentions import Mention, same
 from agent.checks.page import Line, Page
-from agent.checks.patterns import told_by
+from agent.checks.patterns import stated_by
 
 Support = tuple[int, int]
 """Place of a page among those cited, and of a line on it."""
@@ -19,7 +19,7 @@ _PAST = frozenset("was were had until formerly former previously once".split())
 
 
 def group_lines(group: Sequence[Fact], claim: Reading, pages: Sequence[Page]) -> list[Support] | None:
-    """The lines that tell one of several readings of the same words, each of its values."""
+    """The lines that state one of several readings of the same words, each of its values."""
     for fact in group:
         lines: list[Support] = []
         for value in fact.value.names or (None,):
@@ -40,14 +40,14 @@ def drawn(fact: Fact, value: Mention | None, pages: Sequence[Page]) -> Support |
         (place, at)
         for place, page in enumerate(pages)
         for who in fact.holder.names
-        for at in told_by(fact.sense, who, value, page)
+        for at in stated_by(fact.sense, who, value, page)
         if not page.lines[at].reading.negated
     )
     return next(found, None)
 
 
 def turned_around(fact: Fact, claim: Reading, pages: Sequence[Page]) -> bool:
-    """Whether the pages tell a fact with its two ends exchanged."""
+    """Whether the pages state a fact with its two ends exchanged."""
     names = tuple(m for m in fact.value.names if m.kind == "name")
     if not names or not fact.holder.names or fact.symmetric or fact.negated:
         return False
@@ -58,24 +58,25 @@ def turned_around(fact: Fact, claim: Reading, pages: Sequence[Page]) -> bool:
 def tellers(fact: Fact, value: Mention | None, claim: Reading, pages: Sequence[Page]) -> Iterator[Support]:
     for place, page in enumerate(pages):
         for at, line in enumerate(page.lines):
-            for told in (told for group in line.reading.groups for told in group):
-                if fact.sense in (told.sense, CONVERSE.get(told.sense)) and _tells(told, page, at, fact, value, claim):
+            for stated in (stated for group in line.reading.groups for stated in group):
+                alike = fact.sense in (stated.sense, CONVERSE.get(stated.sense))
+                if alike and _states(stated, page, at, fact, value, claim):
                     yield place, at
 
 
-def _tells(told: Fact, page: Page, at: int, fact: Fact, value: Mention | None, claim: Reading) -> bool:
+def _states(stated: Fact, page: Page, at: int, fact: Fact, value: Mention | None, claim: Reading) -> bool:
     """Whether a fact of a page is that of the claim, with this value."""
-    if told.negated != fact.negated:
+    if stated.negated != fact.negated:
         return False
-    if told.ended and not fact.ended and _is_present(claim):
+    if stated.ended and not fact.ended and _is_present(claim):
         return False
     line = page.lines[at]
-    if not _times_agree((*told.times, *_dateline(told, page, at)), fact, value, told.value.names):
+    if not _times_agree((*stated.times, *_dateline(stated, page, at)), fact, value, stated.value.names):
         return False
-    ways = [(told.holder, told.value)] if told.sense == fact.sense else []
-    if told.symmetric or not ways:
-        ways.append((told.value, told.holder))
-    if value is not None and len(fact.value.names) > 1 and _at_that_time(value, told):
+    ways = [(stated.holder, stated.value)] if stated.sense == fact.sense else []
+    if stated.symmetric or not ways:
+        ways.append((stated.value, stated.holder))
+    if value is not None and len(fact.value.names) > 1 and _at_that_time(value, stated):
         value = None
     return any(_ends(holder, end, line, page, fact, value) for holder, end in ways)
 
@@ -95,9 +96,9 @@ def _is_end(claimed: Mention, end: End, line: Line, page: Page) -> bool:
     return end.open and page.names_it(claimed, line.context)
 
 
-def _at_that_time(value: Mention, told: Fact) -> bool:
-    """Whether a date that the claim tells with the rest, "married V in 1895", stands in the fact's clause."""
-    return value.kind == "date" and any(role == "in" and same(value, date) for role, date in told.times)
+def _at_that_time(value: Mention, stated: Fact) -> bool:
+    """Whether a date that the claim gives with the rest, "married V in 1895", stands in the fact's clause."""
+    return value.kind == "date" and any(role == "in" and same(value, date) for role, date in stated.times)
 
 
 def _is_present(claim: Reading) -> bool:
@@ -105,25 +106,25 @@ def _is_present(claim: Reading) -> bool:
     return bool(said & _PRESENT) and not said & _PAST
 
 
-def _dateline(told: Fact, page: Page, at: int) -> list[tuple[str, Mention]]:
+def _dateline(stated: Fact, page: Page, at: int) -> list[tuple[str, Mention]]:
     """The date of a report, "Report of 9 April 2025.", that stands before its first sentence."""
-    if told.times or at != 1 or page.lines[at].start < 0 or page.lines[0].reading.groups:
+    if stated.times or at != 1 or page.lines[at].start < 0 or page.lines[0].reading.groups:
         return []
     return [("in", m) for m in page.lines[0].reading.mentions if m.kind == "date"]
 
 
-def _times_agree(told: Times, fact: Fact, value: Mention | None, values: Sequence[Mention]) -> bool:
+def _times_agree(stated: Times, fact: Fact, value: Mention | None, values: Sequence[Mention]) -> bool:
     """Whether the page gives every date that the claim gives, in the same role: since, until, in."""
     taken = {m for m in fact.value.names if m.kind == "date"}
     for role, date in fact.times:
         if date in taken or date is value:
             continue
-        if not any(_same_time(role, date, r, d) for r, d in (*told, *(("in", m) for m in values))):
+        if not any(_same_time(role, date, r, d) for r, d in (*stated, *(("in", m) for m in values))):
             return False
     return True
 
 
-def _same_time(role: str, date: Mention, told: str, there: Mention) -> bool:
+def _same_time(role: str, date: Mention, other: str, there: Mention) -> bool:
     if there.kind != "date" or not all(w in (0, h) for w, h in zip(date.date, there.date, strict=True)):
         return False
-    return role == told or "in" in (role, told)
+    return role == other or "in" in (role, other)

@@ -22,7 +22,7 @@ _NEAR: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One end of a relation: who it may be. `open`: somebody who was named before (a pronoun, or nobody at all)."""
+    """One end of a relation: who it may be. `open`: one who was named before (a pronoun, or no name at all)."""
 
     names: tuple[Mention, ...] = ()
     open: bool = False
@@ -154,7 +154,7 @@ def _noun(clauses: Clauses, match: Match) -> tuple[End, End] | None:
     if after in _OF and (ends := _noun_of(clauses, match)):
         return ends
     if (owner := _owner(clauses, first)) is not None:
-        value = _told_right(clauses, last + 1) or clauses.left(owner.first)
+        value = _value_right(clauses, last + 1) or clauses.left(owner.first)
         return (End((owner,)), End(value)) if value else None
     if clauses.before(first, ("as",), _NEAR):
         value = clauses.left(first)
@@ -163,7 +163,7 @@ def _noun(clauses: Clauses, match: Match) -> tuple[End, End] | None:
     left = tuple(m for m in clauses.names if m.last < first)
     if after == "," and clauses.text(first - 1) in _POSSESSIVE:  # "from its capital, V"
         return End(left, open=True), End(clauses.right(last + 2))
-    if value := _told_right(clauses, last + 1):
+    if value := _value_right(clauses, last + 1):
         return End(tuple(m for m in left if m not in value), open=True), End(value)
     if clauses.before(first, (*BE, ","), _NEAR):
         value = clauses.left(first)
@@ -180,7 +180,7 @@ def _noun_of(clauses: Clauses, match: Match) -> tuple[End, End] | None:
         left = tuple(m for m in clauses.names if m.last < match.first)
         return End(left, open=True), End(right)
     end = max((m.last for m in holders), default=clauses.next_be(match.last + 2) - 1)
-    value = _told_right(clauses, end + 1, adjacent=False) or clauses.left(match.first)
+    value = _value_right(clauses, end + 1, adjacent=False) or clauses.left(match.first)
     if not value:
         return None
     return End(holders, open=not holders), End(value)
@@ -197,7 +197,7 @@ def _owner(clauses: Clauses, first: int) -> Mention | None:
     return None
 
 
-def _told_right(clauses: Clauses, at: int, *, adjacent: bool = True) -> tuple[Mention, ...]:
+def _value_right(clauses: Clauses, at: int, *, adjacent: bool = True) -> tuple[Mention, ...]:
     """V in "… is V", "…: V", "… has been in V", "… in V", and, right beside the noun, "mayor V"."""
     found = clauses.tokens
     place = clauses.past_brackets(at)
@@ -207,10 +207,10 @@ def _told_right(clauses: Clauses, at: int, *, adjacent: bool = True) -> tuple[Me
         return ()
     if clauses.inside(place) and adjacent:
         return clauses.right(place)
-    told = False
+    linked = False
     while place < len(found) and not clauses.inside(place) and clauses.links(place):
-        if found[place].text in ("and", "or") and not told:  # "its capital and largest city is V"
+        if found[place].text in ("and", "or") and not linked:  # "its capital and largest city is V"
             place = clauses.next_be(place)
-        told = told or found[place].text in BE or found[place].text in (":", "in", "on", "at", "include", "includes")
+        linked = linked or found[place].text in (*BE, ":", "in", "on", "at", "include", "includes")
         place += 1
-    return clauses.right(place) if told else ()
+    return clauses.right(place) if linked else ()

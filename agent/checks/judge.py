@@ -10,7 +10,7 @@ from agent.checks.facts import End, Fact, Reading, read
 from agent.checks.lexicon import KINDS, SENSES
 from agent.checks.mentions import Mention, Titles, mentions, same
 from agent.checks.page import Page
-from agent.checks.patterns import told_by
+from agent.checks.patterns import stated_by
 from agent.checks.pointer import Pointer, pointer, said_short, senses_of
 from agent.checks.tokens import Token, sentences, tokens
 
@@ -50,8 +50,8 @@ def _sentence(text: str, found: Sequence[Token], pages: Sequence[Page]) -> Judge
     if lines := _facts(claim, pages):
         return Judged("supported", tuple(lines))
     for short in said_short(text) if not claim.negated else ():
-        if senses_of(short.relation) and (told := _short(short, pages, claim)).state != "not_verified":
-            return told
+        if senses_of(short.relation) and (verdict := _short(short, pages, claim)).state != "not_verified":
+            return verdict
     if any(turned_around(fact, claim, pages) for group in claim.groups for fact in group):
         return _DENIED
     best = align(claim, pages)
@@ -61,21 +61,21 @@ def _sentence(text: str, found: Sequence[Token], pages: Sequence[Page]) -> Judge
 
 
 def _facts(claim: Reading, pages: Sequence[Page]) -> list[Support] | None:
-    """The lines that tell every fact of the claim, where the rest of it stands near them."""
+    """The lines that state every fact of the claim, where the rest of it stands near them."""
     lines: list[Support] = []
     for group in claim.groups:
-        told = group_lines(group, claim, pages)
-        if told is None:
+        stating = group_lines(group, claim, pages)
+        if stating is None:
             return None
-        lines += told
+        lines += stating
     return lines if lines and _rest_stands(claim, pages, lines) else None
 
 
 def _rest_stands(claim: Reading, pages: Sequence[Page], lines: Sequence[Support]) -> bool:
     """Whether every name, number and word that is no part of a fact stands near one, and is negated alike."""
     wanted = [token for place, token in content(claim) if place not in claim.used]
-    told = any(fact.negated for group in claim.groups for fact in group)
-    if claim.negated and not told and not any(negates(pages[n].lines[at].reading, wanted) for n, at in lines):
+    negated = any(fact.negated for group in claim.groups for fact in group)
+    if claim.negated and not negated and not any(negates(pages[n].lines[at].reading, wanted) for n, at in lines):
         return False
     if not all(_near(mention, pages, lines) for mention in claim.mentions if not mention.weak):
         return False
@@ -135,7 +135,7 @@ def _has_other(fact: Fact, value: Mention, pages: Sequence[Page]) -> bool:
     return any(
         mention.kind == "date"
         and not same(value, mention)
-        and next(told_by(fact.sense, who, mention, page), None) == at
+        and next(stated_by(fact.sense, who, mention, page), None) == at
         for page in pages
         for at, line in enumerate(page.lines[:2])
         for mention in line.reading.mentions

@@ -7,15 +7,15 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from agent.checks.asides import asides
 from agent.checks.facts import Reading, read
+from agent.checks.in_passing import with_facts_in_passing
 from agent.checks.mentions import Mention, Titles, mentions, same, same_name
 from agent.checks.tokens import Token, sentences, tokens, words_of
 from agent.checks.wordings import known_stems, verbs
 from agent.checks.words import AUXILIARY, BE, FUNCTION
 
 _KEPT: Final = 512
-"""Passages that are kept as read: those of one rollout are asked about again and again."""
+"""Passages that are kept as read: each rollout checks its own again and again."""
 _BRACKETS: Final = re.compile(r"\s*\([^()]*\)")
 _TRIPLE: Final = re.compile(r"^[^|\n]+\|[^|\n]+\|[^|\n]+$", re.MULTILINE)
 _TO_MEMBERS: Final = frozenset(("of", "in", "by", "at", "for", "from"))
@@ -48,19 +48,19 @@ class Page:
     alias: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     """The title, and what the first sentence calls it: "Tove Lo", "Ebba Tove Elsa Nilsson"."""
 
-    def knows(self, claimed: Mention, told: Mention) -> bool:
-        """Whether `told`, on this page, is what the claim names: a short name needs the whole one somewhere."""
-        names = claimed.kind == told.kind == "name"
-        if names and self.alias and told.words == self.alias[1] and same_name(claimed.words, self.alias[0]):
+    def knows(self, claimed: Mention, stated: Mention) -> bool:
+        """Whether `stated`, on this page, is what the claim names: a short name needs the whole one somewhere."""
+        names = claimed.kind == stated.kind == "name"
+        if names and self.alias and stated.words == self.alias[1] and same_name(claimed.words, self.alias[0]):
             return True
-        if not same(claimed, told):
+        if not same(claimed, stated):
             return False
-        if claimed.kind != "name" or len(told.words) >= len(claimed.words):
+        if claimed.kind != "name" or len(stated.words) >= len(claimed.words):
             return True
         return any(len(m.words) >= len(claimed.words) and same_name(claimed.words, m.words) for m in self.names)
 
     def names_it(self, claimed: Mention, among: Sequence[Mention]) -> bool:
-        return any(self.knows(claimed, told) for told in among)
+        return any(self.knows(claimed, stated) for stated in among)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -71,7 +71,7 @@ def page(title: str, text: str) -> Page:
     lines: list[Line] = []
     before: tuple[Mention, ...] = ()
     for start, end, found in _sentences(text):
-        reading = asides(read(found, titles=topics))
+        reading = with_facts_in_passing(read(found, titles=topics))
         lines.append(Line(start, end, reading, (*heading, *before), _stems(found)))
         before = (reading.subject,) if reading.subject else before
     if title.strip():
@@ -139,15 +139,15 @@ def _said(triple: Sequence[Token]) -> tuple[Token, ...]:
     bars = [place for place, token in enumerate(triple) if token.text == "|"]
     head, relation, tail = (list(triple[a + 1 : b]) for a, b in pairwise((-1, *bars, len(triple))))
     tail = [_word(",", token) if token.text == ";" else token for token in tail]
-    head, aside = _without_brackets(head)
+    head, bracket = _without_brackets(head)
     if not relation or not tail:
         return tuple(triple)
     here = relation[0]
     if relation[-1].text in _TO_MEMBERS:
         many = relation[0].text.endswith("s") or relation[0].text in ("people", "children", "alumni")
         one, other = (tail, head) if many and len(relation) > 1 else (head, tail)
-        return (*one, _word("is", here), *relation, *other, *aside)
-    return (_word("the", here), *relation, _word("of", here), *head, _word("is", here), *tail, *aside)
+        return (*one, _word("is", here), *relation, *other, *bracket)
+    return (_word("the", here), *relation, _word("of", here), *head, _word("is", here), *tail, *bracket)
 
 
 def _without_brackets(found: Sequence[Token]) -> tuple[list[Token], list[Token]]:

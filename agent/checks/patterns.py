@@ -216,7 +216,7 @@ def _patterns(sense: str) -> tuple[tuple[re.Pattern[str], ...], re.Pattern[str] 
     return before, re.compile(AFTER[sense]) if sense in AFTER else None
 
 
-def told_by(sense: str, holder: Mention, value: Mention, page: Page) -> Iterator[int]:
+def stated_by(sense: str, holder: Mention, value: Mention, page: Page) -> Iterator[int]:
     """The lines that say of the page's subject, or of a holder whom they name, that it has this value."""
     own = _is_topic(holder, page)
     if value.kind == "name" and _is_topic(value, page):  # another's child is no father of whom the page is about

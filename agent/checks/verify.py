@@ -1,7 +1,7 @@
 """Whether the passages that a claim cites say it: verbatim, closely, not, or the contrary.
 
 By rules alone: pure, fast, no model. It reads names, dates, numbers, negation, relations and who stands at which end of
-them (docs/evidence.md tells what it cannot see). In doubt it says not found.
+them (docs/evidence.md says what it cannot see). In doubt it says not found.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from agent.evidence import Passage
 from agent.trace import DOUBTED, Check, Claim, Quote
 
 Shown = Mapping[int, Sequence[Passage]]
-"""Number → the passages that were shown under it; more than one where numbers begin anew for each query."""
+"""Number → the passages that were shown under it; more than one where each query starts the numbers again."""
 
 
 def check_claims(claims: Iterable[Claim], shown: Shown) -> tuple[Claim, ...]:
@@ -47,8 +47,8 @@ def state_of(claim: Claim, shown: Shown) -> State:
 
 def _quotes(pages: Sequence[tuple[int, Page]], support: Iterable[Support]) -> Iterator[Quote]:
     """The supporting sentences, each once, in the order of the passages."""
-    told = sorted({(place, line) for place, line in support})
-    for place, at in told:
+    lines = sorted({(place, line) for place, line in support})
+    for place, at in lines:
         number, read = pages[place]
         line = read.lines[at]
         if line.start >= 0:

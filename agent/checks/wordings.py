@@ -12,7 +12,7 @@ from agent.checks.words import ARTICLES, BE, FUNCTION, NEGATIONS
 Slot = Literal["H", "V", "X"]
 
 _SLOTS: Final[dict[str, Slot]] = {"H": "H", "V": "V", "X": "X"}
-"""`X` is somebody else, who is neither end."""
+"""`X` is another one, who is neither end."""
 _BY: Final = (frozenset(("by",)),)
 _SKIPPED: Final = 4
 """Most small words that may stand between two words of a wording."""
@@ -179,7 +179,7 @@ def _describes(found: Sequence[Token], names: Sequence[bool], at: int, wording: 
     if before in ARTICLES:
         of = wording.noun and found[after].text == "of" and at > 1 and found[at - 2].text in _INTO
         return _leads_to_name(found, names, after) or of
-    if not at or found[at - 1].mark or before in FUNCTION:  # "her producer Lina Orr" tells whose
+    if not at or found[at - 1].mark or before in FUNCTION:  # "her producer Lina Orr" says whose
         return False
     return found[at].text in _single_nouns() and _leads_to_name(found, names, after)
 

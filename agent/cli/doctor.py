@@ -1,4 +1,4 @@
-"""`cairn doctor`: look at everything that is configured, and say what is wrong and what mends it."""
+"""`cairn doctor`: look at everything that is configured, and say what is wrong and how to fix it."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -34,7 +34,7 @@ def doctor(
 ) -> None:
     """Check every source, index, engine and place that is configured.
 
-    Each one gets a mark, a sentence, and the mend where something is wrong:
+    Each one gets a mark, a sentence, and the fix where something is wrong:
     keys and what is left of their quotas, addresses that are not reached,
     damaged files, a port that is taken, a full disk. It costs nothing, unless
     you say --probe. The exit status is 1 where something does not work.
@@ -47,13 +47,13 @@ def doctor(
     try:
         settings = load(host=host, port=port)
     except SetupError as error:
-        _tell([Finding("settings", "bad", str(error))], as_json=as_json)
+        _print([Finding("settings", "bad", str(error))], as_json=as_json)
         raise typer.Exit(1) from error
     if probe and (costs := paid_probes(settings)):
         each = ", ".join(f"{name} {credits:g}" for name, credits in costs.items())
-        note(f"--probe asks each paid back end one question; credits: {each}")
+        note(f"--probe sends each paid back end one question; credits: {each}")
     found = [_of_settings(config), *_watched(checks_of(settings, probe=probe))]
-    _tell(found, as_json=as_json)
+    _print(found, as_json=as_json)
     if any(finding.state == "bad" for finding in found):
         raise typer.Exit(1)
 
@@ -74,10 +74,10 @@ def _watched(checks: "list[Check]") -> "list[Finding]":
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=messages(), transient=True, disable=not messages().is_terminal) as bar:
         task = bar.add_task("looking", total=len(checks))
-        return diagnose(checks, tell=lambda _: bar.advance(task))
+        return diagnose(checks, report=lambda _: bar.advance(task))
 
 
-def _tell(found: "list[Finding]", *, as_json: bool) -> None:
+def _print(found: "list[Finding]", *, as_json: bool) -> None:
     if as_json:
         ok = all(finding.state != "bad" for finding in found)
         print_json({"ok": ok, "checks": [asdict(finding) for finding in found]})
@@ -87,5 +87,5 @@ def _tell(found: "list[Finding]", *, as_json: bool) -> None:
         mark, style = _MARKS[finding.state]
         name = finding.name.ljust(width)
         output().print(Text.assemble((mark, style), f" {name}  ", printable(finding.says)))
-        if finding.mend:
-            output().print(Text(f"  {' ' * width}  → {printable(finding.mend)}", style=style))
+        if finding.fix:
+            output().print(Text(f"  {' ' * width}  → {printable(finding.fix)}", style=style))

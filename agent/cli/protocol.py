@@ -82,7 +82,7 @@ def check(
     *,
     protocol: Annotated[str | None, typer.Option(metavar="NAME", help="By default a trace's own, else cairn.")] = None,
     prompt_file: PromptFileOption = None,
-    question: Annotated[str, typer.Option(help="What was asked; it helps to find where the prompt ends.")] = "",
+    question: Annotated[str, typer.Option(help="The question; it helps to find where the prompt ends.")] = "",
     tokenizer: Annotated[
         Path | None, typer.Option(metavar="FILE", exists=True, help="A tokenizer.json, or its folder.")
     ] = None,

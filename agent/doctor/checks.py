@@ -93,7 +93,7 @@ def _live(settings: CairnSettings, *, probe: bool) -> Iterator[Check]:
     """Every back end that the settings could mean; those without their key say that they are left out."""
     usable = settings.usable
     for source in ("web", "news"):
-        if _asks(settings, source) and not set(_order(settings, source)) & set(usable):
+        if _searches(settings, source) and not set(_order(settings, source)) & set(usable):
             yield Check(source, partial(_no_back_end, settings, source))
     for name in _wanted(settings):
         if name in _OPEN.values() or name in usable:
@@ -104,8 +104,8 @@ def _live(settings: CairnSettings, *, probe: bool) -> Iterator[Check]:
 
 async def _no_back_end(settings: CairnSettings, source: str) -> Verdict:
     wanted = " or ".join(remote.needs(name) for name in _order(settings, source))
-    says, mend = f"no back end of {source} is set up", f"set {wanted}"
-    return bad(says, mend) if source in settings.sources else warn(says, mend)
+    says, fix = f"no back end of {source} is set up", f"set {wanted}"
+    return bad(says, fix) if source in settings.sources else warn(says, fix)
 
 
 async def _left_out(name: str) -> Verdict:
@@ -136,8 +136,8 @@ def _made(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, B
 
 def _wanted(settings: CairnSettings) -> list[str]:
     """Names of the back ends that the wanted sources may ask."""
-    names = [name for source in ("web", "news") if _asks(settings, source) for name in _order(settings, source)]
-    names += [name for source, name in _OPEN.items() if _asks(settings, source)]
+    names = [name for source in ("web", "news") if _searches(settings, source) for name in _order(settings, source)]
+    names += [name for source, name in _OPEN.items() if _searches(settings, source)]
     return list(dict.fromkeys(names))
 
 
@@ -145,7 +145,7 @@ def _order(settings: CairnSettings, source: str) -> tuple[str, ...]:
     return settings.web if source == "web" else settings.news
 
 
-def _asks(settings: CairnSettings, source: str) -> bool:
+def _searches(settings: CairnSettings, source: str) -> bool:
     """Whether the live form of a source is used."""
     if source == "kg" and settings.kg is not None:
         return False

@@ -37,7 +37,7 @@ HOLDER_SECONDS: Final = 2.0
 
 
 async def check_install() -> Verdict:
-    """Versions and extras; none of them is wrong by itself, whoever needs one says so."""
+    """Versions and extras; none of them is wrong by itself, the check that needs one says so."""
     there = [name for name, modules in EXTRAS.items() if all(map(find_spec, modules))]
     extras = f"with the extras {', '.join(there)}" if there else "without extras"
     return ok(f"Cairn {__version__} on Python {platform.python_version()}, {extras}")
@@ -86,7 +86,7 @@ async def check_world(settings: CairnSettings) -> Verdict:
 
 
 async def check_corpus(settings: CairnSettings) -> Verdict:
-    """An index is opened with its models and asked; documents are only counted: to index them may take long."""
+    """An index is opened with its models and searched; documents are only counted: to index them may take long."""
     from agent.sources.corpus.documents import find_files
     from agent.sources.corpus.folder import CARD
     from agent.sources.corpus.hybrid import open_corpus
@@ -97,7 +97,7 @@ async def check_corpus(settings: CairnSettings) -> Verdict:
         found = await asyncio.to_thread(find_files, [path])
         return ok(f"{path} holds {len(found.files):,} files of documents; the first search indexes them")
     source = await asyncio.to_thread(open_corpus, path, mode=settings.retrieval, rerank=settings.rerank or None)
-    failed = await _asked(source, f"the index {path}", f"build it again: cairn index build CORPUS --out {path}")
+    failed = await _fails(source, f"the index {path}", f"build it again: cairn index build CORPUS --out {path}")
     return failed or ok(f"the index {path} is whole and answers")
 
 
@@ -107,12 +107,12 @@ async def check_graph(settings: CairnSettings) -> Verdict:
     path = settings.kg
     assert path is not None, "only a graph that is set is checked"
     source = await asyncio.to_thread(KgSource.open, path)
-    failed = await _asked(source, f"the graph {path}", f"build it again: cairn kg build TRIPLES --out {path}")
+    failed = await _fails(source, f"the graph {path}", f"build it again: cairn kg build TRIPLES --out {path}")
     return failed or ok(f"the graph {path} can be read and answers")
 
 
 async def check_plugin(name: str, options: Mapping[str, Any]) -> Verdict:
-    """A plug-in makes its source. It is asked nothing: what a question costs, only it knows."""
+    """A plug-in makes its source. It is not searched: only it knows what a query costs."""
     from agent.sources.plugins import installed, load_plugin
 
     source = await asyncio.to_thread(load_plugin, name, options)
@@ -120,11 +120,11 @@ async def check_plugin(name: str, options: Mapping[str, Any]) -> Verdict:
     return ok(f"{installed()[name].value} makes its source")
 
 
-async def _asked(source: Source, what: str, mend: str) -> Verdict | None:
+async def _fails(source: Source, what: str, fix: str) -> Verdict | None:
     try:
         await ask(source, SearchRequest("doctor", limit=1), seconds=10.0)
     except SourceError as error:
-        return bad(f"{what} does not answer: {error}", mend)
+        return bad(f"{what} does not answer: {error}", fix)
     finally:
         await close_sources([source])
     return None
@@ -133,7 +133,7 @@ async def _asked(source: Source, what: str, mend: str) -> Verdict | None:
 async def check_cache(where: str) -> Verdict:
     """The query cache: searches go on without it, slower and dearer."""
     if not where:
-        return skipped("switched off; every search is asked anew")
+        return skipped("switched off; every search goes to its back end")
     if "://" in where:
         return await _check_redis(where)
     return await asyncio.to_thread(_check_folder, where)
@@ -141,15 +141,15 @@ async def check_cache(where: str) -> Verdict:
 
 def _check_folder(where: str) -> Verdict:
     folder = Path(where).expanduser()
-    mend = "set cache (CAIRN_CACHE) to a folder that you may write to, or to '' for none"
+    fix = "set cache (CAIRN_CACHE) to a folder that you may write to, or to '' for none"
     try:
         private_folder(folder)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        return bad(f"{folder} cannot be written to: {error.strerror}", mend)
+        return bad(f"{folder} cannot be written to: {error.strerror}", fix)
     except NotPrivate as error:
-        return bad(str(error), mend)
+        return bad(str(error), fix)
     database = folder / FILE
     if database.exists():
         try:
@@ -159,7 +159,7 @@ def _check_folder(where: str) -> Verdict:
             finally:
                 connection.close()
         except sqlite3.Error as error:
-            return bad(f"{database} cannot be read: {error}", f"remove the folder {folder}; it is made anew")
+            return bad(f"{database} cannot be read: {error}", f"remove the folder {folder}; it is made again")
     return ok(f"{folder} can be written to")
 
 
@@ -193,10 +193,10 @@ async def check_disk(settings: CairnSettings) -> Verdict:
     room = await asyncio.to_thread(_room, settings.cache)
     place, free = min(room.items(), key=lambda item: item[1])
     says = f"{free / 2**30:,.1f} GB are free at {place}"
-    mend = "make room, or set cache (CAIRN_CACHE) to another disk"
+    fix = "make room, or set cache (CAIRN_CACHE) to another disk"
     if free < FULL_BYTES:
-        return bad(says, mend)
-    return warn(says, mend) if free < LOW_BYTES else ok(says)
+        return bad(says, fix)
+    return warn(says, fix) if free < LOW_BYTES else ok(says)
 
 
 def _room(cache: str) -> dict[Path, int]:
@@ -232,8 +232,8 @@ async def check_port(settings: CairnSettings) -> Verdict:
         if error.errno != errno.EADDRINUSE:
             return bad(f"{host} cannot be served: {error.strerror}", "set host (--host) to an address of this machine")
         holder = await _holder(host, port)
-        mend = "choose another with port (--port), or stop the program that holds it"
-        return ok(f"{holder} serves on {host}:{port} already") if holder else bad(f"another program holds {port}", mend)
+        fix = "choose another with port (--port), or stop the program that holds it"
+        return ok(f"{holder} serves on {host}:{port} already") if holder else bad(f"another program holds {port}", fix)
     return ok(f"{host}:{port} is free")
 
 
@@ -260,8 +260,8 @@ async def _holder(host: str, port: int) -> str:
     async with make_client() as client:
         try:
             async with asyncio.timeout(HOLDER_SECONDS):
-                told = await Api(client, name="it", base=base).get("/version")
+                version = await Api(client, name="it", base=base).get("/version")
         except (SourceError, TimeoutError):
             return ""
-    facts = cast(dict[str, Any], told) if isinstance(told, dict) else {}
+    facts = cast(dict[str, Any], version) if isinstance(version, dict) else {}
     return f"Cairn {facts.get('version')}" if facts.get("name") == "cairn-search" else ""

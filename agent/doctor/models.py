@@ -30,7 +30,7 @@ async def check_vllm(settings: CairnSettings) -> Verdict:
 
 
 def check_model(model: str) -> Verdict:
-    """A folder in the hub's form, or a name on the hub, which is not asked."""
+    """A folder in the hub's form, or a name on the hub, which is not queried."""
     from agent.policies.hub_form import open_hub_form
 
     folder = Path(model).expanduser()

@@ -1,7 +1,7 @@
 """Checks of what is reached over the network: the policy's engine, local model servers, the back ends of live sources.
 
-A back end is asked a question only where that is free, or where the user wants it to be. Where its API tells what is
-left of the quota, it is asked for that.
+A back end is searched only where that is free, or where the user wants it to be. Where its API reports what is
+left of the quota, that is read.
 """
 
 import difflib
@@ -28,7 +28,7 @@ _NAMED_MODELS: Final = 5
 """Of one server, in one line."""
 _SETTINGS: Final = {"mediawiki": "wiki"}
 """Where a back end and its settings have different names."""
-_MENDS: Final[dict[SourceErrorKind, str]] = {
+_FIXES: Final[dict[SourceErrorKind, str]] = {
     "auth": "set {setting} to a key that is valid",
     "quota": "wait until the quota is renewed, take a larger plan, or put another back end first",
     "rate": "wait a moment; if it stays so, lower its limits in [limits.{name}] of cairn.toml",
@@ -76,14 +76,14 @@ async def check_engine(settings: CairnSettings) -> Verdict:
 
 
 async def check_model(settings: CairnSettings, *, probe: bool) -> Verdict:
-    """What the endpoint's model offers, and how it will be spoken to; a model elsewhere is asked only on request."""
+    """What the endpoint's model offers, and how it will be spoken to; a model elsewhere is prompted only on request."""
     from agent.build.agent import build_policy
     from agent.policies.openai_offers import offers_of
     from agent.policies.openai_policy import OpenAiPolicy
 
     host = split_url(settings.base_url.strip()).hostname or ""
     if not probe and not is_loopback(host):
-        return skipped(f"{settings.model} at {host} was asked nothing: that may cost, see --probe")
+        return skipped(f"{settings.model} at {host} was not prompted: that may cost, see --probe")
     policy = build_policy(settings, sources=())
     if not isinstance(policy, OpenAiPolicy):
         return skipped("the policy is no endpoint")
@@ -103,8 +103,8 @@ def _has_model(data: Any, settings: CairnSettings, at: str) -> Verdict:
     if settings.model in ids:
         return ok(f"{at} answers and has {settings.model}")
     near = difflib.get_close_matches(settings.model, ids, n=3, cutoff=0.4) or ids[:3]
-    mend = f"set model (--model) to one of them, such as {', '.join(near)}" if near else "load a model there"
-    return bad(f"{at} answers, but does not list {settings.model!r} among {len(ids)} models", mend)
+    fix = f"set model (--model) to one of them, such as {', '.join(near)}" if near else "load a model there"
+    return bad(f"{at} answers, but does not list {settings.model!r} among {len(ids)} models", fix)
 
 
 async def check_local_servers(settings: CairnSettings) -> Verdict:
@@ -167,7 +167,7 @@ async def _probe(backend: "Backend") -> Verdict:
 def _joined(probed: Verdict, account: Verdict | None) -> Verdict:
     if account is None:
         return probed
-    return Verdict(account.state, f"{probed.says}; {account.says}", account.mend)
+    return Verdict(account.state, f"{probed.says}; {account.says}", account.fix)
 
 
 async def _knock(settings: CairnSettings, name: str, client: "httpx2.AsyncClient") -> None:
@@ -178,7 +178,7 @@ async def _knock(settings: CairnSettings, name: str, client: "httpx2.AsyncClient
 
 
 async def _account(settings: CairnSettings, name: str, client: "httpx2.AsyncClient") -> Verdict | None:
-    """What is left of the quota, where the API tells it for nothing; None where it does not."""
+    """What is left of the quota, where the API reports it for free; None where it does not."""
     if name not in ("tavily", "serper"):
         return None
     from agent.sources.http import Api
@@ -192,7 +192,7 @@ async def _account(settings: CairnSettings, name: str, client: "httpx2.AsyncClie
     api = Api(client, name=name, base=_url(settings, name), headers=headers, kinds=kinds, secret=key)
     answer = await api.send("GET", path)
     if answer.status in (404, 405, 429):
-        return None  # it tells nothing, or was asked too often: a search shows more
+        return None  # it reports nothing, or there were too many requests: a search shows more
     data = api.parse(api.checked(answer))
     return read(cast(dict[str, Any], data) if isinstance(data, dict) else {})
 
@@ -229,19 +229,19 @@ def _left(what: str, *, share: float) -> Verdict:
 
 
 def _failed(settings: CairnSettings, name: str, error: SourceError) -> Verdict:
-    """The failure with its kind; where the back end's own sentence names the mend, it stays the only one."""
+    """The failure with its kind; where the back end's own sentence names the fix, it stays the only one."""
     said = str(error)
     if name == "searxng" and error.kind in ("auth", "rate"):
         return bad(f"{error.kind}: {said}")
-    mend = _MENDS[error.kind].format(
+    fix = _FIXES[error.kind].format(
         name=name,
         setting=needs(name),
         setting_url=f"CAIRN_{_SETTINGS.get(name, name).upper()}_URL",
         url=_url(settings, name),
     )
     if error.kind == "auth" and name not in ("tavily", "serper", "brave", "gnews"):
-        mend = f"see what {_url(settings, name)} asks of its clients; it needs no key"
-    return Verdict("warn" if error.kind == "rate" else "bad", f"{error.kind}: {said}", mend)
+        fix = f"see what {_url(settings, name)} requires of its clients; it needs no key"
+    return Verdict("warn" if error.kind == "rate" else "bad", f"{error.kind}: {said}", fix)
 
 
 def _url(settings: CairnSettings, name: str) -> str:

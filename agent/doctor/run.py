@@ -24,7 +24,7 @@ class Verdict:
 
     state: State
     says: str
-    mend: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Finding:
     name: str
     state: State
     says: str
-    mend: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,27 +51,27 @@ def ok(says: str) -> Verdict:
     return Verdict("ok", says)
 
 
-def warn(says: str, mend: str) -> Verdict:
-    return Verdict("warn", says, mend)
+def warn(says: str, fix: str) -> Verdict:
+    return Verdict("warn", says, fix)
 
 
-def bad(says: str, mend: str = "") -> Verdict:
-    return Verdict("bad", says, mend)
+def bad(says: str, fix: str = "") -> Verdict:
+    return Verdict("bad", says, fix)
 
 
 def skipped(says: str) -> Verdict:
     return Verdict("skip", says)
 
 
-Tell = Callable[[Finding], None]
+Report = Callable[[Finding], None]
 
 
 def _silent(_: Finding) -> None:
-    """Nobody watches."""
+    """No one watches."""
 
 
-def diagnose(checks: Sequence[Check], *, seconds: float = SECONDS, tell: Tell = _silent) -> list[Finding]:
-    """Run all checks, and wait for nothing that hangs; `tell` hears of each one when it is done.
+def diagnose(checks: Sequence[Check], *, seconds: float = SECONDS, report: Report = _silent) -> list[Finding]:
+    """Run all checks, and wait for nothing that hangs; `report` is called with each finding as its check ends.
 
     Returns:
         One finding for each check, in their order; a check that takes longer than `seconds` is itself a finding.
@@ -79,19 +79,19 @@ def diagnose(checks: Sequence[Check], *, seconds: float = SECONDS, tell: Tell = 
 
     async def run() -> list[Finding]:
         asyncio.get_running_loop().set_default_executor(_Daemons())
-        return await examine(checks, seconds=seconds, tell=tell)
+        return await examine(checks, seconds=seconds, report=report)
 
     return asyncio.run(run())
 
 
-async def examine(checks: Sequence[Check], *, seconds: float = SECONDS, tell: Tell = _silent) -> list[Finding]:
+async def examine(checks: Sequence[Check], *, seconds: float = SECONDS, report: Report = _silent) -> list[Finding]:
     """The same in a loop that runs already; what hangs in a thread of that loop is its owner's."""
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_one(check, seconds=seconds, tell=tell)) for check in checks]
+        tasks = [group.create_task(_one(check, seconds=seconds, report=report)) for check in checks]
     return [task.result() for task in tasks]
 
 
-async def _one(check: Check, *, seconds: float, tell: Tell) -> Finding:
+async def _one(check: Check, *, seconds: float, report: Report) -> Finding:
     seconds *= SLOWER if check.slow else 1
     try:
         async with asyncio.timeout(seconds):
@@ -102,8 +102,8 @@ async def _one(check: Check, *, seconds: float, tell: Tell) -> Finding:
         verdict = bad(str(error))
     except Exception as error:  # noqa: BLE001 - a check that breaks must not cost the others
         verdict = bad(f"it broke while it was looked at: {type(error).__name__}: {error}")
-    finding = Finding(check.name, verdict.state, verdict.says, verdict.mend)
-    tell(finding)
+    finding = Finding(check.name, verdict.state, verdict.says, verdict.fix)
+    report(finding)
     return finding
 
 

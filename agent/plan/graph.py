@@ -8,7 +8,7 @@ from agent.plan.json import as_object, read_values, strings
 from agent.plan.text import Draft, Drafts, checked
 
 DOCUMENTS: Final = "documents"
-"""Name of the source that asks every source but the graph."""
+"""Name of the source that searches every source but the graph."""
 GRAPH: Final = "kg"
 _FORM: Final = 'write {"query": "…", "entity": ["…"], "relation": ["…"]}'
 _KEYS: Final = {
@@ -21,12 +21,12 @@ _KEYS: Final = {
 
 
 def read_graph(text: str, *, sources: Collection[str]) -> Drafts:
-    """Read one such object: node A asks the documents, node K asks the graph, each where there is one.
+    """Read one such object: node A searches the documents, node K the graph, each where there is one.
 
-    The graph is asked for its entities by name: they stand in [brackets], which the graph takes at their word.
+    The graph is searched by the names of its entities: they stand in [brackets], which the graph takes at their word.
 
     Raises:
-        PlanError: it is no such object, or it asks for nothing; the sentence shows the form.
+        PlanError: it is no such object, or it has no query; the sentence shows the form.
     """
     fields = _fields(text)
     queries = strings(fields.get("query"), "query")
@@ -39,8 +39,8 @@ def read_graph(text: str, *, sources: Collection[str]) -> Drafts:
         drafts.queries.append(Draft(query, checked(query, query), id="A", source=documents))
     named = [f"[{_unbracketed(name)}]" for name in entities] or ([query] if query else [])
     if (entities or relations) and named and GRAPH in sources:
-        asked = checked(" ".join([*named, *relations]), "entity and relation")
-        drafts.queries.append(Draft(asked, asked, id="K", source=GRAPH, entities=entities, relations=relations))
+        query = checked(" ".join([*named, *relations]), "entity and relation")
+        drafts.queries.append(Draft(query, query, id="K", source=GRAPH, entities=entities, relations=relations))
     if not drafts.queries:
         raise PlanError(f"the search has no query; {_FORM}")
     return drafts

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agent.protocols.base import TextProtocol
 
 EVERY_SOURCE: Final = "all"
-"""Name of the source that asks every source."""
+"""Name of the source that searches every source."""
 UNNAMED: Final = frozenset({DOCUMENTS})
 """Sources that no plan may name: protocols ask them by themselves."""
 
@@ -51,7 +51,7 @@ class Node(Frozen):
     filters: tuple[Filter, ...] = ()
     entities: tuple[str, ...] = ()
     relations: tuple[str, ...] = ()
-    """What a structured query asks a graph for; its words stand in `query` too."""
+    """What a structured query wants of a graph; its words stand in `query` too."""
     written: str = ""
     """The function call that it is from, where a protocol's environment repeats it."""
 
@@ -80,7 +80,7 @@ def parse_plan(text: str, *, protocol: "TextProtocol", sources: Collection[str])
         sources: names of the sources there are.
 
     Raises:
-        PlanError: the plan cannot run; the sentence names the line and the mend.
+        PlanError: the plan cannot run; the sentence names the line and the fix.
     """
     named = [name for name in sources if name not in UNNAMED]
     drafts = _read(text, protocol=protocol, sources=sources, named=named)
@@ -147,7 +147,7 @@ def _node(name: str, draft: Draft, source: str) -> Node:
 
 
 def _names(drafts: Collection[Draft]) -> list[str]:
-    """The id of each query; those without one get A, B, C … that nobody took."""
+    """The id of each query; those without one get A, B, C … that are free."""
     taken: set[str] = set()
     for draft in drafts:
         if draft.id is not None and draft.id in taken:
@@ -160,12 +160,12 @@ def _names(drafts: Collection[Draft]) -> list[str]:
 
 
 def _source(draft: Draft, *, sources: Collection[str]) -> str | None:
-    """The configured source that a query asks; None if it names an unknown one."""
+    """The configured source that a query names; None if it names an unknown one."""
     if draft.source is None:
         return EVERY_SOURCE if EVERY_SOURCE in sources else next(iter(sources), None)
     folded = {name.casefold(): name for name in sources}
-    asked = draft.source.casefold()
-    return folded.get(asked) or folded.get(_ALIASES.get(asked, ""))
+    named = draft.source.casefold()
+    return folded.get(named) or folded.get(_ALIASES.get(named, ""))
 
 
 def _unknown_source(draft: Draft, *, sources: Collection[str]) -> str:

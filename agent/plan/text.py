@@ -1,6 +1,6 @@
 """How policies write plans: from the text between the search tags to drafts. `agent.plan` says whether they can run.
 
-What can be read without doubt is read; the rest raises `PlanError` with one sentence that names the line and the mend.
+What can be read without doubt is read; the rest raises `PlanError` with one sentence that names the line and the fix.
 """
 
 import re
@@ -154,12 +154,12 @@ def _ids(text: str) -> list[str]:
 def _query(line: str, *, sources: Collection[str]) -> Draft:
     label = _LABELLED.fullmatch(line)
     body = label["rest"] if label else line
-    query, source, filters = _asked(body.rstrip(), line, sources=sources)
+    query, source, filters = _split_query(body.rstrip(), line, sources=sources)
     return Draft(line, checked(query, line), label["id"] if label else None, source, filters)
 
 
 def checked(query: str, line: str) -> str:
-    """A query that can be asked.
+    """A query that can be searched.
 
     Raises:
         PlanError: it is empty or too long.
@@ -171,7 +171,9 @@ def checked(query: str, line: str) -> str:
     return query
 
 
-def _asked(body: str, line: str, *, sources: Collection[str]) -> tuple[str, str | None, tuple[tuple[str, str], ...]]:
+def _split_query(
+    body: str, line: str, *, sources: Collection[str]
+) -> tuple[str, str | None, tuple[tuple[str, str], ...]]:
     """Take the source and the filters off the end of a query. Brackets that name neither belong to the query."""
     text = body.rstrip(" .;；")
     at = _last_bracket(text)

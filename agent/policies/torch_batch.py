@@ -119,7 +119,7 @@ class Batch:
     def turn(self, new: Sequence[Line], *, read: int) -> None:
         """Add one token to each line that is read, and read at most so many tokens of the others' prompts."""
         self._reading += new
-        self._let_go()  # first: who comes may go on where somebody ended who is let go of here
+        self._let_go()  # first: a new line may go on where one ended that is released here
         for line in new:
             line.cache = max((work.memory.known(line.ids) for work in line.works), key=lambda cache: len(cache.ids))
         self._begin()
@@ -138,10 +138,10 @@ class Batch:
         self._rows.drop()
 
     def _read(self, line: Line, most: int) -> int:
-        """Read so many tokens of the first prompt; tells how many they were."""
+        """Read at most `most` tokens of the first prompt, and return their number."""
         if line.over:
             self._close(line)
-        if line.over:  # nobody came meanwhile
+        if line.over:  # no request joined meanwhile
             self._reading.popleft()
             self._remember(line.works, line.cache)
             return 0
@@ -170,7 +170,7 @@ class Batch:
             self._remember(line.drop(), cache)
             if line.works:
                 lines = [line, *line.part()]
-                self._growing += lines  # before anything can fail: whoever waits in them hears of that
+                self._growing += lines  # before anything can fail: the requests in them get the error
                 for _ in lines:
                     self._rows.join(cache)
             self._ready.popleft()
@@ -201,7 +201,7 @@ class Batch:
         self.use = self.use.more(sampled=len(works))
 
     def _let_go(self) -> None:
-        """Let go of who is over, and of the lines that nobody waits for any more."""
+        """Release the requests that are over, and the lines without a request."""
         for row, line in enumerate(self._growing):
             if over := line.drop():
                 self._remember(over, self._cache(row))

@@ -1,7 +1,7 @@
 """The worker threads of the `transformers` engine: requests in, tokens out, any number of rollouts in few batches.
 
 Each turn of a thread adds one token to every context of its batch that is read, and reads a piece of the new ones, so
-nobody waits for a long prompt of somebody else's. What was computed for a context is kept until its next turn.
+no request waits for the long prompt of another. What was computed for a context is kept until its next turn.
 """
 
 import atexit
@@ -76,7 +76,7 @@ class TorchEngine:
             threads: of each worker's arithmetic on a CPU; 0: what torch takes.
             rows: contexts that grow at the same time before another one is begun, in all batches together.
             kept_bytes: of keys and values that wait for their context's next turn.
-            every: tokens that are told at once; more where nobody watches them come, because each time wakes a loop.
+            every: tokens that are reported at once; more where no one watches, because each time wakes a loop.
                 So many are sampled in vain where a turn ends with a text that is no single token.
         """
         self.every = every
@@ -181,7 +181,7 @@ class TorchEngine:
         self._waiting = deque(line for line in self._waiting if not line.over)
 
     def _close_line(self, line: Line) -> None:
-        """Nobody joins it any more."""
+        """No request joins it any more."""
         with self._changed:
             if self._lines.get(line.prompt) is line:
                 del self._lines[line.prompt]

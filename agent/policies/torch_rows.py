@@ -1,6 +1,6 @@
 """The arithmetic of the `transformers` engine: rows of a batch with their keys and values, and how a token is drawn.
 
-Rows are padded on the left. They join and leave between two tokens, and nobody else's keys and values are copied for
+Rows are padded on the left. They join and leave between two tokens, and no other row's keys and values are copied for
 it (`torch_room`). No threads, no requests, no text.
 """
 
@@ -137,8 +137,8 @@ def choose(logits: Tensor, sampling: Sequence[Sampling], draws: Sequence[torch.G
         for row, number in zip(rows, draw(logits[rows], how, [draws[row] for row in rows]), strict=True):
             chosen[row] = number
     index = torch.tensor(chosen, device=logits.device)[:, None]
-    told = cast(list[float], logprobs.gather(-1, index)[:, 0].tolist())  # pyright: ignore[reportUnknownMemberType]
-    return list(zip(chosen, told, strict=True))
+    logs = cast(list[float], logprobs.gather(-1, index)[:, 0].tolist())  # pyright: ignore[reportUnknownMemberType]
+    return list(zip(chosen, logs, strict=True))
 
 
 def draw(logits: Tensor, sampling: Sampling, draws: Sequence[torch.Generator]) -> list[int]:

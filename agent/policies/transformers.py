@@ -121,7 +121,7 @@ class _RememberedContext(TokenContext):
 
         super().__init__(Session(policy.engine), codec, *said, **kept)
         self._policy = policy
-        """Held, so that the engine lives as long as somebody may ask it."""
+        """Held, so that the engine lives as long as its users."""
 
     def fork(self) -> Self:
         forked = super().fork()

@@ -76,7 +76,7 @@ class TagReader:
         self._tail = self._tail[safe:]
 
     def close(self) -> Iterator[Piece | Block]:
-        """The stream has ended: give what was held back, then the block that nobody closed, if it says anything."""
+        """The stream has ended: give what was held back, then the block that was not closed, if it says anything."""
         closing = self._closings[self._role] if self._role is not None and len(self._tail) > 1 else ""
         if not closing.startswith(self._tail or "-"):  # half a closing mark is not the block's text
             yield from self._take(self._tail)
@@ -116,7 +116,7 @@ class TagReader:
 
     def _take(self, text: str) -> Iterator[Piece]:
         if self._role is None and not self._text:
-            text = text.lstrip()  # white space between blocks belongs to nobody
+            text = text.lstrip()  # white space between blocks belongs to no block
         if text:
             self._text += text
             yield Piece(self._role or "thought", text)

@@ -8,7 +8,7 @@ them: who writes a page cannot know it, because the page is part of it.
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from agent.sanitize.sanitize import defuse
+from agent.sanitize.sanitize import sanitize
 
 if TYPE_CHECKING:
     from agent.rstool.bundle import Attempt, EvidenceBundle, EvidenceClaim, Source
@@ -92,7 +92,7 @@ def _tried(attempt: "Attempt") -> str:
 
 def safe(text: str) -> str:
     """A stranger's words without marks of any model's and without invisible characters; lines stay lines."""
-    return defuse(text, TAGS)
+    return sanitize(text, TAGS)
 
 
 def one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a transcript is under a protocol: block by block, who wrote it, what it asks for, and whether it is well-formed.
+"""What a transcript is under a protocol: block by block, who wrote it, what it requests, and whether it is well-formed.
 
 It reads finished text, of our loop or of anybody's; the loop itself never needs it.
 """
@@ -21,7 +21,7 @@ Verdict = Literal["well-formed", "repaired", "rejected"]
 Said = tuple[Author, str]
 
 SOURCES: Final = ("web", "news", "arxiv", "wiki", "corpus", "kg", "all", DOCUMENTS)
-"""What plans may ask where nobody says which sources there are."""
+"""What plans may search where the sources are not given."""
 _OPEN: Final = "nothing closes it"
 _TAG: Final = re.compile(r"</?([A-Za-z_|][\w|-]{0,40})>")
 
@@ -32,7 +32,7 @@ class Part:
 
     by: Author
     role: str
-    """Of a block; `prompt`; `frame` for what stands around a user turn; `invalid` for what an invalid turn is told;
+    """Of a block; `prompt`; `frame` for what stands around a user turn; `invalid` for the reply to an invalid turn;
     `space` for white space that belongs to no block."""
     text: str
     said: str = ""
@@ -184,7 +184,7 @@ def _other(by: Author, text: str, protocol: TextProtocol) -> Part:
 
 
 def _opened_by(by: Author, text: str, protocol: TextProtocol) -> Role | None:
-    """The block that is open behind what somebody else than the policy said."""
+    """The block that is open behind what a speaker other than the policy said."""
     if by == "loop":
         return next((role for role, mark in protocol.policy_marks.items() if text.endswith(mark.open)), None)
     return protocol.opened if by == "prompt" or protocol.deliver == "user" else None

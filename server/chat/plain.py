@@ -58,7 +58,7 @@ class PlainChat:
         except TimeoutError:
             if not scope.expired():
                 raise
-            cut = "user" if control.asked else "seconds"
+            cut = "user" if control.answer_requested else "seconds"
         finally:
             recorder.keep(context.segments)
             sampled = context.tokens - before

@@ -194,7 +194,7 @@ def environment_that_is_said_twice() -> Bug:
 
 
 def strangers_text_that_is_not_defused() -> Bug:
-    return observation, "defuse", lambda text, tags: text
+    return observation, "sanitize", lambda text, tags: text
 
 
 def fills_in_the_rollouts_own_context() -> Bug:

@@ -43,14 +43,14 @@ _ANSWER: Final[Mapping[str, Any]] = {"type": "string", "description": "The answe
 
 
 class Dialect(Protocol):
-    """One way of asking for the next move."""
+    """One way of requesting the next move."""
 
     def request(self, state: State) -> tuple[list[Message], dict[str, Any]]:
         """Messages, and the other members of the request."""
         ...
 
     def repaired(self, messages: Sequence[Message], said: str, why: str) -> list[Message] | None:
-        """The messages with what was wrong with the reply to them; None where the dialect asks only once."""
+        """The messages with what was wrong with the reply to them; None where the dialect requests only once."""
         ...
 
 
@@ -148,8 +148,8 @@ def _system(rules: str, state: State) -> Message:
 def _history(state: State) -> list[Message]:
     return [
         message
-        for asked, answered in state.history
-        for message in ({"role": "user", "content": asked}, {"role": "assistant", "content": answered or "…"})
+        for question, answered in state.history
+        for message in ({"role": "user", "content": question}, {"role": "assistant", "content": answered or "…"})
     ]
 
 
@@ -171,5 +171,5 @@ def _function(name: str, properties: Mapping[str, Any], description: str) -> dic
 
 
 def is_repeat(move: SearchMove, state: State) -> bool:
-    """Whether everything that it asks for was searched before."""
+    """Whether all of its queries were searched before."""
     return all(query.casefold() in state.searched for query in move.queries)

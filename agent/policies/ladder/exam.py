@@ -44,7 +44,7 @@ def _answers(word: str) -> Callable[[Move], bool]:
 
 
 TASKS: Final = (
-    _Task(_QUESTION, _searches_for("aurora"), "it does not search for what is asked"),
+    _Task(_QUESTION, _searches_for("aurora"), "it does not search for what the question wants"),
     _Task(_AFTER_ONE, _searches_for("orr"), "it does not search again by the name that it found"),
     _Task(_AFTER_TWO, _answers("trieste"), "it does not answer from what it found"),
 )

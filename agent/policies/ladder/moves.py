@@ -52,7 +52,7 @@ def queries_of(texts: Iterable[str], *, most: int) -> tuple[str, ...]:
 
 
 def can_spell(protocol: TextProtocol) -> bool:
-    """Whether moves can be written in a protocol: one of our own, whose texts belong to nobody else."""
+    """Whether moves can be written in a protocol: one of our own, without texts of other authors."""
     return protocol.plan != "calls" and bool(protocol.instructions) and not protocol.foreign
 
 

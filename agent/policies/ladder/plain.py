@@ -57,11 +57,11 @@ def request(state: State, *, example: bool = True) -> tuple[list[Message], bool]
     short = wants_short(state.question)
     passages = state.passages
     if not passages:
-        return [{"role": "system", "content": _CLOSED if short else _FULL}, *_asked(state, "")], short
+        return [{"role": "system", "content": _CLOSED if short else _FULL}, *_question(state, "")], short
     if not short:
-        return [{"role": "system", "content": _FULL}, *_asked(state, passages)], short
+        return [{"role": "system", "content": _FULL}, *_question(state, passages)], short
     shown = [{"role": "user", "content": _EXAMPLE}, {"role": "assistant", "content": _EXAMPLE_ANSWER}]
-    return [{"role": "system", "content": _SHORT}, *(shown if example else ()), *_asked(state, passages)], short
+    return [{"role": "system", "content": _SHORT}, *(shown if example else ()), *_question(state, passages)], short
 
 
 def is_copied(answer: str, state: State) -> bool:
@@ -69,8 +69,8 @@ def is_copied(answer: str, state: State) -> bool:
     return _EXAMPLE_ANSWER in answer and _EXAMPLE_ANSWER not in f"{state.question} {state.passages}"
 
 
-def _asked(state: State, passages: str) -> list[Message]:
-    earlier = "".join(f"Earlier question: {asked}\nAnswer: {answered}\n" for asked, answered in state.history)
+def _question(state: State, passages: str) -> list[Message]:
+    earlier = "".join(f"Earlier question: {question}\nAnswer: {answered}\n" for question, answered in state.history)
     shown = f"{passages}\n\n" if passages else ""
     return [{"role": "user", "content": f"{shown}{earlier}Question: {state.question}"}]
 
@@ -155,13 +155,13 @@ def support(answer: str, cites: tuple[int, ...], passages: dict[int, str], quest
     wanted = answer.casefold()
     if len(wanted) < 3 or wanted in ("yes", "no"):
         return ()
-    asked = content_words(question)
+    words = content_words(question)
     found: list[tuple[bool, int, int, str]] = []
     for number, passage in passages.items():
         title, _, text = passage.partition(" — ")
         about = content_words(title)
         holding = (s.strip() for s in _SENTENCE.split((text or title).replace("\n  ", " ")) if wanted in s.casefold())
-        found += [(number in cites, len(asked & (content_words(s) | about)), -number, s) for s in holding]
+        found += [(number in cites, len(words & (content_words(s) | about)), -number, s) for s in holding]
     if not found:
         return ()
     _, _, number, sentence = max(found)

@@ -214,7 +214,7 @@ def _read(reply: Reply) -> Move:
 
 
 def _written(reply: Reply) -> AnswerMove | None:
-    """The answer with its evidence of a model that writes a form nobody requested of it."""
+    """The answer with its evidence of a model that writes a form which was not requested."""
     with suppress(NoMove):
         move = move_in(reply)
         return move if isinstance(move, AnswerMove) and move.evidence else None

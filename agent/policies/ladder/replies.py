@@ -61,10 +61,10 @@ async def ask(
     Raises:
         PolicyError: the server failed; the sentence says what to do. ContextFull where the chat is too long.
     """
-    asking = endpoint.chat(messages, max_tokens=max_tokens, stream_options={"include_usage": True}, **parameters)
+    stream = endpoint.chat(messages, max_tokens=max_tokens, stream_options={"include_usage": True}, **parameters)
     reply = Reply()
     with suppress(TurnBroken):
-        async with asking as events, aclosing(events):
+        async with stream as events, aclosing(events):
             await _read(events, reply, most=MOST_CHARS_A_TOKEN * max_tokens)
     return reply
 

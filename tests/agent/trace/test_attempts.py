@@ -1,6 +1,6 @@
 from agent.evidence import Passage
 from agent.trace import Answered, Gathered, Searched, SearchFailed, Step
-from agent.trace.attempts import not_told, nothing_found, unsearched
+from agent.trace.attempts import not_in_passages, nothing_found, unsearched
 
 FOUND = Passage(id="1", source="web", title="T", text="t", number=1)
 
@@ -43,8 +43,8 @@ def test_an_answer_of_the_policys_own_is_told_from_what_the_product_says():
 
 def test_what_was_looked_at_is_named_where_the_policy_does_not_know():
     looked = [searched("a"), Gathered(round=1, passages=(FOUND, FOUND))]
-    assert FOUND.title in not_told("I do not know", looked)
-    assert not_told("I do not know", looked).startswith("The passages that were found do not say it.")
-    assert not_told("I don't know.", looked).endswith("Looked at: T.")
-    assert not_told("Trieste", looked) == ""
-    assert not_told("I do not know", [searched("a")]) == ""
+    assert FOUND.title in not_in_passages("I do not know", looked)
+    assert not_in_passages("I do not know", looked).startswith("The passages that were found do not say it.")
+    assert not_in_passages("I don't know.", looked).endswith("Looked at: T.")
+    assert not_in_passages("Trieste", looked) == ""
+    assert not_in_passages("I do not know", [searched("a")]) == ""

@@ -449,7 +449,7 @@ question: string
  */
 history: unknown[][]
 /**
- * The question on its own, where the agent said it anew first.
+ * The question on its own, where the agent restated it first.
  */
 restated: string
 /**
@@ -486,7 +486,7 @@ export interface EvidenceClaim {
  */
 text: string
 /**
- * What its sources say: verbatim (in these words), close (the same names, numbers, negation and relation within two sentences), not_found (do not rely on it), contradicted (a source says something else: do not rely on it), or unchecked (nobody looked).
+ * What its sources say: verbatim (in these words), close (the same names, numbers, negation and relation within two sentences), not_found (do not rely on it), contradicted (a source says something else: do not rely on it), or unchecked.
  */
 check: ("unchecked" | "verbatim" | "close" | "not_found" | "contradicted")
 /**
@@ -619,7 +619,7 @@ downstream: Downstream
  */
 export interface Downstream {
 /**
- * no_evidence: the bundle held no claim, so the model was not asked. failed: the model or its server did, see why.
+ * no_evidence: the bundle held no claim, so no model was called. failed: the model or its server did, see why.
  */
 outcome: ("answered" | "no_evidence" | "failed")
 answer: (string | null)

@@ -10,7 +10,7 @@ from agent.checks.tokens import Token
 from agent.checks.words import ARTICLES, BE
 
 
-def asides(reading: Reading) -> Reading:
+def with_facts_in_passing(reading: Reading) -> Reading:
     """The reading with the facts that are said in passing."""
     groups = [*_life(reading), *_year_of_work(reading)]
     return replace(reading, groups=(*reading.groups, *groups)) if groups else reading
