@@ -152,17 +152,17 @@ def test_only_the_templates_own_marks_are_control_marks():
     assert "<tool_call><|im_end|>" in [piece.text for piece in pieces if not piece.control]
 
 
-def test_a_model_that_was_not_trained_on_a_profile_is_told_what_its_prompt_says():
+def test_a_model_that_was_not_trained_on_a_profile_gets_what_its_prompt_says():
     assert protocol_named("cairn").rules() == protocol_named("cairn").instructions
     tongyi = protocol_named("tongyi").model_copy(update={"system": "Call tools. Today: {date}"})
     assert tongyi.rules("2026-01-02") == "Call tools. Today: 2026-01-02"
     assert protocol_named("search-r1").model_copy(update={"prompt": "Search. {question}"}).rules() == "Search. "
 
 
-@pytest.mark.parametrize(("asked", "written"), [("who", "who?"), ("who?", "who?")])
-def test_a_profile_may_want_a_question_mark(asked: str, written: str):
+@pytest.mark.parametrize(("question", "written"), [("who", "who?"), ("who?", "who?")])
+def test_a_profile_may_want_a_question_mark(question: str, written: str):
     protocol = protocol_named("search-r1").model_copy(update={"prompt": "Q: {question}\n"})
-    assert f"Q: {written}\n" in protocol.prompt_text(asked)
+    assert f"Q: {written}\n" in protocol.prompt_text(question)
 
 
 # What is found
@@ -184,8 +184,12 @@ def test_each_function_call_of_a_turn_has_a_wrapper_of_its_own_whatever_it_asks(
         '{"name": "search", "arguments": {"query": ["a", "b"]}}',
         '{"name": "search", "arguments": {"query": "c"}}',
     )
-    told = [QueryObservation("a", ("x",), written=one), QueryObservation("b", (), written=one), QueryObservation("c", ("z", "w"), written=two)]
-    assert protocol.observation(told) == (
+    queries = [
+        QueryObservation("a", ("x",), written=one),
+        QueryObservation("b", (), written=one),
+        QueryObservation("c", ("z", "w"), written=two),
+    ]
+    assert protocol.observation(queries) == (
         f"<tool_response>{one}\nresult: \nx\n\nNothing was found.\n</tool_response>\n"
         f"<tool_response>{two}\nresult: \nz\n\nw\n</tool_response>\n"
     )
@@ -193,7 +197,7 @@ def test_each_function_call_of_a_turn_has_a_wrapper_of_its_own_whatever_it_asks(
     assert protocol.observation(again).count("<tool_response>") == 2
 
 
-def test_a_wrapper_of_calls_needs_to_know_how_a_query_is_told():
+def test_a_wrapper_of_calls_needs_to_know_how_a_query_is_shown():
     with pytest.raises(ValueError, match="each_call stands around what each query found"):
         TextProtocol.model_validate(protocol_named("recall").model_dump() | {"each": ""})
 
@@ -201,8 +205,8 @@ def test_a_wrapper_of_calls_needs_to_know_how_a_query_is_told():
 def test_what_is_written_as_json_is_json():
     protocol = protocol_named("deep-researcher")
     odd = PASSAGE.model_copy(update={"title": 'a "b"\n', "text": "back\\slash é", "url": ""})
-    told = protocol.observation([QueryObservation('q"', (protocol.show(odd),))])
-    inside = told.removeprefix("<tool_response>\n").removesuffix("\n</tool_response>")
+    text = protocol.observation([QueryObservation('q"', (protocol.show(odd),))])
+    inside = text.removeprefix("<tool_response>\n").removesuffix("\n</tool_response>")
     assert json.loads(inside) == [
         {
             "search_query": 'q"',

@@ -42,7 +42,7 @@ def look_beside(
     probe: bool = False,
     seconds: float = 10.0,
 ) -> tuple[Finding, list[Asked]]:
-    """The finding, with settings of the server's address, and what the server was asked."""
+    """The finding, with settings of the server's address, and the requests to the server."""
 
     async def run() -> tuple[Finding, list[Asked]]:
         async with asyncio.timeout(20), ApiServer(routes) as server:
@@ -51,6 +51,6 @@ def look_beside(
     return asyncio.run(run())
 
 
-def nobody() -> str:
+def no_folder() -> str:
     """A path below a file, where no folder can be."""
     return str(Path(__file__) / "folder")

