@@ -101,7 +101,7 @@ def measure(product: Product, folder: Path, *, requests: int, at_once: int, seed
     """Serve hostile documents with a hostile endpoint, and send so many requests."""
     figures = Figures(requests)
     _write_documents(folder / "docs", random.Random(seed))
-    answers, requests = _Turns(replies(seed)), _Turns(bodies(seed))
+    answers, sent = _Turns(replies(seed)), _Turns(bodies(seed))
     with hostile_server(lambda handler: next(answers)(handler)) as endpoint:
         endpoint.requests = _Forgetful()
         options = ("--base-url", f"{endpoint.url}/v1", "--model", "small", "--protocol", "cairn", "--corpus", "docs")
@@ -109,7 +109,7 @@ def measure(product: Product, folder: Path, *, requests: int, at_once: int, seed
             address = urlsplit(server.url).netloc
 
             def send(_number: int) -> tuple[str, str, int]:
-                return _send(address, next(requests))
+                return _send(address, next(sent))
 
             with _probed(server.url, figures), ThreadPoolExecutor(at_once) as pool:
                 began = time.perf_counter()
