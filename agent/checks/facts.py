@@ -8,7 +8,7 @@ from agent.checks.clauses import Clauses
 from agent.checks.lexicon import SENSES
 from agent.checks.mentions import Mention, Titles, mentions
 from agent.checks.tokens import Token
-from agent.checks.wordings import Match, find, is_noun, known_stems
+from agent.checks.wordings import WordingMatch, find, is_noun, known_stems
 from agent.checks.words import ARTICLES, BE
 
 Role = Literal["in", "since", "until"]
@@ -29,7 +29,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class StatedFact:
     sense: str
     holder: End
     value: End
@@ -51,12 +51,12 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SentenceReading:
     """A sentence that was read: its mentions, and its facts; those of one group are readings of the same words."""
 
     tokens: tuple[Token, ...]
     mentions: tuple[Mention, ...]
-    groups: tuple[tuple[Fact, ...], ...]
+    groups: tuple[tuple[StatedFact, ...], ...]
     negated: bool
     """Whether anything in the sentence is negated."""
     used: frozenset[int]
@@ -69,7 +69,7 @@ class Reading:
         return self.clauses.opening()
 
 
-def read(found: Sequence[Token], *, titles: Titles = ()) -> Reading:
+def read(found: Sequence[Token], *, titles: Titles = ()) -> SentenceReading:
     """Read the tokens of one sentence; `titles` are names that are known."""
     named = mentions(found, titles=titles, openers=known_stems())
     inside = [False] * len(found)
@@ -78,14 +78,14 @@ def read(found: Sequence[Token], *, titles: Titles = ()) -> Reading:
             inside[place] = True
     matches = find(found, inside)
     clauses = Clauses(found, named, [group[0].first for group in matches])
-    groups: list[tuple[Fact, ...]] = []
+    groups: list[tuple[StatedFact, ...]] = []
     used: set[int] = set()
     for group in matches:
         if facts := tuple(fact for match in group if (fact := _fact(clauses, match))):
             negated = any(fact.negated for fact in facts)
             groups.append(tuple(replace(fact, negated=negated) for fact in facts))
             used |= {place for fact in facts for place in range(fact.first, fact.last + 1) if not inside[place]}
-    return Reading(
+    return SentenceReading(
         tuple(found),
         tuple(named),
         tuple(groups),
@@ -95,7 +95,7 @@ def read(found: Sequence[Token], *, titles: Titles = ()) -> Reading:
     )
 
 
-def _fact(clauses: Clauses, match: Match) -> Fact | None:
+def _fact(clauses: Clauses, match: WordingMatch) -> StatedFact | None:
     ends = _noun(clauses, match) if match.wording.noun else _verb(clauses, match)
     if ends is None:
         return None
@@ -106,13 +106,15 @@ def _fact(clauses: Clauses, match: Match) -> Fact | None:
     taken = {id(mention) for mention in value.names}
     times = tuple(time for time in clauses.times(match.first) if id(time[1]) not in taken)
     over = clauses.text(match.first - 1) == "to" and clauses.text(match.first - 2) == "used"
-    return Fact(match.wording.sense, holder, value, clauses.negated(first, last), times, match.first, match.last, over)
+    return StatedFact(
+        match.wording.sense, holder, value, clauses.negated(first, last), times, match.first, match.last, over
+    )
 
 
 # Verbs and other wordings with a place for each end
 
 
-def _verb(clauses: Clauses, match: Match) -> tuple[End, End] | None:
+def _verb(clauses: Clauses, match: WordingMatch) -> tuple[End, End] | None:
     wording = match.wording
     if wording.lead == ("V",) and wording.tail == "H" and clauses.passive(match.first, match.last):
         return None
@@ -137,7 +139,7 @@ def _verb(clauses: Clauses, match: Match) -> tuple[End, End] | None:
     return holder, value
 
 
-def _left(clauses: Clauses, match: Match, right: tuple[Mention, ...]) -> End:
+def _left(clauses: Clauses, match: WordingMatch, right: tuple[Mention, ...]) -> End:
     """The end to the left of the verb: its subject; where none is named there, the main clause's."""
     subject = clauses.subject(match.first)
     if subject.names or subject.pronoun:
@@ -148,7 +150,7 @@ def _left(clauses: Clauses, match: Match, right: tuple[Mention, ...]) -> End:
 # Nouns: "the mentor of H is V" and its many turns
 
 
-def _noun(clauses: Clauses, match: Match) -> tuple[End, End] | None:
+def _noun(clauses: Clauses, match: WordingMatch) -> tuple[End, End] | None:
     found, first, last = clauses.tokens, match.first, match.last
     after = found[last + 1].text if last + 1 < len(found) else ""
     if after in _OF and (ends := _noun_of(clauses, match)):
@@ -172,7 +174,7 @@ def _noun(clauses: Clauses, match: Match) -> tuple[End, End] | None:
     return None
 
 
-def _noun_of(clauses: Clauses, match: Match) -> tuple[End, End] | None:
+def _noun_of(clauses: Clauses, match: WordingMatch) -> tuple[End, End] | None:
     """Such as "the mentor of H is V", "V is the mentor of H", "V, mentor of H", "named V as head of H"."""
     right = clauses.right(match.last + 2)
     holders = tuple(m for m in right if m.kind == "name")

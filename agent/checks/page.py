@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from agent.checks.facts import Reading, read
+from agent.checks.facts import SentenceReading, read
 from agent.checks.in_passing import with_facts_in_passing
 from agent.checks.mentions import Mention, Titles, mentions, same, same_name
 from agent.checks.tokens import Token, sentences, tokens, words_of
@@ -22,22 +22,22 @@ _TO_MEMBERS: Final = frozenset(("of", "in", "by", "at", "for", "from"))
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PageLine:
     """One sentence of a page. `start` is -1 where it is the title, which is no part of the text."""
 
     start: int
     end: int
-    reading: Reading
+    reading: SentenceReading
     context: tuple[Mention, ...]
     """Whom a pronoun or an unnamed subject may mean."""
     stems: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReadPage:
     title: str
     text: str
-    lines: tuple[Line, ...]
+    lines: tuple[PageLine, ...]
     """The sentences in order; the title comes last."""
     names: tuple[Mention, ...]
     """Every name of text and title."""
@@ -64,25 +64,27 @@ class Page:
 
 
 @lru_cache(maxsize=_KEPT)
-def page(title: str, text: str) -> Page:
+def page(title: str, text: str) -> ReadPage:
     """Read a passage. The title is context: a page about X may call it "she" or "the film"."""
     topics = _topics(title, text)
     heading = tuple(Mention("name", 0, 0, words=words) for words in topics)
-    lines: list[Line] = []
+    lines: list[PageLine] = []
     before: tuple[Mention, ...] = ()
     for start, end, found in _sentences(text):
         reading = with_facts_in_passing(read(found, titles=topics))
-        lines.append(Line(start, end, reading, (*heading, *before), _stems(found)))
+        lines.append(PageLine(start, end, reading, (*heading, *before), _stems(found)))
         before = (reading.subject,) if reading.subject else before
     if title.strip():
         found = tokens(title)
-        lines.append(Line(-1, -1, read(found, titles=topics), heading, _stems(found)))
+        lines.append(PageLine(-1, -1, read(found, titles=topics), heading, _stems(found)))
     names = (*heading, *(m for line in lines for m in line.reading.mentions if m.kind == "name"))
     stems = frozenset(stem for line in lines for stem in line.stems)
-    return Page(title, text, tuple(lines), names, stems, tuple(words_of(tokens(text))), heading, _alias(topics, lines))
+    return ReadPage(
+        title, text, tuple(lines), names, stems, tuple(words_of(tokens(text))), heading, _alias(topics, lines)
+    )
 
 
-def _alias(topics: Titles, lines: Sequence[Line]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+def _alias(topics: Titles, lines: Sequence[PageLine]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """What the first sentence, "N. N. (…), known as TITLE, is a …", calls the subject of the page."""
     if not topics or not lines or (subject := lines[0].reading.subject) is None:
         return None

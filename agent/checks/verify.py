@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agent.checks.close import Support
 from agent.checks.judge import State, judged
-from agent.checks.page import Page, page
+from agent.checks.page import ReadPage, page
 from agent.checks.tokens import tokens, words_of
 from agent.checks.words import DENIALS, NEGATIONS
 from agent.evidence import Passage
@@ -45,7 +45,7 @@ def state_of(claim: Claim, shown: Shown) -> State:
     return "contradicted" if check == "contradicted" else "not_verified" if check in DOUBTED else "supported"
 
 
-def _quotes(pages: Sequence[tuple[int, Page]], support: Iterable[Support]) -> Iterator[Quote]:
+def _quotes(pages: Sequence[tuple[int, ReadPage]], support: Iterable[Support]) -> Iterator[Quote]:
     """The supporting sentences, each once, in the order of the passages."""
     lines = sorted({(place, line) for place, line in support})
     for place, at in lines:
@@ -55,11 +55,11 @@ def _quotes(pages: Sequence[tuple[int, Page]], support: Iterable[Support]) -> It
             yield _quote(number, read, line.start, line.end)
 
 
-def _quote(number: int, read: Page, start: int, end: int) -> Quote:
+def _quote(number: int, read: ReadPage, start: int, end: int) -> Quote:
     return Quote(number=number, start=start, end=end, text=read.text[start:end])
 
 
-def _verbatim(text: str, read: Page) -> tuple[int, int] | None:
+def _verbatim(text: str, read: ReadPage) -> tuple[int, int] | None:
     """Where the claim's words stand one after the other; a sentence that takes them back does not count."""
     said = [token.text for token in words_of(tokens(text))]
     if not said:
@@ -73,7 +73,7 @@ def _verbatim(text: str, read: Page) -> tuple[int, int] | None:
     return None
 
 
-def _taken_back(read: Page, start: int, end: int) -> bool:
+def _taken_back(read: ReadPage, start: int, end: int) -> bool:
     """Whether the sentence around the words negates them or doubts them."""
     for line in read.lines:
         if line.start <= start < line.end:

@@ -11,7 +11,7 @@ from agent.cli.console import messages, note, output, print_json, printable
 from agent.cli.options import ConfigOption, JsonOption, Load, with_agent_options
 
 if TYPE_CHECKING:
-    from agent.doctor import Check, Finding
+    from agent.doctor import Diagnosis, DoctorCheck
 
 _MARKS: Final = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "bold red"), "skip": ("·", "dim")}
 
@@ -41,13 +41,13 @@ def doctor(
 
     Example: cairn doctor --corpus my-index --base-url http://127.0.0.1:11434/v1 --model qwen3:8b
     """
-    from agent.doctor import Finding, checks_of, paid_probes
+    from agent.doctor import Diagnosis, checks_of, paid_probes
     from agent.errors import SetupError
 
     try:
         settings = load(host=host, port=port)
     except SetupError as error:
-        _print([Finding("settings", "bad", str(error))], as_json=as_json)
+        _print([Diagnosis("settings", "bad", str(error))], as_json=as_json)
         raise typer.Exit(1) from error
     if probe and (costs := paid_probes(settings)):
         each = ", ".join(f"{name} {credits:g}" for name, credits in costs.items())
@@ -58,15 +58,17 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _of_settings(config: Path | None) -> "Finding":
-    from agent.doctor import Finding
+def _of_settings(config: Path | None) -> "Diagnosis":
+    from agent.doctor import Diagnosis
     from agent.settings import CONFIG_FILE
 
     file = config or (CONFIG_FILE if CONFIG_FILE.exists() else None)
-    return Finding("settings", "ok", f"{file} can be read" if file else f"the defaults; there is no {CONFIG_FILE} here")
+    return Diagnosis(
+        "settings", "ok", f"{file} can be read" if file else f"the defaults; there is no {CONFIG_FILE} here"
+    )
 
 
-def _watched(checks: "list[Check]") -> "list[Finding]":
+def _watched(checks: "list[DoctorCheck]") -> "list[Diagnosis]":
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from agent.doctor import diagnose
@@ -77,7 +79,7 @@ def _watched(checks: "list[Check]") -> "list[Finding]":
         return diagnose(checks, report=lambda _: bar.advance(task))
 
 
-def _print(found: "list[Finding]", *, as_json: bool) -> None:
+def _print(found: "list[Diagnosis]", *, as_json: bool) -> None:
     if as_json:
         ok = all(finding.state != "bad" for finding in found)
         print_json({"ok": ok, "checks": [asdict(finding) for finding in found]})

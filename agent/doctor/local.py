@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from agent import __version__
-from agent.doctor.run import Verdict, bad, ok, skipped, warn
+from agent.doctor.run import CheckResult, bad, ok, skipped, warn
 from agent.errors import SourceError
 from agent.files.own import NotPrivate, private_folder
 from agent.outbound.urls import split_url
@@ -36,14 +36,14 @@ HOLDER_SECONDS: Final = 2.0
 """For who holds the port to say what it is."""
 
 
-async def check_install() -> Verdict:
+async def check_install() -> CheckResult:
     """Versions and extras; none of them is wrong by itself, the check that needs one says so."""
     there = [name for name, modules in EXTRAS.items() if all(map(find_spec, modules))]
     extras = f"with the extras {', '.join(there)}" if there else "without extras"
     return ok(f"Cairn {__version__} on Python {platform.python_version()}, {extras}")
 
 
-async def check_checkpoint(settings: CairnSettings) -> Verdict:
+async def check_checkpoint(settings: CairnSettings) -> CheckResult:
     """Every file of the embedded policy's checkpoint against its hash; the model itself is not loaded."""
     from agent.build.shipped import needs_small, newest_checkpoint
     from agent.policies.checkpoint import open_checkpoint
@@ -57,7 +57,7 @@ async def check_checkpoint(settings: CairnSettings) -> Verdict:
     return ok(f"the checkpoint {found.manifest.name} is whole, file by file")
 
 
-def _of_small(settings: CairnSettings) -> Verdict:
+def _of_small(settings: CairnSettings) -> CheckResult:
     """The package ships only the adapter of this policy: its base model is fetched."""
     from agent.build.shipped import SMALL
     from agent.models.fetch import at_hand
@@ -70,14 +70,14 @@ def _of_small(settings: CairnSettings) -> Verdict:
     return bad(f"{SMALL.name} lacks its base model, and `fetch` is off", "cairn model fetch")
 
 
-async def check_protocol(settings: CairnSettings) -> Verdict:
+async def check_protocol(settings: CairnSettings) -> CheckResult:
     from agent.build.agent import build_protocol
 
     protocol = build_protocol(settings)
     return ok(f"{protocol.name} can be read; at most {protocol.max_rounds} rounds")
 
 
-async def check_world(settings: CairnSettings) -> Verdict:
+async def check_world(settings: CairnSettings) -> CheckResult:
     """The little world answers where nothing else is configured."""
     from agent.world import load_world
 
@@ -85,7 +85,7 @@ async def check_world(settings: CairnSettings) -> Verdict:
     return ok(f"the little world {settings.world!r} answers as {', '.join(world.shelves)}")
 
 
-async def check_corpus(settings: CairnSettings) -> Verdict:
+async def check_corpus(settings: CairnSettings) -> CheckResult:
     """An index is opened with its models and searched; documents are only counted: to index them may take long."""
     from agent.sources.corpus.documents import find_files
     from agent.sources.corpus.folder import CARD
@@ -101,7 +101,7 @@ async def check_corpus(settings: CairnSettings) -> Verdict:
     return failed or ok(f"the index {path} is whole and answers")
 
 
-async def check_graph(settings: CairnSettings) -> Verdict:
+async def check_graph(settings: CairnSettings) -> CheckResult:
     from agent.sources.kg.source import KgSource
 
     path = settings.kg
@@ -111,7 +111,7 @@ async def check_graph(settings: CairnSettings) -> Verdict:
     return failed or ok(f"the graph {path} can be read and answers")
 
 
-async def check_plugin(name: str, options: Mapping[str, Any]) -> Verdict:
+async def check_plugin(name: str, options: Mapping[str, Any]) -> CheckResult:
     """A plug-in makes its source. It is not searched: only it knows what a query costs."""
     from agent.sources.plugins import installed, load_plugin
 
@@ -120,7 +120,7 @@ async def check_plugin(name: str, options: Mapping[str, Any]) -> Verdict:
     return ok(f"{installed()[name].value} makes its source")
 
 
-async def _fails(source: Source, what: str, fix: str) -> Verdict | None:
+async def _fails(source: Source, what: str, fix: str) -> CheckResult | None:
     try:
         await ask(source, SearchRequest("doctor", limit=1), seconds=10.0)
     except SourceError as error:
@@ -130,7 +130,7 @@ async def _fails(source: Source, what: str, fix: str) -> Verdict | None:
     return None
 
 
-async def check_cache(where: str) -> Verdict:
+async def check_cache(where: str) -> CheckResult:
     """The query cache: searches go on without it, slower and dearer."""
     if not where:
         return skipped("switched off; every search goes to its back end")
@@ -139,7 +139,7 @@ async def check_cache(where: str) -> Verdict:
     return await asyncio.to_thread(_check_folder, where)
 
 
-def _check_folder(where: str) -> Verdict:
+def _check_folder(where: str) -> CheckResult:
     folder = Path(where).expanduser()
     fix = "set cache (CAIRN_CACHE) to a folder that you may write to, or to '' for none"
     try:
@@ -163,7 +163,7 @@ def _check_folder(where: str) -> Verdict:
     return ok(f"{folder} can be written to")
 
 
-async def _check_redis(url: str) -> Verdict:
+async def _check_redis(url: str) -> CheckResult:
     if not url.startswith(("redis://", "rediss://")):
         return bad("the cache's URL is no redis:// URL", "set cache (CAIRN_CACHE) to a folder or a redis:// URL")
     if find_spec("redis") is None:
@@ -188,7 +188,7 @@ def _without_password(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-async def check_disk(settings: CairnSettings) -> Verdict:
+async def check_disk(settings: CairnSettings) -> CheckResult:
     """Room where the query cache, indices and traces are written."""
     room = await asyncio.to_thread(_room, settings.cache)
     place, free = min(room.items(), key=lambda item: item[1])
@@ -214,7 +214,7 @@ def _existing(path: Path) -> Path:
     return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
 
 
-async def check_port(settings: CairnSettings) -> Verdict:
+async def check_port(settings: CairnSettings) -> CheckResult:
     """Whether `cairn serve` could start here, or runs here already."""
     host, port = settings.host.strip("[]"), settings.port
     if not (_is_loopback(host) or settings.insecure or settings.server_key.get_secret_value()):

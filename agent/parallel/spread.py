@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Protocol, Self, TypeVar
 
 from agent.errors import SetupError
 from agent.parallel.processes import SAFE_PATH
-from agent.parallel.workers import Workers, lost
+from agent.parallel.workers import ProcessWorkers, lost
 from agent.settings import CairnSettings, default_environment, environment_of_children
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ class Spread:
 
     def _started(self) -> _Team:
         if self._team is None:
-            self._team = Workers(self.workers) if self.on == "local" else _Ray(self.workers, self.address)
+            self._team = ProcessWorkers(self.workers) if self.on == "local" else _Ray(self.workers, self.address)
         return self._team
 
     def close(self) -> None:

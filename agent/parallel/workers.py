@@ -39,7 +39,7 @@ def at_end(close: Callable[[], object]) -> None:
     _held.callback(close)
 
 
-class Workers:
+class ProcessWorkers:
     """So many processes at most, each started when all others are busy, and kept."""
 
     def __init__(self, most: int) -> None:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from agent.errors import PlanError
 from agent.plan.json import as_object, read_values, strings
-from agent.plan.text import Draft, Drafts, checked
+from agent.plan.text import DraftPlan, DraftQuery, checked
 
 DOCUMENTS: Final = "documents"
 """Name of the source that searches every source but the graph."""
@@ -20,7 +20,7 @@ _KEYS: Final = {
 }
 
 
-def read_graph(text: str, *, sources: Collection[str]) -> Drafts:
+def read_graph(text: str, *, sources: Collection[str]) -> DraftPlan:
     """Read one such object: node A searches the documents, node K the graph, each where there is one.
 
     The graph is searched by the names of its entities: they stand in [brackets], which the graph takes at their word.
@@ -34,13 +34,13 @@ def read_graph(text: str, *, sources: Collection[str]) -> Drafts:
         raise PlanError(f"a search has one query, and this one has {len(queries)}; {_FORM}")
     entities, relations = strings(fields.get("entity"), "entity"), strings(fields.get("relation"), "relation")
     query = queries[0] if queries else ""
-    drafts = Drafts()
+    drafts = DraftPlan()
     if query and (documents := _documents(sources)):
-        drafts.queries.append(Draft(query, checked(query, query), id="A", source=documents))
+        drafts.queries.append(DraftQuery(query, checked(query, query), id="A", source=documents))
     named = [f"[{_unbracketed(name)}]" for name in entities] or ([query] if query else [])
     if (entities or relations) and named and GRAPH in sources:
         query = checked(" ".join([*named, *relations]), "entity and relation")
-        drafts.queries.append(Draft(query, query, id="K", source=GRAPH, entities=entities, relations=relations))
+        drafts.queries.append(DraftQuery(query, query, id="K", source=GRAPH, entities=entities, relations=relations))
     if not drafts.queries:
         raise PlanError(f"the search has no query; {_FORM}")
     return drafts

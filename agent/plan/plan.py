@@ -8,7 +8,7 @@ from agent.errors import PlanError
 from agent.evidence import Frozen
 from agent.plan.calls import read_calls
 from agent.plan.graph import DOCUMENTS, read_graph
-from agent.plan.text import ID, Draft, Drafts, Edge, read_lines, read_queries, read_query
+from agent.plan.text import ID, DraftEdge, DraftPlan, DraftQuery, read_lines, read_queries, read_query
 
 if TYPE_CHECKING:
     from agent.protocols.base import TextProtocol
@@ -97,7 +97,7 @@ def parse_plan(text: str, *, protocol: "TextProtocol", sources: Collection[str])
     return Plan(nodes=tuple(ordered), dropped=dropped)
 
 
-def _read(text: str, *, protocol: "TextProtocol", sources: Collection[str], named: Collection[str]) -> Drafts:
+def _read(text: str, *, protocol: "TextProtocol", sources: Collection[str], named: Collection[str]) -> DraftPlan:
     match protocol.plan:
         case "lines":
             return read_lines(text, sources=_known(named) if protocol.sources else ())
@@ -117,7 +117,7 @@ def _known(sources: Collection[str]) -> list[str]:
 
 
 def _nodes(
-    drafts: Drafts, *, protocol: "TextProtocol", sources: Collection[str]
+    drafts: DraftPlan, *, protocol: "TextProtocol", sources: Collection[str]
 ) -> tuple[dict[str, Node], tuple[str, ...]]:
     nodes: dict[str, Node] = {}
     dropped: list[str] = []
@@ -134,7 +134,7 @@ def _nodes(
     return nodes, tuple(dropped)
 
 
-def _node(name: str, draft: Draft, source: str) -> Node:
+def _node(name: str, draft: DraftQuery, source: str) -> Node:
     return Node(
         id=name,
         query=draft.query,
@@ -146,7 +146,7 @@ def _node(name: str, draft: Draft, source: str) -> Node:
     )
 
 
-def _names(drafts: Collection[Draft]) -> list[str]:
+def _names(drafts: Collection[DraftQuery]) -> list[str]:
     """The id of each query; those without one get A, B, C … that are free."""
     taken: set[str] = set()
     for draft in drafts:
@@ -159,7 +159,7 @@ def _names(drafts: Collection[Draft]) -> list[str]:
     return [draft.id or next(free) for draft in drafts]
 
 
-def _source(draft: Draft, *, sources: Collection[str]) -> str | None:
+def _source(draft: DraftQuery, *, sources: Collection[str]) -> str | None:
     """The configured source that a query names; None if it names an unknown one."""
     if draft.source is None:
         return EVERY_SOURCE if EVERY_SOURCE in sources else next(iter(sources), None)
@@ -168,7 +168,7 @@ def _source(draft: Draft, *, sources: Collection[str]) -> str | None:
     return folded.get(named) or folded.get(_ALIASES.get(named, ""))
 
 
-def _unknown_source(draft: Draft, *, sources: Collection[str]) -> str:
+def _unknown_source(draft: DraftQuery, *, sources: Collection[str]) -> str:
     there = ", ".join(sorted(sources)) or "none"
     if draft.source is None:
         return "there is no source to search"
@@ -179,7 +179,7 @@ def _unknown_source(draft: Draft, *, sources: Collection[str]) -> str:
 
 
 def _parents(
-    edges: Collection[Edge], *, nodes: Mapping[str, Node], dropped: Collection[str], refer: bool
+    edges: Collection[DraftEdge], *, nodes: Mapping[str, Node], dropped: Collection[str], refer: bool
 ) -> dict[str, list[str]]:
     """Each node's parents in the plan's order: from its edges, and where plans `refer`, from `#A` in its query."""
     found: dict[str, set[str]] = {name: set() for name in nodes}
@@ -193,7 +193,7 @@ def _parents(
     return {name: [other for other in nodes if other in found[name]] for name in nodes}
 
 
-def _end(edge: Edge, written: str, *, names: Collection[str]) -> str:
+def _end(edge: DraftEdge, written: str, *, names: Collection[str]) -> str:
     if written in names:
         return written
     close = [name for name in names if name.casefold() == written.casefold()]

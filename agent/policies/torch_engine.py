@@ -18,9 +18,9 @@ from agent.errors import PolicyError
 from agent.policies.base import Sampling
 from agent.policies.requests import Request, sample_through
 from agent.policies.token_context import Sampled
-from agent.policies.torch_batch import Batch, Line, TorchUse, Work
-from agent.policies.torch_memory import Kept, Memory
-from agent.policies.torch_rows import Rows
+from agent.policies.torch_batch import ContextLine, TorchUse, Work, WorkerBatch
+from agent.policies.torch_memory import ContextMemory, MemoryPool
+from agent.policies.torch_rows import BatchRows
 
 PIECE_TOKENS: Final = 512
 """Of prompts that are read between two tokens of the others: a piece of a long one, or some short ones."""
@@ -34,9 +34,9 @@ _CLOSED: Final = "the transformers policy was closed"
 class Session:
     """One context's way into the engine; a `Sampler`. It remembers what was computed for the context."""
 
-    def __init__(self, engine: "TorchEngine", memory: Memory | None = None) -> None:
+    def __init__(self, engine: "TorchEngine", memory: ContextMemory | None = None) -> None:
         self._engine = engine
-        self._memory = memory or Memory()
+        self._memory = memory or ContextMemory()
 
     def sample(
         self, ids: Sequence[int], sampling: Sampling, *, ends: frozenset[int], max_tokens: int
@@ -46,7 +46,7 @@ class Session:
         return sample_through(submit, ids, sampling, ends=ends, max_tokens=max_tokens, every=every)
 
     def fork(self) -> "Session":
-        return Session(self._engine, Memory(self._memory))
+        return Session(self._engine, ContextMemory(self._memory))
 
 
 class TorchEngine:
@@ -82,14 +82,15 @@ class TorchEngine:
         self.every = every
         self._threads = threads
         self._limit = -(-rows // workers)
-        self.kept = Kept(kept_bytes)
-        self._lines: dict[tuple[int, ...], Line] = {}
+        self.kept = MemoryPool(kept_bytes)
+        self._lines: dict[tuple[int, ...], ContextLine] = {}
         """Prompt → the line that a request with this prompt joins: those that wait and those that are read."""
-        self._waiting: deque[Line] = deque()
+        self._waiting: deque[ContextLine] = deque()
         self._changed = threading.Condition()
         self._closed = False
         self._batches = [
-            Batch(Rows(model, torch.device(device)), self.kept, close=self._close_line) for _ in range(workers)
+            WorkerBatch(BatchRows(model, torch.device(device)), self.kept, close=self._close_line)
+            for _ in range(workers)
         ]
         self._workers = [
             threading.Thread(target=self._work, args=(batch,), name=f"cairn-torch-{number}", daemon=True)
@@ -110,7 +111,7 @@ class TorchEngine:
         """Requests that are read or grow."""
         return sum(batch.requests for batch in self._batches)
 
-    def submit(self, request: Request, *, memory: Memory) -> None:
+    def submit(self, request: Request, *, memory: ContextMemory) -> None:
         """Put a request into the queue, or to one with the same context that has said nothing yet.
 
         Raises:
@@ -123,7 +124,7 @@ class TorchEngine:
             if line := self._lines.get(request.prompt):
                 line.works.append(work)
                 return
-            line = self._lines[request.prompt] = Line(request.prompt, [work])
+            line = self._lines[request.prompt] = ContextLine(request.prompt, [work])
             self._waiting.append(line)
             self._changed.notify_all()
 
@@ -140,7 +141,7 @@ class TorchEngine:
             worker.join()
 
     @torch.inference_mode()
-    def _work(self, batch: Batch) -> None:
+    def _work(self, batch: WorkerBatch) -> None:
         if self._threads:
             torch.set_num_threads(self._threads)  # of this thread alone
         while (taken := self._take(batch)) is not None:
@@ -153,7 +154,7 @@ class TorchEngine:
             for line in self._waiting:
                 line.finish(_CLOSED)
 
-    def _take(self, batch: Batch) -> list[Line] | None:
+    def _take(self, batch: WorkerBatch) -> list[ContextLine] | None:
         """A worker's share of what waits. Waits while there is nothing to do; None: the engine was closed."""
         with self._changed:
             while not self._closed:
@@ -164,10 +165,10 @@ class TorchEngine:
                 self._changed.wait()
         return None
 
-    def _share(self, batch: Batch) -> list[Line]:
+    def _share(self, batch: WorkerBatch) -> list[ContextLine]:
         """As many as make its batch as long as the others', where there is room."""
         longest = -(-(len(self._waiting) + sum(map(len, self._batches))) // len(self._batches))
-        taken: list[Line] = []
+        taken: list[ContextLine] = []
         requests = batch.requests
         while self._waiting and len(batch) + len(taken) < longest and requests < self._limit:
             taken.append(self._waiting.popleft())
@@ -180,7 +181,7 @@ class TorchEngine:
                 del self._lines[line.prompt]
         self._waiting = deque(line for line in self._waiting if not line.over)
 
-    def _close_line(self, line: Line) -> None:
+    def _close_line(self, line: ContextLine) -> None:
         """No request joins it any more."""
         with self._changed:
             if self._lines.get(line.prompt) is line:

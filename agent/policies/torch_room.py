@@ -23,7 +23,7 @@ _DynamicLayer: Final[Any] = transformers.cache_utils.DynamicLayer
 """The package is typed in parts only."""
 
 
-class Room:
+class KvBuffer:
     """Keys and values of all rows. How many there are, and how long each is, is the caller's to know."""
 
     def __init__(self) -> None:

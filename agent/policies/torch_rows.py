@@ -16,7 +16,7 @@ from torch import Tensor
 from agent.policies.base import Sampling
 from agent.policies.token_context import Sampled
 from agent.policies.torch_decoder import forward_of
-from agent.policies.torch_room import Layers, Room
+from agent.policies.torch_room import KvBuffer, Layers
 
 _DynamicCache: Final[Any] = transformers.DynamicCache
 """The package is typed in parts only."""
@@ -48,14 +48,14 @@ class Cache:
 EMPTY: Final = Cache((), [])
 
 
-class Rows:
+class BatchRows:
     """A batch of contexts that all grow by one token at a time."""
 
     def __init__(self, model: Any, device: torch.device) -> None:
         self._forward = forward_of(model)
         self._device = device
         self._lengths: list[int] = []
-        self._room = Room()
+        self._room = KvBuffer()
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -113,7 +113,7 @@ class Rows:
     def drop(self) -> None:
         """Let all rows go, and the room with what a failure may have left in it."""
         self._lengths = []
-        self._room = Room()
+        self._room = KvBuffer()
 
 
 def closed_up(stays: Sequence[bool]) -> list[int]:

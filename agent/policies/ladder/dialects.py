@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
 
 from agent.policies.ladder.moves import SearchMove
-from agent.policies.ladder.state import Round, State
+from agent.policies.ladder.state import SearchedRound, State
 
 Message = dict[str, Any]
 MOST_QUERIES: Final = 3
@@ -54,7 +54,7 @@ class Dialect(Protocol):
         ...
 
 
-class Tools:
+class ToolDialect:
     """Native function calls: `search(queries)` and `answer(text, evidence)`."""
 
     def request(self, state: State) -> tuple[list[Message], dict[str, Any]]:
@@ -75,7 +75,7 @@ class Tools:
         return None
 
 
-class Json:
+class JsonDialect:
     """One constrained object a turn: search for these, or answer this, citing these."""
 
     def request(self, state: State) -> tuple[list[Message], dict[str, Any]]:
@@ -113,7 +113,7 @@ class Json:
         return {"type": "json_schema", "json_schema": {"name": "move", "strict": True, "schema": schema}}
 
 
-class Words:
+class WordDialect:
     """The protocol in words with one example; one request says what was wrong."""
 
     _RULES: Final = (
@@ -138,7 +138,7 @@ class Words:
 
 
 Spoken = Literal["tools", "json", "words"]
-DIALECTS: Final[Mapping[Spoken, Dialect]] = {"tools": Tools(), "json": Json(), "words": Words()}
+DIALECTS: Final[Mapping[Spoken, Dialect]] = {"tools": ToolDialect(), "json": JsonDialect(), "words": WordDialect()}
 
 
 def _system(rules: str, state: State) -> Message:
@@ -153,7 +153,7 @@ def _history(state: State) -> list[Message]:
     ]
 
 
-def _found(each: Round) -> str:
+def _found(each: SearchedRound) -> str:
     return f"Passages:\n{each.found or 'Nothing was found.'}"
 
 

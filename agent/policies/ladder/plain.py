@@ -4,7 +4,7 @@ import re
 from typing import Any, Final
 
 from agent.checks.relevance import content_words
-from agent.policies.ladder.moves import AnswerMove, SearchMove, Statement, queries_of
+from agent.policies.ladder.moves import AnswerMove, CitedSentence, SearchMove, queries_of
 from agent.policies.ladder.parts import YES_OR_NO, choices_of, parts_of, wants_short
 from agent.policies.ladder.reading import numbers_in, statements
 from agent.policies.ladder.state import State, numbered
@@ -150,7 +150,7 @@ def _trimmed(run: list[str]) -> list[str]:
     return run
 
 
-def support(answer: str, cites: tuple[int, ...], passages: dict[int, str], question: str) -> tuple[Statement, ...]:
+def support(answer: str, cites: tuple[int, ...], passages: dict[int, str], question: str) -> tuple[CitedSentence, ...]:
     """The sentence that holds the answer: of a cited passage, else the one that shares most with the question."""
     wanted = answer.casefold()
     if len(wanted) < 3 or wanted in ("yes", "no"):
@@ -165,4 +165,4 @@ def support(answer: str, cites: tuple[int, ...], passages: dict[int, str], quest
     if not found:
         return ()
     _, _, number, sentence = max(found)
-    return (Statement(sentence, (-number,)),)
+    return (CitedSentence(sentence, (-number,)),)

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from agent import __version__
 from agent.build.shipped import newest_checkpoint
 from agent.cli import run
-from agent.doctor import Finding, local
+from agent.doctor import Diagnosis, local
 from agent.settings import CairnSettings
 from server.retrieval.service import Retriever
 from tests.agent.doctor.look import SECRET, look, no_folder, one
@@ -202,7 +202,7 @@ def test_a_port_is_free_or_held() -> None:
 
 
 def test_a_port_that_a_cairn_holds_is_said_so() -> None:
-    async def beside() -> Finding:
+    async def beside() -> Diagnosis:
         async with serving(Retriever({"web": Shelf("web")})) as address:
             return await one(CairnSettings(port=int(address.rpartition(":")[2])), "port")
 

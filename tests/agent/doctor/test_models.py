@@ -6,12 +6,12 @@ import pytest
 
 from agent.doctor.checks import checks_of
 from agent.doctor.models import check_model, check_transformers
-from agent.doctor.run import Verdict, examine
+from agent.doctor.run import CheckResult, examine
 from agent.settings import load_settings
 from tests.shipped import HUB
 
 
-def checked(model: str) -> Verdict:
+def checked(model: str) -> CheckResult:
     return asyncio.run(check_transformers(load_settings(policy="transformers", model=model)))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from agent.doctor import Finding, checks_of, paid_probes
+from agent.doctor import Diagnosis, checks_of, paid_probes
 from agent.settings import CairnSettings
 from tests.agent.doctor.look import SECRET, live, look, look_beside
 from tests.agent.sources.live.apiserver import Reply, Route, json_reply, text_reply
@@ -20,7 +20,7 @@ def usage(spent: float, most: float | None, **key: float) -> Reply:
 
 def look_live(
     name: str, routes: dict[str, Route], *, probe: bool = False, seconds: float = 10.0, **more: Any
-) -> tuple[Finding, list[str]]:
+) -> tuple[Diagnosis, list[str]]:
     """The finding with every key set, and the paths that were requested."""
     found, requested = look_beside(name, routes, lambda base: live(base, **(KEYS | more)), probe=probe, seconds=seconds)
     return found, [one.path for one in requested]
@@ -100,7 +100,7 @@ def test_a_probe_shows_a_key_that_is_refused_or_used_up(kind: str) -> None:
     assert found.fix
 
 
-def _searxng(routes: dict[str, Route]) -> tuple[Finding, list[str]]:
+def _searxng(routes: dict[str, Route]) -> tuple[Diagnosis, list[str]]:
     found, requested = look_beside("searxng", routes, lambda base: live(base, searxng_url=base))
     return found, [one.path for one in requested]
 
@@ -171,7 +171,7 @@ def test_what_a_probe_costs_is_known_before() -> None:
     assert paid_probes(CairnSettings(sources=("news",), news=("gnews",), **KEYS)) == {"gnews": 1.0}
 
 
-def engine(routes: dict[str, Route], *, model: str = "qwen3:8b", key: str = "") -> Finding:
+def engine(routes: dict[str, Route], *, model: str = "qwen3:8b", key: str = "") -> Diagnosis:
     def make(base: str) -> CairnSettings:
         return CairnSettings(base_url=f"{base}/v1", model=model, api_key=SecretStr(key))
 
@@ -212,7 +212,7 @@ def test_no_endpoint_and_no_server_are_distinguished() -> None:
     assert "start the server" in found.fix
 
 
-def look_local(monkeypatch: pytest.MonkeyPatch, routes: dict[str, Route], **settings: Any) -> tuple[Finding, str]:
+def look_local(monkeypatch: pytest.MonkeyPatch, routes: dict[str, Route], **settings: Any) -> tuple[Diagnosis, str]:
     """The finding on a machine where this server runs, and the server's port; PORT in settings becomes that."""
     ports: list[str] = []
 

@@ -10,31 +10,33 @@ from typing import Any
 import pytest
 
 from agent.cli import run
-from agent.doctor import Check, Finding, Verdict, diagnose
+from agent.doctor import CheckResult, Diagnosis, DoctorCheck, diagnose
 from agent.errors import SetupError
 from tests.agent.doctor.look import no_folder
 
 
-def check(name: str, verdict: Verdict | Exception) -> Check:
-    async def see() -> Verdict:
+def check(name: str, verdict: CheckResult | Exception) -> DoctorCheck:
+    async def see() -> CheckResult:
         if isinstance(verdict, Exception):
             raise verdict
         return verdict
 
-    return Check(name, see)
+    return DoctorCheck(name, see)
 
 
 def test_findings_keep_the_order_of_their_checks_and_each_is_reported_when_it_is_there() -> None:
-    reported: list[Finding] = []
+    reported: list[Diagnosis] = []
     found = diagnose(
-        [check("a", Verdict("ok", "fine")), check("b", Verdict("warn", "low", "fill"))], report=reported.append
+        [check("a", CheckResult("ok", "fine")), check("b", CheckResult("warn", "low", "fill"))], report=reported.append
     )
-    assert found == [Finding("a", "ok", "fine"), Finding("b", "warn", "low", "fill")]
+    assert found == [Diagnosis("a", "ok", "fine"), Diagnosis("b", "warn", "low", "fill")]
     assert sorted(reported, key=lambda finding: finding.name) == found
 
 
 def test_a_check_that_breaks_costs_the_others_nothing() -> None:
-    found = diagnose([check("a", KeyError("x")), check("b", SetupError("no; fix it")), check("c", Verdict("ok", ""))])
+    found = diagnose(
+        [check("a", KeyError("x")), check("b", SetupError("no; fix it")), check("c", CheckResult("ok", ""))]
+    )
     assert [(f.name, f.state) for f in found] == [("a", "bad"), ("b", "bad"), ("c", "ok")]
     assert "KeyError" in found[0].says
     assert found[1].says == "no; fix it"
@@ -43,23 +45,23 @@ def test_a_check_that_breaks_costs_the_others_nothing() -> None:
 def test_a_thread_that_hangs_is_not_waited_for() -> None:
     release = threading.Event()
 
-    async def hang() -> Verdict:
+    async def hang() -> CheckResult:
         await asyncio.to_thread(release.wait, 20)
-        return Verdict("ok", "")
+        return CheckResult("ok", "")
 
     started = time.monotonic()
-    found = diagnose([Check("disk", hang)], seconds=0.05)
+    found = diagnose([DoctorCheck("disk", hang)], seconds=0.05)
     assert time.monotonic() - started < 5
     release.set()
     assert (found[0].state, found[0].says) == ("bad", "no answer in 0.05 s")
 
 
 def test_what_loads_a_model_may_take_longer_and_is_bounded_too() -> None:
-    async def hang() -> Verdict:
+    async def hang() -> CheckResult:
         await asyncio.Event().wait()
-        return Verdict("ok", "")
+        return CheckResult("ok", "")
 
-    quick, slow = diagnose([Check("port", hang), Check("corpus", hang, slow=True)], seconds=0.02)
+    quick, slow = diagnose([DoctorCheck("port", hang), DoctorCheck("corpus", hang, slow=True)], seconds=0.02)
     assert (quick.says, slow.says) == ("no answer in 0.02 s", "no answer in 0.12 s")
 
 

@@ -12,7 +12,7 @@ import transformers
 
 from agent.policies import torch_decoder, torch_room
 from agent.policies.torch_decoder import Decoder, Whole, forward_of
-from agent.policies.torch_rows import EMPTY, Rows, closed_up
+from agent.policies.torch_rows import EMPTY, BatchRows, closed_up
 from tests.agent.policies.test_torch_engine import random_model
 
 pytestmark = pytest.mark.train
@@ -39,7 +39,7 @@ def test_the_last_rows_take_the_places_that_are_free(stays: list[bool], rows: li
 def test_rows_that_come_and_go_say_what_each_says_alone(kind: str, ahead: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch_room, "AHEAD", ahead)
     model, draws = random_model(kind), random.Random(ahead)
-    rows, contexts = Rows(model, torch.device("cpu")), list[list[int]]()
+    rows, contexts = BatchRows(model, torch.device("cpu")), list[list[int]]()
     met: set[str] = set()
     with torch.inference_mode():
         for _ in range(60):
@@ -67,15 +67,15 @@ def test_rows_that_come_and_go_say_what_each_says_alone(kind: str, ahead: int, m
 
 def test_a_token_is_written_in_place(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch_room, "AHEAD", 8)
-    rows = Rows(random_model("Qwen3Config"), torch.device("cpu"))
+    rows = BatchRows(random_model("Qwen3Config"), torch.device("cpu"))
     copied: list[int] = []
-    move = torch_room.Room._move  # pyright: ignore[reportPrivateUsage]
+    move = torch_room.KvBuffer._move  # pyright: ignore[reportPrivateUsage]
 
-    def counted(room: torch_room.Room, rows: int, longest: int, *, slots: int, end: int) -> None:
+    def counted(room: torch_room.KvBuffer, rows: int, longest: int, *, slots: int, end: int) -> None:
         copied.append(rows)
         move(room, rows, longest, slots=slots, end=end)
 
-    monkeypatch.setattr(torch_room.Room, "_move", counted)
+    monkeypatch.setattr(torch_room.KvBuffer, "_move", counted)
     with torch.inference_mode():
         for length in (20, 18, 9):
             rows.join(rows.extend(EMPTY, range(5, 5 + length))[0])
@@ -86,9 +86,9 @@ def test_a_token_is_written_in_place(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_an_emptied_room_is_used_again_where_it_is_small(monkeypatch: pytest.MonkeyPatch):
-    model, room = random_model("Qwen3Config"), torch_room.Room()
+    model, room = random_model("Qwen3Config"), torch_room.KvBuffer()
     with torch.inference_mode():
-        layers = Rows(model, torch.device("cpu")).extend(EMPTY, range(5, 25))[0].layers
+        layers = BatchRows(model, torch.device("cpu")).extend(EMPTY, range(5, 25))[0].layers
 
         def place() -> int:
             room.join(layers, rows=0, longest=0)

@@ -16,7 +16,7 @@ from agent.errors import PolicyError
 from agent.policies import torch_engine
 from agent.policies.base import Sampling
 from agent.policies.torch_engine import Session, TorchEngine
-from agent.policies.torch_rows import Rows
+from agent.policies.torch_rows import BatchRows
 from tests.agent.policies.held import Hold
 from tests.agent.policies.test_torch_engine import random_model
 
@@ -111,13 +111,13 @@ def test_a_context_of_many_requests_is_read_once_and_each_says_what_it_says_alon
 
 def test_what_is_said_by_many_is_computed_once(monkeypatch: pytest.MonkeyPatch):
     rows: list[int] = []
-    step = Rows.step
+    step = BatchRows.step
 
-    def watched(self: Rows, ids: Sequence[int]) -> Any:
+    def watched(self: BatchRows, ids: Sequence[int]) -> Any:
         rows.append(len(ids))
         return step(self, ids)
 
-    monkeypatch.setattr(Rows, "step", watched)
+    monkeypatch.setattr(BatchRows, "step", watched)
     requests = [Wanted(PROMPTS[2], Sampling(), tokens=8 + seed) for seed in range(6)]
     said = together(TorchEngine(random_model("Qwen3Config"), device="cpu"), requests, first=1)
     assert [len(one) for one in said] == [8, 9, 10, 11, 12, 13]
@@ -141,13 +141,13 @@ def test_whatever_comes_and_goes_each_says_what_it_says_alone(workers: int, seed
 
 def test_every_worker_works(monkeypatch: pytest.MonkeyPatch):
     names: set[str] = set()
-    step = Rows.step
+    step = BatchRows.step
 
-    def watched(self: Rows, ids: Sequence[int]) -> Any:
+    def watched(self: BatchRows, ids: Sequence[int]) -> Any:
         names.add(threading.current_thread().name)
         return step(self, ids)
 
-    monkeypatch.setattr(Rows, "step", watched)
+    monkeypatch.setattr(BatchRows, "step", watched)
     engine = TorchEngine(random_model("Qwen3Config"), device="cpu", workers=2)
     together(engine, [Wanted(prompt) for prompt in PROMPTS])
     assert names == {"cairn-torch-0", "cairn-torch-1"}
@@ -193,7 +193,7 @@ def test_an_error_while_they_part_reaches_everybody(monkeypatch: pytest.MonkeyPa
     def full(*_: Any) -> None:
         raise MemoryError("no room for another row")
 
-    monkeypatch.setattr(Rows, "take", full)
+    monkeypatch.setattr(BatchRows, "take", full)
     requests = [Wanted(PROMPTS[3], Sampling(temperature=2.0, seed=seed)) for seed in range(8)]
     failed = outcomes(TorchEngine(random_model("Qwen3Config"), device="cpu"), requests)
     assert len(failed) == 8
@@ -205,19 +205,19 @@ def test_an_error_while_they_part_reaches_everybody(monkeypatch: pytest.MonkeyPa
 def test_what_is_read_between_two_tokens_is_bounded_and_short_prompts_share_it(monkeypatch: pytest.MonkeyPatch):
     read: list[list[int]] = [[]]
     """Tokens of each piece, by what was read between two steps."""
-    extend, step = Rows.extend, Rows.step
+    extend, step = BatchRows.extend, BatchRows.step
 
-    def watched_extend(self: Rows, cache: Any, ids: Sequence[int]) -> Any:
+    def watched_extend(self: BatchRows, cache: Any, ids: Sequence[int]) -> Any:
         read[-1].append(len(ids))
         return extend(self, cache, ids)
 
-    def watched_step(self: Rows, ids: Sequence[int]) -> Any:
+    def watched_step(self: BatchRows, ids: Sequence[int]) -> Any:
         read.append([])
         return step(self, ids)
 
     monkeypatch.setattr(torch_engine, "PIECE_TOKENS", 12)
-    monkeypatch.setattr(Rows, "extend", watched_extend)
-    monkeypatch.setattr(Rows, "step", watched_step)
+    monkeypatch.setattr(BatchRows, "extend", watched_extend)
+    monkeypatch.setattr(BatchRows, "step", watched_step)
     engine = TorchEngine(random_model("Qwen3Config"), device="cpu")
     together(engine, [Wanted(range(first, first + n), tokens=2) for first, n in ((3, 5), (9, 5), (20, 5), (40, 30))])
     assert [pieces for pieces in read if pieces] == [[2], [5, 5, 2], [3, 9], [12], [9]]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agent.protocols import Role, protocol_named
 from agent.protocols.base import Mark
-from agent.protocols.parse import Block, Piece, TagReader
+from agent.protocols.parse import Block, OpenPiece, TagReader
 
 ROLES = protocol_named("cairn").policy_marks
 TEXT = (
@@ -26,7 +26,7 @@ BLOCKS = [
 MARKS = [f"{start}{tag}>" for tag in ROLES for start in ("<", "</")]
 
 
-def read(pieces: Sequence[str], *, opened: Role | None = None) -> list[Block | Piece]:
+def read(pieces: Sequence[str], *, opened: Role | None = None) -> list[Block | OpenPiece]:
     reader = TagReader(ROLES, opened=opened)
     return [part for piece in pieces for part in reader.feed(piece)] + list(reader.close())
 
@@ -57,7 +57,7 @@ def test_no_text_at_all_is_read_in_two_ways(text: str, places: list[int], opened
 def test_the_pieces_of_a_block_join_up_to_its_text(pieces: list[str]):
     joined = ""
     for part in read(pieces):
-        if isinstance(part, Piece):
+        if isinstance(part, OpenPiece):
             joined += part.text
         else:
             assert joined == part.text
@@ -66,9 +66,9 @@ def test_the_pieces_of_a_block_join_up_to_its_text(pieces: list[str]):
 
 def test_text_comes_before_its_block_is_closed():
     reader = TagReader(ROLES)
-    assert list(reader.feed("<think>so fa")) == [Piece("thought", "so fa")]
+    assert list(reader.feed("<think>so fa")) == [OpenPiece("thought", "so fa")]
     assert reader.open_role == "thought"
-    assert list(reader.feed("r</thin")) == [Piece("thought", "r")]
+    assert list(reader.feed("r</thin")) == [OpenPiece("thought", "r")]
 
 
 def test_it_can_start_inside_a_block_that_another_one_opened():
