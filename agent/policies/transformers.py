@@ -55,8 +55,7 @@ class TransformersPolicy:
         """
         try:
             torch = importlib.import_module("torch")
-            from agent.policies.torch_decoder import SMALL
-            from agent.policies.torch_engine import TorchEngine
+            from agent.policies.torch_engine import SMALL, TorchEngine
         except ImportError as error:
             raise SetupError(MISSING) from error
         form = open_hub_form(model)

@@ -54,10 +54,10 @@ async def continued(engine: Any, prompt: Sequence[int], tokens: int) -> list[tup
 def test_a_batch_says_what_generate_says_of_each_prompt_alone(kind: str, monkeypatch: pytest.MonkeyPatch):
     import torch
 
-    from agent.policies import torch_engine, torch_room
+    from agent.policies import torch_engine, torch_kv_buffer
 
     monkeypatch.setattr(torch_engine, "PIECE_TOKENS", 7)
-    monkeypatch.setattr(torch_room, "AHEAD", 2)
+    monkeypatch.setattr(torch_kv_buffer, "AHEAD", 2)
     model = random_model(kind)
     engine = torch_engine.TorchEngine(model, device="cpu", rows=4)
 
