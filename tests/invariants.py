@@ -193,7 +193,7 @@ def _queries(trace: Trace) -> Iterator[str]:
     for plan in (step for step in trace.steps if isinstance(step, Planned)):
         ran = [s.node for s in trace.steps if isinstance(s, Searched | SearchFailed) and s.round == plan.round]
         if ran != [node.id for node in plan.plan.nodes if node.id in ran]:
-            yield f"the steps of round {plan.round} do not stand in the plan's order"
+            yield f"the steps of round {plan.round} are not in the plan's order"
     written = {(s.round, node.id): node.query for s in trace.steps if isinstance(s, Planned) for node in s.plan.nodes}
     filled = {(s.round, s.node): s.query for s in trace.steps if isinstance(s, Filled)}
     for step in trace.steps:
@@ -293,7 +293,7 @@ def _branches(trace: Trace, protocol: TextProtocol) -> Iterator[str]:
             yield f"the branch {name} does not fork after the plan"
         yield from _branch(name, own, branch.node, protocol)
     if places != sorted(places):
-        yield "the branches do not stand in the plan's order"
+        yield "the branches are not in the plan's order"
 
 
 def _branch(name: str, own: Sequence[Segment], node: str, protocol: TextProtocol) -> Iterator[str]:

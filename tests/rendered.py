@@ -32,7 +32,7 @@ def gathered(step: Gathered, trace: Trace, protocol: TextProtocol) -> str:
 
 
 def _calls(nodes: Sequence[Node], found_by: Mapping[str, str], protocol: TextProtocol) -> list[str]:
-    """What each function call found: its queries stand in a row, and a call begins again with its first one."""
+    """What each function call found: its queries are in a row, and a call begins again with its first one."""
     starts = [
         at
         for at, node in enumerate(nodes)

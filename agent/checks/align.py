@@ -1,7 +1,7 @@
 """Where a page says most of a claim, and what of the claim is not there: names, numbers and words, and how they stand.
 
 It knows no relation. What it finds is weighed in two ways only: all of it stands there and as in the claim, or all but
-one thing does, and something else stands in that thing's place.
+one thing does, and something else is in that thing's place.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,7 +52,7 @@ class Aligned:
     lacking: tuple[Mention, ...]
     """Names, dates and numbers that neither the line nor what it is about has."""
     replaced: bool
-    """Whether another one of its kind stands in the place of what is lacking."""
+    """Whether another one of its kind is in the place of what is lacking."""
     missed: float
     """Weight of the words that the line lacks."""
     share: float

@@ -64,13 +64,13 @@ class Clauses:
         return place in self._at
 
     def _hard(self, place: int) -> bool:
-        """Whether a mark divides the sentence; what stands in brackets does not divide what is around them."""
+        """Whether a mark divides the sentence; brackets do not divide what is around them."""
         if place in self._at or self._brackets[place]:
             return False
         return self.text(place) in _HARD
 
     def _in_other_brackets(self, mention: Mention, seen_from: int) -> bool:
-        """Whether a name stands in brackets that the place it is seen from does not stand in."""
+        """Whether a name is in brackets that the place it is seen from is not in."""
         bracket = self._brackets[mention.first]
         return bool(bracket) and bracket != self._brackets[seen_from]
 
@@ -323,7 +323,7 @@ class Clauses:
 
 
 def _bracketed(found: Sequence[Token]) -> list[int]:
-    """For each token the number of the round brackets that it stands in, from 1; 0 outside of all."""
+    """For each token the number of the round brackets around it, from 1; 0 outside of all."""
     numbers: list[int] = []
     count = inside = 0
     for token in found:

@@ -101,7 +101,7 @@ def _is_end(claimed: Mention, end: End, line: PageLine, page: ReadPage) -> bool:
 
 
 def _at_that_time(value: Mention, stated: StatedFact) -> bool:
-    """Whether a date that the claim gives with the rest, "married V in 1895", stands in the fact's clause."""
+    """Whether a date that the claim gives with the rest, "married V in 1895", is in the fact's clause."""
     return value.kind == "date" and any(role == "in" and same(value, date) for role, date in stated.times)
 
 

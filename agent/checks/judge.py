@@ -84,7 +84,7 @@ def _rest_stands(claim: SentenceReading, pages: Sequence[ReadPage], lines: Seque
 
 
 def _near(mention: Mention, pages: Sequence[ReadPage], lines: Sequence[Support]) -> bool:
-    """Whether a name, date or number stands in a line, the one before it or the title."""
+    """Whether a name, date or number is in a line, the one before it or the title."""
     for number, at in lines:
         page = pages[number]
         near = [line for k, line in enumerate(page.lines) if k in (at - 1, at) or line.start < 0]

@@ -104,7 +104,7 @@ def _stems(found: Sequence[Token]) -> frozenset[str]:
 
 
 def _topics(title: str, text: str) -> Titles:
-    """What a title names: itself without what stands in brackets, or the names of a headline."""
+    """What a title names: itself without brackets, or the names of a headline."""
     bare = _BRACKETS.sub("", title).strip()
     found = words_of(tokens(bare))
     words = tuple(token.text for token in found)
@@ -136,7 +136,7 @@ def _said(triple: Sequence[Token]) -> tuple[Token, ...]:
     """A triple as the sentence that it stands for: the same tokens in another order.
 
     "X | mentor | Y" is "the mentor of X is Y", "X | educated at | Y" is "X is educated at Y", "X | members of | Y; Z"
-    is "Y, Z is members of X". What stands in brackets behind a name goes to the end.
+    is "Y, Z is members of X". Brackets behind a name go to the end.
     """
     bars = [place for place, token in enumerate(triple) if token.text == "|"]
     head, relation, tail = (list(triple[a + 1 : b]) for a, b in pairwise((-1, *bars, len(triple))))

@@ -1,4 +1,4 @@
-"""The lexicon made ready: which wordings and nouns stand in a sentence, and where. Their ends are read elsewhere."""
+"""The lexicon made ready: which wordings and nouns are in a sentence, and where. Their ends are read elsewhere."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

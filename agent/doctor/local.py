@@ -220,7 +220,7 @@ async def check_port(settings: CairnSettings) -> CheckResult:
     if not (_is_loopback(host) or settings.insecure or settings.server_key.get_secret_value()):
         return bad(
             f"on {host} other machines could ask without a key",
-            "set CAIRN_SERVER_KEY, or allow everybody with insecure (--insecure)",
+            "set CAIRN_SERVER_KEY, or allow everyone with insecure (--insecure)",
         )
     if port == 0:
         return ok(f"a free port of {host} is taken when the server starts")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 QUERY: Final = "Ada Lovelace"
 LOW: Final = 0.05
-"""Share of a quota below which it is worth a word."""
+"""Share of a quota below which there is a warning."""
 _SECONDS: Final = 12.0
 _NAMED_MODELS: Final = 5
 """Of one server, in one line."""

@@ -73,7 +73,7 @@ class ContextWriter:
 
     @property
     def block_segments(self) -> Sequence[int]:
-        """The places of the segments that the block stands in which is being read, or was read last."""
+        """The places of the segments of the block that is being read, or was read last."""
         kept, trace = len(self._places), len(self._recorder.trace.segments)
         numbers = range(self._block_from, self._at + 1)
         return [self._places[n] if n < kept else trace + n - kept for n in numbers]

@@ -40,7 +40,7 @@ def at_end(close: Callable[[], object]) -> None:
 
 
 class ProcessWorkers:
-    """So many processes at most, each started when all others are busy, and kept."""
+    """Up to a number of processes, each started when all others are busy, and kept."""
 
     def __init__(self, most: int) -> None:
         self._most = most

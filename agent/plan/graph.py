@@ -23,7 +23,7 @@ _KEYS: Final = {
 def read_graph(text: str, *, sources: Collection[str]) -> DraftPlan:
     """Read one such object: node A searches the documents, node K the graph, each where there is one.
 
-    The graph is searched by the names of its entities: they stand in [brackets], which the graph takes at their word.
+    The graph is searched by the names of its entities: they are in [brackets], which the graph takes at their word.
 
     Raises:
         PlanError: it is no such object, or it has no query; the sentence shows the form.

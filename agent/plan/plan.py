@@ -51,7 +51,7 @@ class Node(Frozen):
     filters: tuple[Filter, ...] = ()
     entities: tuple[str, ...] = ()
     relations: tuple[str, ...] = ()
-    """What a structured query wants of a graph; its words stand in `query` too."""
+    """What a structured query wants of a graph; its words are in `query` too."""
     written: str = ""
     """The function call that it is from, where a protocol's environment repeats it."""
 

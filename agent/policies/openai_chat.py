@@ -222,7 +222,7 @@ def _parameters(sampling: Sampling, stop: Sequence[str], max_tokens: int) -> dic
 
 
 def _take(turn: ChatTurn, said: Said, *, most: int) -> str:
-    """What one event adds to the turn, which has at most so many characters."""
+    """What one event adds to the turn, which has at most `most` characters."""
     thought = turn.think(said.reasoning[: most - turn.chars])
     return thought + turn.say(said.content[: most - turn.chars])
 

@@ -95,7 +95,7 @@ async def sample_through(
     max_tokens: int,
     every: int = 1,
 ) -> AsyncGenerator[list[Sampled]]:
-    """A `Sampler` over worker threads: `submit` hands them a request, whose tokens come `every` so many at once.
+    """A `Sampler` over worker threads: `submit` hands them a request, whose tokens come `every` at a time.
 
     Closing it cancels the request.
 

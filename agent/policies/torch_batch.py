@@ -103,7 +103,7 @@ class WorkerBatch:
         self._close = close
         self._reading: deque[ContextLine] = deque()
         self._ready: deque[ContextLine] = deque()
-        """Read, and nothing said yet: who comes meanwhile with the same prompt has it for nothing."""
+        """Read, and nothing said yet: a later request with the same prompt has it for nothing."""
         self._growing: list[ContextLine] = []
         """In the order of the rows."""
         self.use = TorchUse()
@@ -117,7 +117,7 @@ class WorkerBatch:
         return sum(len(line.works) for line in (*self._reading, *self._ready, *self._growing))
 
     def turn(self, new: Sequence[ContextLine], *, read: int) -> None:
-        """Add one token to each line that is read, and read at most so many tokens of the others' prompts."""
+        """Add one token to each line that is read, and read at most `read` tokens of the others' prompts."""
         self._reading += new
         self._let_go()  # first: a new line may go on where one ended that is released here
         for line in new:
@@ -128,7 +128,7 @@ class WorkerBatch:
             read -= self._read(self._reading[0], read)
 
     def end_all(self, why: str) -> None:
-        """Let go of everybody."""
+        """End every request."""
         for line in (*self._reading, *self._ready, *self._growing):
             self._close(line)
             line.finish(why)

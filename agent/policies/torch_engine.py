@@ -79,7 +79,7 @@ class TorchEngine:
             rows: contexts that grow at the same time before another one is begun, in all batches together.
             kept_bytes: of keys and values that wait for their context's next turn.
             every: tokens that are reported at once; more where no one watches, because each time wakes a loop.
-                So many are sampled in vain where a turn ends with a text that is no single token.
+                Up to this number are sampled in vain where a turn ends with a text that is no single token.
         """
         self.every = every
         self._threads = threads

@@ -78,7 +78,7 @@ class TextProtocol(Frozen):
     # The prompt
     prompt: str = ""
     """What a policy that was trained on this protocol reads; inside of a chat, the user's message. `{question}`,
-    `{history}` and `{date}` are replaced; where `{question}` does not stand in it, the question follows it."""
+    `{history}` and `{date}` are replaced; where `{question}` is not in it, the question follows it."""
     system: str = ""
     """The system message, where `chat` is a template."""
     begins: str = ""

@@ -122,7 +122,7 @@ class _Reader:
         return first, last
 
     def _one(self, depth: int) -> tuple[int, int]:
-        """A name; or what stands in brackets, and how often it may come."""
+        """A name; or a group in brackets, and how often it may come."""
         token = self.left.pop()
         if token in ("?", "*", "+"):
             raise ValueError(f"{token} repeats nothing; put it behind a )")

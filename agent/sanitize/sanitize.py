@@ -26,14 +26,14 @@ class Sanitized:
 
     text: str
     starts: tuple[int, ...] | None = None
-    """Where each character of `text` stands in the original, and the original's length; None if nothing changed."""
+    """Where each character of `text` is in the original, and the original's length; None if nothing changed."""
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """Where `text[start:end]` stands in the original."""
+        """Where `text[start:end]` is in the original."""
         return (start, end) if self.starts is None else (self.starts[start], self.starts[end])
 
     def shown(self, start: int, end: int) -> tuple[int, int]:
-        """Where the original's `[start:end]` stands in `text`."""
+        """Where the original's `[start:end]` is in `text`."""
         return (start, end) if self.starts is None else (bisect_left(self.starts, start), bisect_left(self.starts, end))
 
     def behind(self, first: "Sanitized") -> "Sanitized":

@@ -13,7 +13,7 @@ MOST_MEMBERS: Final = 100
 
 @dataclass(frozen=True)
 class Chars:
-    """At most so many characters. Pydantic's own bound refuses half a surrogate pair, which breaks nothing here."""
+    """At most `most` characters. Pydantic's own bound refuses half a surrogate pair, which breaks nothing here."""
 
     most: int
 

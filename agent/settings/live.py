@@ -79,7 +79,7 @@ class LiveSettings(BaseSettings):
     cache: str = "~/.cache/cairn/searches"
     """Folder of the query cache, or a redis:// URL; empty: no cache."""
     pages: int = Field(default=0, ge=0, le=10)
-    """Fetch the pages of so many first hits of web and news, and show the part that fits the query."""
+    """Fetch the pages of this number of first hits of web and news, and show the part that fits the query."""
 
     kg: Path | None = None
     """A graph file of `cairn kg build`; left out, live searches ask Wikidata."""

@@ -120,7 +120,7 @@ def refuse_plain_keys(settings: Any) -> None:
 
 
 def refuse_plain_key(url: str, key: str, *, allowed: Iterable[str] = (), what: str = "the address") -> None:
-    """Hold that a key never leaves this machine over plain http, where anybody on the way could read it.
+    """Hold that a key never leaves this machine over plain http, where anyone on the way could read it.
 
     Args:
         url: where the key is sent.

@@ -117,7 +117,7 @@ class CairnSettings(LiveSettings, ServerSettings):
     api_key: SecretStr = SecretStr("")
     """Of the endpoint."""
     plain_http: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)] = ()
-    """Hosts, as vllm.lan, to which a key may be sent over http, where everybody on the way can read it; this machine is
+    """Hosts, as vllm.lan, to which a key may be sent over http, where everyone on the way can read it; this machine is
     always one."""
     protocol: str = "cairn"
     """Name of a built-in protocol or of a profile, or the path of a protocol file."""
@@ -349,7 +349,7 @@ def environment_of_children(values: Mapping[str, str]) -> Generator[None]:
 
 
 def secret_named(name: str) -> SecretStr:
-    """The secret in an environment variable that a flag names, so that it stands in no command line.
+    """The secret in an environment variable that a flag names, so that it is in no command line.
 
     Raises:
         SetupError: it is not set.

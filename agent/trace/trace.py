@@ -32,7 +32,7 @@ class Segment(Frozen):
     """A piece of the context. The loss mask is `by == "policy"`; nothing else marks it."""
 
     branch: str = "main"
-    """The context that it stands in: the rollout's own, or a key of `Trace.branches`."""
+    """The context that it is in: the rollout's own, or a key of `Trace.branches`."""
     by: Author
     text: str
     ids: tuple[int, ...] | None = None

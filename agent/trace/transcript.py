@@ -1,6 +1,6 @@
 """What a transcript is under a protocol: block by block, who wrote it, what it requests, and whether it is well-formed.
 
-It reads finished text, of our loop or of anybody's; the loop itself never needs it.
+It reads finished text, of our loop or of another; the loop itself never needs it.
 """
 
 import json
@@ -281,7 +281,7 @@ def _why_not(transcript: Transcript, protocol: TextProtocol) -> str:
         (unclosed is not None, lambda: f"nothing closes its block {cast('TranscriptPart', unclosed).role!r}"),
         (forced, lambda: "its answer was forced"),
         (roles.count("answer") > 1, lambda: f"it has {roles.count('answer')} answers"),
-        (not transcript.answer, lambda: "its answer is empty, or stands in no box that is closed"),
+        (not transcript.answer, lambda: "its answer is empty, or is in no box that is closed"),
         ("invalid" in transcript.roles, lambda: "it has an invalid turn"),
         (
             not fits(protocol.well_formed, roles),

@@ -75,7 +75,7 @@ class Hostile(Echo):
 
 
 def scripted(turns: list[str]) -> ScriptedPolicy:
-    """A policy that says one turn after the other, whatever stands in its context; a fork says what comes next."""
+    """A policy that says one turn after the other, whatever is in its context; a fork says what comes next."""
     return ScriptedPolicy(turns)
 
 

@@ -17,7 +17,7 @@ _BUDGETS: Final = {"seconds": 5}
 
 @dataclass(frozen=True)
 class Hostile:
-    """One request; `chunk` sends its body in chunks of so many bytes."""
+    """One request; `chunk` sends its body in chunks of this number of bytes."""
 
     kind: str
     method: str

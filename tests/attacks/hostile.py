@@ -98,7 +98,7 @@ class _Turns(Iterator[_T]):
 
 
 def measure(product: Product, folder: Path, *, requests: int, at_once: int, seed: int) -> Figures:
-    """Serve hostile documents with a hostile endpoint, and send so many requests."""
+    """Serve hostile documents with a hostile endpoint, and send this number of requests."""
     figures = Figures(requests)
     _write_documents(folder / "docs", random.Random(seed))
     answers, sent = _Turns(replies(seed)), _Turns(bodies(seed))

@@ -41,7 +41,7 @@ def written(console: Console) -> str:
 
 
 def drawn(events: Sequence[Event]) -> str:
-    """What stands on the page of a plain console afterwards."""
+    """What is on the page of a plain console afterwards."""
     console = Console(file=io.StringIO(), width=100)
     with TraceView(console) as view:
         for event in events:

@@ -161,7 +161,7 @@ def test_a_redis_that_answers_is_fine() -> None:
     async def serve() -> str:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             while line := await reader.readline():
-                if line.startswith(b"*"):  # a command: so many parts, each with its length before it
+                if line.startswith(b"*"):  # a command: a number of parts, each with its length before it
                     parts = [(await reader.readline(), await reader.readline())[1] for _ in range(int(line[1:]))]
                     writer.write(b"+PONG\r\n" if parts[0].strip() == b"PING" else b"-ERR unknown command\r\n")
             writer.close()

@@ -89,7 +89,7 @@ def write_small(
         pre: how its tokenizer splits text.
         tied: whether the embeddings are the output's matrix, too.
         kv_heads: of its four heads.
-        values: that stand in the metadata in the place of the usual ones, with "__" for "."; None leaves one out.
+        values: that are in the metadata in the place of the usual ones, with "__" for "."; None leaves one out.
     """
     shape = small_shape(kind, tied=tied, kv_heads=kv_heads)
     weights = RandomWeights(shape)

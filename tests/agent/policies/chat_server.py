@@ -24,7 +24,7 @@ class Reply:
     completion_tokens: int | None = None
     honours_stop: bool = True
     bytes_at_once: int = 0
-    """Cut the stream into pieces of so many bytes; 0 leaves the frames whole."""
+    """Cut the stream into pieces of this number of bytes; 0 leaves the frames whole."""
     dies: bool = False
     """The connection breaks where `finish` would come."""
     hangs: bool = False

@@ -315,7 +315,7 @@ def _is_what_was_given(case: EngineCase, given: list[Chunk], text: str, ids: tup
 
 
 def _filler(count: Callable[[str], int], tokens: int) -> str:
-    """Text of nearly so many tokens, and never more."""
+    """Text of nearly this number of tokens, and never more."""
     words = 1
     while count("seven " * (2 * words)) <= tokens:
         words *= 2

@@ -1,6 +1,6 @@
 """What every engine that gives ids must show in fills: forked contexts, their tokens, and that they can end anywhere.
 
-The first turn is given, since the shipped checkpoint seldom writes `#A`; what stands in the fills is the engine's own.
+The first turn is given, since the shipped checkpoint seldom writes `#A`; what is in the fills is the engine's own.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "MistralConfig": {"sliding_window": 16},
     "Gemma2Config": {"sliding_window": 16},
 }
-"""The last two see only so many tokens back, in all layers or in each second one."""
+"""The last two see only some tokens back, in all layers or in each second one."""
 PROMPTS = [tuple((7 * n + k) % 90 + 5 for k in range(3 + 11 * n)) for n in range(6)]
 
 

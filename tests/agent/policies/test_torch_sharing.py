@@ -32,7 +32,7 @@ class Wanted:
     sampling: Sampling = WARM
     tokens: int = 20
     leaves: int = 0
-    """After so many tokens; 0: never."""
+    """The request ends after this number of tokens; 0: never."""
 
 
 Said = list[tuple[int, float]]
@@ -50,7 +50,7 @@ async def say(session: Session, wanted: Wanted) -> Said:
 
 
 def outcomes(engine: TorchEngine, requests: Sequence[Wanted], *, first: int = 20) -> list[Said | BaseException]:
-    """What becomes of each, where all are there before the engine reads one: another one, of so many tokens, holds it."""
+    """What becomes of each, where all are there before the engine reads one: another one, of `first` tokens, holds it."""
     hold = Hold()
 
     async def scene(monkeypatch: pytest.MonkeyPatch) -> list[Said | BaseException]:
@@ -189,7 +189,7 @@ def test_what_breaks_a_context_fails_all_of_its_requests_and_no_others():
         assert "the transformers engine failed" in str(error)
 
 
-def test_an_error_while_they_part_reaches_everybody(monkeypatch: pytest.MonkeyPatch):
+def test_an_error_while_they_part_reaches_everyone(monkeypatch: pytest.MonkeyPatch):
     def full(*_: Any) -> None:
         raise MemoryError("no room for another row")
 
