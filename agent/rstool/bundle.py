@@ -23,7 +23,7 @@ NOTICE: Final = (
 Outcome = Literal["found", "empty", "failed"]
 
 
-class Source(Frozen):
+class CitedSource(Frozen):
     """A document that a claim cites."""
 
     number: int = Field(description="Its number in this bundle, from 1, in the order in which the claims cite it.")
@@ -93,7 +93,7 @@ class EvidenceBundle(Frozen):
         "was found, see tried. failed: the engine or every source failed, see ended and tried."
     )
     claims: tuple[EvidenceClaim, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[CitedSource, ...] = ()
     tried: tuple[Attempt, ...] = Field(default=(), description="Every search, in its order, failed ones included.")
     answer: str | None = Field(default=None, description="The agent's own answer; None where it gave none.")
     ended: Ending

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from agent.evidence import Passage
 from agent.rstool.budget import Size, SizeBudget, estimate_tokens
-from agent.rstool.bundle import Attempt, Ending, EvidenceBundle, EvidenceClaim, Outcome, Quotation, Source
+from agent.rstool.bundle import Attempt, Ending, EvidenceBundle, EvidenceClaim, Outcome, Quotation, CitedSource
 from agent.trace import Claim, Evidenced, Gathered, Merged, Reflected, Restated, Searched, SearchFailed, Trace
 
 Shown = Mapping[int, Passage]
@@ -114,8 +114,8 @@ def _claim(claim: Claim, shown: Shown, numbers: Mapping[int, int]) -> EvidenceCl
     )
 
 
-def _source(passage: Passage, number: int) -> Source:
-    return Source(
+def _source(passage: Passage, number: int) -> CitedSource:
+    return CitedSource(
         number=number,
         source=passage.source,
         id=passage.id,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from agent.sanitize.sanitize import sanitize
 
 if TYPE_CHECKING:
-    from agent.rstool.bundle import Attempt, EvidenceBundle, EvidenceClaim, Source
+    from agent.rstool.bundle import Attempt, EvidenceBundle, EvidenceClaim, CitedSource
 
 TAGS: Final = (
     "evidence", "quote", "claim", "source", "information", "observation", "result", "documents", "document", "search",
@@ -56,7 +56,7 @@ def _claim(number: int, claim: "EvidenceClaim") -> list[str]:
     return lines
 
 
-def _where(source: "Source") -> str:
+def _where(source: "CitedSource") -> str:
     return " · ".join(one_line(part) for part in (source.source, source.title, source.date, source.url) if part)
 
 
