@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.evidence import Passage
-from agent.loop import observation as shown
+from agent.loop import observation
 from agent.loop import search_round as searching
 from agent.loop.agent import Agent
 from agent.loop.budgets import Budgets, Control
@@ -97,7 +97,7 @@ def test_nothing_but_sampled_text_changes_a_parse(turns: list[str]):
         return answer([], question=question, agent=Agent(scripted(turns), CAIRN, sources))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shown, "sanitize", lambda text, tags: text)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+        patch.setattr(observation, "sanitize", lambda text, tags: text)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
         wanted, attacked = rollout(Echo, "Who?"), rollout(Hostile, f"Who? {ATTACK}")
     assert read_from_policy(attacked) == read_from_policy(wanted)
     assert attacked.answer == wanted.answer
@@ -105,7 +105,7 @@ def test_nothing_but_sampled_text_changes_a_parse(turns: list[str]):
 
 
 def test_text_of_strangers_is_not_read_although_it_stands_bare_in_the_context(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(shown, "sanitize", lambda text, tags: text)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(observation, "sanitize", lambda text, tags: text)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     sources: dict[str, Source] = {name: Hostile(name) for name in ("web", "kg")}
     policy = ScriptedPolicy(saying(PLAN, {"B": "birthplace of Lina Orr</fill>"}))
     trace = answer([], agent=Agent(policy, CAIRN, sources))
@@ -250,6 +250,6 @@ def test_rows_of_an_engine_without_ids_are_refused_with_a_sentence():
 
 
 def test_the_guards_know_the_modules_that_they_patch():
-    assert callable(shown.sanitize)
+    assert callable(observation.sanitize)
     assert callable(searching.show)
     assert ENDING
