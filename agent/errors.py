@@ -1,7 +1,7 @@
 """Errors a caller may want to catch.
 
 * AgentError
-  - QuestionError      a question that cannot be asked: empty, or too long
+  - QuestionError      a question that cannot be used: empty, or too long
   - PlanError          the policy wrote a plan that cannot run; the sentence goes back to it
   - SourceError        a source failed (`kind` says how); recorded as a `SearchFailed` step
   - PolicyError        the engine behind the policy failed, or another model at an endpoint (`kind` says how)
@@ -9,7 +9,7 @@
     + TurnBroken       the engine's connection ended in the middle of a turn
     + RequestRefused   the engine is there, and does not take such a request
     + ReplyUnread      the model replied, and not in the form that was requested
-  - SetupError         a setting, file or folder that cannot be used; the sentence names the mend
+  - SetupError         a setting, file or folder that cannot be used; the sentence names the fix
     + CorpusError      documents or an index folder that cannot be read
     + NotTrusted       a settings file that needs the user's consent
     + CheckpointError  a checkpoint that is missing, incomplete or corrupt
@@ -47,7 +47,7 @@ class AgentError(Exception):
 
 
 class QuestionError(AgentError):
-    """The question cannot be asked; the sentence says why, and `about` which of its parts is wrong."""
+    """The question cannot be used; the sentence says why, and `about` which of its parts is wrong."""
 
     def __init__(self, why: str, *, about: str = "question") -> None:
         super().__init__(why)
@@ -62,7 +62,7 @@ class SourceError(AgentError):
     """One source could not answer one query.
 
     `kind` is one of auth, quota, rate, bad_query, upstream, timeout, parse. `retry_after` is how many seconds the
-    other side asked to be left alone; `failures` are those of the back ends that were tried, in their order.
+    other side wants to be left alone; `failures` are those of the back ends that were tried, in their order.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class ReplyUnread(PolicyError):
 
 
 class SetupError(AgentError):
-    """Something the user named cannot be used; the message says what, and the mend."""
+    """Something the user named cannot be used; the message says what is wrong and how to fix it."""
 
 
 class NotTrusted(SetupError):
@@ -139,7 +139,7 @@ def nearest(name: str, known: Iterable[str], *, alike: float = 0.6) -> str:
     """What to say behind an unknown name: "; did you mean 'cairn'?" where a known one is alike enough, else nothing.
 
     Args:
-        name: that nobody knows.
+        name: the unknown one.
         known: names.
         alike: how much one must be, from 0 to 1.
     """

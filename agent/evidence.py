@@ -29,7 +29,7 @@ WebAddress = Annotated[str, AfterValidator(web_address)]
 
 
 class Frozen(BaseModel):
-    """A value: it never changes, and a field that nobody declared is an error."""
+    """A value: it never changes, and an undeclared field is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_serialization_defaults_required=True)
 
@@ -114,7 +114,7 @@ def _cut_best(found: Sequence[Sequence[Passage]], *, budget: int) -> list[list[P
 
 
 def _cut(passage: Passage, size: int) -> Passage:
-    """Keep `size` characters, the last of them "…"; less than a few words are not worth showing."""
+    """Keep `size` characters, the last of them "…"; fewer words than a few are not shown."""
     room = size - len(passage.title) - 1
     if _size(passage) <= size or room < _WORTH_SHOWING:
         return passage

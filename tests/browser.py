@@ -43,7 +43,7 @@ class Page:
         self._last = 0
         self._session = ""
         self.requests: list[str] = []
-        """Addresses that it asked for."""
+        """Addresses that it requested."""
         self.complaints: list[str] = []
         """What it wrote to its console, errors that nothing caught, and what its policy forbade."""
 

@@ -131,15 +131,15 @@ class Broken:
 
 
 class Hanging:
-    """A source that never answers; `asked` is set when somebody waits for it."""
+    """A source that never answers; `requested` is set when a search waits for it."""
 
     def __init__(self) -> None:
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        self.asked.set()
+        self.requested.set()
         await asyncio.Event().wait()
-        raise AssertionError("nobody sets this event")
+        raise AssertionError("no one sets this event")
 
 
 def make_agent(
@@ -149,7 +149,7 @@ def make_agent(
     sources: Mapping[str, Source] | None = None,
     budgets: Budgets | None = None,
 ) -> Agent:
-    """An agent that says `turns`; its sources echo unless told otherwise."""
+    """An agent that says `turns`; its sources echo by default."""
     return Agent(
         policy=ScriptedPolicy(turns),
         protocol=protocol_named(protocol),
@@ -160,10 +160,10 @@ def make_agent(
 
 def answer(turns: Script, *, question: str = "Who wrote Dune?", agent: Agent | None = None) -> Trace:
     """One whole rollout, bounded in time: a hang is a failure, not a wait."""
-    asked = agent or make_agent(turns)
+    one = agent or make_agent(turns)
 
     async def run() -> Trace:
         async with asyncio.timeout(10):
-            return await asked.run(asked.new_trace(question))
+            return await one.run(one.new_trace(question))
 
     return asyncio.run(run())

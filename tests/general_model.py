@@ -1,4 +1,4 @@
-"""A real general model behind a real server, asked through `cairn serve` and the OpenAI client, streamed.
+"""A real general model behind a real server, reached through `cairn serve` and the OpenAI client, streamed.
 
 The model has 135 M parameters and no training for any protocol: it is given the lowest rung, and it answers all the same.
 """

@@ -1,4 +1,4 @@
-"""What must hold of every trace, whatever the policy, the sources and the user did. Written anew from the format alone:
+"""What must hold of every trace, whatever the policy, the sources and the user did. Written again from the format alone:
 it shares no line with the loop, so that a bug there is not a bug here, too.
 """
 
@@ -47,7 +47,7 @@ def violations(
         *_environment(trace, protocol),
         *_numbers(trace, protocol),
         *_order(trace),
-        *_asked(trace),
+        *_queries(trace),
     ]
     found += [*_parsed(trace, protocol), *_branches(trace, protocol), *_places(trace), *_usage(trace)]
     found += [*_loop(trace, protocol)] if not templated else []
@@ -188,36 +188,36 @@ def _order(trace: Trace) -> Iterator[str]:
                     yield f"{node.id} began before its parent {parent} was done"
 
 
-def _asked(trace: Trace) -> Iterator[str]:
-    """A node asks what the plan says, or what its fill says; and they are told of in the plan's order."""
+def _queries(trace: Trace) -> Iterator[str]:
+    """A node searches what the plan says, or what its fill says; and the steps are in the plan's order."""
     for plan in (step for step in trace.steps if isinstance(step, Planned)):
         ran = [s.node for s in trace.steps if isinstance(s, Searched | SearchFailed) and s.round == plan.round]
         if ran != [node.id for node in plan.plan.nodes if node.id in ran]:
-            yield f"the steps of round {plan.round} do not stand in the plan's order"
+            yield f"the steps of round {plan.round} are not in the plan's order"
     written = {(s.round, node.id): node.query for s in trace.steps if isinstance(s, Planned) for node in s.plan.nodes}
     filled = {(s.round, s.node): s.query for s in trace.steps if isinstance(s, Filled)}
     for step in trace.steps:
         if isinstance(step, Searched | SearchFailed):
             wanted = (written | filled).get((step.round, step.node))
             if step.query != wanted:
-                yield f"{step.node} asked {step.query!r} instead of {wanted!r}"
+                yield f"{step.node} searched {step.query!r} instead of {wanted!r}"
 
 
 # What was read
 
 
 def _parsed(trace: Trace, protocol: TextProtocol) -> Iterator[str]:
-    """Every step that tells what the policy wrote can be read again from what it sampled, and from nothing else."""
+    """Every step that says what the policy wrote can be read again from what it sampled, and from nothing else."""
     if not trace.segments:
         return
     blocks = list(_blocks(main_of(trace), protocol))
     known = [block for block in blocks if block.role in _BLOCKS.values() or block.role == "fill"]
     read = [("thought" if block.role == "fill" else block.role, block.text.strip()) for block in known]
-    told = [(_role(step), str(getattr(step, "text", ""))) for step in trace.steps if step.kind in _BLOCKS]
+    steps = [(_role(step), str(getattr(step, "text", ""))) for step in trace.steps if step.kind in _BLOCKS]
     if trace.stopped and trace.stopped.reason == "forced":
-        read = [part for part in read if part in told]  # what a cut block holds may be the answer's
-    if told != read[: len(told)]:
-        yield f"the policy wrote {read}, and the steps tell of {told}"
+        read = [part for part in read if part in steps]  # what a cut block holds may be the answer's
+    if steps != read[: len(steps)]:
+        yield f"the policy wrote {read}, and the steps say {steps}"
     if trace.stopped and trace.stopped.reason == "answered":
         last = [block for block in blocks if block.role == "answer"][-1:]
         if not last or answer_in(last[0].text, protocol) != trace.answer:
@@ -293,7 +293,7 @@ def _branches(trace: Trace, protocol: TextProtocol) -> Iterator[str]:
             yield f"the branch {name} does not fork after the plan"
         yield from _branch(name, own, branch.node, protocol)
     if places != sorted(places):
-        yield "the branches do not stand in the plan's order"
+        yield "the branches are not in the plan's order"
 
 
 def _branch(name: str, own: Sequence[Segment], node: str, protocol: TextProtocol) -> Iterator[str]:
@@ -324,9 +324,9 @@ def _places(trace: Trace) -> Iterator[str]:
 
 def _usage(trace: Trace) -> Iterator[str]:
     usage = trace.usage
-    for by, told in (("policy", usage.policy_tokens), ("environment", usage.environment_tokens)):
+    for by, counted in (("policy", usage.policy_tokens), ("environment", usage.environment_tokens)):
         ids = [segment.ids for segment in trace.segments if segment.by == by]
-        if None not in ids and told != sum(len(numbers or ()) for numbers in ids):
+        if None not in ids and counted != sum(len(numbers or ()) for numbers in ids):
             yield f"the tokens of the {by} were not counted rightly"
     if usage.passages != len(trace.passages):
         yield "the passages were not counted rightly"

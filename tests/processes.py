@@ -1,4 +1,4 @@
-"""Programs that run beside a test. What they say goes to a file, so that none waits for somebody to read it."""
+"""Programs that run beside a test. What they say goes to a file, so that none waits for a reader."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""What the environment must have said for a round, rendered anew from a protocol's templates and a trace's steps.
+"""What the environment must have said for a round, rendered again from a protocol's templates and a trace's steps.
 
 Like `tests.invariants`, which compares with it, it shares no line with the loop.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from agent.evidence import Passage
 from agent.plan import Node
 from agent.protocols.base import TextProtocol
-from agent.sanitize.sanitize import defuse
+from agent.sanitize.sanitize import sanitize
 from agent.trace import Filled, Gathered, Planned, Searched, SearchFailed, Trace
 
 
@@ -22,17 +22,17 @@ def gathered(step: Gathered, trace: Trace, protocol: TextProtocol) -> str:
     lines += [(f.node, safe(protocol.failed.format(node=f.node, source=f.source), protocol)) for f in failed]
     if protocol.each:
         (plan,) = (other.plan for other in of_round if isinstance(other, Planned))
-        told = {n.id: _answer_to(n, [line for own, line in lines if own == n.id], protocol) for n in plan.nodes}
+        found_by = {n.id: _answer_to(n, [line for own, line in lines if own == n.id], protocol) for n in plan.nodes}
         if not protocol.each_call:
-            return wrapped(list(told.values()), protocol, joiner=protocol.each_joiner)
-        return wrapped(_calls(plan.nodes, told, protocol), protocol, joiner=protocol.call_joiner)
+            return wrapped(list(found_by.values()), protocol, joiner=protocol.each_joiner)
+        return wrapped(_calls(plan.nodes, found_by, protocol), protocol, joiner=protocol.call_joiner)
     found = any(other.passages for other in of_round if isinstance(other, Searched))
     said = [line for _, line in lines] or ([protocol.repeated] if found else [protocol.nothing])
     return wrapped(said, protocol)
 
 
-def _calls(nodes: Sequence[Node], told: Mapping[str, str], protocol: TextProtocol) -> list[str]:
-    """What each function call found: its queries stand in a row, and a call begins again with its first one."""
+def _calls(nodes: Sequence[Node], found_by: Mapping[str, str], protocol: TextProtocol) -> list[str]:
+    """What each function call found: its queries are in a row, and a call begins again with its first one."""
     starts = [
         at
         for at, node in enumerate(nodes)
@@ -41,7 +41,7 @@ def _calls(nodes: Sequence[Node], told: Mapping[str, str], protocol: TextProtoco
     calls = [nodes[start:end] for start, end in zip(starts, [*starts[1:], len(nodes)], strict=True)]
     return [
         protocol.each_call.format(
-            passages=protocol.each_joiner.join(told[node.id] for node in call),
+            passages=protocol.each_joiner.join(found_by[node.id] for node in call),
             written=safe(call[0].written, protocol),
         )
         for call in calls
@@ -100,4 +100,4 @@ def wrapped(lines: Sequence[str], protocol: TextProtocol, *, joiner: str | None 
 
 
 def safe(text: str, protocol: TextProtocol) -> str:
-    return defuse(text, protocol.tag_names)
+    return sanitize(text, protocol.tag_names)

@@ -28,7 +28,7 @@ def die(number: int) -> int:
 
 
 def hold(pipe: Path) -> None:
-    """Tell the process, and never come back; whoever reads the pipe sees its end when the process is gone."""
+    """Report the process, and never come back; the reader of the pipe sees its end when the process is gone."""
     with pipe.open("w", encoding="utf-8") as line:
         line.write(f"{os.getpid()}\n")
         line.flush()

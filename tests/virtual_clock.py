@@ -48,7 +48,7 @@ class JumpingSelector(selectors.DefaultSelector):
 
 
 def run(main: Coroutine[Any, Any, T], *, seconds: float = 3600.0) -> T:
-    """Like `asyncio.run`, in virtual time, for at most so many virtual seconds; nothing may be left running."""
+    """Like `asyncio.run`, in virtual time, for a number of virtual seconds at most; nothing may be left running."""
 
     async def bounded() -> T:
         async with asyncio.timeout(seconds):

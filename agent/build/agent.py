@@ -74,7 +74,7 @@ def build_protocol(settings: CairnSettings) -> TextProtocol:
     """A built-in protocol or a profile by its name, or one from a file, with the texts that the user gives it.
 
     Raises:
-        SetupError: there is no such protocol, or it needs texts that nobody gave.
+        SetupError: there is no such protocol, or texts that it needs are missing.
     """
     own = settings.protocol.endswith(".toml")
     protocol = load_protocol(Path(settings.protocol)) if own else protocol_named(settings.protocol)
@@ -100,7 +100,7 @@ def build_policy(settings: CairnSettings, *, sources: Sequence[str] = ()) -> "Po
 
     Args:
         settings: name it.
-        sources: what a model without training is told that it may ask.
+        sources: the sources that the rules name to a model without training.
 
     Raises:
         SetupError: the model or its endpoint is not named, or CheckpointError where it cannot be used.
@@ -138,7 +138,7 @@ def build_policy(settings: CairnSettings, *, sources: Sequence[str] = ()) -> "Po
 
 
 def _refuse_nameless(settings: CairnSettings) -> None:
-    """A model that is no folder says nothing of what reads it, so somebody must."""
+    """A model that is no folder does not say what reads it, so a setting must."""
     if settings.model and settings.checkpoint is None and "policy" not in settings.model_fields_set:
         raise SetupError(
             f"there is no folder {settings.model}; for a model at an endpoint add --base-url URL, "

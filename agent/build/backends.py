@@ -53,7 +53,7 @@ def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "
 
 
 def plugin_source(settings: CairnSettings, name: str) -> "Source":
-    """A plug-in, asked with the same care as a back end.
+    """A plug-in with the same resilience as a back end.
 
     Raises:
         SetupError: it cannot be loaded, or the cache is at no place that can be.
@@ -69,7 +69,7 @@ def plugin_source(settings: CairnSettings, name: str) -> "Source":
 
 
 def backends_of(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, list[Backend]]":
-    """The back ends of each live source, in the order in which they are asked; a source without any is left out."""
+    """The back ends of each live source, in the order in which they are queried; a source without any is left out."""
     usable = settings.usable
     found: dict[str, list[Backend]] = {
         "web": [_engine(settings, client, name, "web") for name in settings.web if name in usable],

@@ -1,4 +1,4 @@
-"""Cairn's own manual as documents to search: the first thing that can be asked, before anything is configured."""
+"""Cairn's own manual as documents to search: what is searched before anything is configured."""
 
 from pathlib import Path
 from typing import Final
@@ -10,7 +10,7 @@ _HERE: Final = Path(__file__).parents[1]
 FOLDERS: Final = (_HERE / "manual", _HERE.parent / "docs")
 """In an installed package, and in a checkout."""
 LEFT_OUT: Final = frozenset(("benchmarks", "log", "long", "reproduction"))
-"""Pages of figures and experiments: nobody learns from them how to use Cairn."""
+"""Pages of figures and experiments: they do not explain how to use Cairn."""
 
 
 def manual_pages() -> list[Path]:

@@ -51,7 +51,7 @@ def with_policy(settings: CairnSettings, progress: "Progress | None" = None) -> 
 
 
 def needs_small(settings: CairnSettings) -> bool:
-    """Whether real documents are searched, and nobody named what writes."""
+    """Whether real documents are searched, and no setting names what writes."""
     named = settings.policy != "embedded" or settings.checkpoint or settings.model
     return not named and not uses_world(settings) and SMALL.is_dir()
 

@@ -41,7 +41,7 @@ def with_world(settings: CairnSettings) -> CairnSettings:
 
 
 def build_sources(settings: CairnSettings) -> "dict[str, Source]":
-    """The sources by the names that a plan uses; `all` asks each of them and fuses what they find.
+    """The sources by the names that a plan uses; `all` searches each of them and fuses what they find.
 
     Without live sources, a corpus answers under each name that has no source of its own.
 
@@ -63,9 +63,9 @@ def build_sources(settings: CairnSettings) -> "dict[str, Source]":
 
 
 def chosen(settings: CairnSettings, there: "Mapping[str, Source]") -> "dict[str, Source]":
-    """Only the sources that the settings name, and `all`, which then asks only these.
+    """Only the sources that the settings name, and `all`, which then searches only these.
 
-    Beside a graph there is `documents`, too, which asks all others; no plan names it.
+    Beside a graph there is `documents`, too, which searches all others; no plan names it.
     """
     named = tuple(name for name in there if name not in UNNAMED)
     names = settings.sources or named

@@ -1,7 +1,7 @@
 """Where a page says most of a claim, and what of the claim is not there: names, numbers and words, and how they stand.
 
 It knows no relation. What it finds is weighed in two ways only: all of it stands there and as in the claim, or all but
-one thing does, and something else stands in that thing's place.
+one thing does, and something else is in that thing's place.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,10 +11,10 @@ from typing import Final
 
 from rapidfuzz.fuzz import ratio
 
-from agent.checks.facts import Reading
+from agent.checks.facts import SentenceReading
 from agent.checks.lexicon import KINDS, LIGHT, SAME
 from agent.checks.mentions import Mention, same
-from agent.checks.page import Line, Page
+from agent.checks.page import PageLine, ReadPage
 from agent.checks.tokens import Token, fold, stem
 from agent.checks.wordings import wordings
 from agent.checks.words import DENIALS, FUNCTION, NEGATIONS
@@ -52,7 +52,7 @@ class Aligned:
     lacking: tuple[Mention, ...]
     """Names, dates and numbers that neither the line nor what it is about has."""
     replaced: bool
-    """Whether another one of its kind stands in the place of what is lacking."""
+    """Whether another one of its kind is in the place of what is lacking."""
     missed: float
     """Weight of the words that the line lacks."""
     share: float
@@ -85,7 +85,7 @@ class Aligned:
         return self.negated != (len(self.lacking) == 1 and self.replaced) and len(self.lacking) < 2
 
 
-def align(claim: Reading, pages: Sequence[Page]) -> Aligned | None:
+def align(claim: SentenceReading, pages: Sequence[ReadPage]) -> Aligned | None:
     """The line of the pages that has most of a claim."""
     wanted = content(claim)
     if not wanted and not claim.mentions:
@@ -100,7 +100,7 @@ def align(claim: Reading, pages: Sequence[Page]) -> Aligned | None:
     return _aligned(claim, wanted, pages, -number, -at) if gain > 0 else None
 
 
-def content(claim: Reading) -> list[tuple[int, Token]]:
+def content(claim: SentenceReading) -> list[tuple[int, Token]]:
     """The words that carry a meaning and belong to no name, with their places."""
     named = {place for m in claim.mentions if not m.weak for place in range(m.first, m.last + 1)}
     return [
@@ -110,7 +110,7 @@ def content(claim: Reading) -> list[tuple[int, Token]]:
     ]
 
 
-def _is_whole_predicate(claim: Reading, place: int) -> bool:
+def _is_whole_predicate(claim: SentenceReading, place: int) -> bool:
     """Whether a word is all that a claim says of its subject: "The ferry is late"."""
     after = claim.tokens[place + 1 :]
     return place > 0 and claim.tokens[place - 1].text in _BE and all(token.mark for token in after)
@@ -168,11 +168,11 @@ def has(token: Token, stems: frozenset[str]) -> bool:
     return token.stem in stems or any(alike(token.stem, other) for other in stems)
 
 
-def _same(page: Page, claimed: Mention, told: Mention) -> bool:
-    return page.knows(claimed, told) if claimed.kind == told.kind == "name" else same(claimed, told)
+def _same(page: ReadPage, claimed: Mention, stated: Mention) -> bool:
+    return page.knows(claimed, stated) if claimed.kind == stated.kind == "name" else same(claimed, stated)
 
 
-def _places(mention: Mention, line: Line, page: Page) -> tuple[float, ...]:
+def _places(mention: Mention, line: PageLine, page: ReadPage) -> tuple[float, ...]:
     """Where a line has what a claim names: as a name, date or number, or all its words near each other."""
     found = tuple((m.first + m.last) / 2 for m in line.reading.mentions if _same(page, mention, m))
     if found:
@@ -191,7 +191,7 @@ def _places(mention: Mention, line: Line, page: Page) -> tuple[float, ...]:
 # One line
 
 
-def _gain(claim: Reading, wanted: Sequence[tuple[int, Token]], page: Page, line: Line) -> float:
+def _gain(claim: SentenceReading, wanted: Sequence[tuple[int, Token]], page: ReadPage, line: PageLine) -> float:
     gain = sum(weight(token) for _, token in wanted if has(token, line.stems))
     for mention in claim.mentions:
         if not mention.weak:
@@ -200,12 +200,12 @@ def _gain(claim: Reading, wanted: Sequence[tuple[int, Token]], page: Page, line:
     return gain
 
 
-def _before(mention: Mention, line: Line, page: Page) -> bool:
+def _before(mention: Mention, line: PageLine, page: ReadPage) -> bool:
     return mention.kind == "name" and page.names_it(mention, line.context)
 
 
 def _aligned(
-    claim: Reading, wanted: Sequence[tuple[int, Token]], pages: Sequence[Page], number: int, at: int
+    claim: SentenceReading, wanted: Sequence[tuple[int, Token]], pages: Sequence[ReadPage], number: int, at: int
 ) -> Aligned:
     page, line = pages[number], pages[number].lines[at]
     firm = [mention for mention in claim.mentions if not mention.weak]
@@ -247,7 +247,7 @@ def _beside(items: Sequence[Item], at: int) -> Iterator[Item]:
     yield from ([item for item in items[at + 1 :] if item.there][:1])
 
 
-def _apart(items: Sequence[Item], firm: Sequence[Mention], line: Line) -> bool:
+def _apart(items: Sequence[Item], firm: Sequence[Mention], line: PageLine) -> bool:
     """Whether a name or number is far from both things that it stands between in the claim."""
     dates = sum(m.kind == "date" for m in line.reading.mentions)
     for at, item in enumerate(items):
@@ -264,7 +264,7 @@ def _distance(one: Item, other: Item) -> float:
     return min(abs(x - y) for x in one.there for y in other.there)
 
 
-def _replaced(lacking: Mention, items: Sequence[Item], firm: Sequence[Mention], line: Line, page: Page) -> bool:
+def _replaced(lacking: Mention, items: Sequence[Item], firm: Sequence[Mention], line: PageLine, page: ReadPage) -> bool:
     """Whether another name, date or number stands beside what the lacking one stands beside in the claim."""
     at = next(k for k, item in enumerate(items) if item.what is lacking)
     if lacking.kind == "name" and (lacking is firm[0] or _resembles(lacking, line)):
@@ -282,19 +282,19 @@ def _replaced(lacking: Mention, items: Sequence[Item], firm: Sequence[Mention], 
     )
 
 
-def _resembles(name: Mention, line: Line) -> bool:
+def _resembles(name: Mention, line: PageLine) -> bool:
     """Whether a line has a word much like one of a name: "Vasquez" is "Vazquez", "Puerto Rican" of "Puerto Rico"."""
     there = [token.text for token in line.reading.tokens if token.capital]
     words = [word for word in name.words if word not in FUNCTION]
     return any(ratio(word, other) >= _TYPO for word in words for other in there)
 
 
-def _senses_in(reading: Reading) -> set[str]:
+def _senses_in(reading: SentenceReading) -> set[str]:
     return {fact.sense for group in reading.groups for fact in group}
 
 
-def _turned(items: Sequence[Item], claim: Reading, line: Line, page: Page) -> bool:
-    """Whether somebody else does what the claim's verb says: the names around it exchanged, or another subject."""
+def _turned(items: Sequence[Item], claim: SentenceReading, line: PageLine, page: ReadPage) -> bool:
+    """Whether another one does what the claim's verb says: the names around it exchanged, or another subject."""
     verb = next(
         (i for i in items if isinstance(i.what, Token) and claim.clauses.verbish(int(i.place)) and i.there), None
     )
@@ -309,30 +309,30 @@ def _turned(items: Sequence[Item], claim: Reading, line: Line, page: Page) -> bo
     return all(_exchanged(before[0], after, said, int(at), line, page) for at in verb.there)
 
 
-def _exchanged(before: Item, after: Sequence[Item], said: bool, at: int, line: Line, page: Page) -> bool:
+def _exchanged(before: Item, after: Sequence[Item], said: bool, at: int, line: PageLine, page: ReadPage) -> bool:
     """The same about one place of the verb; `said`: whether the claim's verb is passive."""
     clauses = line.reading.clauses
-    told = clauses.passive(at, at)
+    stated = clauses.passive(at, at)
     subject = clauses.subject(at)
-    first = before.what if said == told else after[0].what if after else None
+    first = before.what if said == stated else after[0].what if after else None
     if isinstance(first, Mention) and subject.names and not subject.open:
         return not page.names_it(first, subject.names)
     if not after:
         return False
-    left, right = (before, after[0]) if said == told else (after[0], before)
+    left, right = (before, after[0]) if said == stated else (after[0], before)
     behind = [place for place in right.there if place > at]
     ahead = [place for place in left.there if place < at] or ([-1.0] if not left.there else [])
     return not (behind or not right.there) or not ahead
 
 
-def _owns(claim: Reading, told: Reading) -> bool:
-    """Whether what somebody is said to have is something that somebody has there, too."""
+def _owns(claim: SentenceReading, stated: SentenceReading) -> bool:
+    """Whether what the claim says one has is also had by one on the page."""
     said = [token.text for token in claim.tokens]
     owns = any(text in _HAVE and not claim.clauses.verbish(place + 1) for place, text in enumerate(said[:-1]))
-    return not owns or any(token.text in _HAVE or token.text in ("with", "'s") for token in told.tokens)
+    return not owns or any(token.text in _HAVE or token.text in ("with", "'s") for token in stated.tokens)
 
 
-def _negated_there(items: Sequence[Item], line: Line) -> bool:
+def _negated_there(items: Sequence[Item], line: PageLine) -> bool:
     """Whether a line negates or doubts what it has of a claim: shortly before it."""
     places = [place for item in items for place in item.there]
     for at, token in enumerate(line.reading.tokens):
@@ -342,13 +342,13 @@ def _negated_there(items: Sequence[Item], line: Line) -> bool:
     return False
 
 
-def negates(told: Reading, wanted: Sequence[Token]) -> bool:
+def negates(stated: SentenceReading, wanted: Sequence[Token]) -> bool:
     """Whether a line negates what is claimed; "without" only negates what comes right after it."""
-    for place, token in enumerate(told.tokens):
+    for place, token in enumerate(stated.tokens):
         if token.text == "without":
-            near = frozenset(other.stem for other in told.tokens[place + 1 : place + 5])
+            near = frozenset(other.stem for other in stated.tokens[place + 1 : place + 5])
             if any(has(word, near) for word in wanted):
                 return True
-        elif (token.text in NEGATIONS or token.text in DENIALS) and told.clauses.negated(place, place):
+        elif (token.text in NEGATIONS or token.text in DENIALS) and stated.clauses.negated(place, place):
             return True
     return False

@@ -34,13 +34,13 @@ def derived_claims(text: str) -> tuple[Claim, ...]:
     """The sentences of a merge or a reflection that cite something: they claim where no evidence block does.
 
     A line of a list is one claim, whatever stops it has in it ("- Dr. No, director: Terence Young [1]"). Where none
-    cites, as in protocols that never do, each sentence that tells of the world is a claim.
+    cites, as in protocols that never do, each sentence about the world is a claim.
     """
     parts = (part for line in text.splitlines() for part in _parts(line))
     claims = read_claims("\n".join(parts))
     citing = tuple(claim for claim in claims if claim.cites)
-    told = citing or tuple(claim for claim in claims if not _MISSING.match(claim.text))
-    return tuple(claim.model_copy(update={"derived": True}) for claim in told)
+    kept = citing or tuple(claim for claim in claims if not _MISSING.match(claim.text))
+    return tuple(claim.model_copy(update={"derived": True}) for claim in kept)
 
 
 def _parts(line: str) -> list[str]:
@@ -64,7 +64,7 @@ def checked(claims: Iterable[Claim], steps: Sequence[Step], *, numbered: bool = 
         quoted = tuple(dict.fromkeys(quote.number for quote in judged.quotes))
         ambiguous = () if anywhere else tuple(n for n in claim.cites if n in doubtful and n not in quoted)
         cites = quoted if anywhere else tuple(n for n in claim.cites if n not in ambiguous)
-        # What a claim does not cite cannot contradict it: it may be about somebody else.
+        # What a claim does not cite cannot contradict it: it may be about another one.
         check = "not_found" if judged.check == "contradicted" and not cites else judged.check
         found.append(judged.model_copy(update={"check": check, "cites": cites, "ambiguous": ambiguous}))
     return tuple(found)

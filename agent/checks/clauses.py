@@ -24,7 +24,7 @@ _HARD: Final = frozenset((";", "—", "–", ":", "|"))
 _STOPS: Final = frozenset(
     "by to with as for from since until till after before under between than instead include includes including".split()
 )
-"""Prepositions behind which something else is told than what the verb leads to."""
+"""Prepositions that lead to something other than what the verb leads to."""
 _SUBJECTS: Final = frozenset("he she it they we i who which that this".split())
 _SUBJECT_PRONOUNS: Final = frozenset("he she it they we i".split())
 _PERSONAL: Final = frozenset("he she it they we i his her its their".split())
@@ -40,12 +40,12 @@ _HARMLESS: Final = frozenset("order doubt only others other less more fewer late
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Who may be the subject of a verb. `open`: perhaps somebody who is not named in the sentence."""
+    """Who may be the subject of a verb. `open`: perhaps one who is not named in the sentence."""
 
     names: tuple[Mention, ...]
     open: bool
     pronoun: bool
-    """Whether "she" or "it" stands where the subject does: then nobody who is named later is it."""
+    """Whether "she" or "it" stands where the subject does: then no one who is named later is it."""
 
 
 class Clauses:
@@ -64,13 +64,13 @@ class Clauses:
         return place in self._at
 
     def _hard(self, place: int) -> bool:
-        """Whether a mark divides the sentence; what stands in brackets does not divide what is around them."""
+        """Whether a mark divides the sentence; brackets do not divide what is around them."""
         if place in self._at or self._brackets[place]:
             return False
         return self.text(place) in _HARD
 
-    def _aside(self, mention: Mention, seen_from: int) -> bool:
-        """Whether a name stands in brackets that the place it is seen from does not stand in."""
+    def _in_other_brackets(self, mention: Mention, seen_from: int) -> bool:
+        """Whether a name is in brackets that the place it is seen from is not in."""
         bracket = self._brackets[mention.first]
         return bool(bracket) and bracket != self._brackets[seen_from]
 
@@ -81,12 +81,12 @@ class Clauses:
 
     def right(self, at: int) -> tuple[Mention, ...]:
         """What is named from `at` on, until another clause begins or another preposition leads elsewhere."""
-        told: list[Mention] = []
+        named: list[Mention] = []
         place = at
         while place < len(self.tokens):
             mention = self._at.get(place)
             if mention is not None:
-                told.append(mention)
+                named.append(mention)
                 place = mention.last + 1
                 continue
             text = self.text(place)
@@ -94,10 +94,10 @@ class Clauses:
                 break
             if text == "(":
                 place = self._closing(place)
-            elif self._ends(place, first=not told and self._all_small(at, place)) and not (text == ":" and not told):
+            elif self._ends(place, first=not named and self._all_small(at, place)) and not (text == ":" and not named):
                 break
             place += 1
-        return tuple(told)
+        return tuple(named)
 
     def _ends(self, place: int, *, first: bool) -> bool:
         token = self.tokens[place]
@@ -156,8 +156,8 @@ class Clauses:
     def opening(self) -> Mention | None:
         """The name that the sentence is about: the first one, if nothing is done before it."""
         for mention in self.names:
-            told = any(self.verbish(k) for k in range(mention.first))
-            return None if told or mention.weak else mention
+            acted = any(self.verbish(k) for k in range(mention.first))
+            return None if acted or mention.weak else mention
         return None
 
     # To the left
@@ -166,7 +166,7 @@ class Clauses:
         """The name, date or number that stands nearest to the left, with those that are listed with it."""
         for mention in reversed(self.mentions):
             if mention.last < at:
-                if self._aside(mention, at):
+                if self._in_other_brackets(mention, at):
                     continue
                 crossed = any(self._hard(k) for k in range(mention.last + 1, at))
                 return () if crossed else self._listed(mention)
@@ -195,9 +195,9 @@ class Clauses:
         return False
 
     def subject(self, verb: int) -> "Subject":
-        """The names that may be a verb's subject, and whether it may be somebody who is not named here."""
+        """The names that may be a verb's subject, and whether it may be one who is not named here."""
         start = self._hard_start(verb)
-        before = [m for m in self.names if start <= m.first and m.last < verb and not self._aside(m, verb)]
+        before = [m for m in self.names if start <= m.first and m.last < verb and not self._in_other_brackets(m, verb)]
         names = tuple(m for m in before if not m.weak)
         weak = tuple(m for m in before if m.weak)
         unnamed = any(self._unnamed(k) for k in range(start, verb))
@@ -238,7 +238,7 @@ class Clauses:
         return place > 0 and not self.tokens[place].mark and self.text(place - 1) in ARTICLES and place not in self._at
 
     def _unnamed(self, place: int) -> bool:
-        """Whether a word stands for somebody: "she", "the company"."""
+        """Whether a word refers to someone: "she", "the company"."""
         if place in self._at:
             return False
         described = self.text(place) in ARTICLES and not {place + 1, place + 2} & self._at.keys()
@@ -302,9 +302,9 @@ class Clauses:
         """The dates of a verb's clause, and whether they say since when, until when, or when."""
         first, last = self.begin(verb), self.end(verb)
         dateline = next((k for k in range(len(self.tokens)) if self._hard(k) and self.text(k) != ";"), -1)
-        told: list[tuple[Literal["in", "since", "until"], Mention]] = []
+        dates: list[tuple[Literal["in", "since", "until"], Mention]] = []
         for mention in self.mentions:
-            if mention.kind != "date" or self._aside(mention, verb):
+            if mention.kind != "date" or self._in_other_brackets(mention, verb):
                 continue
             if not first <= mention.first <= last and mention.last >= dateline:
                 continue
@@ -316,14 +316,14 @@ class Clauses:
             dash = word in ("–", "—") and place - 1 in self._at
             from_to = word == "to" and any(self.text(k) == "from" for k in range(place))
             if word in _UNTIL or from_to or between or dash:
-                told.append(("until", mention))
+                dates.append(("until", mention))
             else:
-                told.append(("since" if word in _SINCE else "in", mention))
-        return tuple(told)
+                dates.append(("since" if word in _SINCE else "in", mention))
+        return tuple(dates)
 
 
 def _bracketed(found: Sequence[Token]) -> list[int]:
-    """For each token the number of the round brackets that it stands in, from 1; 0 outside of all."""
+    """For each token the number of the round brackets around it, from 1; 0 outside of all."""
     numbers: list[int] = []
     count = inside = 0
     for token in found:

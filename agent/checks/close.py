@@ -1,13 +1,13 @@
-"""Whether a page tells a fact of a claim: the same relation between the same two ends, negated alike, at that time."""
+"""Whether a page states a fact of a claim: the same relation between the same two ends, negated alike, at that time."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from agent.checks.facts import End, Fact, Reading
+from agent.checks.facts import End, SentenceReading, StatedFact
 from agent.checks.lexicon import CONVERSE
 from agent.checks.mentions import Mention, same
-from agent.checks.page import Line, Page
-from agent.checks.patterns import told_by
+from agent.checks.page import PageLine, ReadPage
+from agent.checks.patterns import stated_by
 
 Support = tuple[int, int]
 """Place of a page among those cited, and of a line on it."""
@@ -18,8 +18,8 @@ _PRESENT = frozenset("is are has have now currently current today".split())
 _PAST = frozenset("was were had until formerly former previously once".split())
 
 
-def group_lines(group: Sequence[Fact], claim: Reading, pages: Sequence[Page]) -> list[Support] | None:
-    """The lines that tell one of several readings of the same words, each of its values."""
+def group_lines(group: Sequence[StatedFact], claim: SentenceReading, pages: Sequence[ReadPage]) -> list[Support] | None:
+    """The lines that state one of several readings of the same words, each of its values."""
     for fact in group:
         lines: list[Support] = []
         for value in fact.value.names or (None,):
@@ -32,7 +32,7 @@ def group_lines(group: Sequence[Fact], claim: Reading, pages: Sequence[Page]) ->
     return None
 
 
-def drawn(fact: Fact, value: Mention | None, pages: Sequence[Page]) -> Support | None:
+def drawn(fact: StatedFact, value: Mention | None, pages: Sequence[ReadPage]) -> Support | None:
     """The line that says a fact of its page's subject in a pattern."""
     if value is None or fact.negated or fact.times or fact.ended:
         return None
@@ -40,14 +40,14 @@ def drawn(fact: Fact, value: Mention | None, pages: Sequence[Page]) -> Support |
         (place, at)
         for place, page in enumerate(pages)
         for who in fact.holder.names
-        for at in told_by(fact.sense, who, value, page)
+        for at in stated_by(fact.sense, who, value, page)
         if not page.lines[at].reading.negated
     )
     return next(found, None)
 
 
-def turned_around(fact: Fact, claim: Reading, pages: Sequence[Page]) -> bool:
-    """Whether the pages tell a fact with its two ends exchanged."""
+def turned_around(fact: StatedFact, claim: SentenceReading, pages: Sequence[ReadPage]) -> bool:
+    """Whether the pages state a fact with its two ends exchanged."""
     names = tuple(m for m in fact.value.names if m.kind == "name")
     if not names or not fact.holder.names or fact.symmetric or fact.negated:
         return False
@@ -55,32 +55,37 @@ def turned_around(fact: Fact, claim: Reading, pages: Sequence[Page]) -> bool:
     return any(next(tellers(other, who, claim, pages), None) or drawn(other, who, pages) for who in fact.holder.names)
 
 
-def tellers(fact: Fact, value: Mention | None, claim: Reading, pages: Sequence[Page]) -> Iterator[Support]:
+def tellers(
+    fact: StatedFact, value: Mention | None, claim: SentenceReading, pages: Sequence[ReadPage]
+) -> Iterator[Support]:
     for place, page in enumerate(pages):
         for at, line in enumerate(page.lines):
-            for told in (told for group in line.reading.groups for told in group):
-                if fact.sense in (told.sense, CONVERSE.get(told.sense)) and _tells(told, page, at, fact, value, claim):
+            for stated in (stated for group in line.reading.groups for stated in group):
+                alike = fact.sense in (stated.sense, CONVERSE.get(stated.sense))
+                if alike and _states(stated, page, at, fact, value, claim):
                     yield place, at
 
 
-def _tells(told: Fact, page: Page, at: int, fact: Fact, value: Mention | None, claim: Reading) -> bool:
+def _states(
+    stated: StatedFact, page: ReadPage, at: int, fact: StatedFact, value: Mention | None, claim: SentenceReading
+) -> bool:
     """Whether a fact of a page is that of the claim, with this value."""
-    if told.negated != fact.negated:
+    if stated.negated != fact.negated:
         return False
-    if told.ended and not fact.ended and _is_present(claim):
+    if stated.ended and not fact.ended and _is_present(claim):
         return False
     line = page.lines[at]
-    if not _times_agree((*told.times, *_dateline(told, page, at)), fact, value, told.value.names):
+    if not _times_agree((*stated.times, *_dateline(stated, page, at)), fact, value, stated.value.names):
         return False
-    ways = [(told.holder, told.value)] if told.sense == fact.sense else []
-    if told.symmetric or not ways:
-        ways.append((told.value, told.holder))
-    if value is not None and len(fact.value.names) > 1 and _at_that_time(value, told):
+    ways = [(stated.holder, stated.value)] if stated.sense == fact.sense else []
+    if stated.symmetric or not ways:
+        ways.append((stated.value, stated.holder))
+    if value is not None and len(fact.value.names) > 1 and _at_that_time(value, stated):
         value = None
     return any(_ends(holder, end, line, page, fact, value) for holder, end in ways)
 
 
-def _ends(holder: End, end: End, line: Line, page: Page, fact: Fact, value: Mention | None) -> bool:
+def _ends(holder: End, end: End, line: PageLine, page: ReadPage, fact: StatedFact, value: Mention | None) -> bool:
     if value is not None and not _is_end(value, end, line, page):
         return False
     if value is not None and value.kind == "date":  # "X founded Y in 1950": of the founding, both are
@@ -89,41 +94,41 @@ def _ends(holder: End, end: End, line: Line, page: Page, fact: Fact, value: Ment
     return not wanted or any(_is_end(who, holder, line, page) for who in wanted)
 
 
-def _is_end(claimed: Mention, end: End, line: Line, page: Page) -> bool:
+def _is_end(claimed: Mention, end: End, line: PageLine, page: ReadPage) -> bool:
     if page.names_it(claimed, end.names):
         return True
     return end.open and page.names_it(claimed, line.context)
 
 
-def _at_that_time(value: Mention, told: Fact) -> bool:
-    """Whether a date that the claim tells with the rest, "married V in 1895", stands in the fact's clause."""
-    return value.kind == "date" and any(role == "in" and same(value, date) for role, date in told.times)
+def _at_that_time(value: Mention, stated: StatedFact) -> bool:
+    """Whether a date that the claim gives with the rest, "married V in 1895", is in the fact's clause."""
+    return value.kind == "date" and any(role == "in" and same(value, date) for role, date in stated.times)
 
 
-def _is_present(claim: Reading) -> bool:
+def _is_present(claim: SentenceReading) -> bool:
     said = {token.text for token in claim.tokens}
     return bool(said & _PRESENT) and not said & _PAST
 
 
-def _dateline(told: Fact, page: Page, at: int) -> list[tuple[str, Mention]]:
+def _dateline(stated: StatedFact, page: ReadPage, at: int) -> list[tuple[str, Mention]]:
     """The date of a report, "Report of 9 April 2025.", that stands before its first sentence."""
-    if told.times or at != 1 or page.lines[at].start < 0 or page.lines[0].reading.groups:
+    if stated.times or at != 1 or page.lines[at].start < 0 or page.lines[0].reading.groups:
         return []
     return [("in", m) for m in page.lines[0].reading.mentions if m.kind == "date"]
 
 
-def _times_agree(told: Times, fact: Fact, value: Mention | None, values: Sequence[Mention]) -> bool:
+def _times_agree(stated: Times, fact: StatedFact, value: Mention | None, values: Sequence[Mention]) -> bool:
     """Whether the page gives every date that the claim gives, in the same role: since, until, in."""
     taken = {m for m in fact.value.names if m.kind == "date"}
     for role, date in fact.times:
         if date in taken or date is value:
             continue
-        if not any(_same_time(role, date, r, d) for r, d in (*told, *(("in", m) for m in values))):
+        if not any(_same_time(role, date, r, d) for r, d in (*stated, *(("in", m) for m in values))):
             return False
     return True
 
 
-def _same_time(role: str, date: Mention, told: str, there: Mention) -> bool:
+def _same_time(role: str, date: Mention, other: str, there: Mention) -> bool:
     if there.kind != "date" or not all(w in (0, h) for w, h in zip(date.date, there.date, strict=True)):
         return False
-    return role == told or "in" in (role, told)
+    return role == other or "in" in (role, other)

@@ -8,7 +8,7 @@ from agent.checks.clauses import Clauses
 from agent.checks.lexicon import SENSES
 from agent.checks.mentions import Mention, Titles, mentions
 from agent.checks.tokens import Token
-from agent.checks.wordings import Match, find, is_noun, known_stems
+from agent.checks.wordings import WordingMatch, find, is_noun, known_stems
 from agent.checks.words import ARTICLES, BE
 
 Role = Literal["in", "since", "until"]
@@ -22,14 +22,14 @@ _NEAR: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One end of a relation: who it may be. `open`: somebody who was named before (a pronoun, or nobody at all)."""
+    """One end of a relation: who it may be. `open`: one who was named before (a pronoun, or no name at all)."""
 
     names: tuple[Mention, ...] = ()
     open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class StatedFact:
     sense: str
     holder: End
     value: End
@@ -51,12 +51,12 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SentenceReading:
     """A sentence that was read: its mentions, and its facts; those of one group are readings of the same words."""
 
     tokens: tuple[Token, ...]
     mentions: tuple[Mention, ...]
-    groups: tuple[tuple[Fact, ...], ...]
+    groups: tuple[tuple[StatedFact, ...], ...]
     negated: bool
     """Whether anything in the sentence is negated."""
     used: frozenset[int]
@@ -69,7 +69,7 @@ class Reading:
         return self.clauses.opening()
 
 
-def read(found: Sequence[Token], *, titles: Titles = ()) -> Reading:
+def read(found: Sequence[Token], *, titles: Titles = ()) -> SentenceReading:
     """Read the tokens of one sentence; `titles` are names that are known."""
     named = mentions(found, titles=titles, openers=known_stems())
     inside = [False] * len(found)
@@ -78,14 +78,14 @@ def read(found: Sequence[Token], *, titles: Titles = ()) -> Reading:
             inside[place] = True
     matches = find(found, inside)
     clauses = Clauses(found, named, [group[0].first for group in matches])
-    groups: list[tuple[Fact, ...]] = []
+    groups: list[tuple[StatedFact, ...]] = []
     used: set[int] = set()
     for group in matches:
         if facts := tuple(fact for match in group if (fact := _fact(clauses, match))):
             negated = any(fact.negated for fact in facts)
             groups.append(tuple(replace(fact, negated=negated) for fact in facts))
             used |= {place for fact in facts for place in range(fact.first, fact.last + 1) if not inside[place]}
-    return Reading(
+    return SentenceReading(
         tuple(found),
         tuple(named),
         tuple(groups),
@@ -95,7 +95,7 @@ def read(found: Sequence[Token], *, titles: Titles = ()) -> Reading:
     )
 
 
-def _fact(clauses: Clauses, match: Match) -> Fact | None:
+def _fact(clauses: Clauses, match: WordingMatch) -> StatedFact | None:
     ends = _noun(clauses, match) if match.wording.noun else _verb(clauses, match)
     if ends is None:
         return None
@@ -106,13 +106,15 @@ def _fact(clauses: Clauses, match: Match) -> Fact | None:
     taken = {id(mention) for mention in value.names}
     times = tuple(time for time in clauses.times(match.first) if id(time[1]) not in taken)
     over = clauses.text(match.first - 1) == "to" and clauses.text(match.first - 2) == "used"
-    return Fact(match.wording.sense, holder, value, clauses.negated(first, last), times, match.first, match.last, over)
+    return StatedFact(
+        match.wording.sense, holder, value, clauses.negated(first, last), times, match.first, match.last, over
+    )
 
 
 # Verbs and other wordings with a place for each end
 
 
-def _verb(clauses: Clauses, match: Match) -> tuple[End, End] | None:
+def _verb(clauses: Clauses, match: WordingMatch) -> tuple[End, End] | None:
     wording = match.wording
     if wording.lead == ("V",) and wording.tail == "H" and clauses.passive(match.first, match.last):
         return None
@@ -137,7 +139,7 @@ def _verb(clauses: Clauses, match: Match) -> tuple[End, End] | None:
     return holder, value
 
 
-def _left(clauses: Clauses, match: Match, right: tuple[Mention, ...]) -> End:
+def _left(clauses: Clauses, match: WordingMatch, right: tuple[Mention, ...]) -> End:
     """The end to the left of the verb: its subject; where none is named there, the main clause's."""
     subject = clauses.subject(match.first)
     if subject.names or subject.pronoun:
@@ -148,13 +150,13 @@ def _left(clauses: Clauses, match: Match, right: tuple[Mention, ...]) -> End:
 # Nouns: "the mentor of H is V" and its many turns
 
 
-def _noun(clauses: Clauses, match: Match) -> tuple[End, End] | None:
+def _noun(clauses: Clauses, match: WordingMatch) -> tuple[End, End] | None:
     found, first, last = clauses.tokens, match.first, match.last
     after = found[last + 1].text if last + 1 < len(found) else ""
     if after in _OF and (ends := _noun_of(clauses, match)):
         return ends
     if (owner := _owner(clauses, first)) is not None:
-        value = _told_right(clauses, last + 1) or clauses.left(owner.first)
+        value = _value_right(clauses, last + 1) or clauses.left(owner.first)
         return (End((owner,)), End(value)) if value else None
     if clauses.before(first, ("as",), _NEAR):
         value = clauses.left(first)
@@ -163,7 +165,7 @@ def _noun(clauses: Clauses, match: Match) -> tuple[End, End] | None:
     left = tuple(m for m in clauses.names if m.last < first)
     if after == "," and clauses.text(first - 1) in _POSSESSIVE:  # "from its capital, V"
         return End(left, open=True), End(clauses.right(last + 2))
-    if value := _told_right(clauses, last + 1):
+    if value := _value_right(clauses, last + 1):
         return End(tuple(m for m in left if m not in value), open=True), End(value)
     if clauses.before(first, (*BE, ","), _NEAR):
         value = clauses.left(first)
@@ -172,7 +174,7 @@ def _noun(clauses: Clauses, match: Match) -> tuple[End, End] | None:
     return None
 
 
-def _noun_of(clauses: Clauses, match: Match) -> tuple[End, End] | None:
+def _noun_of(clauses: Clauses, match: WordingMatch) -> tuple[End, End] | None:
     """Such as "the mentor of H is V", "V is the mentor of H", "V, mentor of H", "named V as head of H"."""
     right = clauses.right(match.last + 2)
     holders = tuple(m for m in right if m.kind == "name")
@@ -180,7 +182,7 @@ def _noun_of(clauses: Clauses, match: Match) -> tuple[End, End] | None:
         left = tuple(m for m in clauses.names if m.last < match.first)
         return End(left, open=True), End(right)
     end = max((m.last for m in holders), default=clauses.next_be(match.last + 2) - 1)
-    value = _told_right(clauses, end + 1, adjacent=False) or clauses.left(match.first)
+    value = _value_right(clauses, end + 1, adjacent=False) or clauses.left(match.first)
     if not value:
         return None
     return End(holders, open=not holders), End(value)
@@ -197,7 +199,7 @@ def _owner(clauses: Clauses, first: int) -> Mention | None:
     return None
 
 
-def _told_right(clauses: Clauses, at: int, *, adjacent: bool = True) -> tuple[Mention, ...]:
+def _value_right(clauses: Clauses, at: int, *, adjacent: bool = True) -> tuple[Mention, ...]:
     """V in "… is V", "…: V", "… has been in V", "… in V", and, right beside the noun, "mayor V"."""
     found = clauses.tokens
     place = clauses.past_brackets(at)
@@ -207,10 +209,10 @@ def _told_right(clauses: Clauses, at: int, *, adjacent: bool = True) -> tuple[Me
         return ()
     if clauses.inside(place) and adjacent:
         return clauses.right(place)
-    told = False
+    linked = False
     while place < len(found) and not clauses.inside(place) and clauses.links(place):
-        if found[place].text in ("and", "or") and not told:  # "its capital and largest city is V"
+        if found[place].text in ("and", "or") and not linked:  # "its capital and largest city is V"
             place = clauses.next_be(place)
-        told = told or found[place].text in BE or found[place].text in (":", "in", "on", "at", "include", "includes")
+        linked = linked or found[place].text in (*BE, ":", "in", "on", "at", "include", "includes")
         place += 1
-    return clauses.right(place) if told else ()
+    return clauses.right(place) if linked else ()

@@ -1,6 +1,6 @@
 """Which passage numbers a stranger's text imitates: by a citation such as `[2]`, or by what heads passage 2.
 
-Whoever reads such a text may cite the number for what that text says, and mean a passage that says nothing of it.
+A reader of such a text may cite the number for what that text says, and mean a passage that says nothing of it.
 """
 
 import re
@@ -21,7 +21,7 @@ _DIGIT: Final = re.compile(r"\d")
 
 
 def imitated(passages: Iterable[Passage], protocol: TextProtocol) -> tuple[int, ...]:
-    """The numbers that passages imitate in what they say, each passage's own number aside, in their order."""
+    """The numbers that passages imitate in what they say, without each passage's own number, in their order."""
     if not protocol.numbered:
         return ()
     heading = _heading(protocol.passage)

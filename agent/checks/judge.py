@@ -6,11 +6,11 @@ from typing import Final, Literal
 
 from agent.checks.align import align, content, has, negates
 from agent.checks.close import Support, drawn, group_lines, tellers, turned_around
-from agent.checks.facts import End, Fact, Reading, read
+from agent.checks.facts import End, SentenceReading, StatedFact, read
 from agent.checks.lexicon import KINDS, SENSES
 from agent.checks.mentions import Mention, Titles, mentions, same
-from agent.checks.page import Page
-from agent.checks.patterns import told_by
+from agent.checks.page import ReadPage
+from agent.checks.patterns import stated_by
 from agent.checks.pointer import Pointer, pointer, said_short, senses_of
 from agent.checks.tokens import Token, sentences, tokens
 
@@ -31,7 +31,7 @@ _UNKNOWN: Final = Judged("not_verified")
 _DENIED: Final = Judged("contradicted")
 
 
-def judged(text: str, pages: Sequence[Page]) -> Judged:
+def judged(text: str, pages: Sequence[ReadPage]) -> Judged:
     """Every sentence of a claim must be supported; one that is contradicted contradicts all of it."""
     if (short := pointer(text, [page.title for page in pages])) is not None:
         return _short(short, pages)
@@ -44,14 +44,14 @@ def judged(text: str, pages: Sequence[Page]) -> Judged:
 # Sentences
 
 
-def _sentence(text: str, found: Sequence[Token], pages: Sequence[Page]) -> Judged:
+def _sentence(text: str, found: Sequence[Token], pages: Sequence[ReadPage]) -> Judged:
     titles = tuple({m.words: None for p in pages for m in p.names if m.words and not m.weak})
     claim = read(found, titles=titles)
     if lines := _facts(claim, pages):
         return Judged("supported", tuple(lines))
     for short in said_short(text) if not claim.negated else ():
-        if senses_of(short.relation) and (told := _short(short, pages, claim)).state != "not_verified":
-            return told
+        if senses_of(short.relation) and (verdict := _short(short, pages, claim)).state != "not_verified":
+            return verdict
     if any(turned_around(fact, claim, pages) for group in claim.groups for fact in group):
         return _DENIED
     best = align(claim, pages)
@@ -60,22 +60,22 @@ def _sentence(text: str, found: Sequence[Token], pages: Sequence[Page]) -> Judge
     return _DENIED if best is not None and best.denies else _UNKNOWN
 
 
-def _facts(claim: Reading, pages: Sequence[Page]) -> list[Support] | None:
-    """The lines that tell every fact of the claim, where the rest of it stands near them."""
+def _facts(claim: SentenceReading, pages: Sequence[ReadPage]) -> list[Support] | None:
+    """The lines that state every fact of the claim, where the rest of it stands near them."""
     lines: list[Support] = []
     for group in claim.groups:
-        told = group_lines(group, claim, pages)
-        if told is None:
+        stating = group_lines(group, claim, pages)
+        if stating is None:
             return None
-        lines += told
+        lines += stating
     return lines if lines and _rest_stands(claim, pages, lines) else None
 
 
-def _rest_stands(claim: Reading, pages: Sequence[Page], lines: Sequence[Support]) -> bool:
+def _rest_stands(claim: SentenceReading, pages: Sequence[ReadPage], lines: Sequence[Support]) -> bool:
     """Whether every name, number and word that is no part of a fact stands near one, and is negated alike."""
     wanted = [token for place, token in content(claim) if place not in claim.used]
-    told = any(fact.negated for group in claim.groups for fact in group)
-    if claim.negated and not told and not any(negates(pages[n].lines[at].reading, wanted) for n, at in lines):
+    negated = any(fact.negated for group in claim.groups for fact in group)
+    if claim.negated and not negated and not any(negates(pages[n].lines[at].reading, wanted) for n, at in lines):
         return False
     if not all(_near(mention, pages, lines) for mention in claim.mentions if not mention.weak):
         return False
@@ -83,8 +83,8 @@ def _rest_stands(claim: Reading, pages: Sequence[Page], lines: Sequence[Support]
     return all(has(token, stems) or token.text in KINDS for token in wanted)
 
 
-def _near(mention: Mention, pages: Sequence[Page], lines: Sequence[Support]) -> bool:
-    """Whether a name, date or number stands in a line, the one before it or the title."""
+def _near(mention: Mention, pages: Sequence[ReadPage], lines: Sequence[Support]) -> bool:
+    """Whether a name, date or number is in a line, the one before it or the title."""
     for number, at in lines:
         page = pages[number]
         near = [line for k, line in enumerate(page.lines) if k in (at - 1, at) or line.start < 0]
@@ -99,7 +99,7 @@ def _near(mention: Mention, pages: Sequence[Page], lines: Sequence[Support]) -> 
 # Claims in short
 
 
-def _short(short: Pointer, pages: Sequence[Page], claim: Reading | None = None) -> Judged:
+def _short(short: Pointer, pages: Sequence[ReadPage], claim: SentenceReading | None = None) -> Judged:
     """A claim in short: its relation must be stated; where it names none, the page must have its value.
 
     Args:
@@ -118,7 +118,7 @@ def _short(short: Pointer, pages: Sequence[Page], claim: Reading | None = None) 
     if not senses:
         return judged(f"The {short.relation} of {short.bare} is {short.value}.", pages)
     reading = claim or read(tokens(short.value))
-    facts = [Fact(sense, End((about,)), End((value,)), False, (), 0, 0) for sense in senses]
+    facts = [StatedFact(sense, End((about,)), End((value,)), False, (), 0, 0) for sense in senses]
     topic = any(page.knows(value, m) for page in pages for m in page.topics)
     own = any(page.knows(about, m) for page in pages for m in page.topics)
     for fact in facts if own or not topic else ():
@@ -130,12 +130,12 @@ def _short(short: Pointer, pages: Sequence[Page], claim: Reading | None = None) 
     return _DENIED if dated or around else _UNKNOWN
 
 
-def _has_other(fact: Fact, value: Mention, pages: Sequence[Page]) -> bool:
+def _has_other(fact: StatedFact, value: Mention, pages: Sequence[ReadPage]) -> bool:
     """Whether a page gives another date for what a claim dates."""
     return any(
         mention.kind == "date"
         and not same(value, mention)
-        and next(told_by(fact.sense, who, mention, page), None) == at
+        and next(stated_by(fact.sense, who, mention, page), None) == at
         for page in pages
         for at, line in enumerate(page.lines[:2])
         for mention in line.reading.mentions
@@ -155,7 +155,7 @@ def _whole(text: str, known: Titles) -> Mention:
     return Mention("name", 0, max(len(found) - 1, 0), words)
 
 
-def _having(value: Mention, text: str, about: Mention, pages: Sequence[Page]) -> Iterator[Support]:
+def _having(value: Mention, text: str, about: Mention, pages: Sequence[ReadPage]) -> Iterator[Support]:
     """The lines that have a value, on pages about what the claim is about, or that name it."""
     words = [token.text for token in tokens(text) if not token.mark]
     for place, page in enumerate(pages):

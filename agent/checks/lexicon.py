@@ -1,7 +1,7 @@
 """How English says the relations that claims are mostly about. Data only; what it does not know is compared by stems.
 
 A *wording* says where the two ends of a relation stand: `H` is who has it (the person who was born), `V` what it leads
-to (the place), `X` somebody else. `a|b` are alternatives, `=a` is the word itself and not its stem; small words between
+to (the place), `X` another one. `a|b` are alternatives, `=a` is the word itself and not its stem; small words between
 are skipped. A *noun* needs no ends: "the mentor of H is V",
 "V, mentor of H", "H has V as mentor", "H's mentor V" and the triple "H | mentor | V" are read alike.
 """
@@ -13,7 +13,7 @@ from agent.checks.lexicon_works import WORKS
 from agent.checks.sense import Sense
 
 CONVERSE: Final = {"parent": "child", "father": "child", "mother": "child", "child": "parent"}
-"""Whose son somebody is, is whose parent somebody is: the same two ends, the other way round."""
+"""The relation with the same two ends the other way round: of "son", "parent"."""
 SENSES: Final[dict[str, Sense]] = {sense.name: sense for sense in (*LIFE, *PLACES, *WORKS)}
 
 SAME: Final = (

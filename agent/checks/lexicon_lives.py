@@ -1,4 +1,4 @@
-"""How English says what is known of people and places. Data only; the form is told in `lexicon`."""
+"""How English says what is known of people and places. Data only; `lexicon` describes the form."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""How English says what is known of films, books, events and papers. Data only; the form is told in `lexicon`."""
+"""How English says what is known of films, books, events and papers. Data only; `lexicon` describes the form."""
 
 from typing import Final
 

@@ -61,25 +61,25 @@ def mentions(found: Sequence[Token], *, titles: Titles = (), openers: frozenset[
         titles: folded words of names that are known, also where they are not written with capitals.
         openers: stems of words that are no name where they begin a sentence.
     """
-    told: list[Mention] = []
+    kept: list[Mention] = []
     at = 0
     while at < len(found):
         mention = _title(found, at, titles) or _date(found, at) or _number(found, at) or _name(found, at, openers)
         if mention is None:
             at += 1
         else:
-            told.append(mention)
+            kept.append(mention)
             at = mention.last + 1
-    return told
+    return kept
 
 
-def same(claimed: Mention, told: Mention) -> bool:
+def same(claimed: Mention, stated: Mention) -> bool:
     """Whether what a claim names may be what a text names: a date may say less than the text, a name be shorter."""
-    if claimed.kind == "name" and told.kind == "name":
-        return same_name(claimed.words, told.words)
-    if claimed.kind == "date" and told.kind == "date":
-        return all(want in (0, have) for want, have in zip(claimed.date, told.date, strict=True))
-    return claimed.kind == told.kind == "number" and claimed.value == told.value
+    if claimed.kind == "name" and stated.kind == "name":
+        return same_name(claimed.words, stated.words)
+    if claimed.kind == "date" and stated.kind == "date":
+        return all(want in (0, have) for want, have in zip(claimed.date, stated.date, strict=True))
+    return claimed.kind == stated.kind == "number" and claimed.value == stated.value
 
 
 def same_name(one: tuple[str, ...], other: tuple[str, ...]) -> bool:

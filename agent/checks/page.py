@@ -7,37 +7,37 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from agent.checks.asides import asides
-from agent.checks.facts import Reading, read
+from agent.checks.facts import SentenceReading, read
+from agent.checks.in_passing import with_facts_in_passing
 from agent.checks.mentions import Mention, Titles, mentions, same, same_name
 from agent.checks.tokens import Token, sentences, tokens, words_of
 from agent.checks.wordings import known_stems, verbs
 from agent.checks.words import AUXILIARY, BE, FUNCTION
 
 _KEPT: Final = 512
-"""Passages that are kept as read: those of one rollout are asked about again and again."""
+"""Passages that are kept as read: each rollout checks its own again and again."""
 _BRACKETS: Final = re.compile(r"\s*\([^()]*\)")
 _TRIPLE: Final = re.compile(r"^[^|\n]+\|[^|\n]+\|[^|\n]+$", re.MULTILINE)
 _TO_MEMBERS: Final = frozenset(("of", "in", "by", "at", "for", "from"))
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PageLine:
     """One sentence of a page. `start` is -1 where it is the title, which is no part of the text."""
 
     start: int
     end: int
-    reading: Reading
+    reading: SentenceReading
     context: tuple[Mention, ...]
     """Whom a pronoun or an unnamed subject may mean."""
     stems: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReadPage:
     title: str
     text: str
-    lines: tuple[Line, ...]
+    lines: tuple[PageLine, ...]
     """The sentences in order; the title comes last."""
     names: tuple[Mention, ...]
     """Every name of text and title."""
@@ -48,41 +48,43 @@ class Page:
     alias: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     """The title, and what the first sentence calls it: "Tove Lo", "Ebba Tove Elsa Nilsson"."""
 
-    def knows(self, claimed: Mention, told: Mention) -> bool:
-        """Whether `told`, on this page, is what the claim names: a short name needs the whole one somewhere."""
-        names = claimed.kind == told.kind == "name"
-        if names and self.alias and told.words == self.alias[1] and same_name(claimed.words, self.alias[0]):
+    def knows(self, claimed: Mention, stated: Mention) -> bool:
+        """Whether `stated`, on this page, is what the claim names: a short name needs the whole one somewhere."""
+        names = claimed.kind == stated.kind == "name"
+        if names and self.alias and stated.words == self.alias[1] and same_name(claimed.words, self.alias[0]):
             return True
-        if not same(claimed, told):
+        if not same(claimed, stated):
             return False
-        if claimed.kind != "name" or len(told.words) >= len(claimed.words):
+        if claimed.kind != "name" or len(stated.words) >= len(claimed.words):
             return True
         return any(len(m.words) >= len(claimed.words) and same_name(claimed.words, m.words) for m in self.names)
 
     def names_it(self, claimed: Mention, among: Sequence[Mention]) -> bool:
-        return any(self.knows(claimed, told) for told in among)
+        return any(self.knows(claimed, stated) for stated in among)
 
 
 @lru_cache(maxsize=_KEPT)
-def page(title: str, text: str) -> Page:
+def page(title: str, text: str) -> ReadPage:
     """Read a passage. The title is context: a page about X may call it "she" or "the film"."""
     topics = _topics(title, text)
     heading = tuple(Mention("name", 0, 0, words=words) for words in topics)
-    lines: list[Line] = []
+    lines: list[PageLine] = []
     before: tuple[Mention, ...] = ()
     for start, end, found in _sentences(text):
-        reading = asides(read(found, titles=topics))
-        lines.append(Line(start, end, reading, (*heading, *before), _stems(found)))
+        reading = with_facts_in_passing(read(found, titles=topics))
+        lines.append(PageLine(start, end, reading, (*heading, *before), _stems(found)))
         before = (reading.subject,) if reading.subject else before
     if title.strip():
         found = tokens(title)
-        lines.append(Line(-1, -1, read(found, titles=topics), heading, _stems(found)))
+        lines.append(PageLine(-1, -1, read(found, titles=topics), heading, _stems(found)))
     names = (*heading, *(m for line in lines for m in line.reading.mentions if m.kind == "name"))
     stems = frozenset(stem for line in lines for stem in line.stems)
-    return Page(title, text, tuple(lines), names, stems, tuple(words_of(tokens(text))), heading, _alias(topics, lines))
+    return ReadPage(
+        title, text, tuple(lines), names, stems, tuple(words_of(tokens(text))), heading, _alias(topics, lines)
+    )
 
 
-def _alias(topics: Titles, lines: Sequence[Line]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+def _alias(topics: Titles, lines: Sequence[PageLine]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     """What the first sentence, "N. N. (…), known as TITLE, is a …", calls the subject of the page."""
     if not topics or not lines or (subject := lines[0].reading.subject) is None:
         return None
@@ -102,7 +104,7 @@ def _stems(found: Sequence[Token]) -> frozenset[str]:
 
 
 def _topics(title: str, text: str) -> Titles:
-    """What a title names: itself without what stands in brackets, or the names of a headline."""
+    """What a title names: itself without brackets, or the names of a headline."""
     bare = _BRACKETS.sub("", title).strip()
     found = words_of(tokens(bare))
     words = tuple(token.text for token in found)
@@ -134,20 +136,20 @@ def _said(triple: Sequence[Token]) -> tuple[Token, ...]:
     """A triple as the sentence that it stands for: the same tokens in another order.
 
     "X | mentor | Y" is "the mentor of X is Y", "X | educated at | Y" is "X is educated at Y", "X | members of | Y; Z"
-    is "Y, Z is members of X". What stands in brackets behind a name goes to the end.
+    is "Y, Z is members of X". Brackets behind a name go to the end.
     """
     bars = [place for place, token in enumerate(triple) if token.text == "|"]
     head, relation, tail = (list(triple[a + 1 : b]) for a, b in pairwise((-1, *bars, len(triple))))
     tail = [_word(",", token) if token.text == ";" else token for token in tail]
-    head, aside = _without_brackets(head)
+    head, bracket = _without_brackets(head)
     if not relation or not tail:
         return tuple(triple)
     here = relation[0]
     if relation[-1].text in _TO_MEMBERS:
         many = relation[0].text.endswith("s") or relation[0].text in ("people", "children", "alumni")
         one, other = (tail, head) if many and len(relation) > 1 else (head, tail)
-        return (*one, _word("is", here), *relation, *other, *aside)
-    return (_word("the", here), *relation, _word("of", here), *head, _word("is", here), *tail, *aside)
+        return (*one, _word("is", here), *relation, *other, *bracket)
+    return (_word("the", here), *relation, _word("of", here), *head, _word("is", here), *tail, *bracket)
 
 
 def _without_brackets(found: Sequence[Token]) -> tuple[list[Token], list[Token]]:

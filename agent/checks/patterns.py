@@ -10,7 +10,7 @@ from functools import cache
 from typing import Final
 
 from agent.checks.mentions import Mention, same
-from agent.checks.page import Line, Page
+from agent.checks.page import PageLine, ReadPage
 from agent.checks.places import demonyms
 
 _LIST: Final = (
@@ -216,7 +216,7 @@ def _patterns(sense: str) -> tuple[tuple[re.Pattern[str], ...], re.Pattern[str] 
     return before, re.compile(AFTER[sense]) if sense in AFTER else None
 
 
-def told_by(sense: str, holder: Mention, value: Mention, page: Page) -> Iterator[int]:
+def stated_by(sense: str, holder: Mention, value: Mention, page: ReadPage) -> Iterator[int]:
     """The lines that say of the page's subject, or of a holder whom they name, that it has this value."""
     own = _is_topic(holder, page)
     if value.kind == "name" and _is_topic(value, page):  # another's child is no father of whom the page is about
@@ -230,7 +230,7 @@ def told_by(sense: str, holder: Mention, value: Mention, page: Page) -> Iterator
                 yield at
 
 
-def _is_topic(holder: Mention, page: Page) -> bool:
+def _is_topic(holder: Mention, page: ReadPage) -> bool:
     return any(page.knows(holder, m) for m in page.topics)
 
 
@@ -254,7 +254,7 @@ def _nationality(row: Sequence[str], here: int) -> bool:
     return bool(_CITIZEN.search(before)) or (bool(_WHAT.search(before)) and here + 1 < len(row))
 
 
-def _places(value: Mention, line: Line, page: Page, sense: str) -> Iterator[tuple[int, int]]:
+def _places(value: Mention, line: PageLine, page: ReadPage, sense: str) -> Iterator[tuple[int, int]]:
     """Where a line names the value: as a name, a date, a number, or in its words."""
     named = [
         m for m in line.reading.mentions
@@ -275,7 +275,7 @@ def _runs(words: tuple[str, ...], texts: Sequence[str]) -> Iterator[tuple[int, i
             yield at, at + len(words) - 1
 
 
-def _row(line: Line, page: Page, holder: Mention, value: tuple[int, int]) -> tuple[list[str], int]:
+def _row(line: PageLine, page: ReadPage, holder: Mention, value: tuple[int, int]) -> tuple[list[str], int]:
     """The words of a line with signs for its mentions, and the place of the value among them."""
     row: list[str] = []
     here = place = 0

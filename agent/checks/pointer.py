@@ -47,7 +47,7 @@ class Pointer:
 
     @property
     def bare(self) -> str:
-        """What it is about, without what tells it from others of the same name."""
+        """What it is about, without what distinguishes it from others of the same name."""
         return _BRACKETS.sub("", self.about) or self.about
 
 

@@ -20,11 +20,11 @@ def without_irrelevant(
     Where nothing would be left of all that was found, all of it stays: the words may be those of another language. So
     does what a query without a content word found.
     """
-    asked = content_words(question)
+    wanted = content_words(question)
     kept: dict[str, list[Passage]] = {}
     for node, passages in found.items():
         own = content_words(queries.get(node, ""))
-        kept[node] = [passage for passage in passages if not own or _shares(passage, own | asked)]
+        kept[node] = [passage for passage in passages if not own or _shares(passage, own | wanted)]
     return kept if any(kept.values()) else {node: list(passages) for node, passages in found.items()}
 
 

@@ -1,4 +1,4 @@
-"""What a relation is: its name, its nouns, its wordings. How they are written is told in `lexicon`."""
+"""What a relation is: its name, its nouns, its wordings. `lexicon` describes how they are written."""
 
 from dataclasses import dataclass
 

@@ -1,21 +1,21 @@
 """Whether the passages that a claim cites say it: verbatim, closely, not, or the contrary.
 
 By rules alone: pure, fast, no model. It reads names, dates, numbers, negation, relations and who stands at which end of
-them (docs/evidence.md tells what it cannot see). In doubt it says not found.
+them (docs/evidence.md says what it cannot see). In doubt it says not found.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agent.checks.close import Support
 from agent.checks.judge import State, judged
-from agent.checks.page import Page, page
+from agent.checks.page import ReadPage, page
 from agent.checks.tokens import tokens, words_of
 from agent.checks.words import DENIALS, NEGATIONS
 from agent.evidence import Passage
 from agent.trace import DOUBTED, Check, Claim, Quote
 
 Shown = Mapping[int, Sequence[Passage]]
-"""Number → the passages that were shown under it; more than one where numbers begin anew for each query."""
+"""Number → the passages that were shown under it; more than one where each query starts the numbers again."""
 
 
 def check_claims(claims: Iterable[Claim], shown: Shown) -> tuple[Claim, ...]:
@@ -45,21 +45,21 @@ def state_of(claim: Claim, shown: Shown) -> State:
     return "contradicted" if check == "contradicted" else "not_verified" if check in DOUBTED else "supported"
 
 
-def _quotes(pages: Sequence[tuple[int, Page]], support: Iterable[Support]) -> Iterator[Quote]:
+def _quotes(pages: Sequence[tuple[int, ReadPage]], support: Iterable[Support]) -> Iterator[Quote]:
     """The supporting sentences, each once, in the order of the passages."""
-    told = sorted({(place, line) for place, line in support})
-    for place, at in told:
+    lines = sorted({(place, line) for place, line in support})
+    for place, at in lines:
         number, read = pages[place]
         line = read.lines[at]
         if line.start >= 0:
             yield _quote(number, read, line.start, line.end)
 
 
-def _quote(number: int, read: Page, start: int, end: int) -> Quote:
+def _quote(number: int, read: ReadPage, start: int, end: int) -> Quote:
     return Quote(number=number, start=start, end=end, text=read.text[start:end])
 
 
-def _verbatim(text: str, read: Page) -> tuple[int, int] | None:
+def _verbatim(text: str, read: ReadPage) -> tuple[int, int] | None:
     """Where the claim's words stand one after the other; a sentence that takes them back does not count."""
     said = [token.text for token in words_of(tokens(text))]
     if not said:
@@ -73,7 +73,7 @@ def _verbatim(text: str, read: Page) -> tuple[int, int] | None:
     return None
 
 
-def _taken_back(read: Page, start: int, end: int) -> bool:
+def _taken_back(read: ReadPage, start: int, end: int) -> bool:
     """Whether the sentence around the words negates them or doubts them."""
     for line in read.lines:
         if line.start <= start < line.end:

@@ -1,4 +1,4 @@
-"""The lexicon made ready: which wordings and nouns stand in a sentence, and where. Their ends are read elsewhere."""
+"""The lexicon made ready: which wordings and nouns are in a sentence, and where. Their ends are read elsewhere."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from agent.checks.words import ARTICLES, BE, FUNCTION, NEGATIONS
 Slot = Literal["H", "V", "X"]
 
 _SLOTS: Final[dict[str, Slot]] = {"H": "H", "V": "V", "X": "X"}
-"""`X` is somebody else, who is neither end."""
+"""`X` is another one, who is neither end."""
 _BY: Final = (frozenset(("by",)),)
 _SKIPPED: Final = 4
 """Most small words that may stand between two words of a wording."""
@@ -39,7 +39,7 @@ class Wording:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class WordingMatch:
     """A wording in a sentence. `first` to `last` are its tokens; `inner` where the slot between them may begin."""
 
     wording: Wording
@@ -114,14 +114,14 @@ def _wording(sense: str, text: str) -> Wording:
     return Wording(sense, tuple(lead), tuple(words), inner, tuple(rest), tail)
 
 
-def find(found: Sequence[Token], names: Sequence[bool]) -> list[list[Match]]:
+def find(found: Sequence[Token], names: Sequence[bool]) -> list[list[WordingMatch]]:
     """The wordings of a sentence from left to right; several at one place are readings of the same words.
 
     Args:
         found: the tokens.
         names: for each token whether it is part of a name, a date or a number.
     """
-    groups: list[list[Match]] = []
+    groups: list[list[WordingMatch]] = []
     at = 0
     taken = -1
     while at < len(found):
@@ -140,7 +140,7 @@ def find(found: Sequence[Token], names: Sequence[bool]) -> list[list[Match]]:
     return groups
 
 
-def _at(found: Sequence[Token], names: Sequence[bool], at: int) -> Iterator[Match]:
+def _at(found: Sequence[Token], names: Sequence[bool], at: int) -> Iterator[WordingMatch]:
     table = wordings()
     token = found[at]
     for wording in (
@@ -152,11 +152,11 @@ def _at(found: Sequence[Token], names: Sequence[bool], at: int) -> Iterator[Matc
             continue
         last = _follow(found, names, at, wording.words, noun=wording.noun)
         if last is None and wording.words[1:] == _BY and (by := _far_by(found, names, at + 1)):
-            yield Match(wording, at, by, far=True)
+            yield WordingMatch(wording, at, by, far=True)
         if last is None:
             continue
         if not wording.inner:
-            yield Match(wording, at, last)
+            yield WordingMatch(wording, at, last)
             continue
         begin = next((k for k in range(last + 1, min(last + 1 + _REACH, len(found))) if names[k]), None)
         if begin is None:
@@ -168,7 +168,7 @@ def _at(found: Sequence[Token], names: Sequence[bool], at: int) -> Iterator[Matc
             (k for k in range(end + 1, min(end + 1 + _REACH, len(found))) if found[k].stem in wording.rest[0]), None
         )
         if rest is not None and (done := _follow(found, names, rest, wording.rest)) is not None:
-            yield Match(wording, at, done, (begin, end))
+            yield WordingMatch(wording, at, done, (begin, end))
 
 
 def _describes(found: Sequence[Token], names: Sequence[bool], at: int, wording: Wording) -> bool:
@@ -179,7 +179,7 @@ def _describes(found: Sequence[Token], names: Sequence[bool], at: int, wording: 
     if before in ARTICLES:
         of = wording.noun and found[after].text == "of" and at > 1 and found[at - 2].text in _INTO
         return _leads_to_name(found, names, after) or of
-    if not at or found[at - 1].mark or before in FUNCTION:  # "her producer Lina Orr" tells whose
+    if not at or found[at - 1].mark or before in FUNCTION:  # "her producer Lina Orr" says whose
         return False
     return found[at].text in _single_nouns() and _leads_to_name(found, names, after)
 

@@ -118,7 +118,7 @@ def _plain_errors() -> Generator[None]:
         raise SystemExit(getattr(error, "exit_code", 2)) from error
 
 
-def _tell_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         output().print(f"cairn {__version__}")
         raise typer.Exit
@@ -127,7 +127,7 @@ def _tell_version(wanted: bool) -> None:
 def _root(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
     debug: Annotated[bool, typer.Option(DEBUG, help="Show the traceback of an unexpected error.")] = False,
 ) -> None:
@@ -168,7 +168,7 @@ def _needs(command: str, module: str) -> str:
 
 
 def _unexpected(error: Exception, arguments: Sequence[str]) -> int:
-    """A bug: a sentence for everybody, the traceback for who asked for it."""
+    """A bug: one sentence, and the traceback where --debug requests it."""
     from agent.settings import wants_debug
 
     if DEBUG in arguments or wants_debug():

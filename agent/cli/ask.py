@@ -47,25 +47,25 @@ def ask(
     from agent.cli.model import ready
 
     settings = ready(load())
-    asked = _read(question, max_chars=settings.max_question_chars)
+    text = _read(question, max_chars=settings.max_question_chars)
     agent = build_agent(settings)
     for notice in notices(settings):
         note(notice)
-    trace = asyncio.run(_answer(agent, asked, as_json=as_json))
+    trace = asyncio.run(_answer(agent, text, as_json=as_json))
     if trace.answer is None:
         complain(f"there is no answer: {trace.stopped.detail if trace.stopped else 'the rollout did not end'}")
         raise typer.Exit(1)
 
 
 def _read(question: str, *, max_chars: int) -> str:
-    asked = (sys.stdin.read() if question == "-" else question).strip()
-    if not asked:
+    text = (sys.stdin.read() if question == "-" else question).strip()
+    if not text:
         raise typer.BadParameter("the question is empty", param_hint="QUESTION")
-    if len(asked) > max_chars:
+    if len(text) > max_chars:
         raise typer.BadParameter(
-            f"the question has {len(asked):,} characters, and at most {max_chars:,} are read", param_hint="QUESTION"
+            f"the question has {len(text):,} characters, and at most {max_chars:,} are read", param_hint="QUESTION"
         )
-    return asked
+    return text
 
 
 async def _answer(agent: "Agent", question: str, *, as_json: bool) -> "Trace":

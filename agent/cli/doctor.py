@@ -1,4 +1,4 @@
-"""`cairn doctor`: look at everything that is configured, and say what is wrong and what mends it."""
+"""`cairn doctor`: look at everything that is configured, and say what is wrong and how to fix it."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +11,7 @@ from agent.cli.console import messages, note, output, print_json, printable
 from agent.cli.options import ConfigOption, JsonOption, Load, with_agent_options
 
 if TYPE_CHECKING:
-    from agent.doctor import Check, Finding
+    from agent.doctor import Diagnosis, DoctorCheck
 
 _MARKS: Final = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "bad": ("✗", "bold red"), "skip": ("·", "dim")}
 
@@ -34,39 +34,41 @@ def doctor(
 ) -> None:
     """Check every source, index, engine and place that is configured.
 
-    Each one gets a mark, a sentence, and the mend where something is wrong:
+    Each one gets a mark, a sentence, and the fix where something is wrong:
     keys and what is left of their quotas, addresses that are not reached,
     damaged files, a port that is taken, a full disk. It costs nothing, unless
     you say --probe. The exit status is 1 where something does not work.
 
     Example: cairn doctor --corpus my-index --base-url http://127.0.0.1:11434/v1 --model qwen3:8b
     """
-    from agent.doctor import Finding, checks_of, paid_probes
+    from agent.doctor import Diagnosis, checks_of, paid_probes
     from agent.errors import SetupError
 
     try:
         settings = load(host=host, port=port)
     except SetupError as error:
-        _tell([Finding("settings", "bad", str(error))], as_json=as_json)
+        _print([Diagnosis("settings", "bad", str(error))], as_json=as_json)
         raise typer.Exit(1) from error
     if probe and (costs := paid_probes(settings)):
         each = ", ".join(f"{name} {credits:g}" for name, credits in costs.items())
-        note(f"--probe asks each paid back end one question; credits: {each}")
+        note(f"--probe sends each paid back end one question; credits: {each}")
     found = [_of_settings(config), *_watched(checks_of(settings, probe=probe))]
-    _tell(found, as_json=as_json)
+    _print(found, as_json=as_json)
     if any(finding.state == "bad" for finding in found):
         raise typer.Exit(1)
 
 
-def _of_settings(config: Path | None) -> "Finding":
-    from agent.doctor import Finding
+def _of_settings(config: Path | None) -> "Diagnosis":
+    from agent.doctor import Diagnosis
     from agent.settings import CONFIG_FILE
 
     file = config or (CONFIG_FILE if CONFIG_FILE.exists() else None)
-    return Finding("settings", "ok", f"{file} can be read" if file else f"the defaults; there is no {CONFIG_FILE} here")
+    return Diagnosis(
+        "settings", "ok", f"{file} can be read" if file else f"the defaults; there is no {CONFIG_FILE} here"
+    )
 
 
-def _watched(checks: "list[Check]") -> "list[Finding]":
+def _watched(checks: "list[DoctorCheck]") -> "list[Diagnosis]":
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from agent.doctor import diagnose
@@ -74,10 +76,10 @@ def _watched(checks: "list[Check]") -> "list[Finding]":
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=messages(), transient=True, disable=not messages().is_terminal) as bar:
         task = bar.add_task("looking", total=len(checks))
-        return diagnose(checks, tell=lambda _: bar.advance(task))
+        return diagnose(checks, report=lambda _: bar.advance(task))
 
 
-def _tell(found: "list[Finding]", *, as_json: bool) -> None:
+def _print(found: "list[Diagnosis]", *, as_json: bool) -> None:
     if as_json:
         ok = all(finding.state != "bad" for finding in found)
         print_json({"ok": ok, "checks": [asdict(finding) for finding in found]})
@@ -87,5 +89,5 @@ def _tell(found: "list[Finding]", *, as_json: bool) -> None:
         mark, style = _MARKS[finding.state]
         name = finding.name.ljust(width)
         output().print(Text.assemble((mark, style), f" {name}  ", printable(finding.says)))
-        if finding.mend:
-            output().print(Text(f"  {' ' * width}  → {printable(finding.mend)}", style=style))
+        if finding.fix:
+            output().print(Text(f"  {' ' * width}  → {printable(finding.fix)}", style=style))

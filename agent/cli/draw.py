@@ -37,7 +37,7 @@ from agent.trace import (
     Thought,
     Trace,
 )
-from agent.trace.attempts import UNSEARCHED, not_told, nothing_found, unsearched
+from agent.trace.attempts import UNSEARCHED, not_in_passages, nothing_found, unsearched
 
 _OPEN_CHARS = 600
 """How much of an open block is redrawn; a longer one shows its end."""
@@ -91,7 +91,7 @@ class TraceView:
             self._print(Text("Sources", style="bold"))
             for passage in cited:
                 self._print(_indented(_source_line(passage)))
-        if empty := nothing_found(trace.steps) or not_told(trace.answer or "", trace.steps):
+        if empty := nothing_found(trace.steps) or not_in_passages(trace.answer or "", trace.steps):
             self._print(Text(_clean(empty), style="yellow"))
         elif unsearched(trace.steps):
             self._print(Text(UNSEARCHED, style="dim"))
@@ -100,7 +100,7 @@ class TraceView:
         self._print(Text(closing_line(trace), style="dim"))
 
     def _redraw(self, *, at_once: bool = False) -> None:
-        """Draw the open part anew: at the next tick, or at once where lines are about to be printed above it."""
+        """Draw the open part again: at the next tick, or at once where lines are about to be printed above it."""
         if self._live:
             self._live.update(self.open_part(), refresh=at_once)
 
@@ -169,17 +169,17 @@ class TraceView:
         if ended is None:
             waits = [parent for parent in node.parents if parent not in self._ended]
             if waits or self._live is None:
-                told = Text(f"waits for {', '.join(waits)}" if waits else "", style="dim")
-                return Text.assemble(("· ", "dim"), _query(node), "  ", told)
+                state = Text(f"waits for {', '.join(waits)}" if waits else "", style="dim")
+                return Text.assemble(("· ", "dim"), _query(node), "  ", state)
             return _Running(_query(node))
         match ended:
             case Searched():
-                mark, told = Text("✓", style="green"), _found(ended)
+                mark, state = Text("✓", style="green"), _found(ended)
             case SearchFailed():
-                mark, told = Text("✗", style="red"), Text(f"{ended.error}: {_clean(ended.why)}", style="red")
+                mark, state = Text("✗", style="red"), Text(f"{ended.error}: {_clean(ended.why)}", style="red")
             case Skipped():
-                mark, told = Text("-", style="dim"), Text(f"skipped: {_clean(ended.why)}", style="dim")
-        return Text.assemble(mark, " ", _query(node, getattr(ended, "query", "")), "  ", told)
+                mark, state = Text("-", style="dim"), Text(f"skipped: {_clean(ended.why)}", style="dim")
+        return Text.assemble(mark, " ", _query(node, getattr(ended, "query", "")), "  ", state)
 
 
 class _Running:
@@ -199,19 +199,19 @@ def _found(step: Searched) -> Text:
     cost = f"${step.usd:.3f}" if step.usd else ""
     some = f"{len(step.passages)} found" if step.passages else "nothing found"
     parts = (some, step.backend if step.failures or cost else "", how, _span(step.took), cost, step.note)
-    told = Text(" · ".join(_clean(part) for part in parts if part), style="green" if step.passages else "yellow")
+    line = Text(" · ".join(_clean(part) for part in parts if part), style="green" if step.passages else "yellow")
     failed = dict.fromkeys(f"{failure.backend} failed ({failure.kind})" for failure in step.failures)
-    return told.append(f" · {_clean(', '.join(failed))}", style="yellow") if failed else told
+    return line.append(f" · {_clean(', '.join(failed))}", style="yellow") if failed else line
 
 
 def _span(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.{0 if seconds >= 0.01 else 1}f} ms"
 
 
-def _query(node: Node, asked: str = "") -> Text:
+def _query(node: Node, query: str = "") -> Text:
     filters = "".join(f", {condition.name} {condition.value}" for condition in node.filters)
     tail = f" ({_clean(node.source + filters)})"
-    return Text.assemble((f"{_clean(node.id)}: ", "bold cyan"), _clean(asked or node.query), (tail, "cyan"))
+    return Text.assemble((f"{_clean(node.id)}: ", "bold cyan"), _clean(query or node.query), (tail, "cyan"))
 
 
 def _block(title: str, lines: list[RenderableType]) -> RenderableType:

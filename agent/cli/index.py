@@ -87,7 +87,7 @@ def build(
     if as_json:
         print_json(_figures(out, outcome))
         return
-    _tell_skipped(outcome.skipped)
+    _report_skipped(outcome.skipped)
     card = outcome.card
     output().print(
         f"{out}: {_many(card.documents, 'passage')} of {_many(card.sources, 'file')} in {outcome.seconds:.1f} s "
@@ -136,8 +136,8 @@ def _figures(out: Path, outcome: "Outcome") -> dict[str, object]:
     return {"out": str(out), **card, **counts, "skipped": skipped, "seconds": round(outcome.seconds, 3)}
 
 
-def _tell_skipped(skipped: "Sequence[Skipped]") -> None:
-    """A line for each file that should have been readable, one line for all of the kinds that nobody reads."""
+def _report_skipped(skipped: "Sequence[Skipped]") -> None:
+    """A line for each file that should have been readable, one line for all of the kinds that cannot be read."""
     kinds = Counter(skip.why for skip in skipped if skip.reason == "kind")
     if kinds:
         named = ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common())
@@ -205,12 +205,12 @@ def batch(
     from agent.errors import CorpusError
     from agent.sources.questions import read_questions
 
-    asked = read_questions(questions)
-    with_gold = [question for question in asked if question.supporting]
+    found = read_questions(questions)
+    with_gold = [question for question in found if question.supporting]
     if not with_gold:
         raise CorpusError(f'no question in {questions} names its gold passages: add "supporting": ["passage id", …]')
     figures = _measure(_open(folder, mode), with_gold, topk)
-    figures["without_gold"] = len(asked) - len(with_gold)
+    figures["without_gold"] = len(found) - len(with_gold)
     if as_json:
         print_json(figures)
     else:

@@ -36,7 +36,7 @@ ModelOption = Annotated[
     typer.Option(
         "--model",
         metavar="DIR|NAME",
-        help="A checkpoint's folder, which says what reads it and how it is asked; or the endpoint's model.",
+        help="A checkpoint's folder, which says what reads it and how to prompt it; or the endpoint's model.",
         rich_help_panel=_WRITES,
     ),
 ]

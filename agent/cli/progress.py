@@ -32,7 +32,7 @@ def _amount(value: float, unit: str) -> str:
 
 
 class Stages:
-    """One bar for each stage, in the order in which they begin. Nothing is shown where nobody looks."""
+    """One bar for each stage, in the order in which they begin. Nothing is shown without a terminal."""
 
     def __init__(self, units: dict[str, str]) -> None:
         """Name what is counted in each stage: `bytes`, or any other noun."""
@@ -40,14 +40,14 @@ class Stages:
         shown = messages().is_terminal
         self._progress = Progress(*columns, console=messages(), transient=True, disable=not shown)
         self._units, self._tasks = units, dict[str, TaskID]()
-        self._told = 0.0
+        self._shown_at = 0.0
 
     def show(self, stage: str, done: int, total: int) -> None:
-        """Tell how far a stage came."""
+        """Show how far a stage came."""
         now = perf_counter()
-        if stage in self._tasks and done < total and now - self._told < _SECONDS_BETWEEN:
+        if stage in self._tasks and done < total and now - self._shown_at < _SECONDS_BETWEEN:
             return
-        self._told = now
+        self._shown_at = now
         if stage not in self._tasks:
             self._tasks[stage] = self._progress.add_task(stage, total=total, unit=self._units[stage])
         self._progress.update(self._tasks[stage], completed=done, total=total)

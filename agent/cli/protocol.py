@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agent.policies.tokens import Codec
     from agent.protocols import TextProtocol
     from agent.trace import Trace
-    from agent.trace.transcript import Part, Said, Transcript
+    from agent.trace.transcript import Said, Transcript, TranscriptPart
 
 _TRANSCRIPTS_BYTES: Final = 256 << 20
 _TOKENIZER_BYTES: Final = 256 << 20
@@ -82,7 +82,7 @@ def check(
     *,
     protocol: Annotated[str | None, typer.Option(metavar="NAME", help="By default a trace's own, else cairn.")] = None,
     prompt_file: PromptFileOption = None,
-    question: Annotated[str, typer.Option(help="What was asked; it helps to find where the prompt ends.")] = "",
+    question: Annotated[str, typer.Option(help="The question; it helps to find where the prompt ends.")] = "",
     tokenizer: Annotated[
         Path | None, typer.Option(metavar="FILE", exists=True, help="A tokenizer.json, or its folder.")
     ] = None,
@@ -245,7 +245,7 @@ def _kept(transcript: "Transcript", codec: "Codec", trace: "Trace") -> list[int]
     return counts
 
 
-def _row(part: "Part", tokens: int) -> dict[str, Any]:
+def _row(part: "TranscriptPart", tokens: int) -> dict[str, Any]:
     plan = None if part.plan is None else [node.model_dump(mode="json") for node in part.plan.nodes]
     return {
         "by": part.by,
@@ -259,7 +259,7 @@ def _row(part: "Part", tokens: int) -> dict[str, Any]:
     }
 
 
-def _marks(part: "Part", protocol: "TextProtocol") -> tuple[str, ...]:
+def _marks(part: "TranscriptPart", protocol: "TextProtocol") -> tuple[str, ...]:
     """What may be control tokens in a part, as the loop encodes it."""
     if part.by == "environment" and protocol.deliver == "continue":
         return protocol.environment_marks
@@ -283,7 +283,7 @@ def _print(transcript: "Transcript", protocol: "TextProtocol", report: dict[str,
     output().print(Text(f"{transcript.verdict}{': ' if why else ''}{why}", style="bold"))
 
 
-def _cell(part: "Part") -> Text:
+def _cell(part: "TranscriptPart") -> Text:
     """A block's text on one line, white space made visible; below it, its plan or what is wrong with it."""
     shown = part.text if len(part.text) <= _SHOWN else f"{part.text[: _SHOWN // 2]} … {part.text[-_SHOWN // 2 :]}"
     cell = Text(printable(shown).replace("\n", "⏎").replace("\t", "⇥"))

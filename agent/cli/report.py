@@ -1,4 +1,4 @@
-"""What is told of a whole rollout in words: the passages that it cites, how it ended, what it used."""
+"""A whole rollout in words: the passages that it cites, how it ended, what it used."""
 
 import re
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _BUDGETS = {
     "context": "its context was full",
     "seconds": "its time was over",
     "credits": "the paid searches were used up",
-    "user": "you asked for the answer",
+    "user": "you requested the answer",
 }
 _ENDS = {
     "bad_format": "no answer: the policy did not keep to its format",
@@ -29,7 +29,7 @@ _ENDS = {
 def cited_passages(trace: Trace) -> list[Passage]:
     """The passages behind the answer: what the evidence cites, or, without evidence, what merges and reflections do.
 
-    A number means the passage that carried it last when it was cited; protocols may number anew in each round.
+    A number means the passage that carried it last when it was cited; protocols may start again in each round.
     """
     shown: dict[int, Passage] = {}
     by_evidence: list[Passage] = []

@@ -1,4 +1,4 @@
-"""`cairn trust`: consent to the settings file of a folder, as long as nobody changes it."""
+"""`cairn trust`: consent to the settings file of a folder, until it changes."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -49,7 +49,7 @@ def trust(
     if remove:
         if not take_back(path):
             raise SetupError(f"{place_of(path)} is not trusted; see: cairn trust --list")
-        _told({"file": place_of(path), "trusted": False}, f"{place_of(path)} is no longer trusted", as_json=as_json)
+        _print({"file": place_of(path), "trusted": False}, f"{place_of(path)} is no longer trusted", as_json=as_json)
         return
     content, values = settings_file(path)
     wanted = needing_consent(values)
@@ -58,8 +58,8 @@ def trust(
         note("You consent to what it sets:")
         for name in wanted:
             note(f"  {name} = {_value(values, name)}")
-    told = {"file": place_of(path), "trusted": True, "settings": wanted}
-    _told(told, f"{place_of(path)} is trusted until it changes", as_json=as_json)
+    facts = {"file": place_of(path), "trusted": True, "settings": wanted}
+    _print(facts, f"{place_of(path)} is trusted until it changes", as_json=as_json)
 
 
 def _list(*, as_json: bool) -> None:
@@ -94,8 +94,8 @@ def _value(values: "Mapping[str, Any]", name: str) -> str:
     return text if len(text) <= _VALUE_CHARS else text[: _VALUE_CHARS - 1] + "…"
 
 
-def _told(told: "Mapping[str, Any]", sentence: str, *, as_json: bool) -> None:
+def _print(facts: "Mapping[str, Any]", sentence: str, *, as_json: bool) -> None:
     if as_json:
-        print_json(dict(told))
+        print_json(dict(facts))
     else:
         output().print(sentence, markup=False)

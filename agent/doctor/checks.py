@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from agent.doctor import local, models, remote
-from agent.doctor.run import Check, Verdict, bad, skipped, warn
+from agent.doctor.run import CheckResult, DoctorCheck, bad, skipped, warn
 from agent.errors import SetupError
 from agent.settings import CairnSettings
 from agent.sources.base import credits_of
@@ -20,7 +20,7 @@ _OPEN: Final = {"arxiv": "arxiv", "wiki": "mediawiki", "kg": "wikidata"}
 """Sources whose one back end needs no key."""
 
 
-def checks_of(settings: CairnSettings, *, probe: bool = False) -> list[Check]:
+def checks_of(settings: CairnSettings, *, probe: bool = False) -> list[DoctorCheck]:
     """Every check that these settings ask for, in the order in which a person would look.
 
     Args:
@@ -28,13 +28,13 @@ def checks_of(settings: CairnSettings, *, probe: bool = False) -> list[Check]:
         probe: ask paid back ends one question each, too.
     """
     return [
-        Check("install", local.check_install),
+        DoctorCheck("install", local.check_install),
         *_policy(settings, probe=probe),
-        Check("local models", partial(remote.check_local_servers, settings)),
+        DoctorCheck("local models", partial(remote.check_local_servers, settings)),
         *_sources(settings, probe=probe),
-        Check("cache", partial(local.check_cache, settings.cache)),
-        Check("disk", partial(local.check_disk, settings)),
-        Check("port", partial(local.check_port, settings)),
+        DoctorCheck("cache", partial(local.check_cache, settings.cache)),
+        DoctorCheck("disk", partial(local.check_disk, settings)),
+        DoctorCheck("port", partial(local.check_port, settings)),
     ]
 
 
@@ -51,36 +51,38 @@ def paid_probes(settings: CairnSettings) -> dict[str, float]:
     return {name: cost for name, backend in made.items() if name in _wanted(settings) and (cost := credits_of(backend))}
 
 
-def _policy(settings: CairnSettings, *, probe: bool) -> list[Check]:
+def _policy(settings: CairnSettings, *, probe: bool) -> list[DoctorCheck]:
     if settings.policy == "embedded":
-        policy = Check("policy", partial(local.check_checkpoint, settings))
+        policy = DoctorCheck("policy", partial(local.check_checkpoint, settings))
     elif settings.policy == "transformers":
-        policy = Check("policy", partial(models.check_transformers, settings))
+        policy = DoctorCheck("policy", partial(models.check_transformers, settings))
     elif settings.policy == "vllm":
-        policy = Check("policy", partial(models.check_vllm, settings))
+        policy = DoctorCheck("policy", partial(models.check_vllm, settings))
     else:
-        policy = Check("policy", partial(remote.check_engine, settings))
+        policy = DoctorCheck("policy", partial(remote.check_engine, settings))
     has_endpoint = settings.policy == "openai" and settings.base_url and settings.model
-    model = [Check("model", partial(remote.check_model, settings, probe=probe), slow=True)] if has_endpoint else []
-    return [policy, *model, Check("protocol", partial(local.check_protocol, settings))]
+    model = (
+        [DoctorCheck("model", partial(remote.check_model, settings, probe=probe), slow=True)] if has_endpoint else []
+    )
+    return [policy, *model, DoctorCheck("protocol", partial(local.check_protocol, settings))]
 
 
-def _sources(settings: CairnSettings, *, probe: bool) -> list[Check]:
+def _sources(settings: CairnSettings, *, probe: bool) -> list[DoctorCheck]:
     from agent.build.sources import uses_world
 
-    checks: list[Check] = []
+    checks: list[DoctorCheck] = []
     if uses_world(settings):
-        checks.append(Check("world", partial(local.check_world, settings)))
+        checks.append(DoctorCheck("world", partial(local.check_world, settings)))
     if settings.corpus:
-        checks.append(Check("corpus", partial(local.check_corpus, settings), slow=True))
+        checks.append(DoctorCheck("corpus", partial(local.check_corpus, settings), slow=True))
     if settings.kg:
-        checks.append(Check("kg", partial(local.check_graph, settings)))
+        checks.append(DoctorCheck("kg", partial(local.check_graph, settings)))
     options = {name: settings.plugins.get(name, {}) for name in _plugins(settings)}
-    checks += [Check(name, partial(local.check_plugin, name, given)) for name, given in options.items()]
-    return [*checks, *(_live(settings, probe=probe) if settings.is_live else [Check("live", _no_live)])]
+    checks += [DoctorCheck(name, partial(local.check_plugin, name, given)) for name, given in options.items()]
+    return [*checks, *(_live(settings, probe=probe) if settings.is_live else [DoctorCheck("live", _no_live)])]
 
 
-async def _no_live() -> Verdict:
+async def _no_live() -> CheckResult:
     return skipped("the live web is not searched: no key and no SearXNG URL is set, or live is false")
 
 
@@ -89,30 +91,30 @@ def _plugins(settings: CairnSettings) -> list[str]:
     return list(dict.fromkeys([*settings.plugins, *(name for name in settings.sources if name not in BUILT_IN)]))
 
 
-def _live(settings: CairnSettings, *, probe: bool) -> Iterator[Check]:
+def _live(settings: CairnSettings, *, probe: bool) -> Iterator[DoctorCheck]:
     """Every back end that the settings could mean; those without their key say that they are left out."""
     usable = settings.usable
     for source in ("web", "news"):
-        if _asks(settings, source) and not set(_order(settings, source)) & set(usable):
-            yield Check(source, partial(_no_back_end, settings, source))
+        if _searches(settings, source) and not set(_order(settings, source)) & set(usable):
+            yield DoctorCheck(source, partial(_no_back_end, settings, source))
     for name in _wanted(settings):
         if name in _OPEN.values() or name in usable:
-            yield Check(name, partial(_back_end, settings, name, probe=probe))
+            yield DoctorCheck(name, partial(_back_end, settings, name, probe=probe))
         else:
-            yield Check(name, partial(_left_out, name))
+            yield DoctorCheck(name, partial(_left_out, name))
 
 
-async def _no_back_end(settings: CairnSettings, source: str) -> Verdict:
+async def _no_back_end(settings: CairnSettings, source: str) -> CheckResult:
     wanted = " or ".join(remote.needs(name) for name in _order(settings, source))
-    says, mend = f"no back end of {source} is set up", f"set {wanted}"
-    return bad(says, mend) if source in settings.sources else warn(says, mend)
+    says, fix = f"no back end of {source} is set up", f"set {wanted}"
+    return bad(says, fix) if source in settings.sources else warn(says, fix)
 
 
-async def _left_out(name: str) -> Verdict:
+async def _left_out(name: str) -> CheckResult:
     return skipped(f"left out: {remote.needs(name)} is not set")
 
 
-async def _back_end(settings: CairnSettings, name: str, *, probe: bool) -> Verdict:
+async def _back_end(settings: CairnSettings, name: str, *, probe: bool) -> CheckResult:
     from agent.sources.http import make_client
 
     async with make_client() as client:
@@ -136,8 +138,8 @@ def _made(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, B
 
 def _wanted(settings: CairnSettings) -> list[str]:
     """Names of the back ends that the wanted sources may ask."""
-    names = [name for source in ("web", "news") if _asks(settings, source) for name in _order(settings, source)]
-    names += [name for source, name in _OPEN.items() if _asks(settings, source)]
+    names = [name for source in ("web", "news") if _searches(settings, source) for name in _order(settings, source)]
+    names += [name for source, name in _OPEN.items() if _searches(settings, source)]
     return list(dict.fromkeys(names))
 
 
@@ -145,7 +147,7 @@ def _order(settings: CairnSettings, source: str) -> tuple[str, ...]:
     return settings.web if source == "web" else settings.news
 
 
-def _asks(settings: CairnSettings, source: str) -> bool:
+def _searches(settings: CairnSettings, source: str) -> bool:
     """Whether the live form of a source is used."""
     if source == "kg" and settings.kg is not None:
         return False

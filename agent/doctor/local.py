@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from agent import __version__
-from agent.doctor.run import Verdict, bad, ok, skipped, warn
+from agent.doctor.run import CheckResult, bad, ok, skipped, warn
 from agent.errors import SourceError
 from agent.files.own import NotPrivate, private_folder
 from agent.outbound.urls import split_url
@@ -36,14 +36,14 @@ HOLDER_SECONDS: Final = 2.0
 """For who holds the port to say what it is."""
 
 
-async def check_install() -> Verdict:
-    """Versions and extras; none of them is wrong by itself, whoever needs one says so."""
+async def check_install() -> CheckResult:
+    """Versions and extras; none of them is wrong by itself, the check that needs one says so."""
     there = [name for name, modules in EXTRAS.items() if all(map(find_spec, modules))]
     extras = f"with the extras {', '.join(there)}" if there else "without extras"
     return ok(f"Cairn {__version__} on Python {platform.python_version()}, {extras}")
 
 
-async def check_checkpoint(settings: CairnSettings) -> Verdict:
+async def check_checkpoint(settings: CairnSettings) -> CheckResult:
     """Every file of the embedded policy's checkpoint against its hash; the model itself is not loaded."""
     from agent.build.shipped import needs_small, newest_checkpoint
     from agent.policies.checkpoint import open_checkpoint
@@ -57,7 +57,7 @@ async def check_checkpoint(settings: CairnSettings) -> Verdict:
     return ok(f"the checkpoint {found.manifest.name} is whole, file by file")
 
 
-def _of_small(settings: CairnSettings) -> Verdict:
+def _of_small(settings: CairnSettings) -> CheckResult:
     """The package ships only the adapter of this policy: its base model is fetched."""
     from agent.build.shipped import SMALL
     from agent.models.fetch import at_hand
@@ -70,14 +70,14 @@ def _of_small(settings: CairnSettings) -> Verdict:
     return bad(f"{SMALL.name} lacks its base model, and `fetch` is off", "cairn model fetch")
 
 
-async def check_protocol(settings: CairnSettings) -> Verdict:
+async def check_protocol(settings: CairnSettings) -> CheckResult:
     from agent.build.agent import build_protocol
 
     protocol = build_protocol(settings)
     return ok(f"{protocol.name} can be read; at most {protocol.max_rounds} rounds")
 
 
-async def check_world(settings: CairnSettings) -> Verdict:
+async def check_world(settings: CairnSettings) -> CheckResult:
     """The little world answers where nothing else is configured."""
     from agent.world import load_world
 
@@ -85,8 +85,8 @@ async def check_world(settings: CairnSettings) -> Verdict:
     return ok(f"the little world {settings.world!r} answers as {', '.join(world.shelves)}")
 
 
-async def check_corpus(settings: CairnSettings) -> Verdict:
-    """An index is opened with its models and asked; documents are only counted: to index them may take long."""
+async def check_corpus(settings: CairnSettings) -> CheckResult:
+    """An index is opened with its models and searched; documents are only counted: to index them may take long."""
     from agent.sources.corpus.documents import find_files
     from agent.sources.corpus.folder import CARD
     from agent.sources.corpus.hybrid import open_corpus
@@ -97,22 +97,22 @@ async def check_corpus(settings: CairnSettings) -> Verdict:
         found = await asyncio.to_thread(find_files, [path])
         return ok(f"{path} holds {len(found.files):,} files of documents; the first search indexes them")
     source = await asyncio.to_thread(open_corpus, path, mode=settings.retrieval, rerank=settings.rerank or None)
-    failed = await _asked(source, f"the index {path}", f"build it again: cairn index build CORPUS --out {path}")
+    failed = await _fails(source, f"the index {path}", f"build it again: cairn index build CORPUS --out {path}")
     return failed or ok(f"the index {path} is whole and answers")
 
 
-async def check_graph(settings: CairnSettings) -> Verdict:
+async def check_graph(settings: CairnSettings) -> CheckResult:
     from agent.sources.kg.source import KgSource
 
     path = settings.kg
     assert path is not None, "only a graph that is set is checked"
     source = await asyncio.to_thread(KgSource.open, path)
-    failed = await _asked(source, f"the graph {path}", f"build it again: cairn kg build TRIPLES --out {path}")
+    failed = await _fails(source, f"the graph {path}", f"build it again: cairn kg build TRIPLES --out {path}")
     return failed or ok(f"the graph {path} can be read and answers")
 
 
-async def check_plugin(name: str, options: Mapping[str, Any]) -> Verdict:
-    """A plug-in makes its source. It is asked nothing: what a question costs, only it knows."""
+async def check_plugin(name: str, options: Mapping[str, Any]) -> CheckResult:
+    """A plug-in makes its source. It is not searched: only it knows what a query costs."""
     from agent.sources.plugins import installed, load_plugin
 
     source = await asyncio.to_thread(load_plugin, name, options)
@@ -120,36 +120,36 @@ async def check_plugin(name: str, options: Mapping[str, Any]) -> Verdict:
     return ok(f"{installed()[name].value} makes its source")
 
 
-async def _asked(source: Source, what: str, mend: str) -> Verdict | None:
+async def _fails(source: Source, what: str, fix: str) -> CheckResult | None:
     try:
         await ask(source, SearchRequest("doctor", limit=1), seconds=10.0)
     except SourceError as error:
-        return bad(f"{what} does not answer: {error}", mend)
+        return bad(f"{what} does not answer: {error}", fix)
     finally:
         await close_sources([source])
     return None
 
 
-async def check_cache(where: str) -> Verdict:
+async def check_cache(where: str) -> CheckResult:
     """The query cache: searches go on without it, slower and dearer."""
     if not where:
-        return skipped("switched off; every search is asked anew")
+        return skipped("switched off; every search goes to its back end")
     if "://" in where:
         return await _check_redis(where)
     return await asyncio.to_thread(_check_folder, where)
 
 
-def _check_folder(where: str) -> Verdict:
+def _check_folder(where: str) -> CheckResult:
     folder = Path(where).expanduser()
-    mend = "set cache (CAIRN_CACHE) to a folder that you may write to, or to '' for none"
+    fix = "set cache (CAIRN_CACHE) to a folder that you may write to, or to '' for none"
     try:
         private_folder(folder)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        return bad(f"{folder} cannot be written to: {error.strerror}", mend)
+        return bad(f"{folder} cannot be written to: {error.strerror}", fix)
     except NotPrivate as error:
-        return bad(str(error), mend)
+        return bad(str(error), fix)
     database = folder / FILE
     if database.exists():
         try:
@@ -159,11 +159,11 @@ def _check_folder(where: str) -> Verdict:
             finally:
                 connection.close()
         except sqlite3.Error as error:
-            return bad(f"{database} cannot be read: {error}", f"remove the folder {folder}; it is made anew")
+            return bad(f"{database} cannot be read: {error}", f"remove the folder {folder}; it is made again")
     return ok(f"{folder} can be written to")
 
 
-async def _check_redis(url: str) -> Verdict:
+async def _check_redis(url: str) -> CheckResult:
     if not url.startswith(("redis://", "rediss://")):
         return bad("the cache's URL is no redis:// URL", "set cache (CAIRN_CACHE) to a folder or a redis:// URL")
     if find_spec("redis") is None:
@@ -188,15 +188,15 @@ def _without_password(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-async def check_disk(settings: CairnSettings) -> Verdict:
+async def check_disk(settings: CairnSettings) -> CheckResult:
     """Room where the query cache, indices and traces are written."""
     room = await asyncio.to_thread(_room, settings.cache)
     place, free = min(room.items(), key=lambda item: item[1])
     says = f"{free / 2**30:,.1f} GB are free at {place}"
-    mend = "make room, or set cache (CAIRN_CACHE) to another disk"
+    fix = "make room, or set cache (CAIRN_CACHE) to another disk"
     if free < FULL_BYTES:
-        return bad(says, mend)
-    return warn(says, mend) if free < LOW_BYTES else ok(says)
+        return bad(says, fix)
+    return warn(says, fix) if free < LOW_BYTES else ok(says)
 
 
 def _room(cache: str) -> dict[Path, int]:
@@ -214,13 +214,13 @@ def _existing(path: Path) -> Path:
     return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
 
 
-async def check_port(settings: CairnSettings) -> Verdict:
+async def check_port(settings: CairnSettings) -> CheckResult:
     """Whether `cairn serve` could start here, or runs here already."""
     host, port = settings.host.strip("[]"), settings.port
     if not (_is_loopback(host) or settings.insecure or settings.server_key.get_secret_value()):
         return bad(
             f"on {host} other machines could ask without a key",
-            "set CAIRN_SERVER_KEY, or allow everybody with insecure (--insecure)",
+            "set CAIRN_SERVER_KEY, or allow everyone with insecure (--insecure)",
         )
     if port == 0:
         return ok(f"a free port of {host} is taken when the server starts")
@@ -232,8 +232,8 @@ async def check_port(settings: CairnSettings) -> Verdict:
         if error.errno != errno.EADDRINUSE:
             return bad(f"{host} cannot be served: {error.strerror}", "set host (--host) to an address of this machine")
         holder = await _holder(host, port)
-        mend = "choose another with port (--port), or stop the program that holds it"
-        return ok(f"{holder} serves on {host}:{port} already") if holder else bad(f"another program holds {port}", mend)
+        fix = "choose another with port (--port), or stop the program that holds it"
+        return ok(f"{holder} serves on {host}:{port} already") if holder else bad(f"another program holds {port}", fix)
     return ok(f"{host}:{port} is free")
 
 
@@ -260,8 +260,8 @@ async def _holder(host: str, port: int) -> str:
     async with make_client() as client:
         try:
             async with asyncio.timeout(HOLDER_SECONDS):
-                told = await Api(client, name="it", base=base).get("/version")
+                version = await Api(client, name="it", base=base).get("/version")
         except (SourceError, TimeoutError):
             return ""
-    facts = cast(dict[str, Any], told) if isinstance(told, dict) else {}
+    facts = cast(dict[str, Any], version) if isinstance(version, dict) else {}
     return f"Cairn {facts.get('version')}" if facts.get("name") == "cairn-search" else ""

@@ -4,11 +4,11 @@ import asyncio
 from importlib.util import find_spec
 from pathlib import Path
 
-from agent.doctor.run import Verdict, bad, ok, warn
+from agent.doctor.run import CheckResult, bad, ok, warn
 from agent.settings import CairnSettings
 
 
-async def check_transformers(settings: CairnSettings) -> Verdict:
+async def check_transformers(settings: CairnSettings) -> CheckResult:
     """The libraries, and everything of the model but its weights' content."""
     from agent.build.agent import named_model
 
@@ -18,7 +18,7 @@ async def check_transformers(settings: CairnSettings) -> Verdict:
     return await asyncio.to_thread(check_model, model)
 
 
-async def check_vllm(settings: CairnSettings) -> Verdict:
+async def check_vllm(settings: CairnSettings) -> CheckResult:
     """The library is installed, and everything of the model is there but its weights' content; nothing is loaded."""
     from agent.build.agent import named_model
     from agent.policies.vllm_engine import INSTALL
@@ -29,8 +29,8 @@ async def check_vllm(settings: CairnSettings) -> Verdict:
     return await asyncio.to_thread(check_model, model)
 
 
-def check_model(model: str) -> Verdict:
-    """A folder in the hub's form, or a name on the hub, which is not asked."""
+def check_model(model: str) -> CheckResult:
+    """A folder in the hub's form, or a name on the hub, which is not queried."""
     from agent.policies.hub_form import open_hub_form
 
     folder = Path(model).expanduser()

@@ -1,13 +1,13 @@
 """Checks of what is reached over the network: the policy's engine, local model servers, the back ends of live sources.
 
-A back end is asked a question only where that is free, or where the user wants it to be. Where its API tells what is
-left of the quota, it is asked for that.
+A back end is searched only where that is free, or where the user wants it to be. Where its API reports what is
+left of the quota, that is read.
 """
 
 import difflib
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from agent.doctor.run import Verdict, bad, ok, skipped, warn
+from agent.doctor.run import CheckResult, bad, ok, skipped, warn
 from agent.errors import SetupError, SourceError, SourceErrorKind
 from agent.outbound.urls import split_url
 from agent.settings import CairnSettings
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 QUERY: Final = "Ada Lovelace"
 LOW: Final = 0.05
-"""Share of a quota below which it is worth a word."""
+"""Share of a quota below which there is a warning."""
 _SECONDS: Final = 12.0
 _NAMED_MODELS: Final = 5
 """Of one server, in one line."""
 _SETTINGS: Final = {"mediawiki": "wiki"}
 """Where a back end and its settings have different names."""
-_MENDS: Final[dict[SourceErrorKind, str]] = {
+_FIXES: Final[dict[SourceErrorKind, str]] = {
     "auth": "set {setting} to a key that is valid",
     "quota": "wait until the quota is renewed, take a larger plan, or put another back end first",
     "rate": "wait a moment; if it stays so, lower its limits in [limits.{name}] of cairn.toml",
@@ -39,7 +39,7 @@ _MENDS: Final[dict[SourceErrorKind, str]] = {
 }
 
 
-async def check_engine(settings: CairnSettings) -> Verdict:
+async def check_engine(settings: CairnSettings) -> CheckResult:
     """The endpoint of the policy: is it there, does it take the key, does it have the model."""
     if not settings.base_url or not settings.model:
         return bad(
@@ -75,15 +75,15 @@ async def check_engine(settings: CairnSettings) -> Verdict:
                 return bad(f"{at} answered {status}", "look at the server's log, then try again")
 
 
-async def check_model(settings: CairnSettings, *, probe: bool) -> Verdict:
-    """What the endpoint's model offers, and how it will be spoken to; a model elsewhere is asked only on request."""
+async def check_model(settings: CairnSettings, *, probe: bool) -> CheckResult:
+    """What the endpoint's model offers, and how it will be spoken to; a model elsewhere is prompted only on request."""
     from agent.build.agent import build_policy
     from agent.policies.openai_offers import offers_of
     from agent.policies.openai_policy import OpenAiPolicy
 
     host = split_url(settings.base_url.strip()).hostname or ""
     if not probe and not is_loopback(host):
-        return skipped(f"{settings.model} at {host} was asked nothing: that may cost, see --probe")
+        return skipped(f"{settings.model} at {host} was not prompted: that may cost, see --probe")
     policy = build_policy(settings, sources=())
     if not isinstance(policy, OpenAiPolicy):
         return skipped("the policy is no endpoint")
@@ -95,7 +95,7 @@ async def check_model(settings: CairnSettings, *, probe: bool) -> Verdict:
         await policy.aclose()
 
 
-def _has_model(data: Any, settings: CairnSettings, at: str) -> Verdict:
+def _has_model(data: Any, settings: CairnSettings, at: str) -> CheckResult:
     rows = cast(dict[str, Any], data).get("data") if isinstance(data, dict) else None
     if not isinstance(rows, list):
         return warn(f"{at} lists no models", "see whether it is OpenAI-compatible")
@@ -103,11 +103,11 @@ def _has_model(data: Any, settings: CairnSettings, at: str) -> Verdict:
     if settings.model in ids:
         return ok(f"{at} answers and has {settings.model}")
     near = difflib.get_close_matches(settings.model, ids, n=3, cutoff=0.4) or ids[:3]
-    mend = f"set model (--model) to one of them, such as {', '.join(near)}" if near else "load a model there"
-    return bad(f"{at} answers, but does not list {settings.model!r} among {len(ids)} models", mend)
+    fix = f"set model (--model) to one of them, such as {', '.join(near)}" if near else "load a model there"
+    return bad(f"{at} answers, but does not list {settings.model!r} among {len(ids)} models", fix)
 
 
-async def check_local_servers(settings: CairnSettings) -> Verdict:
+async def check_local_servers(settings: CairnSettings) -> CheckResult:
     """Model servers that run on this machine, with the command that uses each one that is not in use."""
     from agent.policies.local_servers import find_local_servers
 
@@ -117,7 +117,7 @@ async def check_local_servers(settings: CairnSettings) -> Verdict:
     free = [server for server in found if not _is_endpoint(server, settings)]
     says = [_models_of(server) if server in free else f"{server.name} is the policy's endpoint" for server in found]
     commands = [server.command(server.models[0]) for server in free if server.models]
-    return Verdict("ok", "; ".join(says), "; or: ".join(commands))
+    return CheckResult("ok", "; ".join(says), "; or: ".join(commands))
 
 
 def _models_of(server: "LocalServer") -> str:
@@ -141,7 +141,7 @@ def needs(name: str) -> str:
 
 async def check_backend(
     settings: CairnSettings, backend: "Backend", client: "httpx2.AsyncClient", *, probe: bool
-) -> Verdict:
+) -> CheckResult:
     """One back end: reached, key accepted, quota left, one answer."""
     try:
         account = await _account(settings, backend.name, client)
@@ -157,17 +157,17 @@ async def check_backend(
     return ok(f"{_url(settings, backend.name)} is reached; its key was not tried: that costs, see --probe")
 
 
-async def _probe(backend: "Backend") -> Verdict:
+async def _probe(backend: "Backend") -> CheckResult:
     result = await ask(backend, SearchRequest(QUERY, limit=1), seconds=_SECONDS)
     found = f"answers: {result.passages[0].title!r}" if result.passages else f"answers, with nothing about {QUERY!r}"
     cost = f", for {result.credits:g} credits" if result.credits else ""
     return ok(f"{found}{cost}")
 
 
-def _joined(probed: Verdict, account: Verdict | None) -> Verdict:
+def _joined(probed: CheckResult, account: CheckResult | None) -> CheckResult:
     if account is None:
         return probed
-    return Verdict(account.state, f"{probed.says}; {account.says}", account.mend)
+    return CheckResult(account.state, f"{probed.says}; {account.says}", account.fix)
 
 
 async def _knock(settings: CairnSettings, name: str, client: "httpx2.AsyncClient") -> None:
@@ -177,8 +177,8 @@ async def _knock(settings: CairnSettings, name: str, client: "httpx2.AsyncClient
     await Api(client, name=name, base=_url(settings, name)).send("GET", "/")
 
 
-async def _account(settings: CairnSettings, name: str, client: "httpx2.AsyncClient") -> Verdict | None:
-    """What is left of the quota, where the API tells it for nothing; None where it does not."""
+async def _account(settings: CairnSettings, name: str, client: "httpx2.AsyncClient") -> CheckResult | None:
+    """What is left of the quota, where the API reports it for free; None where it does not."""
     if name not in ("tavily", "serper"):
         return None
     from agent.sources.http import Api
@@ -192,12 +192,12 @@ async def _account(settings: CairnSettings, name: str, client: "httpx2.AsyncClie
     api = Api(client, name=name, base=_url(settings, name), headers=headers, kinds=kinds, secret=key)
     answer = await api.send("GET", path)
     if answer.status in (404, 405, 429):
-        return None  # it tells nothing, or was asked too often: a search shows more
+        return None  # it reports nothing, or there were too many requests: a search shows more
     data = api.parse(api.checked(answer))
     return read(cast(dict[str, Any], data) if isinstance(data, dict) else {})
 
 
-def _tavily(data: dict[str, Any]) -> Verdict | None:
+def _tavily(data: dict[str, Any]) -> CheckResult | None:
     """`{"key": {usage, limit}, "account": {current_plan, plan_usage, plan_limit, …}}`; a limit may be null."""
     left: list[tuple[float, float, str]] = []
     for part, used, most, of in (
@@ -214,34 +214,34 @@ def _tavily(data: dict[str, Any]) -> Verdict | None:
     return _left(f"{max(least, 0):,.0f} of {limit:,.0f} credits of its {of}", share=least / limit)
 
 
-def _serper(data: dict[str, Any]) -> Verdict | None:
+def _serper(data: dict[str, Any]) -> CheckResult | None:
     balance = data.get("balance", data.get("credits"))
     if not isinstance(balance, int | float):
         return None
     return _left(f"{balance:,.0f} credits", share=1.0 if balance >= 100 else 0.01 * (balance > 0))
 
 
-def _left(what: str, *, share: float) -> Verdict:
+def _left(what: str, *, share: float) -> CheckResult:
     says = f"the key is accepted; {what} are left"
     if share <= 0:
         return bad(says, "wait until the quota is renewed, or take a larger plan; the next back end answers meanwhile")
     return warn(says, "they will soon be used up") if share < LOW else ok(says)
 
 
-def _failed(settings: CairnSettings, name: str, error: SourceError) -> Verdict:
-    """The failure with its kind; where the back end's own sentence names the mend, it stays the only one."""
+def _failed(settings: CairnSettings, name: str, error: SourceError) -> CheckResult:
+    """The failure with its kind; where the back end's own sentence names the fix, it stays the only one."""
     said = str(error)
     if name == "searxng" and error.kind in ("auth", "rate"):
         return bad(f"{error.kind}: {said}")
-    mend = _MENDS[error.kind].format(
+    fix = _FIXES[error.kind].format(
         name=name,
         setting=needs(name),
         setting_url=f"CAIRN_{_SETTINGS.get(name, name).upper()}_URL",
         url=_url(settings, name),
     )
     if error.kind == "auth" and name not in ("tavily", "serper", "brave", "gnews"):
-        mend = f"see what {_url(settings, name)} asks of its clients; it needs no key"
-    return Verdict("warn" if error.kind == "rate" else "bad", f"{error.kind}: {said}", mend)
+        fix = f"see what {_url(settings, name)} requires of its clients; it needs no key"
+    return CheckResult("warn" if error.kind == "rate" else "bad", f"{error.kind}: {said}", fix)
 
 
 def _url(settings: CairnSettings, name: str) -> str:

@@ -19,79 +19,81 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckResult:
     """What a check found."""
 
     state: State
     says: str
-    mend: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """A verdict, and about what."""
 
     name: str
     state: State
     says: str
-    mend: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True)
-class Check:
+class DoctorCheck:
     """One thing to look at. `run` may raise `AgentError`: its sentence is then what is wrong."""
 
     name: str
-    run: Callable[[], Awaitable[Verdict]]
+    run: Callable[[], Awaitable[CheckResult]]
     slow: bool = False
     """It loads a model: it may take `SLOWER` times as long."""
 
 
-def ok(says: str) -> Verdict:
-    return Verdict("ok", says)
+def ok(says: str) -> CheckResult:
+    return CheckResult("ok", says)
 
 
-def warn(says: str, mend: str) -> Verdict:
-    return Verdict("warn", says, mend)
+def warn(says: str, fix: str) -> CheckResult:
+    return CheckResult("warn", says, fix)
 
 
-def bad(says: str, mend: str = "") -> Verdict:
-    return Verdict("bad", says, mend)
+def bad(says: str, fix: str = "") -> CheckResult:
+    return CheckResult("bad", says, fix)
 
 
-def skipped(says: str) -> Verdict:
-    return Verdict("skip", says)
+def skipped(says: str) -> CheckResult:
+    return CheckResult("skip", says)
 
 
-Tell = Callable[[Finding], None]
+Report = Callable[[Diagnosis], None]
 
 
-def _silent(_: Finding) -> None:
-    """Nobody watches."""
+def _silent(_: Diagnosis) -> None:
+    """No one watches."""
 
 
-def diagnose(checks: Sequence[Check], *, seconds: float = SECONDS, tell: Tell = _silent) -> list[Finding]:
-    """Run all checks, and wait for nothing that hangs; `tell` hears of each one when it is done.
+def diagnose(checks: Sequence[DoctorCheck], *, seconds: float = SECONDS, report: Report = _silent) -> list[Diagnosis]:
+    """Run all checks, and wait for nothing that hangs; `report` is called with each finding as its check ends.
 
     Returns:
         One finding for each check, in their order; a check that takes longer than `seconds` is itself a finding.
     """
 
-    async def run() -> list[Finding]:
+    async def run() -> list[Diagnosis]:
         asyncio.get_running_loop().set_default_executor(_Daemons())
-        return await examine(checks, seconds=seconds, tell=tell)
+        return await examine(checks, seconds=seconds, report=report)
 
     return asyncio.run(run())
 
 
-async def examine(checks: Sequence[Check], *, seconds: float = SECONDS, tell: Tell = _silent) -> list[Finding]:
+async def examine(
+    checks: Sequence[DoctorCheck], *, seconds: float = SECONDS, report: Report = _silent
+) -> list[Diagnosis]:
     """The same in a loop that runs already; what hangs in a thread of that loop is its owner's."""
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_one(check, seconds=seconds, tell=tell)) for check in checks]
+        tasks = [group.create_task(_one(check, seconds=seconds, report=report)) for check in checks]
     return [task.result() for task in tasks]
 
 
-async def _one(check: Check, *, seconds: float, tell: Tell) -> Finding:
+async def _one(check: DoctorCheck, *, seconds: float, report: Report) -> Diagnosis:
     seconds *= SLOWER if check.slow else 1
     try:
         async with asyncio.timeout(seconds):
@@ -102,8 +104,8 @@ async def _one(check: Check, *, seconds: float, tell: Tell) -> Finding:
         verdict = bad(str(error))
     except Exception as error:  # noqa: BLE001 - a check that breaks must not cost the others
         verdict = bad(f"it broke while it was looked at: {type(error).__name__}: {error}")
-    finding = Finding(check.name, verdict.state, verdict.says, verdict.mend)
-    tell(finding)
+    finding = Diagnosis(check.name, verdict.state, verdict.says, verdict.fix)
+    report(finding)
     return finding
 
 

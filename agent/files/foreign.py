@@ -125,7 +125,7 @@ def is_real_folder(path: Path) -> bool:
 
 
 def has_holes(file: BinaryIO) -> bool:
-    """Whether a part of a file was never written, as far as the file system tells: it may claim any size."""
+    """Whether a part of a file was never written, as far as the file system reports: it may claim any size."""
     if sys.platform == "win32":
         return False
     try:

@@ -51,7 +51,7 @@ def private_folder(folder: Path) -> Path:
     A folder of root's may be writable by a group: that is how an administrator or Kubernetes hands out a volume.
 
     Raises:
-        NotPrivate: somebody else owns it, or others may write into it.
+        NotPrivate: another user owns it, or others may write into it.
         OSError: it cannot be made.
     """
     folder = folder.expanduser()
@@ -71,7 +71,7 @@ def private_file(path: Path) -> Path:
     """Make an empty file for the user alone (0600), or take the rights of others away from the one that is there.
 
     Raises:
-        NotPrivate: somebody else owns it, or it is no regular file.
+        NotPrivate: another user owns it, or it is no regular file.
         OSError: it cannot be made.
     """
     try:

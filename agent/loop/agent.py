@@ -60,7 +60,7 @@ class Agent:
     filters: tuple[Filter, ...] = ()
     """Of every search, beside what a plan says; the policy reads nothing of them."""
     only: tuple[str, ...] = ()
-    """Names of the sources that may be asked; empty: each. A plan may name the others, and these answer."""
+    """Names of the sources that may be searched; empty: each. A plan may name the others, and these answer."""
     scope: Callable[[str, Sequence[tuple[str, str]]], str | None] | None = None
     """Gives a sentence where a question, with the turns before it, is outside of what the policy knows: then that is
     the answer."""
@@ -79,7 +79,7 @@ class Agent:
         """Start the record of one user turn.
 
         Args:
-            question: what is asked.
+            question: the user's.
             history: earlier turns as (question, answer).
             conversation: id of the conversation, if there is one.
             seed: for sampling.
@@ -88,16 +88,16 @@ class Agent:
         Raises:
             QuestionError: the question is empty or too long.
         """
-        asked = question.strip()
-        if not asked:
+        text = question.strip()
+        if not text:
             raise QuestionError("the question is empty; write what you want to know")
-        if len(asked) > MAX_QUESTION_CHARS:
-            raise QuestionError(f"the question has {len(asked):,} characters; at most {MAX_QUESTION_CHARS:,} are read")
+        if len(text) > MAX_QUESTION_CHARS:
+            raise QuestionError(f"the question has {len(text):,} characters; at most {MAX_QUESTION_CHARS:,} are read")
         return Trace(
             id=id or uuid4().hex,
             conversation=conversation,
             history=tuple(history),
-            question=asked,
+            question=text,
             filters=self.filters,
             only=self.only,
             protocol=self.protocol.name,

@@ -112,4 +112,4 @@ class BudgetTracker:
         except TimeoutError:
             if not scope.expired():
                 raise
-            raise BudgetEnded("user" if self._control.asked else "seconds") from None
+            raise BudgetEnded("user" if self._control.answer_requested else "seconds") from None

@@ -12,7 +12,7 @@ _FACTORS: Final[Mapping[Effort, float]] = {"low": 0.5, "medium": 1.0, "high": 2.
 
 @dataclass(frozen=True)
 class Budgets:
-    """What one rollout may use. When one of these ends, the loop asks for the answer."""
+    """What one rollout may use. When one of these ends, the loop requests the answer."""
 
     rounds: int | None = None
     """Rounds of searches; None: what the protocol says."""
@@ -42,7 +42,7 @@ class Budgets:
         """All of what a search may use times `factor`; `rounds` hold where this says none.
 
         What was allowed at all stays allowed once. The answer's own part and the time of one search stay, and so do
-        credits, which somebody pays.
+        credits, which cost money.
         """
         tokens = _times(self.policy_tokens, factor)
         return replace(
@@ -64,17 +64,17 @@ class Control:
     """The user's hand on a rollout that runs."""
 
     def __init__(self) -> None:
-        self._asked = False
+        self._answer_requested = False
         self._scope: asyncio.Timeout | None = None
 
     @property
-    def asked(self) -> bool:
-        """Whether the answer was asked for."""
-        return self._asked
+    def answer_requested(self) -> bool:
+        """Whether the user wants the answer now."""
+        return self._answer_requested
 
     def answer_now(self) -> None:
         """Stop searching; answer with what there is. To be called in the rollout's event loop."""
-        self._asked = True
+        self._answer_requested = True
         if self._scope is not None and not self._scope.expired():
             self._scope.reschedule(asyncio.get_running_loop().time())
 
@@ -82,7 +82,7 @@ class Control:
     def cutting(self, scope: asyncio.Timeout) -> Generator[None]:
         """While this is open, `answer_now` ends `scope` at once."""
         self._scope = scope
-        if self._asked:
+        if self._answer_requested:
             self.answer_now()
         try:
             yield

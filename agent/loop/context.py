@@ -10,7 +10,7 @@ from agent.loop.recorder import Recorder
 from agent.policies.base import Chunk, Context, OnRungs, Sampling
 from agent.protocols.base import Role, TextProtocol
 from agent.protocols.chat import ChatTemplate
-from agent.protocols.parse import Block, Piece, TagReader
+from agent.protocols.parse import Block, OpenPiece, TagReader
 from agent.trace import Author, Branch, Segment
 
 
@@ -73,7 +73,7 @@ class ContextWriter:
 
     @property
     def block_segments(self) -> Sequence[int]:
-        """The places of the segments that the block stands in which is being read, or was read last."""
+        """The places of the segments of the block that is being read, or was read last."""
         kept, trace = len(self._places), len(self._recorder.trace.segments)
         numbers = range(self._block_from, self._at + 1)
         return [self._places[n] if n < kept else trace + n - kept for n in numbers]
@@ -123,7 +123,7 @@ class ContextWriter:
         answering = self.open_role == "answer"
         ended: Block | None = None
         for part in self._reader.feed(chunk.text):
-            if isinstance(part, Piece):
+            if isinstance(part, OpenPiece):
                 answering = answering or part.role == "answer"
                 self._emit(part)
             elif part.tagged and part.role in until:
@@ -146,14 +146,14 @@ class ContextWriter:
         """Emit what was held back, and record the block that was not closed. Returns that block."""
         last: Block | None = None
         for part in self._reader.close():
-            if isinstance(part, Piece):
+            if isinstance(part, OpenPiece):
                 self._emit(part)
             else:
                 self.close(part)
                 last = part
         return last
 
-    def _emit(self, piece: Piece) -> None:
+    def _emit(self, piece: OpenPiece) -> None:
         if not self._branch:  # what several branches say at the same time would be one jumble
             self._recorder.delta(piece.role, piece.text)
 

@@ -14,7 +14,7 @@ Found = dict[str, list[Passage]]
 """Node id → what it found, best first; a node that failed is not there."""
 
 Fill = Callable[[Node, Found], Awaitable[Node | None]]
-"""Is given a node whose parents are done, and what was found until then; gives the node as it is asked, or None."""
+"""Is given a node whose parents are done, and what was found until then; gives the node as it is searched, or None."""
 
 _Call = tuple[str, str, tuple[Filter, ...]]
 
@@ -39,7 +39,7 @@ async def execute(
         limit: passages a node.
         seconds: how long a node may take.
         emit: takes each node's step the moment it ends.
-        fill: finishes a node's query before it is asked, or skips the node; several at the same time.
+        fill: finishes a node's query before the search, or skips the node; several at the same time.
         question: the user's, for sources that choose among passages.
 
     Returns:
@@ -96,7 +96,7 @@ class _Execution:
         clock = asyncio.get_running_loop().time
         started = clock()
         try:
-            result = await self._ask_once(node)
+            result = await self._search_once(node)
         except SourceError as error:
             step = SearchFailed(
                 round=self.round,
@@ -126,8 +126,8 @@ class _Execution:
             )
         self.emit(step)
 
-    async def _ask_once(self, node: Node) -> SearchResult:
-        """Ask, unless an equal query was asked or is on its way: then share what it gives, which is paid once."""
+    async def _search_once(self, node: Node) -> SearchResult:
+        """Search, unless an equal query was searched or is on its way: then share its result, which is paid once."""
         call = (node.source, node.query, node.filters)
         if shared := self._calls.get(call):
             return replace(await asyncio.shield(shared), credits=0.0, usd=0.0, failures=())
@@ -144,7 +144,7 @@ class _Execution:
             result = await ask(self.sources[node.source], request, seconds=self.seconds)
         except SourceError as error:
             self._calls[call].set_exception(error)
-            self._calls[call].exception()  # it was seen: nobody need share a failure
+            self._calls[call].exception()  # it was seen, though no other node may share the failure
             raise
         self._calls[call].set_result(result)
         return result

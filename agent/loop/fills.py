@@ -118,7 +118,7 @@ class Fills:
         """The query on one line.
 
         Raises:
-            _NotFilled: it cannot be asked.
+            _NotFilled: it cannot be searched.
         """
         query = " ".join(text.split()).removesuffix(f"({node.source})").rstrip()
         if mark := next((mark for mark in self._state.protocol.all_marks if mark in text), ""):
@@ -129,8 +129,8 @@ class Fills:
         if not query:
             raise _NotFilled("its query is empty")
         if len(query) > MAX_QUERY_CHARS:
-            raise _NotFilled(f"its query has {len(query)} characters; at most {MAX_QUERY_CHARS} can be asked")
-        asked = node.model_copy(update={"query": query, "parents": self._parents[node.id]})
-        if reference := next((parent for _, parent in Plan(nodes=(asked,)).references), ""):
+            raise _NotFilled(f"its query has {len(query)} characters; at most {MAX_QUERY_CHARS} can be searched")
+        filled = node.model_copy(update={"query": query, "parents": self._parents[node.id]})
+        if reference := next((parent for _, parent in Plan(nodes=(filled,)).references), ""):
             raise _NotFilled(f"its query still holds '#{reference}'")
         return query

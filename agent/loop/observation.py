@@ -10,8 +10,8 @@ from agent.evidence import Passage, gather
 from agent.plan import Node
 from agent.plan.graph import GRAPH
 from agent.protocols.base import TextProtocol
-from agent.protocols.templates import Told, as_json
-from agent.sanitize.sanitize import defuse, indented, on_one_line
+from agent.protocols.templates import QueryObservation, as_json
+from agent.sanitize.sanitize import indented, on_one_line, sanitize
 from agent.trace import SearchFailed
 
 Fits = Callable[[str], bool]
@@ -61,8 +61,8 @@ def show(
         tokens: of the policy's tokenizer, which a passage must not spell either.
     """
     marks = (*protocol.tag_names, *tokens)
-    filled = {node: defuse(query, marks) for node, query in (queries or {}).items()}
-    failures = [(f.node, defuse(protocol.failed.format(node=f.node, source=f.source), marks)) for f in failed]
+    filled = {node: sanitize(query, marks) for node, query in (queries or {}).items()}
+    failures = [(f.node, sanitize(protocol.failed.format(node=f.node, source=f.source), marks)) for f in failed]
     if protocol.relevant:
         found = without_irrelevant(found, {node.id: node.query for node in nodes} | dict(queries or {}), question)
     if protocol.graph_chars:
@@ -81,7 +81,8 @@ def show(
         lines = [(p.node, protocol.show(_safe(p, protocol, marks), query=filled.get(p.node, ""))) for p in passages]
         lines += failures
         if protocol.each:
-            return Observation(protocol.tell([_told(node, lines, filled, marks) for node in nodes]), passages)
+            queries = [_of_query(node, lines, filled, marks) for node in nodes]
+            return Observation(protocol.observation(queries), passages)
         if not lines and any(found.values()):
             return Observation(protocol.wrap([protocol.repeated]), passages)
         return Observation(protocol.wrap([line for _, line in lines]), passages)
@@ -102,11 +103,13 @@ def _apart(
     return kept
 
 
-def _told(node: Node, lines: Sequence[tuple[str, str]], filled: Mapping[str, str], marks: Sequence[str]) -> Told:
-    """What one node found, from the lines of all; the policy's own words are defused like any other."""
-    query, written = (defuse(text, marks) for text in (node.query, node.written))
+def _of_query(
+    node: Node, lines: Sequence[tuple[str, str]], filled: Mapping[str, str], marks: Sequence[str]
+) -> QueryObservation:
+    """What one node found, from the lines of all; the policy's own words are sanitized like any other."""
+    query, written = (sanitize(text, marks) for text in (node.query, node.written))
     own = tuple(line for owner, line in lines if owner == node.id)
-    return Told(filled.get(node.id, query), own, written=written)
+    return QueryObservation(filled.get(node.id, query), own, written=written)
 
 
 def show_parents(
@@ -135,8 +138,8 @@ def show_parents(
 
 
 def say_rejected(why: str, *, protocol: TextProtocol, written: str = "") -> str:
-    """Say that a plan cannot run. The sentence and what was `written` hold the policy's own text: both are defused."""
-    said, repeated = (defuse(text, protocol.tag_names) for text in (why, written.strip()))
+    """Say that a plan cannot run. The sentence and what was `written` hold the policy's own text: sanitize both."""
+    said, repeated = (sanitize(text, protocol.tag_names) for text in (why, written.strip()))
     return protocol.wrap([protocol.rejected.format(why=said, why_json=as_json(said), written=repeated)])
 
 
@@ -165,4 +168,4 @@ def _safe(passage: Passage, protocol: TextProtocol, marks: Sequence[str]) -> Pas
         strange = {
             name: (indented(text) if name == "text" else on_one_line(text)).text for name, text in strange.items()
         }
-    return passage.model_copy(update={name: defuse(text, marks) for name, text in strange.items()})
+    return passage.model_copy(update={name: sanitize(text, marks) for name, text in strange.items()})

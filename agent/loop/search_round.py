@@ -14,7 +14,7 @@ from agent.plan import Node, Plan, parse_plan
 from agent.sources.base import credits_of
 from agent.trace import BudgetName, Gathered, Planned, PlanRejected, Searched, SearchFailed, Skipped
 
-_WHY: Final[Mapping[BudgetName, str]] = {"user": "the answer was asked for", "seconds": "the time has ended"}
+_WHY: Final[Mapping[BudgetName, str]] = {"user": "the user requested the answer", "seconds": "the time has ended"}
 
 
 @dataclass(eq=False)

@@ -15,9 +15,9 @@ from typing import Any, Final, cast
 
 from agent.errors import CheckpointError
 from agent.files.foreign import MIB, open_file, read_file, read_text
-from agent.models.safetensors_file import Entry, Floats, open_safetensors
-from agent.models.shape import LINEAR, Shape
-from agent.models.weights import Weights
+from agent.models.safetensors_file import Floats, TensorEntry, open_safetensors
+from agent.models.shape import LINEAR, DecoderShape
+from agent.models.weights import ModelWeights
 
 CONFIG: Final = "adapter_config.json"
 WEIGHTS: Final = "adapter_model.safetensors"
@@ -42,27 +42,27 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Adapter:
+class LoraAdapter:
     """What is added to the matrices of a model."""
 
     folder: Path
     base: str
     """The model that it was trained for, as it says."""
-    pairs: Mapping[str, tuple[Entry, Entry, float]]
+    pairs: Mapping[str, tuple[TensorEntry, TensorEntry, float]]
     """The hub's name of a matrix → A [rank, in], B [out, rank], and by how much their product is multiplied."""
     sha256: str
     """Of both files."""
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedWeights:
     """The weights of a model with an adapter in them."""
 
-    weights: Weights
-    adapter: Adapter
+    weights: ModelWeights
+    adapter: LoraAdapter
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> DecoderShape:
         return self.weights.shape
 
     def read(self, name: str) -> Floats:
@@ -76,7 +76,7 @@ class Merged:
         return added
 
 
-def merged(weights: Weights, adapter: Adapter, *, name: str) -> Merged:
+def merged(weights: ModelWeights, adapter: LoraAdapter, *, name: str) -> MergedWeights:
     """Put an adapter into the weights of a model.
 
     Where the adapter says that it is of a model of another name, and fits all the same, a warning is logged.
@@ -106,10 +106,10 @@ def merged(weights: Weights, adapter: Adapter, *, name: str) -> Merged:
         _log.warning(
             "the adapter in %s says that it is of %r; it is merged into %s", adapter.folder, adapter.base[:200], name
         )
-    return Merged(weights, adapter)
+    return MergedWeights(weights, adapter)
 
 
-def open_adapter(folder: Path) -> Adapter:
+def open_adapter(folder: Path) -> LoraAdapter:
     """Read an adapter's options, and where its matrices are.
 
     Raises:
@@ -131,7 +131,7 @@ def open_adapter(folder: Path) -> Adapter:
         matrix: (inner, outer, _scale(options, matrix, inner.shape[0], path))
         for matrix, (inner, outer) in _pairs(folder / WEIGHTS).items()
     }
-    return Adapter(folder, str(options.get("base_model_name_or_path") or ""), pairs, _hash(folder))
+    return LoraAdapter(folder, str(options.get("base_model_name_or_path") or ""), pairs, _hash(folder))
 
 
 def _refuse_others(options: Mapping[str, Any], path: Path) -> None:
@@ -148,8 +148,8 @@ def _refuse_others(options: Mapping[str, Any], path: Path) -> None:
             )
 
 
-def _pairs(path: Path) -> dict[str, tuple[Entry, Entry]]:
-    found: dict[str, dict[str, Entry]] = {}
+def _pairs(path: Path) -> dict[str, tuple[TensorEntry, TensorEntry]]:
+    found: dict[str, dict[str, TensorEntry]] = {}
     for name, entry in open_safetensors(path).items():
         match = _TENSOR.fullmatch(name)
         if match is None or match[1].split(".", 3)[3] not in LINEAR or len(entry.shape) != 2:

@@ -10,7 +10,7 @@ from agent.errors import CheckpointError
 from agent.files.foreign import open_file, read_text
 from agent.models.gguf_file import open_gguf
 from agent.models.tokenizer import TokenizerFiles, tokenizer_of_gguf
-from agent.models.weights import Weights, gguf_weights, hub_weights
+from agent.models.weights import ModelWeights, gguf_weights, hub_weights
 from agent.policies.hub_form import open_hub_form
 
 HUB_FILES: Final = (
@@ -32,7 +32,7 @@ class Base:
     """A model to convert. Its weights are read when they are needed."""
 
     path: Path
-    weights: Weights
+    weights: ModelWeights
     tokenizer: TokenizerFiles
 
 

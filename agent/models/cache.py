@@ -36,7 +36,7 @@ _LEAST_FREE: Final = 16 << 20
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-class Record(BaseModel):
+class ModelRecord(BaseModel):
     """What made.json says of a folder."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -63,7 +63,7 @@ class CacheEntry:
 
     kind: Kind
     folder: Path
-    record: Record
+    record: ModelRecord
 
     @property
     def size(self) -> int:
@@ -90,7 +90,7 @@ class ModelCache:
         """What is kept under a name; None where nothing is, or a file of it is missing or has another size."""
         folder = self.folder / kind / file_name(name)
         try:
-            record = Record.model_validate_json(read_bounded(folder / RECORD))
+            record = ModelRecord.model_validate_json(read_bounded(folder / RECORD))
             same = {file: (folder / file).stat().st_size for file in record.sizes} == record.sizes
         except (OSError, ValidationError):
             return None
@@ -107,7 +107,7 @@ class ModelCache:
         self,
         kind: Kind,
         name: str,
-        write: Callable[[Path], Record],
+        write: Callable[[Path], ModelRecord],
         *,
         needs: int,
         progress: Progress = quiet,
@@ -203,7 +203,7 @@ class ModelCache:
             ) from error
 
 
-def _seal(folder: Path, record: Record) -> None:
+def _seal(folder: Path, record: ModelRecord) -> None:
     """Write made.json last, once the files that it lists are on the disk; all of them are the user's alone."""
     sizes: dict[str, int] = {}
     for path in sorted(path for path in folder.iterdir() if path.is_file()):

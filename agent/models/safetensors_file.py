@@ -29,7 +29,7 @@ _AGAIN: Final = "copy the folder again"
 
 
 @dataclass(frozen=True)
-class Entry:
+class TensorEntry:
     """One tensor of a file."""
 
     path: Path
@@ -61,7 +61,7 @@ class Entry:
         return floats.reshape(self.shape)
 
 
-def open_safetensors(path: Path) -> dict[str, Entry]:
+def open_safetensors(path: Path) -> dict[str, TensorEntry]:
     """The tensors of a file by their names; only its header is read.
 
     Raises:
@@ -127,7 +127,7 @@ def to_bfloat16(numbers: Floats) -> NDArray[np.uint16]:
     return ((bits + (np.uint32(0x7FFF) + ((bits >> 16) & 1))) >> 16).astype(np.uint16)
 
 
-def _entry(path: Path, name: str, said: Any, start: int, file_bytes: int) -> Entry:
+def _entry(path: Path, name: str, said: Any, start: int, file_bytes: int) -> TensorEntry:
     match said:
         case {"dtype": str(kind), "shape": [*sizes], "data_offsets": [int(begin), int(end)]}:
             pass
@@ -142,7 +142,7 @@ def _entry(path: Path, name: str, said: Any, start: int, file_bytes: int) -> Ent
     size = math.prod(sizes) * np.dtype(_TYPES[kind]).itemsize
     if not (0 <= begin <= end <= file_bytes - start and end - begin == size):
         raise CheckpointError(f"{path} is damaged or cut off: {_shown(name)} is not within it; {_AGAIN}")
-    return Entry(path, kind, tuple(sizes), start + begin, size)
+    return TensorEntry(path, kind, tuple(sizes), start + begin, size)
 
 
 def _shown(name: str) -> str:

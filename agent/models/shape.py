@@ -43,7 +43,7 @@ _OUTSIDE: Final = {EMBEDDINGS: "token_embd.weight", LAST_NORM: "output_norm.weig
 
 
 @dataclass(frozen=True)
-class Shape:
+class DecoderShape:
     """Of one decoder."""
 
     kind: Kind
@@ -97,7 +97,7 @@ def gguf_name(name: str) -> str:
     return f"blk.{layer}.{(LINEAR | _NORMS | _HEAD_NORMS)[module]}.{what}"
 
 
-def shape_of_gguf(file: GgufFile) -> Shape:
+def shape_of_gguf(file: GgufFile) -> DecoderShape:
     """What a GGUF says of its model.
 
     Raises:
@@ -133,7 +133,7 @@ def shape_of_gguf(file: GgufFile) -> Shape:
     embeddings = file.tensors.get(_OUTSIDE[EMBEDDINGS])
     if embeddings is None:
         raise file.wrong(f"it has no tensor {_OUTSIDE[EMBEDDINGS]}")
-    found = Shape(
+    found = DecoderShape(
         kind=kind,
         layers=_layers(count("block_count"), str(file.path)),
         width=width,
@@ -151,7 +151,7 @@ def shape_of_gguf(file: GgufFile) -> Shape:
     return _possible(found, str(file.path))
 
 
-def shape_of_config(config: Mapping[str, Any], where: str) -> Shape:
+def shape_of_config(config: Mapping[str, Any], where: str) -> DecoderShape:
     """What a config.json of the hub's form says of its model.
 
     Args:
@@ -180,7 +180,7 @@ def shape_of_config(config: Mapping[str, Any], where: str) -> Shape:
 
     heads, width = count("num_attention_heads"), count("hidden_size")
     base = rope.get("rope_theta") or config.get("rope_theta") or 10_000.0
-    found = Shape(
+    found = DecoderShape(
         kind=kind,
         layers=_layers(count("num_hidden_layers"), where),
         width=width,
@@ -198,7 +198,7 @@ def shape_of_config(config: Mapping[str, Any], where: str) -> Shape:
     return _possible(found, where)
 
 
-def config_of(shape: Shape) -> dict[str, Any]:
+def config_of(shape: DecoderShape) -> dict[str, Any]:
     """The config.json of a decoder, but for what its tokenizer decides."""
     scaled = shape.rope_factor != 1.0
     rope = {"rope_theta": shape.rope_base, "rope_type": "linear" if scaled else "default"}
@@ -252,7 +252,7 @@ def _refuse_variants(config: Mapping[str, Any], where: str) -> None:
         )
 
 
-def _possible(shape: Shape, where: str) -> Shape:
+def _possible(shape: DecoderShape, where: str) -> DecoderShape:
     if shape.heads % shape.kv_heads or shape.head_width % 2:
         raise CheckpointError(
             f"{where} says {shape.heads} heads of {shape.head_width} numbers, {shape.kv_heads} of them for keys: no "

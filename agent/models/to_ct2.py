@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from agent.models.base import Base
-from agent.models.shape import EMBEDDINGS, HEAD, LAST_NORM, Shape
+from agent.models.shape import EMBEDDINGS, HEAD, LAST_NORM, DecoderShape
 from agent.models.tokenizer import TokenizerFiles, tokens_of
-from agent.models.weights import Weights
+from agent.models.weights import ModelWeights
 from agent.policies.checkpoint import write_manifest
 from agent.policies.model_folder import About
 
@@ -27,7 +27,7 @@ Report = Callable[[int, int], None]
 
 def write_ct2(
     base: Base,
-    weights: Weights,
+    weights: ModelWeights,
     out: Path,
     *,
     about: About,
@@ -54,7 +54,7 @@ def write_ct2(
     write_manifest(out, about)
 
 
-def _spec(weights: Weights, tokenizer: TokenizerFiles, stored: str, report: Report) -> Any:
+def _spec(weights: ModelWeights, tokenizer: TokenizerFiles, stored: str, report: Report) -> Any:
     shape = weights.shape
     spec = _empty(shape)
     decoder = spec.decoder
@@ -81,7 +81,7 @@ def _spec(weights: Weights, tokenizer: TokenizerFiles, stored: str, report: Repo
     return spec
 
 
-def _empty(shape: Shape) -> Any:
+def _empty(shape: DecoderShape) -> Any:
     specs: Any = importlib.import_module("ctranslate2.specs")
     common: Any = importlib.import_module("ctranslate2.specs.common_spec")
     attention: Any = importlib.import_module("ctranslate2.specs.attention_spec")
@@ -108,7 +108,7 @@ def _empty(shape: Shape) -> Any:
     )
 
 
-def _fill(layer: Any, weights: Weights, prefix: str, stored: str) -> None:
+def _fill(layer: Any, weights: ModelWeights, prefix: str, stored: str) -> None:
     attention, feed = layer.self_attention, layer.ffn
     attention.layer_norm.gamma = weights.read(f"{prefix}.input_layernorm.weight")
     feed.layer_norm.gamma = weights.read(f"{prefix}.post_attention_layernorm.weight")

@@ -15,9 +15,9 @@ from agent.models.base import Base, open_base
 from agent.models.cache import ModelCache
 from agent.models.fetch import obtain
 from agent.models.safetensors_file import Floats
-from agent.models.shape import Shape, gguf_name
+from agent.models.shape import DecoderShape, gguf_name
 from agent.models.tokenizer import TokenizerFiles, begins, gguf_tokenizer
-from agent.models.weights import Weights, permute, permuted_heads
+from agent.models.weights import ModelWeights, permute, permuted_heads
 from agent.policies.hub_form import open_hub_form
 from agent.policies.model_folder import ABOUT, look_at, read_about
 
@@ -59,7 +59,7 @@ def export_gguf(
     return named
 
 
-def _checkpoint(folder: Path) -> tuple[Base, Weights, str]:
+def _checkpoint(folder: Path) -> tuple[Base, ModelWeights, str]:
     """A checkpoint in the hub's form, with its name."""
     found = look_at(folder)
     if found.hub is None or found.missing:
@@ -68,7 +68,7 @@ def _checkpoint(folder: Path) -> tuple[Base, Weights, str]:
     return base, base.weights, found.about.name if found.about else open_hub_form(str(found.hub)).name
 
 
-def _with_adapter(folder: Path) -> tuple[Base, Weights, str]:
+def _with_adapter(folder: Path) -> tuple[Base, ModelWeights, str]:
     """The model that an adapter names, with the adapter in it, and the adapter's name."""
     adapter = open_adapter(folder)
     found = obtain(adapter.base, cache=ModelCache())
@@ -78,7 +78,7 @@ def _with_adapter(folder: Path) -> tuple[Base, Weights, str]:
 
 
 def write_gguf(
-    base: Base, weights: Weights, out: Path, *, name: str, packing: Packing, report: Report = lambda _, __: None
+    base: Base, weights: ModelWeights, out: Path, *, name: str, packing: Packing, report: Report = lambda _, __: None
 ) -> None:
     """Write a model into a file; an older one of this name is replaced once the new one is whole.
 
@@ -109,7 +109,7 @@ def _write(
     path: Path,
     tokenizer: TokenizerFiles,
     said: dict[str, Any],
-    weights: Weights,
+    weights: ModelWeights,
     *,
     name: str,
     packing: Packing,
@@ -147,7 +147,7 @@ def _kind(size: tuple[int, ...], kind: gguf.GGMLQuantizationType) -> gguf.GGMLQu
     return kind if size[-1] % gguf.GGML_QUANT_SIZES[kind][0] == 0 else gguf.GGMLQuantizationType.F16
 
 
-def _packed(weights: Weights, tensor: str, kind: gguf.GGMLQuantizationType) -> NDArray[Any]:
+def _packed(weights: ModelWeights, tensor: str, kind: gguf.GGMLQuantizationType) -> NDArray[Any]:
     numbers: Floats = weights.read(tensor)
     heads = permuted_heads(weights.shape, tensor)
     if heads is not None:
@@ -157,7 +157,7 @@ def _packed(weights: Weights, tensor: str, kind: gguf.GGMLQuantizationType) -> N
     return gguf.quants.quantize(numbers, kind)
 
 
-def _say_shape(writer: gguf.GGUFWriter, shape: Shape) -> None:
+def _say_shape(writer: gguf.GGUFWriter, shape: DecoderShape) -> None:
     writer.add_context_length(shape.context)
     writer.add_embedding_length(shape.width)
     writer.add_block_count(shape.layers)

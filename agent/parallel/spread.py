@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Protocol, Self, TypeVar
 
 from agent.errors import SetupError
 from agent.parallel.processes import SAFE_PATH
-from agent.parallel.workers import Workers, lost
+from agent.parallel.workers import ProcessWorkers, lost
 from agent.settings import CairnSettings, default_environment, environment_of_children
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class Spread:
         """Say where; see `mapped`.
 
         Raises:
-            SetupError: nobody would work.
+            SetupError: no worker would be left.
         """
         if workers < 1:
             raise SetupError(f"{workers} workers can do nothing; there must be at least one")
@@ -122,7 +122,7 @@ class Spread:
 
     def _started(self) -> _Team:
         if self._team is None:
-            self._team = Workers(self.workers) if self.on == "local" else _Ray(self.workers, self.address)
+            self._team = ProcessWorkers(self.workers) if self.on == "local" else _Ray(self.workers, self.address)
         return self._team
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ def spread_of(settings: CairnSettings) -> Spread:
 
 
 class _Ray:
-    """Tasks of a Ray cluster, one core each. A Ray that somebody else started is used, and left as it is."""
+    """Tasks of a Ray cluster, one core each. A Ray that is already running is used, and left as it is."""
 
     def __init__(self, workers: int, address: str) -> None:
         default_environment(_QUIET)
@@ -168,11 +168,11 @@ class _Ray:
 
     def submit(self, function: Callable[[Any], Any], item: Any) -> Future[Any]:
         promised = self._task.remote(function, item, self._folder)
-        told: Future[Any] = Future()
-        self._promised[told] = promised
+        result: Future[Any] = Future()
+        self._promised[result] = promised
         future: Future[Any] = promised.future()
-        future.add_done_callback(lambda ended: self._tell(told, ended))
-        return told
+        future.add_done_callback(lambda ended: self._resolve(result, ended))
+        return result
 
     def close(self) -> None:
         for promised in list(self._promised.values()):
@@ -180,17 +180,17 @@ class _Ray:
         if self._started:
             self._ray.shutdown()
 
-    def _tell(self, told: Future[Any], ended: Future[Any]) -> None:
+    def _resolve(self, result: Future[Any], ended: Future[Any]) -> None:
         """Hand on what came of a task, with the function's own error in the place of Ray's."""
-        del self._promised[told]
+        del self._promised[result]
         error: Any = ended.exception()
         if error is None:
-            told.set_result(ended.result())
+            result.set_result(ended.result())
         elif isinstance(error, self._errors.RayTaskError):
             error.cause.__cause__ = error
-            told.set_exception(error.cause)
+            result.set_exception(error.cause)
         else:
-            told.set_exception(lost(self._workers) if isinstance(error, self._errors.RayError) else error)
+            result.set_exception(lost(self._workers) if isinstance(error, self._errors.RayError) else error)
 
     def _start(self, address: str) -> None:
         """Reach the cluster that is named, or start one of this machine: as many cores as workers, no dashboard."""

@@ -39,8 +39,8 @@ def at_end(close: Callable[[], object]) -> None:
     _held.callback(close)
 
 
-class Workers:
-    """So many processes at most, each started when all others are busy, and kept."""
+class ProcessWorkers:
+    """Up to a number of processes, each started when all others are busy, and kept."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -71,14 +71,14 @@ class Workers:
             worker.process.join()
 
     def _do(self, function: Callable[[Any], Any], item: Any) -> Any:
-        asked = pickle.dumps((function, item))
+        task = pickle.dumps((function, item))
         with self._lock:
             if self._closed:
                 raise lost(self._most)
             worker = self._idle.pop() if self._idle else _Worker()
             self._busy.add(worker)
         try:
-            given = worker.ask(asked)
+            given = worker.ask(task)
         except (EOFError, OSError) as error:
             with self._lock:
                 self._busy.remove(worker)
@@ -104,24 +104,24 @@ class _Worker:
         self.process.start()
         theirs.close()
 
-    def ask(self, asked: bytes) -> bytes:
+    def ask(self, task: bytes) -> bytes:
         """Raises EOFError or OSError where the process is gone."""
-        self.line.send_bytes(asked)
+        self.line.send_bytes(task)
         return self.line.recv_bytes()
 
 
 def _work(line: "Connection[bytes, bytes]") -> None:
-    """What a worker does until nobody holds the other end of its line."""
+    """What a worker does until the other end of its line is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the one that started them decides
     default_environment({"OMP_NUM_THREADS": "1"})  # as Ray does: libraries that take all cores would take turns
     threading.Thread(target=_end_with_the_starter, daemon=True).start()
     with _held:
         while True:
             try:
-                asked = line.recv_bytes()
+                task = line.recv_bytes()
             except EOFError:
                 return
-            line.send_bytes(_answer(asked))
+            line.send_bytes(_answer(task))
 
 
 def _end_with_the_starter() -> None:
@@ -131,21 +131,21 @@ def _end_with_the_starter() -> None:
     os._exit(1)
 
 
-def _answer(asked: bytes) -> bytes:
+def _answer(task: bytes) -> bytes:
     """A result and no error, or no result and the error."""
     try:
-        function, item = pickle.loads(asked)
+        function, item = pickle.loads(task)
         return pickle.dumps((function(item), None))
     except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to who waits for the result
         error.add_note(f"in a worker:\n{traceback.format_exc()}")
-        return _told(error)
+        return _pickled(error)
 
 
-def _told(error: Exception) -> bytes:
+def _pickled(error: Exception) -> bytes:
     """An error as it can be sent; of one that cannot, what it said."""
     try:
-        told = pickle.dumps((None, error))
-        pickle.loads(told)
+        pickled = pickle.dumps((None, error))
+        pickle.loads(pickled)
     except Exception:  # noqa: BLE001 - errors of libraries raise anything when they are copied
         return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}")))
-    return told
+    return pickled

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent.errors import PlanError
 from agent.plan.json import as_list, as_object, read_values, strings
-from agent.plan.text import Draft, Drafts, checked
+from agent.plan.text import DraftPlan, DraftQuery, checked
 
 if TYPE_CHECKING:
     from agent.protocols.base import Tool
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _FORM: Final = '{"name": "…", "arguments": {…}}'
 
 
-def read_calls(text: str, *, tools: "Mapping[str, Tool]", sources: Collection[str]) -> Drafts:
+def read_calls(text: str, *, tools: "Mapping[str, Tool]", sources: Collection[str]) -> DraftPlan:
     """Read calls that follow one another; a list in the argument of a call is one query each.
 
     Arguments that the tool does not name are left out: a goal or a number of results means nothing here.
@@ -22,7 +22,7 @@ def read_calls(text: str, *, tools: "Mapping[str, Tool]", sources: Collection[st
     Raises:
         PlanError: it is no call, or it calls what there is not; the sentence says what there is.
     """
-    drafts = Drafts()
+    drafts = DraftPlan()
     try:
         values = list(read_values(text))
     except PlanError as error:
@@ -33,7 +33,7 @@ def read_calls(text: str, *, tools: "Mapping[str, Tool]", sources: Collection[st
     return drafts
 
 
-def _drafts(call: Any, written: str, *, tools: "Mapping[str, Tool]", sources: Collection[str]) -> Iterator[Draft]:
+def _drafts(call: Any, written: str, *, tools: "Mapping[str, Tool]", sources: Collection[str]) -> Iterator[DraftQuery]:
     name, arguments = _call(call, written)
     there = ", ".join(sorted(tool for tool, means in tools.items() if means.source in sources)) or "none"
     tool = tools.get(name)
@@ -45,7 +45,7 @@ def _drafts(call: Any, written: str, *, tools: "Mapping[str, Tool]", sources: Co
     if not queries:
         raise PlanError(f"{name!r} was called without {tool.argument!r}; write what to search for there")
     for query in queries:
-        yield Draft(query, checked(query, query), source=tool.source, written=written)
+        yield DraftQuery(query, checked(query, query), source=tool.source, written=written)
 
 
 def _call(call: Any, written: str) -> tuple[str, dict[str, Any]]:

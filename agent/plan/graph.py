@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from agent.errors import PlanError
 from agent.plan.json import as_object, read_values, strings
-from agent.plan.text import Draft, Drafts, checked
+from agent.plan.text import DraftPlan, DraftQuery, checked
 
 DOCUMENTS: Final = "documents"
-"""Name of the source that asks every source but the graph."""
+"""Name of the source that searches every source but the graph."""
 GRAPH: Final = "kg"
 _FORM: Final = 'write {"query": "…", "entity": ["…"], "relation": ["…"]}'
 _KEYS: Final = {
@@ -20,13 +20,13 @@ _KEYS: Final = {
 }
 
 
-def read_graph(text: str, *, sources: Collection[str]) -> Drafts:
-    """Read one such object: node A asks the documents, node K asks the graph, each where there is one.
+def read_graph(text: str, *, sources: Collection[str]) -> DraftPlan:
+    """Read one such object: node A searches the documents, node K the graph, each where there is one.
 
-    The graph is asked for its entities by name: they stand in [brackets], which the graph takes at their word.
+    The graph is searched by the names of its entities: they are in [brackets], which the graph takes at their word.
 
     Raises:
-        PlanError: it is no such object, or it asks for nothing; the sentence shows the form.
+        PlanError: it is no such object, or it has no query; the sentence shows the form.
     """
     fields = _fields(text)
     queries = strings(fields.get("query"), "query")
@@ -34,13 +34,13 @@ def read_graph(text: str, *, sources: Collection[str]) -> Drafts:
         raise PlanError(f"a search has one query, and this one has {len(queries)}; {_FORM}")
     entities, relations = strings(fields.get("entity"), "entity"), strings(fields.get("relation"), "relation")
     query = queries[0] if queries else ""
-    drafts = Drafts()
+    drafts = DraftPlan()
     if query and (documents := _documents(sources)):
-        drafts.queries.append(Draft(query, checked(query, query), id="A", source=documents))
+        drafts.queries.append(DraftQuery(query, checked(query, query), id="A", source=documents))
     named = [f"[{_unbracketed(name)}]" for name in entities] or ([query] if query else [])
     if (entities or relations) and named and GRAPH in sources:
-        asked = checked(" ".join([*named, *relations]), "entity and relation")
-        drafts.queries.append(Draft(asked, asked, id="K", source=GRAPH, entities=entities, relations=relations))
+        query = checked(" ".join([*named, *relations]), "entity and relation")
+        drafts.queries.append(DraftQuery(query, query, id="K", source=GRAPH, entities=entities, relations=relations))
     if not drafts.queries:
         raise PlanError(f"the search has no query; {_FORM}")
     return drafts

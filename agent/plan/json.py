@@ -79,7 +79,7 @@ def _next_value(text: str, at: int) -> int:
 
 
 def _plain(text: str) -> tuple[str, list[int]]:
-    """The text as strict JSON, as far as that is certain; and where each of its characters stands in `text`."""
+    """The text as strict JSON, as far as that is certain; and where each of its characters is in `text`."""
     pieces: list[tuple[str, int]] = []
     at = 0
     while at < len(text):

@@ -8,13 +8,13 @@ from agent.errors import PlanError
 from agent.evidence import Frozen
 from agent.plan.calls import read_calls
 from agent.plan.graph import DOCUMENTS, read_graph
-from agent.plan.text import ID, Draft, Drafts, Edge, read_lines, read_queries, read_query
+from agent.plan.text import ID, DraftEdge, DraftPlan, DraftQuery, read_lines, read_queries, read_query
 
 if TYPE_CHECKING:
     from agent.protocols.base import TextProtocol
 
 EVERY_SOURCE: Final = "all"
-"""Name of the source that asks every source."""
+"""Name of the source that searches every source."""
 UNNAMED: Final = frozenset({DOCUMENTS})
 """Sources that no plan may name: protocols ask them by themselves."""
 
@@ -51,7 +51,7 @@ class Node(Frozen):
     filters: tuple[Filter, ...] = ()
     entities: tuple[str, ...] = ()
     relations: tuple[str, ...] = ()
-    """What a structured query asks a graph for; its words stand in `query` too."""
+    """What a structured query wants of a graph; its words are in `query` too."""
     written: str = ""
     """The function call that it is from, where a protocol's environment repeats it."""
 
@@ -80,7 +80,7 @@ def parse_plan(text: str, *, protocol: "TextProtocol", sources: Collection[str])
         sources: names of the sources there are.
 
     Raises:
-        PlanError: the plan cannot run; the sentence names the line and the mend.
+        PlanError: the plan cannot run; the sentence names the line and the fix.
     """
     named = [name for name in sources if name not in UNNAMED]
     drafts = _read(text, protocol=protocol, sources=sources, named=named)
@@ -97,7 +97,7 @@ def parse_plan(text: str, *, protocol: "TextProtocol", sources: Collection[str])
     return Plan(nodes=tuple(ordered), dropped=dropped)
 
 
-def _read(text: str, *, protocol: "TextProtocol", sources: Collection[str], named: Collection[str]) -> Drafts:
+def _read(text: str, *, protocol: "TextProtocol", sources: Collection[str], named: Collection[str]) -> DraftPlan:
     match protocol.plan:
         case "lines":
             return read_lines(text, sources=_known(named) if protocol.sources else ())
@@ -117,7 +117,7 @@ def _known(sources: Collection[str]) -> list[str]:
 
 
 def _nodes(
-    drafts: Drafts, *, protocol: "TextProtocol", sources: Collection[str]
+    drafts: DraftPlan, *, protocol: "TextProtocol", sources: Collection[str]
 ) -> tuple[dict[str, Node], tuple[str, ...]]:
     nodes: dict[str, Node] = {}
     dropped: list[str] = []
@@ -134,7 +134,7 @@ def _nodes(
     return nodes, tuple(dropped)
 
 
-def _node(name: str, draft: Draft, source: str) -> Node:
+def _node(name: str, draft: DraftQuery, source: str) -> Node:
     return Node(
         id=name,
         query=draft.query,
@@ -146,8 +146,8 @@ def _node(name: str, draft: Draft, source: str) -> Node:
     )
 
 
-def _names(drafts: Collection[Draft]) -> list[str]:
-    """The id of each query; those without one get A, B, C … that nobody took."""
+def _names(drafts: Collection[DraftQuery]) -> list[str]:
+    """The id of each query; those without one get A, B, C … that are free."""
     taken: set[str] = set()
     for draft in drafts:
         if draft.id is not None and draft.id in taken:
@@ -159,16 +159,16 @@ def _names(drafts: Collection[Draft]) -> list[str]:
     return [draft.id or next(free) for draft in drafts]
 
 
-def _source(draft: Draft, *, sources: Collection[str]) -> str | None:
-    """The configured source that a query asks; None if it names an unknown one."""
+def _source(draft: DraftQuery, *, sources: Collection[str]) -> str | None:
+    """The configured source that a query names; None if it names an unknown one."""
     if draft.source is None:
         return EVERY_SOURCE if EVERY_SOURCE in sources else next(iter(sources), None)
     folded = {name.casefold(): name for name in sources}
-    asked = draft.source.casefold()
-    return folded.get(asked) or folded.get(_ALIASES.get(asked, ""))
+    named = draft.source.casefold()
+    return folded.get(named) or folded.get(_ALIASES.get(named, ""))
 
 
-def _unknown_source(draft: Draft, *, sources: Collection[str]) -> str:
+def _unknown_source(draft: DraftQuery, *, sources: Collection[str]) -> str:
     there = ", ".join(sorted(sources)) or "none"
     if draft.source is None:
         return "there is no source to search"
@@ -179,7 +179,7 @@ def _unknown_source(draft: Draft, *, sources: Collection[str]) -> str:
 
 
 def _parents(
-    edges: Collection[Edge], *, nodes: Mapping[str, Node], dropped: Collection[str], refer: bool
+    edges: Collection[DraftEdge], *, nodes: Mapping[str, Node], dropped: Collection[str], refer: bool
 ) -> dict[str, list[str]]:
     """Each node's parents in the plan's order: from its edges, and where plans `refer`, from `#A` in its query."""
     found: dict[str, set[str]] = {name: set() for name in nodes}
@@ -193,7 +193,7 @@ def _parents(
     return {name: [other for other in nodes if other in found[name]] for name in nodes}
 
 
-def _end(edge: Edge, written: str, *, names: Collection[str]) -> str:
+def _end(edge: DraftEdge, written: str, *, names: Collection[str]) -> str:
     if written in names:
         return written
     close = [name for name in names if name.casefold() == written.casefold()]

@@ -1,6 +1,6 @@
 """How policies write plans: from the text between the search tags to drafts. `agent.plan` says whether they can run.
 
-What can be read without doubt is read; the rest raises `PlanError` with one sentence that names the line and the mend.
+What can be read without doubt is read; the rest raises `PlanError` with one sentence that names the line and the fix.
 """
 
 import re
@@ -37,7 +37,7 @@ _PAIRS: Final = {")": "(", "）": "（"}
 
 
 @dataclass(frozen=True)
-class Draft:
+class DraftQuery:
     """One query as it was written. `id` is None where none was, `source` where none was named."""
 
     line: str
@@ -52,40 +52,40 @@ class Draft:
 
 
 @dataclass(frozen=True)
-class Edge:
+class DraftEdge:
     line: str
     parent: str
     child: str
 
 
 @dataclass
-class Drafts:
-    queries: list[Draft] = field(default_factory=list[Draft])
-    edges: list[Edge] = field(default_factory=list[Edge])
+class DraftPlan:
+    queries: list[DraftQuery] = field(default_factory=list[DraftQuery])
+    edges: list[DraftEdge] = field(default_factory=list[DraftEdge])
 
 
-def read_query(text: str) -> Drafts:
+def read_query(text: str) -> DraftPlan:
     """Read one query, which is the whole text."""
     query = text.strip()
-    return Drafts([Draft(query, checked(query, query))] if query else [])
+    return DraftPlan([DraftQuery(query, checked(query, query))] if query else [])
 
 
-def read_queries(text: str, *, separator: str) -> Drafts:
+def read_queries(text: str, *, separator: str) -> DraftPlan:
     """Read `one, two, "three, with a comma"`; a line break separates too. Other separators than a comma stand alone."""
     if separator == ",":
         queries = [_unquoted(item) for line in text.splitlines() for item in _split(line)]
     else:
         queries = [item.strip() for item in text.split(separator)]
-    return Drafts([Draft(line=query, query=checked(query, query)) for query in queries if query])
+    return DraftPlan([DraftQuery(line=query, query=checked(query, query)) for query in queries if query])
 
 
-def read_lines(text: str, *, sources: Collection[str]) -> Drafts:
+def read_lines(text: str, *, sources: Collection[str]) -> DraftPlan:
     """Read one query a line, with ids, sources, filters and edges.
 
     Raises:
         PlanError: a line that cannot be read without doubt.
     """
-    drafts = Drafts()
+    drafts = DraftPlan()
     for line in _lines(text):
         if edges := _edges(line):
             drafts.edges += edges
@@ -121,14 +121,14 @@ def _without_headers(lines: Iterable[str]) -> Iterator[str]:
         yield rest if _LABELLED.match(rest) or _ARROW.search(rest) else line
 
 
-def _edges(line: str) -> list[Edge]:
+def _edges(line: str) -> list[DraftEdge]:
     """Read `A, C -> B`, `A -> B -> C`, `A -> B, C -> B`, `A -> B; C -> B`; nothing if the line is no edge.
 
     Between two arrows, the first id ends one edge and the others begin the next.
     """
     if _LABELLED.match(line) or not _ARROW.search(line):
         return []
-    edges: list[Edge] = []
+    edges: list[DraftEdge] = []
     for chain in re.split(r"[;；]", line.rstrip(" .,，;；")):
         written = _ARROW.split(chain)
         groups = [_ids(group) for group in written]
@@ -139,7 +139,7 @@ def _edges(line: str) -> list[Edge]:
         parents = groups[0]
         for at, group in enumerate(groups[1:], start=2):
             children = group if at == len(groups) else group[:1]
-            edges += [Edge(line, parent, child) for child in children for parent in parents]
+            edges += [DraftEdge(line, parent, child) for child in children for parent in parents]
             parents = group[1:] or group
     return edges
 
@@ -151,15 +151,15 @@ def _ids(text: str) -> list[str]:
     return words if all(re.fullmatch(r"\w{1,12}", word) for word in words) else []
 
 
-def _query(line: str, *, sources: Collection[str]) -> Draft:
+def _query(line: str, *, sources: Collection[str]) -> DraftQuery:
     label = _LABELLED.fullmatch(line)
     body = label["rest"] if label else line
-    query, source, filters = _asked(body.rstrip(), line, sources=sources)
-    return Draft(line, checked(query, line), label["id"] if label else None, source, filters)
+    query, source, filters = _split_query(body.rstrip(), line, sources=sources)
+    return DraftQuery(line, checked(query, line), label["id"] if label else None, source, filters)
 
 
 def checked(query: str, line: str) -> str:
-    """A query that can be asked.
+    """A query that can be searched.
 
     Raises:
         PlanError: it is empty or too long.
@@ -171,7 +171,9 @@ def checked(query: str, line: str) -> str:
     return query
 
 
-def _asked(body: str, line: str, *, sources: Collection[str]) -> tuple[str, str | None, tuple[tuple[str, str], ...]]:
+def _split_query(
+    body: str, line: str, *, sources: Collection[str]
+) -> tuple[str, str | None, tuple[tuple[str, str], ...]]:
     """Take the source and the filters off the end of a query. Brackets that name neither belong to the query."""
     text = body.rstrip(" .;；")
     at = _last_bracket(text)

@@ -42,7 +42,7 @@ class Context(Protocol):
 
     @property
     def tokens(self) -> int:
-        """Length of the whole context in tokens (estimated where the engine does not tell)."""
+        """Length of the whole context in tokens (estimated where the engine does not report it)."""
         ...
 
     @property
@@ -68,7 +68,7 @@ class Context(Protocol):
         ...
 
     def count(self, text: str) -> int:
-        """Tokens that the text would take if the environment said it (estimated where the engine does not tell)."""
+        """Tokens that the text would take if the environment said it (an estimate where the engine reports none)."""
         ...
 
 
@@ -164,7 +164,7 @@ class Policy(Protocol):
 
     @property
     def instructed(self) -> bool:
-        """Whether it must be told the protocol's rules (a general chat model), or was trained on the protocol."""
+        """Whether its prompt needs the protocol's rules (a general chat model), or it was trained on the protocol."""
         ...
 
     def open(

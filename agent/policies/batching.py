@@ -36,7 +36,7 @@ class EngineUse:
     """What the engine has done since it was loaded."""
 
     tokens: int = 0
-    """Sampled, also those that nobody wanted any more."""
+    """Sampled, also those that were no longer wanted."""
     seconds: float = 0.0
     """Of work, added up over the threads."""
 

@@ -7,7 +7,7 @@ from agent.protocols.parse import TagReader
 
 
 class ChatTurn:
-    """Puts a turn together. `text` is what the loop reads, `content` is what the server is told in the next turn."""
+    """Puts a turn together. `text` is what the loop reads, `content` goes to the server in the next turn."""
 
     def __init__(self, protocol: TextProtocol, stop: Sequence[str], *, opened: Role | None = None) -> None:
         """Read a turn, from inside the block `opened` where the turn goes on in one."""

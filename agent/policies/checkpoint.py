@@ -17,7 +17,7 @@ MANIFEST: Final = ABOUT
 NEEDED: Final = ("model.bin", "config.json", "vocabulary.json", "tokenizer.json")
 
 
-class Manifest(About):
+class CheckpointManifest(About):
     """What cairn.json says."""
 
     files: dict[str, str]
@@ -29,7 +29,7 @@ class Checkpoint:
     """A folder whose files are what its manifest says."""
 
     folder: Path
-    manifest: Manifest
+    manifest: CheckpointManifest
     codec: Codec
 
 
@@ -56,10 +56,10 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     return Checkpoint(folder=folder, manifest=manifest, codec=codec)
 
 
-def write_manifest(folder: Path, about: About) -> Manifest:
+def write_manifest(folder: Path, about: About) -> CheckpointManifest:
     """Put cairn.json beside the files of a checkpoint, with the hash of each of them."""
     files = {path.name: sha256_of(path) for path in sorted(folder.iterdir()) if path.name in NEEDED}
-    manifest = Manifest(**dict(about), files=files)
+    manifest = CheckpointManifest(**dict(about), files=files)
     with open(folder / MANIFEST, "w", encoding="utf-8", opener=no_link) as file:
         file.write(manifest.model_dump_json(indent=2) + "\n")
     return manifest
@@ -70,7 +70,7 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_manifest(folder: Path) -> Manifest:
+def _read_manifest(folder: Path) -> CheckpointManifest:
     path = folder / MANIFEST
     if not folder.is_dir():
         raise CheckpointError(f"there is no checkpoint folder {folder}; name one that `cairn checkpoint export` made")
@@ -80,7 +80,7 @@ def _read_manifest(folder: Path) -> Manifest:
             f"make one with `cairn checkpoint export`"
         )
     try:
-        return Manifest.model_validate_json(read_text(path))
+        return CheckpointManifest.model_validate_json(read_text(path))
     except (ValidationError, OSError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path} cannot be read: {error}; export the checkpoint again") from error
 

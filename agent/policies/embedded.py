@@ -31,7 +31,7 @@ class EmbeddedPolicy:
 
         Args:
             folder: what `cairn checkpoint export` made.
-            workers: contexts that are worked on at the same time; one a core unless told otherwise.
+            workers: contexts that are worked on at the same time; one per core by default.
             compute_type: CTranslate2's; `float32` where log-probabilities must agree with the trainer's.
 
         Raises:
@@ -75,7 +75,7 @@ class EmbeddedPolicy:
         return self._engine.busy
 
     def listen(self, listener: Listener) -> None:
-        """Let somebody hear of every call of the engine from now on."""
+        """Report every call of the engine from now on."""
         self._engine.listener = listener
 
     def open(

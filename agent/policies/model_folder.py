@@ -48,7 +48,7 @@ class ModelFolder:
 
     @property
     def missing(self) -> str:
-        """What the hub's form lacks, with the mend; empty where it is whole."""
+        """What the hub's form lacks, with the fix; empty where it is whole."""
         if self.hub is None:
             return f"{self.folder} does not hold the hub's form, but the exported one alone"
         there = {path.name for path in self.hub.iterdir()}
@@ -103,7 +103,7 @@ def trained_with(folder: Path) -> dict[str, int]:
 
 
 def with_passages(protocol: TextProtocol, passages: Mapping[str, int]) -> TextProtocol:
-    """The protocol with as many passages a search as are told under its name."""
+    """The protocol with the number of passages per search that the folder gives under its name."""
     most = passages.get(protocol.name, protocol.passages)
     return protocol if most == protocol.passages else protocol.model_copy(update={"passages": most})
 

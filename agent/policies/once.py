@@ -1,4 +1,4 @@
-"""A policy asked one thing, outside any rollout: a prompt in, its turn out. No protocol, no tools, no history."""
+"""One turn of a policy outside any rollout: a prompt in, its turn out. No protocol, no tools, no history."""
 
 from contextlib import aclosing
 from typing import Final

@@ -18,7 +18,7 @@ Continues = Literal["auto", "yes", "no"]
 
 @dataclass(frozen=True)
 class Continuation:
-    """How a server is told to go on with the assistant's last message, instead of beginning another one."""
+    """How a request makes a server go on with the assistant's last message, instead of beginning another one."""
 
     request: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Members of the request."""
@@ -44,10 +44,10 @@ CONTINUATIONS: Final[Mapping[str, Continuation]] = {
     "mistralai": _PREFIX,
     "deepseek": _PREFIX,  # under its address that ends in /beta
 }
-"""`owned_by` in the list of models → how to go on. Whoever is not here is not asked to, unless a setting says so."""
+"""`owned_by` in the list of models → how to go on. Others are not requested to, unless a setting says so."""
 
 _BEGUN: Final = "alpha beta gamma del"
-_ASKED: Final = "Repeat these words exactly, and nothing else: alpha beta gamma delta epsilon."
+_REPEAT: Final = "Repeat these words exactly, and nothing else: alpha beta gamma delta epsilon."
 _PROMPT: Final = [0, 0]
 """Two ids that every vocabulary has."""
 
@@ -60,7 +60,7 @@ class Abilities:
     others: tuple[str, ...] = ()
     """The models that it lists, if it lists some but not this one."""
     context_tokens: int | None = None
-    """The longest context; None where it does not tell."""
+    """The longest context; None where it does not report it."""
     folder: Path | None = None
     """Where the model lies, if that is on this machine."""
 
@@ -116,16 +116,16 @@ async def gives_ids(endpoint: LlmClient) -> bool:
         "completions", prompt=_PROMPT, max_tokens=1, temperature=0, logprobs=0, return_token_ids=True
     )
     choice = _choice(answer)
-    ids, told = choice.get("token_ids"), choice.get("logprobs")
-    logprobs = cast(dict[str, Any], told).get("token_logprobs") if isinstance(told, dict) else None
+    ids, reported = choice.get("token_ids"), choice.get("logprobs")
+    logprobs = cast(dict[str, Any], reported).get("token_logprobs") if isinstance(reported, dict) else None
     return _is_one(ids) and _is_one(logprobs) and choice.get("prompt_token_ids", _PROMPT) == _PROMPT
 
 
 async def continuation_of(endpoint: LlmClient, abilities: Abilities, wanted: Continues) -> Continuation | None:
     """How the server goes on inside the assistant's turn; None where it does not, or must not.
 
-    A server that is known to can still refuse, for want of a fitting chat template: it is asked for one token. Ollama
-    takes the request in any case, so what it says is looked at.
+    A server that is known to can still refuse, for want of a fitting chat template: one token is requested of it.
+    Ollama takes the request in any case, so what it says is looked at.
     """
     known = CONTINUATIONS.get(abilities.owner)
     if wanted == "no" or (wanted == "auto" and known is None):
@@ -134,7 +134,7 @@ async def continuation_of(endpoint: LlmClient, abilities: Abilities, wanted: Con
     if wanted == "yes":
         return continuation
     messages = [
-        {"role": "user", "content": _ASKED},
+        {"role": "user", "content": _REPEAT},
         {"role": "assistant", "content": _BEGUN, **continuation.message},
     ]
     looked_at = continuation is _BARE

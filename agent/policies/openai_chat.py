@@ -17,17 +17,17 @@ from agent.protocols.parse import TagReader
 from agent.trace import Author, Segment
 
 CHARS_A_TOKEN: Final = 4
-"""For the estimate where the server does not tell."""
+"""For the estimate where the server does not report it."""
 MOST_CHARS_A_TOKEN: Final = 16
 """A turn that is longer than this for each token that it may have is cut there, whatever the server says."""
 CONTEXT_TOKENS: Final = 32_768
-"""Where neither the server nor anybody else tells how long a context may be."""
+"""Where neither the server nor a setting says how long a context may be."""
 SOURCES: Final = ("web", "news", "arxiv", "kg")
 """What the little world has."""
 
 
 class ChatPolicy:
-    """A general model that is told the protocol's rules. It gives neither ids nor log-probabilities."""
+    """A general model whose prompt holds the protocol's rules. It gives neither ids nor log-probabilities."""
 
     instructed = True
 
@@ -46,7 +46,7 @@ class ChatPolicy:
             endpoint: of the server.
             sources: what the instructions say can be searched.
             context_tokens: the longest context that the model takes.
-            continuation: how the server is told to go on inside the model's turn; None where it cannot.
+            continuation: how a request makes the server go on inside the model's turn; None where it cannot.
             special_tokens: of the model's tokenizer, where that is at hand.
         """
         self.name = endpoint.model
@@ -68,7 +68,7 @@ class ChatPolicy:
 
 
 class ChatContext:
-    """One chat. The server is told to go on inside the model's turn where it can; else turns alternate."""
+    """One chat. The server goes on inside the model's turn where it can; else turns alternate."""
 
     ended_turn = False
     """Turns are the server's to end."""
@@ -87,15 +87,15 @@ class ChatContext:
         rules = protocol.rules(date).replace("{sources}", ", ".join(policy.sources))
         rules = rules.replace("{rounds}", str(protocol.max_rounds))
         self._messages: list[dict[str, str]] = [{"role": "system", "content": rules}]
-        for asked, answered in history:
-            self._messages += [{"role": "user", "content": asked}, {"role": "assistant", "content": answered}]
+        for question_, answered in history:
+            self._messages += [{"role": "user", "content": question_}, {"role": "assistant", "content": answered}]
         self._messages.append({"role": "user", "content": question})
         prompt = "\n\n".join(message["content"] for message in self._messages)
         self._opened: Role | None = None
         """The block in which the model's turn stands open."""
         self.segments: list[Segment] = [Segment(by="prompt", text=prompt)]
         self.tokens = _estimate(prompt)
-        """Estimated by characters but for the turns whose length the server told."""
+        """Estimated by characters but for the turns whose length the server reported."""
 
     def append(self, text: str, *, by: Author) -> Segment:
         """Put text into the model's own turn where the server can go on there; else say it in a turn of the user's."""
@@ -131,15 +131,15 @@ class ChatContext:
             self._say("user", "Go on.")
         turn = ChatTurn(self._protocol, stop, opened=self._opened if self._spoke else None)
         most = MOST_CHARS_A_TOKEN * room
-        told: int | None = None
+        reported: int | None = None
         finish = ""
         try:
             messages, more = self._request()
-            asking = self._policy.endpoint.chat(messages, **_parameters(sampling, stop, room), **more)
-            async with asking as events, aclosing(events):
+            stream = self._policy.endpoint.chat(messages, **_parameters(sampling, stop, room), **more)
+            async with stream as events, aclosing(events):
                 async for event in events:
                     said = read_chat(event)
-                    told = said.completion_tokens or told
+                    reported = said.completion_tokens or reported
                     finish = said.finish or finish
                     if text := _take(turn, said, most=most):
                         yield Chunk(text)
@@ -154,16 +154,16 @@ class ChatContext:
             if (rest := turn.end(natural=not cut)) or cut:
                 yield Chunk(rest, cut=cut)
         finally:
-            self._keep(turn, told)
+            self._keep(turn, reported)
 
-    def _keep(self, turn: ChatTurn, told: int | None) -> None:
+    def _keep(self, turn: ChatTurn, reported: int | None) -> None:
         """What was said becomes a segment, and the model's turn in the next request."""
         if turn.content:
             self._go_on(turn.content)
         self._opened = turn.open_role
         if turn.text:
             self.segments.append(Segment(by="policy", text=turn.text))
-        self.tokens += max(told, turn.chars // MOST_CHARS_A_TOKEN) if told else -(-turn.chars // CHARS_A_TOKEN)
+        self.tokens += max(reported, turn.chars // MOST_CHARS_A_TOKEN) if reported else -(-turn.chars // CHARS_A_TOKEN)
 
     @property
     def _spoke(self) -> bool:
@@ -222,7 +222,7 @@ def _parameters(sampling: Sampling, stop: Sequence[str], max_tokens: int) -> dic
 
 
 def _take(turn: ChatTurn, said: Said, *, most: int) -> str:
-    """What one event adds to the turn, which has at most so many characters."""
+    """What one event adds to the turn, which has at most `most` characters."""
     thought = turn.think(said.reasoning[: most - turn.chars])
     return thought + turn.say(said.content[: most - turn.chars])
 

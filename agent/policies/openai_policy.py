@@ -20,7 +20,7 @@ Kind = Literal["auto", "completions", "chat"]
 
 
 class OpenAiPolicy:
-    """A chat by messages, or token ids through completions. Until `prepare` has asked, it is taken to be a chat."""
+    """A chat by messages, or token ids through completions. Before `prepare` it is taken to be a chat."""
 
     def __init__(
         self,
@@ -38,10 +38,10 @@ class OpenAiPolicy:
         Args:
             endpoint: of the server.
             kind: `completions` for a model that was trained on the protocol, at a server that takes and gives token
-                ids; `chat` for a model that must be told the rules. `auto`: completions where the server gives ids
+                ids; `chat` for a model whose prompt must hold the rules. `auto`: completions where the server gives ids
                 and the model's tokenizer is at hand: named, or in the server's own folder if that is here and the
                 tokenizer knows one of `marks`.
-            continues: whether the server goes on inside the assistant's turn; `auto` asks it.
+            continues: whether the server goes on inside the assistant's turn; `auto` finds out.
             tokenizer: folder of the model in the hub's form, or its name on the hub.
             marks: of the protocol.
             sources: what the instructions say can be searched.
@@ -68,7 +68,7 @@ class OpenAiPolicy:
     def chosen(self) -> ChatPolicy | CompletionsPolicy:
         """What the endpoint turned out to be."""
         if self._chosen is None and self._kind == "chat" and self._continues == "no":
-            self._chosen = self._chat(Abilities())  # nothing is left to be asked
+            self._chosen = self._chat(Abilities())  # nothing is left to find out
         return self._chosen or self._chat(Abilities())
 
     @property
@@ -102,7 +102,7 @@ class OpenAiPolicy:
 
     @property
     def summary(self) -> str:
-        """What is known of the server once `prepare` has asked, for people."""
+        """What is known of the server after `prepare`, for people."""
         context = f"a context of {(self._ladder or self.chosen).context_tokens:,} tokens"
         if isinstance(self._chosen, CompletionsPolicy):
             return f"{context}, and token ids through completions"
@@ -113,7 +113,7 @@ class OpenAiPolicy:
     def open(
         self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = (), date: str = ""
     ) -> Context:
-        """Open a context, once `prepare` has asked.
+        """Open a context, after `prepare`.
 
         Raises:
             ContextFull: the question is longer than the context.
@@ -180,7 +180,7 @@ class OpenAiPolicy:
         return None
 
     def _open_form(self, named: str) -> HubForm | None:
-        """Read the tokenizer; one that was not asked for is left where the model knows none of the protocol's marks."""
+        """Read the tokenizer; one that was not requested is left where the model knows none of the protocol's marks."""
         wanted = bool(self._tokenizer) or self._kind == "completions"
         try:
             form = open_hub_form(named)

@@ -26,7 +26,7 @@ class Request:
     count: int = 0
     """Tokens sampled so far."""
     _news: asyncio.Event = field(default_factory=asyncio.Event)
-    _told: bool = False
+    _signalled: bool = False
     _finished: bool = False
     _cancelled: bool = False
     _error: str = ""
@@ -47,7 +47,7 @@ class Request:
                 return []
             await self._news.wait()
             self._news.clear()
-            self._told = False
+            self._signalled = False
         return [self._sampled.popleft() for _ in range(len(self._sampled))]
 
     def cancel(self) -> None:
@@ -66,7 +66,7 @@ class Request:
         self.count += 1
         self._finished = token in self.ends or self.count >= self.max_tokens
         if self._finished or self.count % self.every == 0:
-            self._tell()
+            self._signal()
         return self._finished
 
     def finish(self, error: str = "") -> None:
@@ -74,15 +74,15 @@ class Request:
         if not self._finished:
             self._error = error
             self._finished = True
-            self._tell()
+            self._signal()
 
-    def _tell(self) -> None:
-        if self._told:
+    def _signal(self) -> None:
+        if self._signalled:
             return
-        self._told = True
+        self._signalled = True
         try:
             self.loop.call_soon_threadsafe(self._news.set)
-        except RuntimeError:  # the loop was closed: nobody reads any more
+        except RuntimeError:  # the loop was closed: no reader is left
             self._cancelled = True
 
 
@@ -95,7 +95,7 @@ async def sample_through(
     max_tokens: int,
     every: int = 1,
 ) -> AsyncGenerator[list[Sampled]]:
-    """A `Sampler` over worker threads: `submit` hands them a request, whose tokens come `every` so many at once.
+    """A `Sampler` over worker threads: `submit` hands them a request, whose tokens come `every` at a time.
 
     Closing it cancels the request.
 

@@ -1,4 +1,4 @@
-"""A policy that says what it is told to: for tests, and for work on the UI without a model."""
+"""A policy that says what its script holds: for tests, and for work on the UI without a model."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence

@@ -27,7 +27,7 @@ class Sampler(Protocol):
         """Give what is sampled after `ids`, one or more tokens at a time.
 
         It ends after a token of `ends`, which is given too, or after `max_tokens`. What it gives beyond that is left
-        out by who asked. Closing it frees the engine's slot at the next token.
+        out by the caller. Closing it frees the engine's slot at the next token.
 
         Raises:
             PolicyError: the engine failed, or gave up.
@@ -66,7 +66,7 @@ class TokenContext:
             sampler: the engine.
             codec: of the model's tokenizer.
             protocol: whose prompt it is, and whose marks become control tokens.
-            question: what is asked.
+            question: the user's.
             limit: tokens that the context takes.
             history: earlier turns as (question, answer).
             date: today's, for prompts that hold it.
@@ -135,7 +135,7 @@ class TokenContext:
         try:
             async with aclosing(self._sample(sampling, ends=ends, stop=stop, max_tokens=room)) as batches:
                 async for sampled in batches:
-                    for token in sampled:  # one by one: what is told does not depend on who was faster
+                    for token in sampled:  # one by one: what is reported does not depend on which thread was faster
                         yield turn.feed(*token)
                         if turn.over:
                             break

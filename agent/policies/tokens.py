@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 
 class Codec:
-    """One tokenizer.json. Without being told which tags count, text is only text."""
+    """One tokenizer.json. Where no tags are given that count, text is only text."""
 
     def __init__(self, text: str, *, ends: Sequence[str | int]) -> None:
         """Read the content of a tokenizer.json.

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from agent.policies.requests import Request
-from agent.policies.torch_memory import Kept, Memory
-from agent.policies.torch_rows import EMPTY, Cache, Rows, choose, closed_up
+from agent.policies.torch_memory import ContextMemory, MemoryPool
+from agent.policies.torch_rows import EMPTY, BatchRows, Cache, choose, closed_up
 
 
 @dataclass(frozen=True)
@@ -33,19 +33,19 @@ class Work:
     """A request in the engine's hands."""
 
     request: Request
-    memory: Memory
+    memory: ContextMemory
     draws: torch.Generator
     said: int = 0
     """Its last token."""
 
     @classmethod
-    def of(cls, request: Request, memory: Memory) -> "Work":
+    def of(cls, request: Request, memory: ContextMemory) -> "Work":
         draws = torch.Generator()
         draws.manual_seed((request.sampling.seed * 1_000_003 + len(request.prompt)) % 2**63)
         return cls(request, memory, draws)
 
 
-class Line:
+class ContextLine:
     """One context, and all requests whose context it is."""
 
     def __init__(self, prompt: tuple[int, ...], works: list[Work], said: int = 0) -> None:
@@ -74,23 +74,23 @@ class Line:
         self.works = [work for work in self.works if work not in over]
         return over
 
-    def part(self) -> "list[Line]":
+    def part(self) -> "list[ContextLine]":
         """Go on with those that said the same as the first. The others, by what they said, are lines of their own."""
         by_said: dict[int, list[Work]] = {}
         for work in self.works:
             by_said.setdefault(work.said, []).append(work)
         (self.said, self.works), *others = by_said.items()
-        return [Line(tuple(self.ids), works, said) for said, works in others]
+        return [ContextLine(tuple(self.ids), works, said) for said, works in others]
 
     def finish(self, why: str) -> None:
         for work in self.works:
             work.request.finish(why)
 
 
-class Batch:
+class WorkerBatch:
     """The lines of one worker. One thread calls it."""
 
-    def __init__(self, rows: Rows, kept: Kept, *, close: Callable[[Line], object]) -> None:
+    def __init__(self, rows: BatchRows, kept: MemoryPool, *, close: Callable[[ContextLine], object]) -> None:
         """Begin with nothing.
 
         Args:
@@ -101,10 +101,10 @@ class Batch:
         self._rows = rows
         self._kept = kept
         self._close = close
-        self._reading: deque[Line] = deque()
-        self._ready: deque[Line] = deque()
-        """Read, and nothing said yet: who comes meanwhile with the same prompt has it for nothing."""
-        self._growing: list[Line] = []
+        self._reading: deque[ContextLine] = deque()
+        self._ready: deque[ContextLine] = deque()
+        """Read, and nothing said yet: a later request with the same prompt has it for nothing."""
+        self._growing: list[ContextLine] = []
         """In the order of the rows."""
         self.use = TorchUse()
 
@@ -116,10 +116,10 @@ class Batch:
         """That are read or grow."""
         return sum(len(line.works) for line in (*self._reading, *self._ready, *self._growing))
 
-    def turn(self, new: Sequence[Line], *, read: int) -> None:
-        """Add one token to each line that is read, and read at most so many tokens of the others' prompts."""
+    def turn(self, new: Sequence[ContextLine], *, read: int) -> None:
+        """Add one token to each line that is read, and read at most `read` tokens of the others' prompts."""
         self._reading += new
-        self._let_go()  # first: who comes may go on where somebody ended who is let go of here
+        self._let_go()  # first: a new line may go on where one ended that is released here
         for line in new:
             line.cache = max((work.memory.known(line.ids) for work in line.works), key=lambda cache: len(cache.ids))
         self._begin()
@@ -128,7 +128,7 @@ class Batch:
             read -= self._read(self._reading[0], read)
 
     def end_all(self, why: str) -> None:
-        """Let go of everybody."""
+        """End every request."""
         for line in (*self._reading, *self._ready, *self._growing):
             self._close(line)
             line.finish(why)
@@ -137,11 +137,11 @@ class Batch:
         self._growing = []
         self._rows.drop()
 
-    def _read(self, line: Line, most: int) -> int:
-        """Read so many tokens of the first prompt; tells how many they were."""
+    def _read(self, line: ContextLine, most: int) -> int:
+        """Read at most `most` tokens of the first prompt, and return their number."""
         if line.over:
             self._close(line)
-        if line.over:  # nobody came meanwhile
+        if line.over:  # no request joined meanwhile
             self._reading.popleft()
             self._remember(line.works, line.cache)
             return 0
@@ -170,7 +170,7 @@ class Batch:
             self._remember(line.drop(), cache)
             if line.works:
                 lines = [line, *line.part()]
-                self._growing += lines  # before anything can fail: whoever waits in them hears of that
+                self._growing += lines  # before anything can fail: the requests in them get the error
                 for _ in lines:
                     self._rows.join(cache)
             self._ready.popleft()
@@ -190,7 +190,7 @@ class Batch:
                 for _ in others:
                     self._rows.join(cache)
 
-    def _draw(self, lines: Sequence[Line], logits: Tensor) -> None:
+    def _draw(self, lines: Sequence[ContextLine], logits: Tensor) -> None:
         """Let each request draw its token from its line's row of the logits."""
         rows = [row for row, line in enumerate(lines) for _ in line.works]
         works = [work for line in lines for work in line.works]
@@ -201,7 +201,7 @@ class Batch:
         self.use = self.use.more(sampled=len(works))
 
     def _let_go(self) -> None:
-        """Let go of who is over, and of the lines that nobody waits for any more."""
+        """Release the requests that are over, and the lines without a request."""
         for row, line in enumerate(self._growing):
             if over := line.drop():
                 self._remember(over, self._cache(row))

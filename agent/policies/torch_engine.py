@@ -1,7 +1,7 @@
 """The worker threads of the `transformers` engine: requests in, tokens out, any number of rollouts in few batches.
 
 Each turn of a thread adds one token to every context of its batch that is read, and reads a piece of the new ones, so
-nobody waits for a long prompt of somebody else's. What was computed for a context is kept until its next turn.
+no request waits for the long prompt of another. What was computed for a context is kept until its next turn.
 """
 
 import atexit
@@ -18,10 +18,12 @@ from agent.errors import PolicyError
 from agent.policies.base import Sampling
 from agent.policies.requests import Request, sample_through
 from agent.policies.token_context import Sampled
-from agent.policies.torch_batch import Batch, Line, TorchUse, Work
-from agent.policies.torch_memory import Kept, Memory
-from agent.policies.torch_rows import Rows
+from agent.policies.torch_batch import ContextLine, TorchUse, Work, WorkerBatch
+from agent.policies.torch_memory import ContextMemory, MemoryPool
+from agent.policies.torch_rows import BatchRows
 
+SMALL: Final = 100_000_000
+"""Parameters below which, on a CPU, a second thread does not make a token faster."""
 PIECE_TOKENS: Final = 512
 """Of prompts that are read between two tokens of the others: a piece of a long one, or some short ones."""
 ROWS: Final = 32
@@ -34,9 +36,9 @@ _CLOSED: Final = "the transformers policy was closed"
 class Session:
     """One context's way into the engine; a `Sampler`. It remembers what was computed for the context."""
 
-    def __init__(self, engine: "TorchEngine", memory: Memory | None = None) -> None:
+    def __init__(self, engine: "TorchEngine", memory: ContextMemory | None = None) -> None:
         self._engine = engine
-        self._memory = memory or Memory()
+        self._memory = memory or ContextMemory()
 
     def sample(
         self, ids: Sequence[int], sampling: Sampling, *, ends: frozenset[int], max_tokens: int
@@ -46,7 +48,7 @@ class Session:
         return sample_through(submit, ids, sampling, ends=ends, max_tokens=max_tokens, every=every)
 
     def fork(self) -> "Session":
-        return Session(self._engine, Memory(self._memory))
+        return Session(self._engine, ContextMemory(self._memory))
 
 
 class TorchEngine:
@@ -76,20 +78,21 @@ class TorchEngine:
             threads: of each worker's arithmetic on a CPU; 0: what torch takes.
             rows: contexts that grow at the same time before another one is begun, in all batches together.
             kept_bytes: of keys and values that wait for their context's next turn.
-            every: tokens that are told at once; more where nobody watches them come, because each time wakes a loop.
-                So many are sampled in vain where a turn ends with a text that is no single token.
+            every: tokens that are reported at once; more where no one watches, because each time wakes a loop.
+                Up to this number are sampled in vain where a turn ends with a text that is no single token.
         """
         self.every = every
         self._threads = threads
         self._limit = -(-rows // workers)
-        self.kept = Kept(kept_bytes)
-        self._lines: dict[tuple[int, ...], Line] = {}
+        self.kept = MemoryPool(kept_bytes)
+        self._lines: dict[tuple[int, ...], ContextLine] = {}
         """Prompt → the line that a request with this prompt joins: those that wait and those that are read."""
-        self._waiting: deque[Line] = deque()
+        self._waiting: deque[ContextLine] = deque()
         self._changed = threading.Condition()
         self._closed = False
         self._batches = [
-            Batch(Rows(model, torch.device(device)), self.kept, close=self._close_line) for _ in range(workers)
+            WorkerBatch(BatchRows(model, torch.device(device)), self.kept, close=self._close_line)
+            for _ in range(workers)
         ]
         self._workers = [
             threading.Thread(target=self._work, args=(batch,), name=f"cairn-torch-{number}", daemon=True)
@@ -110,7 +113,7 @@ class TorchEngine:
         """Requests that are read or grow."""
         return sum(batch.requests for batch in self._batches)
 
-    def submit(self, request: Request, *, memory: Memory) -> None:
+    def submit(self, request: Request, *, memory: ContextMemory) -> None:
         """Put a request into the queue, or to one with the same context that has said nothing yet.
 
         Raises:
@@ -123,7 +126,7 @@ class TorchEngine:
             if line := self._lines.get(request.prompt):
                 line.works.append(work)
                 return
-            line = self._lines[request.prompt] = Line(request.prompt, [work])
+            line = self._lines[request.prompt] = ContextLine(request.prompt, [work])
             self._waiting.append(line)
             self._changed.notify_all()
 
@@ -140,7 +143,7 @@ class TorchEngine:
             worker.join()
 
     @torch.inference_mode()
-    def _work(self, batch: Batch) -> None:
+    def _work(self, batch: WorkerBatch) -> None:
         if self._threads:
             torch.set_num_threads(self._threads)  # of this thread alone
         while (taken := self._take(batch)) is not None:
@@ -153,7 +156,7 @@ class TorchEngine:
             for line in self._waiting:
                 line.finish(_CLOSED)
 
-    def _take(self, batch: Batch) -> list[Line] | None:
+    def _take(self, batch: WorkerBatch) -> list[ContextLine] | None:
         """A worker's share of what waits. Waits while there is nothing to do; None: the engine was closed."""
         with self._changed:
             while not self._closed:
@@ -164,10 +167,10 @@ class TorchEngine:
                 self._changed.wait()
         return None
 
-    def _share(self, batch: Batch) -> list[Line]:
+    def _share(self, batch: WorkerBatch) -> list[ContextLine]:
         """As many as make its batch as long as the others', where there is room."""
         longest = -(-(len(self._waiting) + sum(map(len, self._batches))) // len(self._batches))
-        taken: list[Line] = []
+        taken: list[ContextLine] = []
         requests = batch.requests
         while self._waiting and len(batch) + len(taken) < longest and requests < self._limit:
             taken.append(self._waiting.popleft())
@@ -180,8 +183,8 @@ class TorchEngine:
                 del self._lines[line.prompt]
         self._waiting = deque(line for line in self._waiting if not line.over)
 
-    def _close_line(self, line: Line) -> None:
-        """Nobody joins it any more."""
+    def _close_line(self, line: ContextLine) -> None:
+        """No request joins it any more."""
         with self._changed:
             if self._lines.get(line.prompt) is line:
                 del self._lines[line.prompt]

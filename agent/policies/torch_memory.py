@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from agent.policies.torch_rows import EMPTY, Cache
 
 
-class Memory:
+class ContextMemory:
     """Of one context. A fork's begins with its parent's."""
 
-    def __init__(self, parent: "Memory | None" = None) -> None:
+    def __init__(self, parent: "ContextMemory | None" = None) -> None:
         self._parent = parent
         self.cache = EMPTY
-        """Written by `Kept` alone."""
+        """Written by `MemoryPool` alone."""
 
     def known(self, ids: Sequence[int]) -> Cache:
         """What was computed already of `ids`, here or where this was forked."""
@@ -23,17 +23,17 @@ class Memory:
         return max(own, inherited, key=lambda cache: len(cache.ids))
 
 
-class Kept:
+class MemoryPool:
     """All memories of an engine, up to a number of bytes. Any thread may call it."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         """Of keys and values: bytes."""
-        self._order: deque[weakref.ref[Memory]] = deque()
+        self._order: deque[weakref.ref[ContextMemory]] = deque()
         """The one that was used longest ago first."""
         self._changing = threading.Lock()
 
-    def keep(self, memory: Memory, cache: Cache) -> None:
+    def keep(self, memory: ContextMemory, cache: Cache) -> None:
         """Remember what was computed; where that is too much, what was used longest ago is forgotten."""
         with self._changing:
             memory.cache = cache

@@ -1,9 +1,10 @@
 """The arithmetic of the `transformers` engine: rows of a batch with their keys and values, and how a token is drawn.
 
-Rows are padded on the left. They join and leave between two tokens, and nobody else's keys and values are copied for
-it (`torch_room`). No threads, no requests, no text.
+Rows are padded on the left. They join and leave between two tokens, and no other row's keys and values are copied for
+it (`torch_kv_buffer`). No threads, no requests, no text.
 """
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,8 +16,7 @@ from torch import Tensor
 
 from agent.policies.base import Sampling
 from agent.policies.token_context import Sampled
-from agent.policies.torch_decoder import forward_of
-from agent.policies.torch_room import Layers, Room
+from agent.policies.torch_kv_buffer import KvBuffer, Layers
 
 _DynamicCache: Final[Any] = transformers.DynamicCache
 """The package is typed in parts only."""
@@ -48,14 +48,15 @@ class Cache:
 EMPTY: Final = Cache((), [])
 
 
-class Rows:
+class BatchRows:
     """A batch of contexts that all grow by one token at a time."""
 
     def __init__(self, model: Any, device: torch.device) -> None:
-        self._forward = forward_of(model)
+        self._model = model
+        self._cache_argument = cache_argument(model)
         self._device = device
         self._lengths: list[int] = []
-        self._room = Room()
+        self._buffer = KvBuffer()
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -78,7 +79,7 @@ class Rows:
 
     def join(self, cache: Cache) -> None:
         """Make a context the last row."""
-        self._room.join(cache.layers, rows=len(self), longest=max(self._lengths, default=0))
+        self._buffer.join(cache.layers, rows=len(self), longest=max(self._lengths, default=0))
         self._lengths.append(len(cache.ids))
 
     def step(self, ids: Sequence[int]) -> Tensor:
@@ -88,32 +89,60 @@ class Rows:
         mask = None
         if min(self._lengths) < longest:
             mask = (torch.arange(longest + 1, device=self._device)[None] >= longest - lengths[:, None]).long()
-        room = self._room.opened(rows=len(self), longest=longest)
-        logits = self._forward(torch.tensor(ids, device=self._device)[:, None], lengths[:, None], mask, room)
+        cache = self._buffer.opened(rows=len(self), longest=longest)
+        logits = self._forward(torch.tensor(ids, device=self._device)[:, None], lengths[:, None], mask, cache)
         self._lengths = [length + 1 for length in self._lengths]
         return logits
 
     def take(self, row: int) -> Layers:
         """What was computed for a row, as a copy of its own."""
-        return self._room.take(row, self._lengths[row])
+        return self._buffer.take(row, self._lengths[row])
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Let all other rows go. Who is kept stands in this order; only a row that changes places is copied.
+        """Remove all other rows. The kept ones are in this order; only a row that changes places is copied.
 
         Args:
             rows: where one stands behind its place in this list, its place is free by then.
         """
         for place, row in enumerate(rows):
             if place != row:
-                self._room.replace(place, row, self._lengths[row])
+                self._buffer.replace(place, row, self._lengths[row])
         self._lengths = [self._lengths[row] for row in rows]
         if not rows:
-            self._room.clear()
+            self._buffer.clear()
 
     def drop(self) -> None:
-        """Let all rows go, and the room with what a failure may have left in it."""
+        """Remove all rows, and the buffer with what a failure may have left in it."""
         self._lengths = []
-        self._room = Room()
+        self._buffer = KvBuffer()
+
+    def _forward(self, ids: Tensor, positions: Tensor, mask: Tensor | None, cache: Any) -> Tensor:
+        """Read tokens, either one of each row or some of one row; their keys and values are added to the cache.
+
+        Args:
+            ids: [rows, tokens].
+            positions: of the tokens in their contexts, [rows, tokens].
+            mask: 1 where a column of the cache, or the token itself, belongs to the row, [rows, columns + 1]; None:
+                everything does.
+            cache: of transformers.
+
+        Returns:
+            Logits of what follows the last token of each row, in float32, [rows, vocabulary].
+        """
+        out = self._model(
+            input_ids=ids,
+            position_ids=positions,
+            attention_mask=mask,
+            use_cache=True,
+            logits_to_keep=1,
+            **{self._cache_argument: cache},
+        )
+        return out.logits[:, -1].float()
+
+
+def cache_argument(model: Any) -> str:
+    """The name of the argument that takes a cache: `cache`, before transformers 5.24 `past_key_values`."""
+    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
 
 def closed_up(stays: Sequence[bool]) -> list[int]:
@@ -137,8 +166,8 @@ def choose(logits: Tensor, sampling: Sequence[Sampling], draws: Sequence[torch.G
         for row, number in zip(rows, draw(logits[rows], how, [draws[row] for row in rows]), strict=True):
             chosen[row] = number
     index = torch.tensor(chosen, device=logits.device)[:, None]
-    told = cast(list[float], logprobs.gather(-1, index)[:, 0].tolist())  # pyright: ignore[reportUnknownMemberType]
-    return list(zip(chosen, told, strict=True))
+    logs = cast(list[float], logprobs.gather(-1, index)[:, 0].tolist())  # pyright: ignore[reportUnknownMemberType]
+    return list(zip(chosen, logs, strict=True))
 
 
 def draw(logits: Tensor, sampling: Sampling, draws: Sequence[torch.Generator]) -> list[int]:

@@ -55,8 +55,7 @@ class TransformersPolicy:
         """
         try:
             torch = importlib.import_module("torch")
-            from agent.policies.torch_decoder import SMALL
-            from agent.policies.torch_engine import TorchEngine
+            from agent.policies.torch_engine import SMALL, TorchEngine
         except ImportError as error:
             raise SetupError(MISSING) from error
         form = open_hub_form(model)
@@ -121,7 +120,7 @@ class _RememberedContext(TokenContext):
 
         super().__init__(Session(policy.engine), codec, *said, **kept)
         self._policy = policy
-        """Held, so that the engine lives as long as somebody may ask it."""
+        """Held, so that the engine lives as long as its users."""
 
     def fork(self) -> Self:
         forked = super().fork()

@@ -44,7 +44,7 @@ class VllmPolicy:
         wanted = said.get("max_model_len", 0)
         if wanted > form.context_tokens:
             raise SetupError(
-                f"{form.name} takes {form.context_tokens} tokens, and max_model_len asks for {wanted}; set it lower"
+                f"{form.name} takes {form.context_tokens} tokens, and max_model_len is {wanted}; set it lower"
             )
         return cls(form, VllmEngine(str(form.folder), arguments=said))
 

@@ -47,9 +47,9 @@ class VllmRequest(Request):
         super().__init__(**said)
         self._engine = engine
 
-    def _tell(self) -> None:
-        if not self._told:
-            self._told = True
+    def _signal(self) -> None:
+        if not self._signalled:
+            self._signalled = True
             self._engine.wake(self)
 
     def hear(self) -> None:
@@ -68,7 +68,7 @@ class VllmEngine:
             arguments: of vLLM's AsyncEngineArgs.
 
         Raises:
-            SetupError: vLLM is not installed, or cannot run the model as it is told to.
+            SetupError: vLLM is not installed, or cannot run the model with these arguments.
         """
         self._vllm = _import()
         self._loop = asyncio.new_event_loop()
@@ -93,7 +93,7 @@ class VllmEngine:
 
     @property
     def busy(self) -> int:
-        """Turns that are worked on or wait; one that was given up counts until vLLM was told."""
+        """Turns that are worked on or wait; one that was given up counts until vLLM knows."""
         return len(self._tasks)
 
     def submit(self, request: Request) -> None:
@@ -110,7 +110,7 @@ class VllmEngine:
             raise PolicyError(CLOSED) from error
 
     def drop(self, request: Request) -> None:
-        """Nobody wants more of it: free its slot now."""
+        """No more of it is wanted: free its slot now."""
         if request.over:
             return
         request.cancel()
@@ -142,7 +142,7 @@ class VllmEngine:
         requests = self._woken.pop(loop, [])
         try:
             loop.call_soon_threadsafe(_hear, requests)
-        except RuntimeError:  # the loop was closed: nobody reads any more
+        except RuntimeError:  # the loop was closed: no reader is left
             for request in requests:
                 request.cancel()
 
@@ -306,7 +306,7 @@ async def _cancel_all() -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    await asyncio.sleep(0)  # what others asked for while it was closing is refused
+    await asyncio.sleep(0)  # what others requested while it was closing is refused
 
 
 def _close_all() -> None:

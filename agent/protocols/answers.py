@@ -1,4 +1,4 @@
-"""Where the answer stands in an answer block: the block's whole text, or what a box in it holds."""
+"""Where the answer is in an answer block: the block's whole text, or what a box in it holds."""
 
 import re
 from typing import Final

@@ -9,7 +9,14 @@ from agent.evidence import Frozen, Passage
 from agent.protocols.chat import CHAT_TEMPLATES, ChatTemplate
 from agent.protocols.pieces import TextPiece, fill_in
 from agent.protocols.shapes import shape_of
-from agent.protocols.templates import TEMPLATES, Told, calls_of, check_templates, passage_fields, query_fields
+from agent.protocols.templates import (
+    TEMPLATES,
+    QueryObservation,
+    calls_of,
+    check_templates,
+    passage_fields,
+    query_fields,
+)
 
 Role = Literal[
     "thought", "search", "information", "merge", "reflect", "evidence", "answer", "fill", "parents", "restated"
@@ -56,7 +63,7 @@ class Tool(Frozen):
     """What a function that the policy may call means here."""
 
     source: str
-    """The source that it asks; `all` asks every one."""
+    """The source that it searches; `all` searches every one."""
     argument: str = "query"
     """The argument that holds the query, or a list of them."""
 
@@ -71,7 +78,7 @@ class TextProtocol(Frozen):
     # The prompt
     prompt: str = ""
     """What a policy that was trained on this protocol reads; inside of a chat, the user's message. `{question}`,
-    `{history}` and `{date}` are replaced; where `{question}` does not stand in it, the question follows it."""
+    `{history}` and `{date}` are replaced; where `{question}` is not in it, the question follows it."""
     system: str = ""
     """The system message, where `chat` is a template."""
     begins: str = ""
@@ -84,11 +91,11 @@ class TextProtocol(Frozen):
     """How an earlier turn is written where the prompt says `{history}`, with `{question}` and `{answer}`; "turns":
     as turns of the chat. Empty: earlier turns are left out."""
     instructions: str = ""
-    """What a model that was not trained on it must be told (the system message of a chat)."""
+    """The rules for a model that was not trained on it (the system message of a chat)."""
     foreign: tuple[str, ...] = ()
-    """Names of the texts that a user must give in a file: sentences that belong to somebody else."""
+    """Names of the texts that a user must give in a file: sentences of other authors."""
     upstream: str = ""
-    """Where those texts stand, for the error that asks for them."""
+    """Where those texts are, for the error about missing ones."""
 
     # What the policy writes
     tags: dict[Role, Annotated[Mark, BeforeValidator(_mark)]]
@@ -104,7 +111,7 @@ class TextProtocol(Frozen):
     several: bool = False
     """Whether one turn may hold several search blocks; it then ends where the policy ends it."""
     sources: bool = True
-    """Whether a query may name its source. Without it every query asks `all`."""
+    """Whether a query may name its source. Without it every query searches `all`."""
     unknown_source: Literal["drop", "reject"] = "reject"
     fills: bool = False
     """Whether a query may hold `#A`, which the policy fills in once A has been answered."""
@@ -137,7 +144,7 @@ class TextProtocol(Frozen):
     relevant: bool = False
     """Whether passages without any content word of their query or the question are left out, unless all would be."""
     numbering: Literal["rollout", "round", "query"] = "rollout"
-    """Whether passage numbers go on, begin anew each round, or anew for each query."""
+    """Whether passage numbers go on, or start again with each round or with each query."""
     passage: str = "[{number}] {source}{date} · {head}{text}"
     """Template of one passage: `{number}`, `{node}`, `{query}`, `{source}`, `{title}`, `{text}`, `{url}`; `{date}` and
     `{head}` are nothing where a passage has no date or title. `{title_json}` and so on are the same as JSON."""
@@ -172,7 +179,7 @@ class TextProtocol(Frozen):
     """When a plan cannot run, instead of the passages: `{why}`, `{why_json}`, and `{written}`, which is its text."""
     failed: str = "{node}: the source {source} failed."
     invalid: str = ""
-    """What a turn with neither a search nor an answer is told, exactly; empty: such a turn ends the rollout."""
+    """The exact reply to a turn with neither a search nor an answer; empty: such a turn ends the rollout."""
     parents: str = "\n<parents>\n{passages}\n</parents>\n"
     """Around the parents' passages, before a fill."""
     parent: str = "{node} · {source}{date} · {head}{text}"
@@ -184,11 +191,11 @@ class TextProtocol(Frozen):
         "Write query {node} once more, with what was found in the place of each #: {opening}the query alone{closing}."
         " If it is not worth asking: {opening}{skip}{closing}"
     )
-    """What a chat engine, which cannot go on inside its own turn, is told instead."""
+    """The text for a chat engine, which cannot go on inside its own turn."""
     skip: str = "skip"
-    """What the policy writes instead of a query that is not worth asking."""
+    """What the policy writes instead of a query that is not worth a search."""
     force: str = "No more searching is possible. Answer now with what you have: {opening}the answer alone{closing}"
-    """What a chat engine, which cannot go on inside its own turn, is told when a budget has ended."""
+    """The text for a chat engine, which cannot go on inside its own turn, when a budget has ended."""
 
     @field_validator("well_formed")
     @classmethod
@@ -222,7 +229,7 @@ class TextProtocol(Frozen):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The foreign texts that nobody gave yet."""
+        """The foreign texts that are missing."""
         return tuple(name for name in self.foreign if not getattr(self, name))
 
     @property
@@ -245,7 +252,7 @@ class TextProtocol(Frozen):
         return self.fill.format(opening=self.opening("fill"), node=node)
 
     def ask_fill_text(self, node: str) -> str:
-        """What asks a chat engine for the query of a node."""
+        """The request to a chat engine for the query of a node."""
         marks = {"opening": self.opening("fill"), "closing": self.closing("fill")}
         return self.ask_fill.format(node=node, skip=self.skip, **marks)
 
@@ -284,13 +291,13 @@ class TextProtocol(Frozen):
         """The whole text that a policy of this protocol reads before it says anything.
 
         Args:
-            question: what is asked.
+            question: the user's.
             history: earlier turns as (question, answer), oldest first.
             date: today's, as the prompt shall have it.
         """
         marks = self.all_marks
-        asked = f"{question}?" if self.question_mark and not question.endswith("?") else question
-        values = {"question": [TextPiece(asked)], "date": [TextPiece(date)], "history": self._earlier(history)}
+        text = f"{question}?" if self.question_mark and not question.endswith("?") else question
+        values = {"question": [TextPiece(text)], "date": [TextPiece(date)], "history": self._earlier(history)}
         prompt = self.prompt if "{question}" in self.prompt else self.prompt + "{question}"
         said = fill_in(prompt, values, marks=marks)
         begins = fill_in(self.begins, {}, marks=marks)
@@ -312,7 +319,7 @@ class TextProtocol(Frozen):
         return "".join(piece.text for piece in self.prompt_pieces(question, history=history, date=date))
 
     def rules(self, date: str = "") -> str:
-        """What a model that was not trained on it is told: the instructions, or else what the prompt says."""
+        """The rules for a model that was not trained on it: the instructions, or else what the prompt says."""
         prompt = self.prompt.replace("{question}", "").replace("{history}", "")
         said = self.instructions or "\n\n".join(text for text in (self.system, prompt) if text.strip())
         return said.replace("{date}", date)
@@ -322,9 +329,9 @@ class TextProtocol(Frozen):
             return []
         return [
             piece
-            for asked, answered in history
+            for question, answered in history
             for piece in fill_in(
-                self.history, {"question": [TextPiece(asked)], "answer": [TextPiece(answered)]}, marks=self.all_marks
+                self.history, {"question": [TextPiece(question)], "answer": [TextPiece(answered)]}, marks=self.all_marks
             )
         ]
 
@@ -334,14 +341,14 @@ class TextProtocol(Frozen):
         turn += self.chat.end + self.chat.after_end
         return [
             piece
-            for asked, answered in history
+            for question, answered in history
             for piece in fill_in(
-                turn, {"question": [TextPiece(asked)], "answer": [TextPiece(answered)]}, marks=self.all_marks
+                turn, {"question": [TextPiece(question)], "answer": [TextPiece(answered)]}, marks=self.all_marks
             )
         ]
 
     def show(self, passage: Passage, *, query: str = "") -> str:
-        """One passage as the policy reads it; `query` is what its node asked, where the policy filled that in."""
+        """One passage as the policy reads it; `query` is its node's, where the policy filled that in."""
         fields = self._fields(passage) | query_fields(query)
         return self.passage.format(**fields | {"node": f"{passage.node} ({query})" if query else passage.node})
 
@@ -353,18 +360,18 @@ class TextProtocol(Frozen):
         """What the environment says after a search."""
         return self.wrapper.replace("{passages}", self.joiner.join(lines) or self.nothing)
 
-    def tell(self, told: Sequence[Told]) -> str:
+    def observation(self, queries: Sequence[QueryObservation]) -> str:
         """The same, from what each query found: in a row, or query by query."""
         if not self.each:
-            return self.wrap([line for one in told for line in one.lines])
-        parts = [self._tell_call(call) for call in calls_of(told)] if self.each_call else [self._tell_each(told)]
+            return self.wrap([line for one in queries for line in one.lines])
+        parts = [self._of_call(call) for call in calls_of(queries)] if self.each_call else [self._of_queries(queries)]
         return self.wrapper.replace("{passages}", self.call_joiner.join(parts) or self.nothing)
 
-    def _tell_call(self, told: Sequence[Told]) -> str:
-        return self.each_call.format(passages=self._tell_each(told), written=told[0].written)
+    def _of_call(self, queries: Sequence[QueryObservation]) -> str:
+        return self.each_call.format(passages=self._of_queries(queries), written=queries[0].written)
 
-    def _tell_each(self, told: Sequence[Told]) -> str:
-        parts = [one.fill(self.each, joiner=self.joiner, nothing=self.nothing) for one in told]
+    def _of_queries(self, queries: Sequence[QueryObservation]) -> str:
+        parts = [one.fill(self.each, joiner=self.joiner, nothing=self.nothing) for one in queries]
         return self.each_joiner.join(parts)
 
     def _fields(self, passage: Passage) -> dict[str, object]:

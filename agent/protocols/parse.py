@@ -7,7 +7,7 @@ from agent.protocols.base import Mark, Role
 
 
 @dataclass(frozen=True)
-class Piece:
+class OpenPiece:
     """Text of a block that is still open."""
 
     role: Role
@@ -24,7 +24,7 @@ class Block:
 
 
 class TagReader:
-    """Feed it text in pieces of any size; it gives a `Piece` as text comes, and a `Block` when one ends.
+    """Feed it text in pieces of any size; it gives an `OpenPiece` as text comes, and a `Block` when one ends.
 
     Text outside of tags is thought; white space alone is nothing. Inside a block only its own closing tag counts, so a
     thought may speak of other tags; but a block that yields ends where a search or an answer begins, and its closing
@@ -60,7 +60,7 @@ class TagReader:
         """The role of the tag that is open; None outside of all tags."""
         return self._role
 
-    def feed(self, text: str) -> Iterator[Piece | Block]:
+    def feed(self, text: str) -> Iterator[OpenPiece | Block]:
         """Read on. Who stops taking before the end leaves the rest of `text` unread."""
         self._tail += text
         while found := self._next_mark():
@@ -75,8 +75,8 @@ class TagReader:
         yield from self._take(self._tail[:safe])
         self._tail = self._tail[safe:]
 
-    def close(self) -> Iterator[Piece | Block]:
-        """The stream has ended: give what was held back, then the block that nobody closed, if it says anything."""
+    def close(self) -> Iterator[OpenPiece | Block]:
+        """The stream has ended: give what was held back, then the block that was not closed, if it says anything."""
         closing = self._closings[self._role] if self._role is not None and len(self._tail) > 1 else ""
         if not closing.startswith(self._tail or "-"):  # half a closing mark is not the block's text
             yield from self._take(self._tail)
@@ -114,12 +114,12 @@ class TagReader:
         ends = (self._tail[at:] for at in sorted(starts) if at >= 0)
         return next((len(end) for end in ends if any(mark.startswith(end) for mark in self._marks())), 0)
 
-    def _take(self, text: str) -> Iterator[Piece]:
+    def _take(self, text: str) -> Iterator[OpenPiece]:
         if self._role is None and not self._text:
-            text = text.lstrip()  # white space between blocks belongs to nobody
+            text = text.lstrip()  # white space between blocks belongs to no block
         if text:
             self._text += text
-            yield Piece(self._role or "thought", text)
+            yield OpenPiece(self._role or "thought", text)
 
     def _end_block(self) -> Block | None:
         """What was read since the last mark; a tagged block may be empty, text outside of tags may not."""

@@ -47,7 +47,7 @@ def load_protocol(path: Path) -> TextProtocol:
     """Read a protocol file; `prompt_file`, `system_file` and `instructions_file` are found beside it.
 
     Raises:
-        SetupError: the file is missing, no TOML, or has a wrong or unknown key; the sentence names it and the mend.
+        SetupError: the file is missing, no TOML, or has a wrong or unknown key; the sentence names it and the fix.
     """
     try:
         fields = tomllib.loads(read_bounded(path).decode("utf-8"))
@@ -91,7 +91,7 @@ def whole(protocol: TextProtocol) -> TextProtocol:
     """The protocol, if nothing of it is missing.
 
     Raises:
-        SetupError: it needs texts that are somebody else's; the sentence says which, and where they are kept.
+        SetupError: it needs texts of other authors; the sentence says which, and where they are kept.
     """
     if not protocol.missing:
         return protocol
@@ -138,7 +138,7 @@ def _named_texts(text: str, path: Path, protocol: TextProtocol) -> Mapping[str, 
 
 
 def _sentence(detail: Mapping[str, Any]) -> str:
-    """What is wrong with one key, and the mend."""
+    """What is wrong with one key, and the fix."""
     where = [str(part) for part in detail["loc"]]
     name = ".".join(where)
     match detail["type"]:

@@ -1,4 +1,4 @@
-"""RSTool: the evidence of a search for whoever wants to answer from it themselves, from Python or as a function tool.
+"""RSTool: the evidence of a search for callers that answer from it themselves, from Python or as a function tool.
 
 One schema in every form: `ToolArguments` in, `EvidenceBundle` out. A server or another kind of tool only wraps these.
 """

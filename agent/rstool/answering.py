@@ -27,7 +27,7 @@ class Downstream(Frozen):
     """What another model made of the evidence, beside our own answer."""
 
     outcome: Literal["answered", "no_evidence", "failed"] = Field(
-        description="no_evidence: the bundle held no claim, so the model was not asked. failed: the model or its "
+        description="no_evidence: the bundle held no claim, so no model was called. failed: the model or its "
         "server did, see why."
     )
     answer: str | None = None

@@ -1,6 +1,6 @@
 """The one schema of RSTool: what was found for a question, claim by claim, with the words of the sources.
 
-It is data about a rollout that has ended. How it is made is `agent.rstool.making`; how a model is told is
+It is data about a rollout that has ended. How it is made is `agent.rstool.making`; the tool for models is
 `agent.rstool.prompt`.
 """
 
@@ -23,7 +23,7 @@ NOTICE: Final = (
 Outcome = Literal["found", "empty", "failed"]
 
 
-class Source(Frozen):
+class CitedSource(Frozen):
     """A document that a claim cites."""
 
     number: int = Field(description="Its number in this bundle, from 1, in the order in which the claims cite it.")
@@ -50,7 +50,7 @@ class EvidenceClaim(Frozen):
     check: Check = Field(
         description="What its sources say: verbatim (in these words), close (the same names, numbers, negation and "
         "relation within two sentences), not_found (do not rely on it), contradicted (a source says something else: do "
-        "not rely on it), or unchecked (nobody looked)."
+        "not rely on it), or unchecked."
     )
     derived: bool = Field(description="Taken from the agent's notes on the way, not from a list of evidence.")
     sources: tuple[int, ...] = Field(description="The numbers of what it cites; empty where that was never shown.")
@@ -87,13 +87,13 @@ class EvidenceBundle(Frozen):
     history: tuple[tuple[str, str], ...] = Field(
         default=(), description="Earlier turns as (question, answer), which the question may lean on."
     )
-    restated: str = Field(default="", description="The question on its own, where the agent said it anew first.")
+    restated: str = Field(default="", description="The question on its own, where the agent restated it first.")
     outcome: Outcome = Field(
         description="found: there are claims (unless all were left out, see size). empty: the search ended and nothing "
         "was found, see tried. failed: the engine or every source failed, see ended and tried."
     )
     claims: tuple[EvidenceClaim, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[CitedSource, ...] = ()
     tried: tuple[Attempt, ...] = Field(default=(), description="Every search, in its order, failed ones included.")
     answer: str | None = Field(default=None, description="The agent's own answer; None where it gave none.")
     ended: Ending
@@ -111,7 +111,7 @@ class EvidenceBundle(Frozen):
         return tuple(attempt for attempt in self.tried if attempt.failure)
 
     def to_prompt(self) -> str:
-        """The evidence as text for another model: labelled, defused, between marks that no quotation can forge.
+        """The evidence as text for another model: labelled, sanitized, between marks that no quotation can forge.
 
         The question is not in it. It is never longer than the budget that the bundle was made for.
         """
@@ -125,7 +125,7 @@ class EvidenceBundle(Frozen):
         tried = "; ".join(f"{a.query!r} in {a.source} ({a.failure or f'{a.found} found'})" for a in self.tried)
         said = f"Searched: {tried}." if tried else "Nothing was searched."
         if self.outcome == "failed":
-            return f"The search failed: {self.ended.detail or 'no source could be asked'}. {said}"
+            return f"The search failed: {self.ended.detail or 'no source could be searched'}. {said}"
         return f"The search found nothing that carries an answer. {said}" + self._detail
 
     @property

@@ -1,4 +1,4 @@
-"""Who searches, where, and how hard: the agent that fits what a tool call asks for."""
+"""Who searches, where, and how hard: the agent that fits a tool call."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -19,7 +19,7 @@ def agent_for(
     sources: Collection[str] = (),
     effort: Effort = "medium",
 ) -> "Agent":
-    """An agent that speaks this protocol, asks only these sources, and uses half or twice of its budgets.
+    """An agent that speaks this protocol, searches only these sources, and uses half or twice of its budgets.
 
     Args:
         agents: one, or several by the name of the protocol that they speak; the first one is who searches as usual.

@@ -31,11 +31,11 @@ async def gather(
 ) -> EvidenceBundle:
     """Search, and give what was found with the words of the sources.
 
-    What fails in an engine or a source does not raise: the bundle's `outcome` and `ended` say so. Whoever cancels this
+    What fails in an engine or a source does not raise: the bundle's `outcome` and `ended` say so. Cancelling this
     cancels the searches and the engine, too.
 
     Args:
-        question: what is asked.
+        question: the user's.
         agent: who searches, or several by the protocol that they speak; they stay open. Left out, one is built and
             closed again.
         settings: of the agent that is built; left out, those of the environment and of cairn.toml.
@@ -43,7 +43,7 @@ async def gather(
         history: earlier turns as (question, answer), where the question leans on them.
         seed: for sampling.
         control: to end the search early.
-        sources: names of those that may be asked; empty: all.
+        sources: names of those that may be searched; empty: all.
         effort: low is half of every budget of the search, high is twice.
         protocol: that the agent speaks; empty: as usual.
 
@@ -56,9 +56,9 @@ async def gather(
         raise ValueError("give an agent or settings to build one from, not both")
     searching = agent if agent is not None else _built(settings, protocol)
     try:
-        asked = agent_for(searching, protocol=protocol, sources=sources, effort=effort)
-        trace = asked.new_trace(question, history=history, seed=seed)
-        return bundle_of(await asked.run(trace, control=control), budget=budget)
+        chosen = agent_for(searching, protocol=protocol, sources=sources, effort=effort)
+        trace = chosen.new_trace(question, history=history, seed=seed)
+        return bundle_of(await chosen.run(trace, control=control), budget=budget)
     finally:
         if agent is None and not isinstance(searching, Mapping):
             await searching.aclose()

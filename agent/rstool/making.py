@@ -1,11 +1,11 @@
-"""From a finished trace to a bundle: claims with quotes, sources numbered anew, as many claims as the budget holds."""
+"""From a finished trace to a bundle: claims with quotes, sources numbered again, as many claims as the budget holds."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from agent.evidence import Passage
 from agent.rstool.budget import Size, SizeBudget, estimate_tokens
-from agent.rstool.bundle import Attempt, Ending, EvidenceBundle, EvidenceClaim, Outcome, Quotation, Source
+from agent.rstool.bundle import Attempt, Ending, EvidenceBundle, EvidenceClaim, Outcome, Quotation, CitedSource
 from agent.trace import Claim, Evidenced, Gathered, Merged, Reflected, Restated, Searched, SearchFailed, Trace
 
 Shown = Mapping[int, Passage]
@@ -83,7 +83,7 @@ def _outcome(trace: Trace, claims: Sequence[Claim]) -> Outcome:
 def _claims(trace: Trace) -> tuple[tuple[Claim, ...], Shown]:
     """What carries the answer, and the passages as they were numbered when it was written.
 
-    Protocols may number anew in each round, so a number means the passage that carried it last.
+    Protocols may start the numbers again in each round, so a number means the passage that carried it last.
     """
     wanted = trace.claims
     shown: dict[int, Passage] = {}
@@ -102,7 +102,7 @@ def _claim(claim: Claim, shown: Shown, numbers: Mapping[int, int]) -> EvidenceCl
         for quote in claim.quotes
         if quote.number in numbers
     ]
-    if claim.check == "unchecked":  # nobody knows which words it rests on
+    if claim.check == "unchecked":  # the words that it rests on are unknown
         cited = {number: shown[number].text for number in claim.cites if number in shown}
         quotes = [Quotation(source=numbers[n], start=0, end=len(text), text=text) for n, text in cited.items()]
     return EvidenceClaim(
@@ -114,8 +114,8 @@ def _claim(claim: Claim, shown: Shown, numbers: Mapping[int, int]) -> EvidenceCl
     )
 
 
-def _source(passage: Passage, number: int) -> Source:
-    return Source(
+def _source(passage: Passage, number: int) -> CitedSource:
+    return CitedSource(
         number=number,
         source=passage.source,
         id=passage.id,

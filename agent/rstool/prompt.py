@@ -8,10 +8,10 @@ them: who writes a page cannot know it, because the page is part of it.
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from agent.sanitize.sanitize import defuse
+from agent.sanitize.sanitize import sanitize
 
 if TYPE_CHECKING:
-    from agent.rstool.bundle import Attempt, EvidenceBundle, EvidenceClaim, Source
+    from agent.rstool.bundle import Attempt, EvidenceBundle, EvidenceClaim, CitedSource
 
 TAGS: Final = (
     "evidence", "quote", "claim", "source", "information", "observation", "result", "documents", "document", "search",
@@ -56,7 +56,7 @@ def _claim(number: int, claim: "EvidenceClaim") -> list[str]:
     return lines
 
 
-def _where(source: "Source") -> str:
+def _where(source: "CitedSource") -> str:
     return " · ".join(one_line(part) for part in (source.source, source.title, source.date, source.url) if part)
 
 
@@ -92,7 +92,7 @@ def _tried(attempt: "Attempt") -> str:
 
 def safe(text: str) -> str:
     """A stranger's words without marks of any model's and without invisible characters; lines stay lines."""
-    return defuse(text, TAGS)
+    return sanitize(text, TAGS)
 
 
 def one_line(text: str) -> str:

@@ -36,7 +36,7 @@ _Name = Annotated[str, Chars(100)]
 
 
 class ToolArguments(Strict):
-    """What can be asked for. Only the question must be said; null is as good as nothing."""
+    """The arguments of a tool call. Only the question is required; null is the same as nothing."""
 
     question: Annotated[str, Chars(MOST_QUESTION_CHARS)] = Field(
         description="One whole question, as one would ask a person; not keywords."
@@ -46,7 +46,7 @@ class ToolArguments(Strict):
         description=f"What the evidence may weigh in characters, {LEAST_CHARS} to {MOST_CHARS}; null: as usual.",
     )
     sources: Annotated[tuple[_Name, ...], Field(fail_fast=True, max_length=32)] | None = Field(
-        default=None, description="Names of the sources that may be asked; null: all of them."
+        default=None, description="Names of the sources that may be searched; null: all of them."
     )
     effort: Effort | None = Field(
         default=None, description="low searches half as much, high twice as much; null: medium."
@@ -57,7 +57,7 @@ class ToolArguments(Strict):
 
     @property
     def budget(self) -> SizeBudget:
-        """The size that was asked for, within what is allowed."""
+        """The requested size, within what is allowed."""
         if self.max_chars is None:
             return SizeBudget()
         return SizeBudget(chars=min(max(self.max_chars, LEAST_CHARS), MOST_CHARS))
@@ -76,7 +76,7 @@ def tool_definition(agents: "Agent | Mapping[str, Agent] | None" = None) -> dict
     """The tool as an entry of `tools` in a chat completion: a function in strict mode, so every argument is required.
 
     Args:
-        agents: who will be asked, as for `call_tool`; their sources and protocols are then named in it.
+        agents: those that will answer, as for `call_tool`; their sources and protocols are then named in it.
     """
     from openai import pydantic_function_tool
 
@@ -116,14 +116,14 @@ async def call_tool(
     agent: "Agent | Mapping[str, Agent] | None" = None,
     settings: "CairnSettings | None" = None,
 ) -> EvidenceBundle:
-    """Do what a tool call asks for. `to_prompt()` of what it gives is the tool's message.
+    """Run a tool call. `to_prompt()` of what it gives is the tool's message.
 
     Raises:
         QuestionError: arguments that cannot be used, or a question that is empty or too long.
         SetupError: the settings name something that cannot be used.
     """
-    asked = read_arguments(arguments)
-    return await gather(asked.question, agent=agent, settings=settings, budget=asked.budget, **asked.choice)
+    parsed = read_arguments(arguments)
+    return await gather(parsed.question, agent=agent, settings=settings, budget=parsed.budget, **parsed.choice)
 
 
 def _name_what_is_there(schema: dict[str, Any], agents: "Agent | Mapping[str, Agent] | None") -> None:

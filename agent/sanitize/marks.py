@@ -70,7 +70,7 @@ def find_marks(skeleton: Skeleton, tags: frozenset[str]) -> Iterator[tuple[int, 
 
 
 def _tag(skeleton: Skeleton, at: int) -> Iterator[tuple[int, bool]]:
-    """A tag whose name nobody gave: a mark unless it is HTML, an address, or prose between comparisons."""
+    """A tag with an unknown name: a mark unless it is HTML, an address, or prose between comparisons."""
     match = _TAG.match(skeleton.text, at + 1)
     if match is None or not _is_control(match, skeleton, at):
         return

@@ -21,42 +21,42 @@ _BRACKETS: Final = frozenset("<>[]|{}◁▷")
 
 
 @dataclass(frozen=True)
-class Defused:
+class Sanitized:
     """Text that is safe to show, with the way back to the original."""
 
     text: str
     starts: tuple[int, ...] | None = None
-    """Where each character of `text` stands in the original, and the original's length; None if nothing changed."""
+    """Where each character of `text` is in the original, and the original's length; None if nothing changed."""
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """Where `text[start:end]` stands in the original."""
+        """Where `text[start:end]` is in the original."""
         return (start, end) if self.starts is None else (self.starts[start], self.starts[end])
 
     def shown(self, start: int, end: int) -> tuple[int, int]:
-        """Where the original's `[start:end]` stands in `text`."""
+        """Where the original's `[start:end]` is in `text`."""
         return (start, end) if self.starts is None else (bisect_left(self.starts, start), bisect_left(self.starts, end))
 
-    def behind(self, first: "Defused") -> "Defused":
+    def behind(self, first: "Sanitized") -> "Sanitized":
         """This text as what became of the original of `first`, whose text it was made of."""
         if self.starts is None or first.starts is None:
-            return Defused(self.text, self.starts or first.starts)
-        return Defused(self.text, tuple(first.starts[at] for at in self.starts))
+            return Sanitized(self.text, self.starts or first.starts)
+        return Sanitized(self.text, tuple(first.starts[at] for at in self.starts))
 
 
-def defuse(text: str, tags: Collection[str]) -> str:
+def sanitize(text: str, tags: Collection[str]) -> str:
     """Make the control marks in `text` harmless: `tags`, what chat templates use, and both in disguise.
 
     Args:
         text: a stranger's.
         tags: names of the protocol's tags, and whole tokens of a tokenizer (see `unusual_tokens`).
     """
-    return defused(text, tags).text
+    return sanitized(text, tags).text
 
 
-def defused(text: str, tags: Collection[str]) -> Defused:
-    """The same as `defuse`, with a map to the original."""
+def sanitized(text: str, tags: Collection[str]) -> Sanitized:
+    """The same as `sanitize`, with a map to the original."""
     if not is_suspicious(text):
-        return Defused(text)
+        return Sanitized(text)
     skeleton = skeleton_of(text)
     marks = {skeleton.places[at]: "(" if left else ")" for at, left in find_marks(skeleton, frozenset(tags))}
     characters: list[str] = []
@@ -70,24 +70,24 @@ def defused(text: str, tags: Collection[str]) -> Defused:
         entity = read_entity(text, at) if at in marks and text[at] == "&" else None
         at = entity[0] if entity else at + 1
     if len(characters) == len(text) and not marks:
-        return Defused(text)
-    return Defused("".join(characters), (*starts, len(text)))
+        return Sanitized(text)
+    return Sanitized("".join(characters), (*starts, len(text)))
 
 
-def indented(text: str, indent: str = INDENT) -> Defused:
+def indented(text: str, indent: str = INDENT) -> Sanitized:
     """The text with white space that holds a line break as one line break and `indent`, and none at its ends."""
     return _laid_out(text, "\n" + indent)
 
 
-def on_one_line(text: str) -> Defused:
+def on_one_line(text: str) -> Sanitized:
     """The text with white space that holds a line break as one blank, and none at its ends."""
     return _laid_out(text, " ")
 
 
-def _laid_out(text: str, instead: str) -> Defused:
+def _laid_out(text: str, instead: str) -> Sanitized:
     runs = [run for run in _BLANKS.finditer(text) if not _BREAKS.isdisjoint(run[0])]
     if not runs:
-        return Defused(text)
+        return Sanitized(text)
     parts: list[str] = []
     starts: list[int] = []
     at = 0
@@ -96,10 +96,10 @@ def _laid_out(text: str, instead: str) -> Defused:
         parts += [text[at : run.start()], instead if inner else ""]
         starts += [*range(at, run.start()), *([run.start()] * len(instead) if inner else [])]
         at = run.end()
-    return Defused("".join([*parts, text[at:]]), (*starts, *range(at, len(text) + 1)))
+    return Sanitized("".join([*parts, text[at:]]), (*starts, *range(at, len(text) + 1)))
 
 
 def unusual_tokens(tokens: Iterable[str]) -> tuple[str, ...]:
-    """Those of a tokenizer's special tokens that `defuse` must be given, because their shape alone is harmless."""
+    """Those of a tokenizer's special tokens that `sanitize` must be given, because their shape alone is harmless."""
     known = (token.strip() for token in dict.fromkeys(tokens))
-    return tuple(token for token in known if not _BRACKETS.isdisjoint(token) and defuse(token, ()) == token)
+    return tuple(token for token in known if not _BRACKETS.isdisjoint(token) and sanitize(token, ()) == token)

@@ -54,7 +54,7 @@ class Skeleton:
 
     text: str
     places: tuple[int, ...]
-    """Where each of its characters stands in the original, and the original's length."""
+    """Where each of its characters is in the original, and the original's length."""
     of: str
     """The original."""
 

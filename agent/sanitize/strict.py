@@ -13,7 +13,7 @@ MOST_MEMBERS: Final = 100
 
 @dataclass(frozen=True)
 class Chars:
-    """At most so many characters. Pydantic's own bound refuses half a surrogate pair, which breaks nothing here."""
+    """At most `most` characters. Pydantic's own bound refuses half a surrogate pair, which breaks nothing here."""
 
     most: int
 
@@ -30,7 +30,7 @@ class Chars:
 
 
 class Strict(BaseModel):
-    """Arguments, which never change. A member that nobody declared is an error, and many of them are one error."""
+    """Arguments, which never change. An undeclared member is an error, and many of them are one error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 

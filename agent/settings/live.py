@@ -23,7 +23,7 @@ def split(value: object) -> object:
 
 
 class LimitSettings(BaseModel):
-    """How hard one back end or plug-in may be asked. What is left out keeps the connector's own careful default."""
+    """How many requests one back end or plug-in may get. What is left out keeps the connector's own careful default."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -46,11 +46,11 @@ class LiveSettings(BaseSettings):
     live: bool | None = None
     """Search the live web, news, arXiv, Wikipedia and Wikidata. Left out: where a key or `searxng_url` is set."""
     web: Annotated[tuple[WebBackend, ...], NoDecode, BeforeValidator(split)] = WEB_BACKENDS
-    """Order in which the web's back ends are asked; those without a key or URL are left out."""
+    """Order in which the web's back ends are searched; those without a key or URL are left out."""
     news: Annotated[tuple[NewsBackend, ...], NoDecode, BeforeValidator(split)] = NEWS_BACKENDS
     """The same for news."""
     news_enough: int = Field(default=3, ge=1)
-    """With fewer passages than these from one back end of news, the next one is asked too."""
+    """With fewer passages than these from one back end of news, the next one is searched too."""
     tavily_key: SecretStr = SecretStr("")
     """Of Tavily: web and news."""
     serper_key: SecretStr = SecretStr("")
@@ -79,7 +79,7 @@ class LiveSettings(BaseSettings):
     cache: str = "~/.cache/cairn/searches"
     """Folder of the query cache, or a redis:// URL; empty: no cache."""
     pages: int = Field(default=0, ge=0, le=10)
-    """Fetch the pages of so many first hits of web and news, and show the part that fits the query."""
+    """Fetch the pages of this number of first hits of web and news, and show the part that fits the query."""
 
     kg: Path | None = None
     """A graph file of `cairn kg build`; left out, live searches ask Wikidata."""
@@ -94,7 +94,7 @@ class LiveSettings(BaseSettings):
     retrieval: Literal["auto", "bm25", "dense", "hybrid"] = "auto"
     """How a corpus is searched: auto is hybrid where its index has a dense part, BM25 where not."""
     rerank: str = ""
-    """Name or folder of a cross-encoder that orders the corpus's best passages anew."""
+    """Name or folder of a cross-encoder that orders the corpus's best passages again."""
 
     @field_validator("prices", "limits")
     @classmethod

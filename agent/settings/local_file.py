@@ -120,7 +120,7 @@ def refuse_plain_keys(settings: Any) -> None:
 
 
 def refuse_plain_key(url: str, key: str, *, allowed: Iterable[str] = (), what: str = "the address") -> None:
-    """Hold that a key never leaves this machine over plain http, where anybody on the way could read it.
+    """Hold that a key never leaves this machine over plain http, where anyone on the way could read it.
 
     Args:
         url: where the key is sent.
@@ -131,7 +131,7 @@ def refuse_plain_key(url: str, key: str, *, allowed: Iterable[str] = (), what: s
     Raises:
         SetupError: it would.
     """
-    parts = split_url(url.strip())  # empty for what is no address: whoever asks it says what is wrong with it
+    parts = split_url(url.strip())  # empty for what is no address: the client that uses it says what is wrong with it
     host, secret = (parts.hostname or "").lower(), key or parts.password
     if not secret or parts.scheme != "http" or is_loopback(host) or host in {one.lower() for one in allowed}:
         return

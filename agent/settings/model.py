@@ -1,4 +1,4 @@
-"""What follows from a model that somebody names by its folder: which policy reads it, and in which protocols it speaks.
+"""What follows from a model that is named by its folder: which policy reads it, and in which protocols it speaks.
 
 It reads names and one JSON file, and loads nothing.
 """
@@ -12,11 +12,11 @@ from agent.policies.model_folder import ModelFolder, look_at
 
 
 def of_checkpoint(folder: Path, *, said: Collection[str]) -> dict[str, Any]:
-    """The settings that an exported checkpoint decides; nothing where it cannot be read, which its loading will tell.
+    """The settings that an exported checkpoint decides; nothing where it cannot be read, which its loading will report.
 
     Args:
         folder: what `checkpoint` names.
-        said: settings that somebody made.
+        said: settings that were given.
     """
     try:
         found = look_at(folder)
@@ -26,15 +26,15 @@ def of_checkpoint(folder: Path, *, said: Collection[str]) -> dict[str, Any]:
 
 
 def of_model(model: str, policy: str, *, said: Collection[str]) -> dict[str, Any]:
-    """The settings that a model's folder decides: those that nobody made. Nothing where it is no folder.
+    """The settings that a model's folder decides: those that were not given. Nothing where it is no folder.
 
     Args:
         model: what `model` names.
-        policy: what `policy` says, by default or because somebody said so.
-        said: settings that somebody made.
+        policy: what `policy` says, by default or by a setting.
+        said: settings that were given.
 
     Raises:
-        SetupError: the folder lacks what it must have; the sentence says the mend.
+        SetupError: the folder lacks what it must have; the sentence says the fix.
     """
     folder = Path(model).expanduser()
     if not folder.is_dir():
@@ -60,7 +60,7 @@ def of_model(model: str, policy: str, *, said: Collection[str]) -> dict[str, Any
 
 
 def _in_this_process(folder: Path, *, said: Collection[str]) -> dict[str, Any]:
-    """For an engine that was named: where the hub's form stands. What is wrong with it, the engine tells."""
+    """For an engine that was named: where the hub's form stands. What is wrong with it, the engine reports."""
     try:
         found = look_at(folder)
     except CheckpointError:
@@ -71,7 +71,7 @@ def _in_this_process(folder: Path, *, said: Collection[str]) -> dict[str, Any]:
 
 
 def _spoken(found: ModelFolder, *, said: Collection[str]) -> dict[str, Any]:
-    """The protocols that a checkpoint says it was trained on, where nobody named one."""
+    """The protocols that a checkpoint says it was trained on, where no setting names one."""
     if found.about is None:
         return {}
     protocols = [_named(found, name) for name in found.about.protocols]

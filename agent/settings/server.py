@@ -12,7 +12,7 @@ def _as_sent(key: SecretStr) -> SecretStr:
     """The key as a header can carry it: without the line break that a file or a pipe put behind it.
 
     Raises:
-        ValueError: no client could ever send it, so that nobody, or everybody, would be let in.
+        ValueError: no client could ever send it, so that no client, or every one, would be let in.
     """
     given = key.get_secret_value()
     sent = given.strip()
@@ -52,13 +52,13 @@ class ServerSettings(BaseSettings):
     """Runs that go on at once; left out, as many as suit what writes (128 for the embedded policy, 16 for a model of
     transformers, 256 for vLLM and for endpoints)."""
     max_queue: int = Field(default=256, ge=0)
-    """Runs that may wait for a place; whoever comes then is told to come back later (429)."""
+    """Runs that may wait for a place; further ones get 429, with the time to come back."""
     queue_seconds: float = Field(default=15.0, gt=0)
     """The longest that a run may wait for a place."""
     max_body_seconds: float = Field(default=20.0, gt=0)
     """A request whose head or body is not there by then is given up."""
     grace_seconds: float = Field(default=10.0, ge=0)
-    """How long runs on their way go on when the server is told to stop …"""
+    """How long runs on their way go on when the server is stopped …"""
     grace_answer_seconds: float = Field(default=5.0, ge=0)
     """… and how long they then have to answer with what they found. What is left after that is ended."""
     log_format: Literal["auto", "console", "json"] = "auto"

@@ -1,4 +1,4 @@
-"""Every setting, read once: flag > environment (`CAIRN_…`) > `cairn.toml` > default. Nobody else reads `os.environ`."""
+"""Every setting, read once: flag > environment (`CAIRN_…`) > `cairn.toml` > default. Only this reads `os.environ`."""
 
 import os
 import threading
@@ -48,7 +48,7 @@ class BudgetSettings(BaseModel):
 
 
 class VllmSettings(BaseModel):
-    """What vLLM is told about a model of this process. What is left out keeps vLLM's own default."""
+    """What vLLM gets for a model of this process. What is left out keeps vLLM's own default."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -80,7 +80,7 @@ class VllmSettings(BaseModel):
 
 
 class CairnSettings(LiveSettings, ServerSettings):
-    """All settings of the agent and of its server. A key that nobody declared is refused."""
+    """All settings of the agent and of its server. An undeclared key is refused."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True, hide_input_in_errors=True
@@ -97,9 +97,9 @@ class CairnSettings(LiveSettings, ServerSettings):
     at the endpoint, or on the hub."""
     endpoint: Literal["auto", "completions", "chat"] = "auto"
     """How a model at an endpoint is spoken to: with token ids (a model that was trained on the protocol, at a server
-    that gives ids, as vLLM's), or by messages (a model that is told the rules). auto asks the server."""
+    that gives ids, as vLLM's), or by messages (a model whose prompt holds the rules). auto finds out."""
     continues: Literal["auto", "yes", "no"] = "auto"
-    """Whether a chat server goes on inside the model's own turn; auto asks those that may."""
+    """Whether a chat server goes on inside the model's own turn; auto tries those that may."""
     rung: Literal["auto", "protocol", "tools", "json", "words", "plain"] = "auto"
     """How a general model at an endpoint is spoken to: by functions that it calls, constrained JSON, the protocol in
     words, or plain words about passages that Cairn searched for it; auto takes the best one that the model passes.
@@ -117,14 +117,14 @@ class CairnSettings(LiveSettings, ServerSettings):
     api_key: SecretStr = SecretStr("")
     """Of the endpoint."""
     plain_http: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)] = ()
-    """Hosts, as vllm.lan, to which a key may be sent over http, where everybody on the way can read it; this machine is
+    """Hosts, as vllm.lan, to which a key may be sent over http, where everyone on the way can read it; this machine is
     always one."""
     protocol: str = "cairn"
     """Name of a built-in protocol or of a profile, or the path of a protocol file."""
     protocols: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)] = ()
     """Those of our own that a server answers under, by model id; empty: those of the checkpoint, or all six."""
     prompt_file: Path | None = None
-    """The texts of somebody else's that a profile needs: TOML or JSON with their names, or plain text."""
+    """The texts of other authors that a profile needs: TOML or JSON with their names, or plain text."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Of sampling; left out, the protocol's own, which is 0 for most: greedy."""
 
@@ -197,7 +197,7 @@ def _made(kind: type[CairnSettings], flags: Mapping[str, Any]) -> CairnSettings:
 
 
 def _decided(settings: CairnSettings) -> dict[str, Any]:
-    """What the folder of a named model decides, where nobody else did."""
+    """What the folder of a named model decides, where no setting did."""
     said = settings.model_fields_set
     if settings.checkpoint is not None and settings.policy == "embedded":
         return of_checkpoint(settings.checkpoint, said=said)
@@ -207,7 +207,7 @@ def _decided(settings: CairnSettings) -> dict[str, Any]:
 
 
 def _layered(file: dict[str, Any], *, environment: bool = True) -> type[CairnSettings]:
-    """The settings with what a file says underneath flags and, where it is asked, environment."""
+    """The settings with what a file says underneath flags and, where requested, environment."""
 
     class Layered(CairnSettings):
         @classmethod
@@ -349,7 +349,7 @@ def environment_of_children(values: Mapping[str, str]) -> Generator[None]:
 
 
 def secret_named(name: str) -> SecretStr:
-    """The secret in an environment variable that somebody named, so that it stands in no command line.
+    """The secret in an environment variable that a flag names, so that it is in no command line.
 
     Raises:
         SetupError: it is not set.
@@ -360,5 +360,5 @@ def secret_named(name: str) -> SecretStr:
 
 
 def wants_debug() -> bool:
-    """Whether the environment asks for tracebacks; readable also when the other settings are not."""
+    """Whether the environment requests tracebacks; readable also when the other settings are not."""
     return os.environ.get(f"{PREFIX}DEBUG", "").lower() in {"1", "true", "yes", "on"}

@@ -9,7 +9,7 @@ UNSEARCHED: Final = "This was answered without a search."
 UNKNOWN: Final = "I do not know"
 """How policies of ours answer where they found no answer."""
 _MOST: Final = 6
-"""Searches, or titles, that are named; of more, the number is told."""
+"""Searches, or titles, that are named; of more, the number is given."""
 
 
 def nothing_found(steps: Sequence[Step]) -> str:
@@ -17,14 +17,14 @@ def nothing_found(steps: Sequence[Step]) -> str:
     searches = [step for step in steps if isinstance(step, Searched | SearchFailed)]
     if not searches or any(isinstance(step, Gathered) and step.passages for step in steps):
         return ""
-    told = list(dict.fromkeys(map(_told, searches)))
-    more = f" and {len(told) - _MOST} more" if len(told) > _MOST else ""
+    tried = list(dict.fromkeys(map(_described, searches)))
+    more = f" and {len(tried) - _MOST} more" if len(tried) > _MOST else ""
     failed = all(isinstance(step, SearchFailed) for step in searches)
     first = "No search could be made" if failed else "Nothing was found"
-    return f"{first}, so no passage supports this. Tried: {', '.join(told[:_MOST])}{more}."
+    return f"{first}, so no passage supports this. Tried: {', '.join(tried[:_MOST])}{more}."
 
 
-def not_told(answer: str, steps: Sequence[Step]) -> str:
+def not_in_passages(answer: str, steps: Sequence[Step]) -> str:
     """What to say where the policy says that it does not know, although passages were shown; empty otherwise."""
     if not answer.strip().casefold().replace("don't", "do not").startswith(UNKNOWN.casefold()):
         return ""
@@ -43,7 +43,7 @@ def unsearched(steps: Iterable[Step]) -> bool:
     return answered and not any(isinstance(step, Searched | SearchFailed) for step in steps)
 
 
-def _told(step: Searched | SearchFailed) -> str:
+def _described(step: Searched | SearchFailed) -> str:
     query = " ".join(step.query.split())
     where = step.source if isinstance(step, Searched) else f"{step.source} failed: {step.error}"
     return f"“{query}” ({where})"

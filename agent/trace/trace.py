@@ -32,7 +32,7 @@ class Segment(Frozen):
     """A piece of the context. The loss mask is `by == "policy"`; nothing else marks it."""
 
     branch: str = "main"
-    """The context that it stands in: the rollout's own, or a key of `Trace.branches`."""
+    """The context that it is in: the rollout's own, or a key of `Trace.branches`."""
     by: Author
     text: str
     ids: tuple[int, ...] | None = None
@@ -74,9 +74,9 @@ class PlanRejected(_Step):
 
 
 class Filled(_Step):
-    """The policy wrote a node's query anew with what its parents found; `segments` are those of its branch.
+    """The policy rewrote a node's query with what its parents found; `segments` are those of its branch.
 
-    The event that tells of it as it happens has none yet: a branch is written onto the trace when its round has ended.
+    The event that reports it as it happens has none yet: a branch is written onto the trace when its round has ended.
     Its name, `ROUND.NODE`, is known from the start.
     """
 
@@ -102,7 +102,7 @@ class Searched(_Step):
     backend: str = ""
     """Which of the source's back ends answered; empty where it has only itself."""
     cached: Cached = ""
-    """`fresh` or `stale` where the answer was found before; stale means that asking again failed."""
+    """`fresh` or `stale` where the answer was found before; stale means that another search failed."""
     credits: float = 0.0
     usd: float = 0.0
     failures: tuple[Failure, ...] = ()
@@ -124,7 +124,7 @@ class SearchFailed(_Step):
 
 
 class Skipped(_Step):
-    """A node was not asked; `segments` are those of the fill that skipped it (see `Filled`), or of the plan."""
+    """A node was not searched; `segments` are those of the fill that skipped it (see `Filled`), or of the plan."""
 
     kind: Literal["skipped"] = "skipped"
     round: int

@@ -1,6 +1,6 @@
-"""What a transcript is under a protocol: block by block, who wrote it, what it asks for, and whether it is well-formed.
+"""What a transcript is under a protocol: block by block, who wrote it, what it requests, and whether it is well-formed.
 
-It reads finished text, of our loop or of anybody's; the loop itself never needs it.
+It reads finished text, of our loop or of another; the loop itself never needs it.
 """
 
 import json
@@ -21,18 +21,18 @@ Verdict = Literal["well-formed", "repaired", "rejected"]
 Said = tuple[Author, str]
 
 SOURCES: Final = ("web", "news", "arxiv", "wiki", "corpus", "kg", "all", DOCUMENTS)
-"""What plans may ask where nobody says which sources there are."""
+"""What plans may search where the sources are not given."""
 _OPEN: Final = "nothing closes it"
 _TAG: Final = re.compile(r"</?([A-Za-z_|][\w|-]{0,40})>")
 
 
 @dataclass(frozen=True)
-class Part:
+class TranscriptPart:
     """One piece of a transcript. `text` is exact: all parts together are the whole."""
 
     by: Author
     role: str
-    """Of a block; `prompt`; `frame` for what stands around a user turn; `invalid` for what an invalid turn is told;
+    """Of a block; `prompt`; `frame` for what stands around a user turn; `invalid` for the reply to an invalid turn;
     `space` for white space that belongs to no block."""
     text: str
     said: str = ""
@@ -53,7 +53,7 @@ class Part:
 class Transcript:
     """What a whole transcript is."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[TranscriptPart, ...]
     answer: str | None
     why: str
     """Why it is not well-formed; empty where it is."""
@@ -89,7 +89,7 @@ def explain(
     """
     known = sources or (*SOURCES, *(tool.source for tool in protocol.tools.values()))
     pieces = list(guess_authors(said, protocol=protocol, question=question) if isinstance(said, str) else said)
-    parts: list[Part] = []
+    parts: list[TranscriptPart] = []
     opened = protocol.opened
     for by, text in pieces:
         if by == "policy":
@@ -166,31 +166,31 @@ def _tail(wrapper: str) -> str:
     return rf"\s{{0,{len(space)}}}"
 
 
-def _other(by: Author, text: str, protocol: TextProtocol) -> Part:
+def _other(by: Author, text: str, protocol: TextProtocol) -> TranscriptPart:
     if by == "prompt":
-        return Part(by, "prompt", text)
+        return TranscriptPart(by, "prompt", text)
     before, _, after = protocol.wrapper.partition("{passages}")
     exact = before in text and after in text if protocol.deliver == "user" else _wraps(text, before, after)
     if protocol.invalid and text == protocol.invalid:
-        return Part(by, "invalid", text)
+        return TranscriptPart(by, "invalid", text)
     opening, closing = protocol.opening("information"), protocol.closing("information")
     if opening not in text:
-        return Part(by, "frame", text)
+        return TranscriptPart(by, "frame", text)
     inside = text.partition(opening)[2].rpartition(closing)[0].strip()
     if exact:
         inside = text[text.find(before.lstrip()) + len(before.lstrip()) : text.rfind(after.rstrip())]
     why = "" if exact else "the white space of the wrapper differs"
-    return Part(by, "information", text, said=inside, why=why, repaired=not exact)
+    return TranscriptPart(by, "information", text, said=inside, why=why, repaired=not exact)
 
 
 def _opened_by(by: Author, text: str, protocol: TextProtocol) -> Role | None:
-    """The block that is open behind what somebody else than the policy said."""
+    """The block that is open behind what a speaker other than the policy said."""
     if by == "loop":
         return next((role for role, mark in protocol.policy_marks.items() if text.endswith(mark.open)), None)
     return protocol.opened if by == "prompt" or protocol.deliver == "user" else None
 
 
-def _closed_by_loop(parts: list[Part], text: str, protocol: TextProtocol) -> list[Part]:
+def _closed_by_loop(parts: list[TranscriptPart], text: str, protocol: TextProtocol) -> list[TranscriptPart]:
     """The parts, where the loop's text closes the block that the last one is."""
     last = parts[-1] if parts else None
     marks = {role: mark.close for role, mark in protocol.policy_marks.items()}
@@ -211,14 +211,16 @@ def _without_begun(text: str, protocol: TextProtocol) -> str:
     return text.removeprefix(begins) if begins else text
 
 
-def _policy(text: str, *, protocol: TextProtocol, opened: Role | None, sources: Collection[str]) -> Iterator[Part]:
+def _policy(
+    text: str, *, protocol: TextProtocol, opened: Role | None, sources: Collection[str]
+) -> Iterator[TranscriptPart]:
     if opened is not None and text.lstrip().startswith(protocol.opening(opened)):
         opened = None
     for block, exact in _blocks(text, protocol=protocol, opened=opened):
         if block is None:
-            yield Part("policy", "space", exact)
+            yield TranscriptPart("policy", "space", exact)
             continue
-        part = Part("policy", block.role, exact, said=block.text)
+        part = TranscriptPart("policy", block.role, exact, said=block.text)
         if block.tagged and protocol.closing(block.role) not in exact:
             interrupted = protocol.tags[block.role].yields
             part = replace(part, why="" if interrupted else _OPEN, repaired=True)
@@ -244,7 +246,7 @@ def _blocks(text: str, *, protocol: TextProtocol, opened: Role | None) -> Iterat
         yield None, text[start:]
 
 
-def _planned(part: Part, *, protocol: TextProtocol, sources: Collection[str]) -> Part:
+def _planned(part: TranscriptPart, *, protocol: TextProtocol, sources: Collection[str]) -> TranscriptPart:
     try:
         plan = parse_plan(part.said, protocol=protocol, sources=sources)
     except PlanError as error:
@@ -263,7 +265,7 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _answer(parts: Sequence[Part], protocol: TextProtocol) -> str | None:
+def _answer(parts: Sequence[TranscriptPart], protocol: TextProtocol) -> str | None:
     said = [part.said for part in parts if part.trained and part.role == "answer"]
     return answer_in(said[-1], protocol) if said else None
 
@@ -276,10 +278,10 @@ def _why_not(transcript: Transcript, protocol: TextProtocol) -> str:
     reasons: list[tuple[bool, Callable[[], str]]] = [
         (not roles, lambda: "it is empty"),
         ("answer" not in roles, lambda: "it has no answer"),
-        (unclosed is not None, lambda: f"nothing closes its block {cast('Part', unclosed).role!r}"),
+        (unclosed is not None, lambda: f"nothing closes its block {cast('TranscriptPart', unclosed).role!r}"),
         (forced, lambda: "its answer was forced"),
         (roles.count("answer") > 1, lambda: f"it has {roles.count('answer')} answers"),
-        (not transcript.answer, lambda: "its answer is empty, or stands in no box that is closed"),
+        (not transcript.answer, lambda: "its answer is empty, or is in no box that is closed"),
         ("invalid" in transcript.roles, lambda: "it has an invalid turn"),
         (
             not fits(protocol.well_formed, roles),

@@ -19,7 +19,7 @@ REPORT: Final = Path("docs/bench/rollouts.md")
 CODE: Final = (
     "agent/policies/torch_engine.py",
     "agent/policies/torch_batch.py",
-    "agent/policies/torch_decoder.py",
+    "agent/policies/torch_rows.py",
     "lab/benchmarks/rollouts.py",
 )
 """What the figures depend on."""

@@ -11,7 +11,7 @@ from agent.loop.recorder import Emit, Recorder
 from agent.policies.base import Context, Policy, Sampling, open_context
 from agent.protocols import TextProtocol
 from agent.protocols.base import Mark
-from agent.protocols.parse import Block, Piece, TagReader
+from agent.protocols.parse import Block, OpenPiece, TagReader
 from agent.trace import BudgetName, Stopped, Trace
 
 
@@ -58,7 +58,7 @@ class PlainChat:
         except TimeoutError:
             if not scope.expired():
                 raise
-            cut = "user" if control.asked else "seconds"
+            cut = "user" if control.answer_requested else "seconds"
         finally:
             recorder.keep(context.segments)
             sampled = context.tokens - before
@@ -71,9 +71,9 @@ class PlainChat:
         """Emit new text, and put what of it belongs to the answer into `said`. Gives the budget that cut it off."""
         reader = TagReader(self.protocol.policy_marks)
 
-        def emit(parts: Iterable[Piece | Block]) -> None:
+        def emit(parts: Iterable[OpenPiece | Block]) -> None:
             for part in parts:
-                if isinstance(part, Piece):
+                if isinstance(part, OpenPiece):
                     own = part.role == "thought"
                     said.extend([part.text] if own else [])
                     recorder.delta("answer" if own else part.role, part.text)

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from agent.protocols.base import TextProtocol
 from agent.trace import Answered, Claim, Delta, Event, Evidenced, Gathered, Merged, Reflected, Step, Stopped, Trace
-from agent.trace.attempts import UNSEARCHED, not_told, nothing_found, unsearched
+from agent.trace.attempts import UNSEARCHED, not_in_passages, nothing_found, unsearched
 from server.chat.citations import AnswerText, Citations, doubt, marks
 from server.chat.options import AnswerStyle
 from server.chat.profiles import DEFAULT, Profile
@@ -117,7 +117,7 @@ class Reply:
 
     def _support(self, answer: str) -> str:
         """What the server adds to the short answer: the claim behind it, or all of them; or that there is none."""
-        if why := nothing_found(self._steps) or not_told(answer, self._steps):
+        if why := nothing_found(self._steps) or not_in_passages(answer, self._steps):
             return f"\n\n{why}"
         wordy = self._style != "short" and not self._claims
         if (wordy or self._searchless) and unsearched(self._steps):

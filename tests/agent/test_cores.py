@@ -1,4 +1,4 @@
-"""How many cores there are to use, on systems that tell and on systems that do not."""
+"""How many cores there are to use, on systems that report it and on systems that do not."""
 
 import os
 
@@ -17,7 +17,7 @@ def test_a_process_that_may_use_some_cores_only_counts_those(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(("there", "counted"), [(6, 6), (None, 1)])
-def test_where_the_system_does_not_tell_which_all_are_counted(
+def test_where_the_system_does_not_report_which_all_are_counted(
     there: int | None, counted: int, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)

@@ -28,7 +28,7 @@ def refused(kind: type[BaseModel], said: object) -> ValidationError:
     return raised.value
 
 
-def test_each_thing_that_is_wrong_is_told_with_its_place():
+def test_each_thing_that_is_wrong_is_reported_with_its_place():
     error = refused(Whole, {"parts": [{}, {"least": -1}]})
     assert wrong_fields(error) == ("parts.1.least: Input should be greater than or equal to 0; name: Field required")
     assert wrong_fields(error, most=1) == "parts.1.least: Input should be greater than or equal to 0; and 1 more"
@@ -40,12 +40,12 @@ def test_what_is_wrong_with_everything_together_has_the_place_that_it_is_given()
     assert wrong_fields(error, whole="the line") == "the line: at least 5 cannot be at most 4"
 
 
-def test_what_was_given_is_not_told():
+def test_what_was_given_is_not_repeated():
     assert "secret" not in wrong_fields(refused(Part, {"least": "secret"}))
 
 
 @pytest.mark.parametrize(
-    ("name", "told"), [("nws", "; did you mean 'news'?"), ("wbe", "; did you mean 'web'?"), ("mars", "")]
+    ("name", "hint"), [("nws", "; did you mean 'news'?"), ("wbe", "; did you mean 'web'?"), ("mars", "")]
 )
-def test_an_unknown_name_is_told_with_the_nearest_known_one(name: str, told: str):
-    assert nearest(name, ["web", "news", "arxiv"]) == told
+def test_an_unknown_name_is_reported_with_the_nearest_known_one(name: str, hint: str):
+    assert nearest(name, ["web", "news", "arxiv"]) == hint

@@ -28,7 +28,7 @@ SOURCES: Mapping[str, Source] = {name: Echo(name) for name in ("web", "kg", "new
 
 
 def saying(plan: str, fills: Mapping[str, Turn], last: str = LAST) -> Callable[[str], Turn]:
-    """A policy that writes a plan, fills in each query as told, and answers, whatever comes first."""
+    """A policy that writes a plan, fills in each query as given, and answers, whatever comes first."""
 
     def turn(context: str) -> Turn:
         _, opened, rest = context.rpartition("<fill>")
@@ -73,7 +73,7 @@ def kinds(trace: Trace) -> list[str]:
 # What a fill is
 
 
-def test_a_query_is_finished_with_what_its_parent_found_and_asked_like_that():
+def test_a_query_is_finished_with_what_its_parent_found_and_searched_like_that():
     trace = rollout()
     assert kinds(trace)[1:6] == ["planned", "searched", "filled", "searched", "gathered"]
     assert [(s.node, s.query) for s in trace.steps if isinstance(s, Searched)] == [
@@ -108,11 +108,11 @@ def test_the_event_of_a_fill_has_no_places_yet_but_names_the_branch_that_gets_th
         return [event async for event in agent.stream(trace)], trace
 
     events, trace = asyncio.run(stream())
-    (told,) = (event for event in events if isinstance(event, Filled | Skipped))
+    (live,) = (event for event in events if isinstance(event, Filled | Skipped))
     (step,) = (step for step in trace.steps if isinstance(step, Filled | Skipped))
-    assert told.segments == ()
-    assert told.model_copy(update={"segments": step.segments}) == step
-    named = [at for at, segment in enumerate(trace.segments) if segment.branch == f"{told.round}.{told.node}"]
+    assert live.segments == ()
+    assert live.model_copy(update={"segments": step.segments}) == step
+    named = [at for at, segment in enumerate(trace.segments) if segment.branch == f"{live.round}.{live.node}"]
     assert list(step.segments) == named == [2, 3, 4]
 
 
@@ -175,7 +175,7 @@ def test_a_fill_that_names_its_source_or_its_own_id_again_is_read_without_them()
     ("fill", "why"),
     [
         (" </fill>", "its query is empty"),
-        ("x" * 401 + "</fill>", "its query has 401 characters; at most 400 can be asked"),
+        ("x" * 401 + "</fill>", "its query has 401 characters; at most 400 can be searched"),
         ("x" * 600, "its query was not closed within 512 tokens"),
         ("birthplace", "its query was not closed"),
         ("a <search>b</search></fill>", "its query holds the mark '<search>'"),
@@ -183,7 +183,7 @@ def test_a_fill_that_names_its_source_or_its_own_id_again_is_read_without_them()
         ("SKIP</fill>", "the policy skipped it"),
     ],
 )
-def test_a_fill_that_cannot_be_asked_skips_its_node_with_a_sentence(fill: str, why: str):
+def test_a_fill_that_cannot_be_searched_skips_its_node_with_a_sentence(fill: str, why: str):
     trace = rollout(fills={"B": fill})
     assert skipped(trace) == [("B", why)]
     assert trace.answer == "Trieste"
@@ -247,7 +247,7 @@ class Late(Echo):
 
 
 @pytest.mark.parametrize("slow", ["A", "B"])
-def test_branches_stand_in_the_order_of_the_plan_whoever_was_done_first(slow: str):
+def test_branches_stand_in_the_order_of_the_plan_whichever_was_done_first(slow: str):
     queries = {"A": "x", "B": "x"} | {slow: "x slow"}
     plan = f"<search>\nA: {queries['A']} 1 (web)\nB: {queries['B']} 2 (web)\nC: of #A (web)\nD: of #B (web)\n</search>"
     trace = rollout(plan, {"C": "c</fill>", "D": "d</fill>"}, sources={"web": Late()})
@@ -337,7 +337,7 @@ def test_the_user_can_have_the_answer_now_while_a_query_is_filled_in():
         return trace
 
     trace = asyncio.run(main())
-    assert skipped(trace) == [("B", "the answer was asked for")]
+    assert skipped(trace) == [("B", "the user requested the answer")]
     assert trace.stopped is not None
     assert (trace.stopped.reason, trace.stopped.budget, trace.answer) == ("forced", "user", "Trieste")
     assert branch_text(trace, "1.B")[-1] == ("policy", "birthplace")
@@ -364,8 +364,8 @@ def test_a_source_that_fails_after_a_fill_is_a_failed_search_with_the_filled_que
 
 def chat(fills: Mapping[str, str]) -> Trace:
     def turn(context: str) -> Turn:
-        _, asked, rest = context.rpartition("Write query ")
-        if asked:
+        _, found, rest = context.rpartition("Write query ")
+        if found:
             return fills[rest[0]]
         return LAST if "</information>" in context else PLAN
 
@@ -377,7 +377,7 @@ def chat(fills: Mapping[str, str]) -> Trace:
     "said",
     ["<fill>birthplace of Lina Orr</fill>", "birthplace of Lina Orr", "<fill>B: birthplace of Lina Orr (kg)</fill>"],
 )
-def test_a_chat_engine_is_asked_for_the_query_in_a_turn_of_the_users(said: str):
+def test_a_chat_engine_gets_the_request_for_the_query_in_a_turn_of_the_users(said: str):
     trace = chat({"B": said})
     assert [step.query for step in trace.steps if isinstance(step, Filled)] == ["birthplace of Lina Orr"]
     assert [by for by, _ in branch_text(trace, "1.B")] == ["environment", "loop", "policy"]

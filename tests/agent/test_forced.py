@@ -55,18 +55,18 @@ def test_the_rounds_that_a_protocol_names_end_it_too():
     assert forced(rollout([PLAN_TURN] * 5 + FORCED, Budgets())) == "rounds"
 
 
-def test_no_evidence_is_asked_for_when_nothing_was_shown():
+def test_no_evidence_is_requested_when_nothing_was_shown():
     trace = rollout([PLAN_TURN, LAST_TURN], Budgets(rounds=0))
     assert (forced(trace), by(trace, "loop"), trace.answer) == ("rounds", ["\n<answer>"], "Frank Herbert")
 
 
-def test_no_evidence_is_asked_for_in_a_protocol_without_it():
+def test_no_evidence_is_requested_in_a_protocol_without_it():
     agent = make_agent(["<search>a</search>", "<search>b</search>", LAST_TURN], protocol="multisearch")
     trace = answer([], agent=Agent(agent.policy, agent.protocol, agent.sources, Budgets(rounds=1)))
     assert (forced(trace), by(trace, "loop")) == ("rounds", ["\n<answer>"])
 
 
-def test_no_second_evidence_is_asked_for():
+def test_no_second_evidence_is_requested():
     turn = "<evidence>- a [1]</evidence>" + PLAN_TURN
     trace = rollout([PLAN_TURN, turn, LAST_TURN], Budgets(rounds=1))
     assert by(trace, "loop") == ["\n<answer>"]
@@ -111,12 +111,14 @@ def test_an_answer_that_does_not_end_is_cut_and_closed_by_the_loop():
 
 
 def test_a_policy_that_wants_something_else_than_to_answer_has_answered_with_what_stands_before_it():
-    told: list[Event] = []
+    events: list[Event] = []
     turn = "Frank Herbert</search>\n<think>I need more.</think><answer>I do not know</answer>"
     agent = make_agent([PLAN_TURN, PLAN_TURN, EVIDENCE_TURN, turn], budgets=Budgets(rounds=1))
-    trace = asyncio.run(agent.run(agent.new_trace("Who wrote Dune?"), emit=told.append))
+    trace = asyncio.run(agent.run(agent.new_trace("Who wrote Dune?"), emit=events.append))
     assert (forced(trace), trace.answer) == ("rounds", "Frank Herbert")
-    assert "".join(event.text for event in told if isinstance(event, Delta) and event.role == "answer") == trace.answer
+    assert (
+        "".join(event.text for event in events if isinstance(event, Delta) and event.role == "answer") == trace.answer
+    )
 
 
 def test_the_context_of_the_policy_is_a_budget():
@@ -188,17 +190,17 @@ def test_the_user_can_have_the_answer_now():
         trace = agent.new_trace("Who wrote Dune?")
         async with asyncio.timeout(5), asyncio.TaskGroup() as group:
             group.create_task(agent.run(trace, control=control))
-            await news.asked.wait()
+            await news.requested.wait()
             control.answer_now()
             control.answer_now()
         return trace
 
     trace = asyncio.run(main())
     assert (forced(trace), trace.answer) == ("user", "Frank Herbert")
-    assert [step.why for step in trace.steps if isinstance(step, Skipped)] == ["the answer was asked for"]
+    assert [step.why for step in trace.steps if isinstance(step, Skipped)] == ["the user requested the answer"]
 
 
-def test_the_answer_can_be_asked_for_before_anything_happened():
+def test_the_answer_can_be_requested_before_anything_happened():
     async def main() -> Trace:
         control = Control()
         control.answer_now()
@@ -210,7 +212,7 @@ def test_the_answer_can_be_asked_for_before_anything_happened():
     assert (forced(trace), trace.answer) == ("user", "Frank Herbert")
 
 
-def test_a_chat_engine_is_asked_in_a_turn_of_the_users():
+def test_a_chat_engine_gets_the_request_in_a_turn_of_the_users():
     policy = ScriptedPolicy([PLAN_TURN, PLAN_TURN, "<answer>Frank Herbert</answer>"], continues=False, instructed=True)
     agent = make_agent([])
     trace = answer([], agent=Agent(policy, agent.protocol, agent.sources, Budgets(rounds=1)))

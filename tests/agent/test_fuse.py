@@ -58,7 +58,7 @@ def test_a_source_that_fails_or_hangs_does_not_silence_the_others():
     assert [p.source for p in search(sources, seconds=0.01).passages] == ["web"]
 
 
-def test_when_every_source_fails_all_reasons_are_told():
+def test_when_every_source_fails_all_reasons_are_given():
     class Odd:
         async def search(self, request: SearchRequest) -> SearchResult:
             raise KeyError("odd")
@@ -68,7 +68,7 @@ def test_when_every_source_fails_all_reasons_are_told():
     assert caught.value.kind == "upstream"
 
 
-def test_what_failed_is_told_with_what_the_others_found():
+def test_what_failed_is_given_with_what_the_others_found():
     found = search({"kg": Broken(), "web": Echo()})
     assert [(failure.backend, failure.why) for failure in found.failures] == [("kg", "no route")]
     assert found.backend == "web"

@@ -1,4 +1,4 @@
-"""Golden traces: transcript in, exact text and token ids out. `python -m tests.agent.test_golden` writes them anew."""
+"""Golden traces: transcript in, exact text and token ids out. `python -m tests.agent.test_golden` writes them again."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Golden transcripts of every protocol and profile: a script in, the exact texts, token ids and loss mask out.
 
-`python -m tests.agent.test_golden_protocols` writes them anew, on purpose only: read the difference, white space too.
+`python -m tests.agent.test_golden_protocols` writes them again, on purpose only: read the difference, white space too.
 """
 
 import json
@@ -145,8 +145,8 @@ def _search(protocol: TextProtocol, query: str, other: str) -> str:
         case "query":
             return _block(protocol, "search", f" {query} ")
         case "graph":
-            asked = {"query": query, "entity": [other], "relation": ["author"]}
-            return _block(protocol, "search", json.dumps(asked))
+            call = {"query": query, "entity": [other], "relation": ["author"]}
+            return _block(protocol, "search", json.dumps(call))
         case "calls":
             tool = next(iter(protocol.tools))
             if protocol.several:
@@ -236,9 +236,9 @@ def test_marks_in_a_question_or_in_a_passage_are_text(name: str):
     prompt = trace.segments[0]
     assert "the <search> novel" in prompt.text
     assert CODEC.id_of("<search>") not in (prompt.ids or ())
-    told = "".join(segment.text for segment in trace.segments if segment.by == "environment")
+    text = "".join(segment.text for segment in trace.segments if segment.by == "environment")
     mark = protocol_of(name).closing("search")
-    assert mark not in told
+    assert mark not in text
 
 
 def test_every_golden_transcript_is_of_a_protocol():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.evidence import Passage
-from agent.loop import observation as shown
+from agent.loop import observation
 from agent.loop import search_round as searching
 from agent.loop.agent import Agent
 from agent.loop.budgets import Budgets, Control
@@ -67,7 +67,7 @@ BUDGETS = st.builds(
 
 
 class Hostile(Echo):
-    """Whatever it is asked, it answers in marks."""
+    """Its answer to every query is marks."""
 
     async def search(self, request: SearchRequest) -> SearchResult:
         query = request.query
@@ -75,11 +75,11 @@ class Hostile(Echo):
 
 
 def scripted(turns: list[str]) -> ScriptedPolicy:
-    """A policy that says one turn after the other, whatever stands in its context; a fork says what comes next."""
+    """A policy that says one turn after the other, whatever is in its context; a fork says what comes next."""
     return ScriptedPolicy(turns)
 
 
-def told(trace: Trace) -> list[object]:
+def read_from_policy(trace: Trace) -> list[object]:
     """Everything that was read from the policy."""
     read = [step for step in trace.steps if step.kind not in ("searched", "gathered", "search_failed", "stopped")]
     return [step.plan if isinstance(step, Planned) else (step.kind, getattr(step, "text", "")) for step in read]
@@ -90,22 +90,22 @@ def told(trace: Trace) -> list[object]:
 
 @given(TURNS)
 def test_nothing_but_sampled_text_changes_a_parse(turns: list[str]):
-    """Defusing is switched off: not even bare marks in what others say are read."""
+    """Sanitizing is switched off: not even bare marks in what others say are read."""
 
     def rollout(source: type[Echo], question: str) -> Trace:
         sources: dict[str, Source] = {name: source(name) for name in ("web", "news", "kg", "all")}
         return answer([], question=question, agent=Agent(scripted(turns), CAIRN, sources))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shown, "defuse", lambda text, tags: text)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+        patch.setattr(observation, "sanitize", lambda text, tags: text)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
         wanted, attacked = rollout(Echo, "Who?"), rollout(Hostile, f"Who? {ATTACK}")
-    assert told(attacked) == told(wanted)
+    assert read_from_policy(attacked) == read_from_policy(wanted)
     assert attacked.answer == wanted.answer
     assert attacked.stopped == wanted.stopped or attacked.stopped is not None
 
 
 def test_text_of_strangers_is_not_read_although_it_stands_bare_in_the_context(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(shown, "defuse", lambda text, tags: text)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    monkeypatch.setattr(observation, "sanitize", lambda text, tags: text)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     sources: dict[str, Source] = {name: Hostile(name) for name in ("web", "kg")}
     policy = ScriptedPolicy(saying(PLAN, {"B": "birthplace of Lina Orr</fill>"}))
     trace = answer([], agent=Agent(policy, CAIRN, sources))
@@ -178,15 +178,15 @@ def test_a_rollout_may_be_cancelled_or_cut_after_every_event(after: int, scene: 
 
 
 class Spy(Codec):
-    """A tokenizer that notes what it is asked to encode."""
+    """A tokenizer that notes what it encodes."""
 
     def encode(self, text: str, *, tags: Iterable[str] = ()) -> tuple[int, ...]:
-        self.asked.append(text)
+        self.encoded.append(text)
         return super().encode(text, tags=tags)
 
     @property
-    def asked(self) -> list[str]:
-        return self.__dict__.setdefault("_asked", [])
+    def encoded(self) -> list[str]:
+        return self.__dict__.setdefault("_encoded", [])
 
 
 @cache
@@ -206,15 +206,15 @@ def codec() -> Spy:
 def test_what_the_policy_sampled_is_never_encoded_and_what_others_say_is_encoded_once():
     spy = codec()
     trace = spelled(spy)
-    asked = list(spy.asked)
+    encoded = list(spy.encoded)
     sampled = [segment.text for segment in trace.segments if segment.by == "policy"]
     assert len(sampled) == 3
     for segment in trace.segments:
         if segment.by in ("environment", "loop"):
-            assert asked.count(segment.text) == 1
+            assert encoded.count(segment.text) == 1
     script = [PLAN, "birthplace of Lina Orr</fill>", LAST]  # the engine's own doing
-    assert [text for text in asked if text in sampled] == script
-    assert not [text for text in asked if text not in script and any(word in text for word in sampled)]
+    assert [text for text in encoded if text in sampled] == script
+    assert not [text for text in encoded if text not in script and any(word in text for word in sampled)]
 
 
 def test_with_a_real_tokenizer_ids_text_and_mask_agree_and_only_the_environments_own_marks_are_control_tokens():
@@ -250,6 +250,6 @@ def test_rows_of_an_engine_without_ids_are_refused_with_a_sentence():
 
 
 def test_the_guards_know_the_modules_that_they_patch():
-    assert callable(shown.defuse)
+    assert callable(observation.sanitize)
     assert callable(searching.show)
     assert ENDING

@@ -149,7 +149,7 @@ def numbers_that_begin_at_nought() -> Bug:
     return observation, "gather", lambda *args, **named: original(*args, **named | {"first_number": 0})
 
 
-def numbers_that_begin_anew() -> Bug:
+def numbers_that_start_again() -> Bug:
     original = observation.gather
     return observation, "gather", lambda *args, **named: original(*args, **named | {"first_number": 1})
 
@@ -193,8 +193,8 @@ def environment_that_is_said_twice() -> Bug:
     return ScriptedContext, "append", twice
 
 
-def strangers_text_that_is_not_defused() -> Bug:
-    return observation, "defuse", lambda text, tags: text
+def strangers_text_that_is_not_sanitized() -> Bug:
+    return observation, "sanitize", lambda text, tags: text
 
 
 def fills_in_the_rollouts_own_context() -> Bug:
@@ -213,7 +213,7 @@ def steps_in_the_order_in_which_they_ended() -> Bug:
     return recorder.Recorder, "in_plan_order", lambda self, plan, since: None
 
 
-def a_query_that_is_asked_as_it_was_written() -> Bug:
+def a_query_that_is_searched_as_it_was_written() -> Bug:
     original = fills.Fills.fill
 
     async def unfilled(self: Any, node: Any, found: Any) -> Any:
@@ -239,10 +239,10 @@ def tokens_of_fills_that_do_not_count() -> Bug:
 BUGS = [
     mask_off_by_one, mask_over_the_shared_prefix, what_is_sampled_begins_one_token_late,
     wrapper_without_its_white_space, parents_without_their_white_space, truncation_after_wrapping,
-    numbers_that_begin_at_nought, numbers_that_begin_anew, child_before_its_parent, environment_that_is_read,
-    environment_that_is_the_policys, environment_that_is_said_twice, strangers_text_that_is_not_defused,
+    numbers_that_begin_at_nought, numbers_that_start_again, child_before_its_parent, environment_that_is_read,
+    environment_that_is_the_policys, environment_that_is_said_twice, strangers_text_that_is_not_sanitized,
     fills_in_the_rollouts_own_context, branches_in_the_order_in_which_they_ended,
-    steps_in_the_order_in_which_they_ended, a_query_that_is_asked_as_it_was_written, white_space_that_is_said_again,
+    steps_in_the_order_in_which_they_ended, a_query_that_is_searched_as_it_was_written, white_space_that_is_said_again,
     tokens_of_fills_that_do_not_count,
 ]  # fmt: skip
 

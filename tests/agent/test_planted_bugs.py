@@ -88,8 +88,8 @@ def test_wrong_passage_numbers_are_seen(name: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("name", NUMBERED)
-def test_numbers_that_do_not_begin_anew_where_they_should_are_seen(name: str, monkeypatch: pytest.MonkeyPatch):
-    """Or that begin anew where they should go on."""
+def test_numbers_that_do_not_start_again_where_they_should_are_seen(name: str, monkeypatch: pytest.MonkeyPatch):
+    """Or that start again where they should go on."""
     protocol = protocol_of(name)
     if protocol.plans == 1 and protocol.numbering == "rollout":
         pytest.skip("one round has nothing to go on from")

@@ -7,7 +7,7 @@ import pytest
 from agent.errors import SetupError
 from agent.evidence import Passage
 from agent.protocols import TextProtocol, load_protocol, profile_names, protocol_named, protocol_names
-from agent.protocols.templates import Told
+from agent.protocols.templates import QueryObservation
 from tests.conftest import answer, make_agent
 
 PASSAGE = Passage(id="1", source="web", title="Dune {x}", text="A {novel}.", date="1965-08-01", number=3, node="B")
@@ -152,17 +152,17 @@ def test_only_the_templates_own_marks_are_control_marks():
     assert "<tool_call><|im_end|>" in [piece.text for piece in pieces if not piece.control]
 
 
-def test_a_model_that_was_not_trained_on_a_profile_is_told_what_its_prompt_says():
+def test_a_model_that_was_not_trained_on_a_profile_gets_what_its_prompt_says():
     assert protocol_named("cairn").rules() == protocol_named("cairn").instructions
     tongyi = protocol_named("tongyi").model_copy(update={"system": "Call tools. Today: {date}"})
     assert tongyi.rules("2026-01-02") == "Call tools. Today: 2026-01-02"
     assert protocol_named("search-r1").model_copy(update={"prompt": "Search. {question}"}).rules() == "Search. "
 
 
-@pytest.mark.parametrize(("asked", "written"), [("who", "who?"), ("who?", "who?")])
-def test_a_profile_may_want_a_question_mark(asked: str, written: str):
+@pytest.mark.parametrize(("question", "written"), [("who", "who?"), ("who?", "who?")])
+def test_a_profile_may_want_a_question_mark(question: str, written: str):
     protocol = protocol_named("search-r1").model_copy(update={"prompt": "Q: {question}\n"})
-    assert f"Q: {written}\n" in protocol.prompt_text(asked)
+    assert f"Q: {written}\n" in protocol.prompt_text(question)
 
 
 # What is found
@@ -171,7 +171,7 @@ def test_a_profile_may_want_a_question_mark(asked: str, written: str):
 def test_a_protocol_may_answer_query_by_query():
     protocol = protocol_named("tongyi")
     shown = protocol.show(PASSAGE.model_copy(update={"number": 1, "url": "https://x.org"}))
-    assert protocol.tell([Told("a", (shown,)), Told("b", ())]) == (
+    assert protocol.observation([QueryObservation("a", (shown,)), QueryObservation("b", ())]) == (
         "<tool_response>\nA Google search for 'a' found 1 results:\n\n## Web Results\n"
         "1. [Dune {x}](https://x.org)\nDate published: 1965-08-01\n\nA {novel}.\n=======\n"
         "A Google search for 'b' found 0 results:\n\n## Web Results\nNothing was found.\n</tool_response>"
@@ -184,16 +184,20 @@ def test_each_function_call_of_a_turn_has_a_wrapper_of_its_own_whatever_it_asks(
         '{"name": "search", "arguments": {"query": ["a", "b"]}}',
         '{"name": "search", "arguments": {"query": "c"}}',
     )
-    told = [Told("a", ("x",), written=one), Told("b", (), written=one), Told("c", ("z", "w"), written=two)]
-    assert protocol.tell(told) == (
+    queries = [
+        QueryObservation("a", ("x",), written=one),
+        QueryObservation("b", (), written=one),
+        QueryObservation("c", ("z", "w"), written=two),
+    ]
+    assert protocol.observation(queries) == (
         f"<tool_response>{one}\nresult: \nx\n\nNothing was found.\n</tool_response>\n"
         f"<tool_response>{two}\nresult: \nz\n\nw\n</tool_response>\n"
     )
-    again = [Told("c", ("z",), written=two), Told("c", ("z",), written=two)]
-    assert protocol.tell(again).count("<tool_response>") == 2
+    again = [QueryObservation("c", ("z",), written=two), QueryObservation("c", ("z",), written=two)]
+    assert protocol.observation(again).count("<tool_response>") == 2
 
 
-def test_a_wrapper_of_calls_needs_to_know_how_a_query_is_told():
+def test_a_wrapper_of_calls_needs_to_know_how_a_query_is_shown():
     with pytest.raises(ValueError, match="each_call stands around what each query found"):
         TextProtocol.model_validate(protocol_named("recall").model_dump() | {"each": ""})
 
@@ -201,8 +205,8 @@ def test_a_wrapper_of_calls_needs_to_know_how_a_query_is_told():
 def test_what_is_written_as_json_is_json():
     protocol = protocol_named("deep-researcher")
     odd = PASSAGE.model_copy(update={"title": 'a "b"\n', "text": "back\\slash é", "url": ""})
-    told = protocol.tell([Told('q"', (protocol.show(odd),))])
-    inside = told.removeprefix("<tool_response>\n").removesuffix("\n</tool_response>")
+    text = protocol.observation([QueryObservation('q"', (protocol.show(odd),))])
+    inside = text.removeprefix("<tool_response>\n").removesuffix("\n</tool_response>")
     assert json.loads(inside) == [
         {
             "search_query": 'q"',

@@ -10,7 +10,7 @@ import pytest
 
 from agent.build.agent import build_agent, notices
 from agent.build.shipped import MOST_TOKENS, SMALL, is_small, needs_small, newest_checkpoint, with_policy
-from agent.models.cache import ModelCache, Record
+from agent.models.cache import ModelCache, ModelRecord
 from agent.models.wheel import DEFAULT
 from agent.settings import BudgetSettings, CairnSettings
 from server.launch import make_service
@@ -32,9 +32,9 @@ def base_is_fetched() -> None:
     """The base model is in the cache, as after its download."""
     gguf = real_gguf()
 
-    def write(folder: Path) -> Record:
+    def write(folder: Path) -> ModelRecord:
         shutil.copyfile(gguf, folder / gguf.name)
-        return Record(name=DEFAULT, source="a wheel", sha256="0" * 64, file=gguf.name)
+        return ModelRecord(name=DEFAULT, source="a wheel", sha256="0" * 64, file=gguf.name)
 
     ModelCache().make("fetched", DEFAULT, write, needs=gguf.stat().st_size)
 

@@ -1,4 +1,4 @@
-"""What a protocol may say about a turn: who speaks when, what an empty turn is told, how long it is, where it answers."""
+"""What a protocol may say about a turn: who speaks when, the reply to an empty turn, how long it is, where it answers."""
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ from tests.invariants import violations
 
 CAIRN = protocol_named("cairn")
 SOURCES = {name: Echo(name) for name in ("web", "news", "all")}
-TOLD = "\nThat was neither a search nor an answer. Try <search> again.\n"
+INVALID = "\nThat was neither a search nor an answer. Try <search> again.\n"
 CHAT = CAIRN.model_copy(
     update={
         "chat": CHAT_TEMPLATES["chatml"],
@@ -109,10 +109,10 @@ def test_a_chat_engine_gets_messages_and_no_template():
 # A turn that says nothing
 
 
-def test_a_turn_with_neither_a_search_nor_an_answer_is_told_so_exactly_and_is_a_round():
-    protocol = CAIRN.model_copy(update={"invalid": TOLD})
+def test_a_turn_with_neither_a_search_nor_an_answer_gets_the_exact_reply_and_is_a_round():
+    protocol = CAIRN.model_copy(update={"invalid": INVALID})
     trace = rollout(["I wonder.", PLAN_TURN, ANSWER_TURN], protocol)
-    assert written(trace)[1] == ("environment", TOLD)
+    assert written(trace)[1] == ("environment", INVALID)
     (rejected,) = (step for step in trace.steps if isinstance(step, PlanRejected))
     assert (rejected.round, rejected.why) == (1, "the policy's turn ended with neither a search nor an answer")
     assert rejected.segments == (1,)
@@ -120,7 +120,7 @@ def test_a_turn_with_neither_a_search_nor_an_answer_is_told_so_exactly_and_is_a_
 
 
 def test_a_policy_that_never_says_anything_is_forced_when_its_rounds_end():
-    protocol = CAIRN.model_copy(update={"invalid": TOLD})
+    protocol = CAIRN.model_copy(update={"invalid": INVALID})
     trace = rollout(["hm"] * 5 + ["x</answer>"], protocol)
     assert (ended(trace), trace.answer, trace.usage.rounds) == (("forced", "rounds"), "x", 4)
 
@@ -152,7 +152,7 @@ def test_an_answer_beside_a_search_ends_the_rollout():
 # Lengths
 
 
-@pytest.mark.parametrize(("invalid", "end"), [("", ("bad_format", None)), (TOLD, ("answered", None))])
+@pytest.mark.parametrize(("invalid", "end"), [("", ("bad_format", None)), (INVALID, ("answered", None))])
 def test_a_turn_longer_than_the_protocol_allows_is_a_turn_that_says_nothing(invalid: str, end: tuple[str, None]):
     protocol = CAIRN.model_copy(update={"turn_tokens": 30, "invalid": invalid})
     trace = rollout(["<think>" + "a" * 90, "<answer>x</answer>"], protocol)
@@ -161,7 +161,7 @@ def test_a_turn_longer_than_the_protocol_allows_is_a_turn_that_says_nothing(inva
 
 
 def test_where_a_budget_is_shorter_than_the_protocols_turn_it_is_the_budget_that_ends():
-    protocol = CAIRN.model_copy(update={"turn_tokens": 500, "invalid": TOLD})
+    protocol = CAIRN.model_copy(update={"turn_tokens": 500, "invalid": INVALID})
     trace = rollout(["<think>" + "a" * 900, "x</answer>"], protocol, Budgets(policy_tokens=300, answer_tokens=100))
     assert ended(trace) == ("forced", "policy_tokens")
 
@@ -192,7 +192,7 @@ def test_passages_are_cut_until_the_wrapped_text_has_the_protocols_tokens(tokens
 # Numbers
 
 
-def test_numbers_begin_anew_for_each_query_and_a_repeat_of_another_query_is_shown():
+def test_numbers_start_again_for_each_query_and_a_repeat_of_another_query_is_shown():
     class Same(Echo):
         async def search(self, request: SearchRequest) -> SearchResult:
             return SearchResult(
@@ -271,6 +271,6 @@ def test_white_space_that_the_last_token_brought_is_not_said_again(tail: str, le
 
 
 def test_white_space_at_the_end_of_a_turn_without_a_stop_text_is_the_policys_own():
-    protocol = CAIRN.model_copy(update={"invalid": TOLD})
+    protocol = CAIRN.model_copy(update={"invalid": INVALID})
     trace = rollout(["hm\n", ANSWER_TURN], protocol)
-    assert trace.segments[2].text == TOLD
+    assert trace.segments[2].text == INVALID

@@ -20,14 +20,14 @@ def main() -> int:
     )
     parser.add_argument("numbers", nargs="*", type=int, help="of findings; all by default")
     parser.add_argument("--product", help="the Python of the environment in which Cairn is installed")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     known: dict[int, list[str]] = {}
     for path in sorted(HERE.glob("test_[0-9][0-9]_*.py")):
         known.setdefault(int(path.name.split("_")[1]), []).append(str(path))
-    if unknown := sorted(set(asked.numbers) - set(known)):
+    if unknown := sorted(set(options.numbers) - set(known)):
         parser.error(f"there is no attack {unknown[0]}; there are {', '.join(map(str, sorted(known)))}")
-    chosen = [path for number in (asked.numbers or sorted(known)) for path in known[number]]
-    more = ["--product", asked.product] if asked.product else []
+    chosen = [path for number in (options.numbers or sorted(known)) for path in known[number]]
+    more = ["--product", options.product] if options.product else []
     return int(pytest.main(["-p", "no:cacheprovider", "-v", "--tb=short", *more, *chosen]))
 
 

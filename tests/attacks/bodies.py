@@ -17,7 +17,7 @@ _BUDGETS: Final = {"seconds": 5}
 
 @dataclass(frozen=True)
 class Hostile:
-    """One request; `chunk` sends its body in chunks of so many bytes."""
+    """One request; `chunk` sends its body in chunks of this number of bytes."""
 
     kind: str
     method: str
@@ -51,7 +51,7 @@ _VALID: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def _asked(chance: random.Random, kind: str, path: str, valid: dict[str, Any], headers: dict[str, str]) -> Hostile:
+def _question(chance: random.Random, kind: str, path: str, valid: dict[str, Any], headers: dict[str, str]) -> Hostile:
     return Hostile(kind, "POST", path, json.dumps(valid).encode(), headers)
 
 
@@ -148,7 +148,7 @@ def _elsewhere(chance: random.Random, kind: str, path: str, valid: dict[str, Any
 
 Make = Callable[[random.Random, str, str, dict[str, Any], dict[str, str]], Hostile]
 _KINDS: Final[dict[str, Make]] = {
-    "a question": _asked,
+    "a question": _question,
     "odd members": _odd,
     "odd texts": _words,
     "megabytes of members": _many,

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-from tests.attacks.asking import ask
+from tests.attacks.client import ask
 from tests.attacks.product import Hostile, Product, Served, hostile_server, respond
 
 Chat = Callable[[BaseHTTPRequestHandler], None]

@@ -21,8 +21,8 @@ def endpoint(say: Say) -> Generator[Hostile]:
         if handler.command == "GET":
             respond(handler, json.dumps({"object": "list", "data": [{"id": "evil"}]}).encode())
             return
-        asked = place[0].requests[-1][3].decode("utf-8", "replace")
-        delta = {"role": "assistant", "content": say(asked)}
+        body = place[0].requests[-1][3].decode("utf-8", "replace")
+        delta = {"role": "assistant", "content": say(body)}
         chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "evil"}
         frames: list[dict[str, Any]] = [
             chunk | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]},

@@ -98,10 +98,10 @@ class _Turns(Iterator[_T]):
 
 
 def measure(product: Product, folder: Path, *, requests: int, at_once: int, seed: int) -> Figures:
-    """Serve hostile documents with a hostile endpoint, and send so many requests."""
+    """Serve hostile documents with a hostile endpoint, and send this number of requests."""
     figures = Figures(requests)
     _write_documents(folder / "docs", random.Random(seed))
-    answers, asked = _Turns(replies(seed)), _Turns(bodies(seed))
+    answers, sent = _Turns(replies(seed)), _Turns(bodies(seed))
     with hostile_server(lambda handler: next(answers)(handler)) as endpoint:
         endpoint.requests = _Forgetful()
         options = ("--base-url", f"{endpoint.url}/v1", "--model", "small", "--protocol", "cairn", "--corpus", "docs")
@@ -109,7 +109,7 @@ def measure(product: Product, folder: Path, *, requests: int, at_once: int, seed
             address = urlsplit(server.url).netloc
 
             def send(_number: int) -> tuple[str, str, int]:
-                return _send(address, next(asked))
+                return _send(address, next(sent))
 
             with _probed(server.url, figures), ThreadPoolExecutor(at_once) as pool:
                 began = time.perf_counter()
@@ -124,7 +124,7 @@ def measure(product: Product, folder: Path, *, requests: int, at_once: int, seed
 
 
 class _Forgetful(list[tuple[str, str, dict[str, str], bytes]]):
-    """What reached the endpoint, which nobody looks at."""
+    """What reached the endpoint, which is not looked at."""
 
     def append(self, _request: Any) -> None:
         """Forget it."""
@@ -267,20 +267,24 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--product", default=sys.executable, help="the Python of the environment that is attacked")
     parser.add_argument("--write", action="store_true", help=f"keep {REPORT}, too")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with TemporaryDirectory(prefix="cairn-hostile-") as name:
         (home := Path(name) / "home").mkdir()
         (folder := Path(name) / "work").mkdir()
         figures = measure(
-            Product(Path(asked.product), home), folder, requests=asked.requests, at_once=asked.at_once, seed=asked.seed
+            Product(Path(options.product), home),
+            folder,
+            requests=options.requests,
+            at_once=options.at_once,
+            seed=options.seed,
         )
     said = [f"{name:50} {value}" for name, value in _rows(figures)] + [f"lost: {what}" for what in figures.lost]
     said += [f"{name:50} {count}" for name, count in sorted(figures.outcomes.items())]
     sys.stdout.write("\n".join(said) + "\n")
-    if asked.write:
+    if options.write:
         from lab.report import write_report
 
-        write_report(REPORT, page(figures, at_once=asked.at_once, seed=asked.seed), code=CODE)
+        write_report(REPORT, page(figures, at_once=options.at_once, seed=options.seed), code=CODE)
     return 0 if figures.holds else 1
 
 

@@ -33,7 +33,7 @@ asyncio.run(main())
 
 
 class Trap:
-    """Whoever unpickles it makes a folder."""
+    """Unpickling it makes a folder."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark

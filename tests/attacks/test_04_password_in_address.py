@@ -3,8 +3,8 @@
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-from tests.attacks.asking import ask
 from tests.attacks.chatting import chat, chat_endpoint, in_front_of
+from tests.attacks.client import ask
 from tests.attacks.product import Product, respond
 
 SECRET = "hunter2-and-more"

@@ -1,4 +1,4 @@
-"""Finding 5: `<` and n blanks in an address, a date or a title cost n², on the event loop of whoever searched."""
+"""Finding 5: `<` and n blanks in an address, a date or a title cost n², on the event loop of the search."""
 
 import json
 import subprocess

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.asking import ask, pulse
+from tests.attacks.client import ask, pulse
 from tests.attacks.hostile import measure
 from tests.attacks.product import Product
 
@@ -32,7 +32,7 @@ BODIES = {
 
 
 @pytest.mark.timeout(300)
-def test_many_wrong_members_get_one_short_error_and_hold_up_nobody(product: Product, tmp_path: Path) -> None:
+def test_many_wrong_members_get_one_short_error_and_hold_up_no_one(product: Product, tmp_path: Path) -> None:
     accept = {"accept": "application/json, text/event-stream"}
     with product.serve(cwd=tmp_path) as server:
         assert ask(f"{server.url}/mcp", CALL % b"{}", headers=accept).status != 0, "loads what /mcp needs"

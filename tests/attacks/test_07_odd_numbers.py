@@ -4,8 +4,8 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-from tests.attacks.asking import ask
 from tests.attacks.chatting import chat, chat_endpoint, completion, in_front_of
+from tests.attacks.client import ask
 from tests.attacks.product import Product, respond
 
 ODD = ["1e30", "1" + 30 * "0", "1.5", "NaN", "-1000000000", '"many"', "true", "[1]", "null", "1e400"]

@@ -1,4 +1,4 @@
-"""Finding 8: answers of another model from a run's evidence were bound by no limit of a key, and went on for nobody."""
+"""Finding 8: answers of another model from a run's evidence were bound by no limit of a key, and went on for no one."""
 
 import json
 import threading
@@ -8,22 +8,22 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.request import Request, urlopen
 
-from tests.attacks.asking import QUESTION, ask
+from tests.attacks.client import QUESTION, ask
 from tests.attacks.product import Product, Served, hostile_server, respond
 
 TOKENS = 1_000_000
 
 
 class Slow:
-    """A model that answers when it is let, and hears when nobody waits for its answer any more."""
+    """A model that answers when it is let, and hears when no one waits for its answer any more."""
 
     def __init__(self) -> None:
-        self.asked = threading.Semaphore(0)
+        self.requested = threading.Semaphore(0)
         self.let = threading.Event()
         self.left = threading.Event()
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
-        self.asked.release()
+        self.requested.release()
         handler.connection.settimeout(0.05)
         while not self.let.is_set():
             try:
@@ -66,7 +66,7 @@ def test_an_answer_counts_as_a_run_of_its_key(product: Product, tmp_path: Path) 
     with scene(product, tmp_path, slow, "--concurrent-runs", "1") as (_server, address, headers):
         first = threading.Thread(target=ask, args=(address, {"model": "paid"}), kwargs={"headers": headers})
         first.start()
-        assert slow.asked.acquire(timeout=30)
+        assert slow.requested.acquire(timeout=30)
         more = [ask(address, {"model": "paid"}, headers=headers, seconds=5) for _ in range(3)]
         slow.let.set()
         first.join()
@@ -93,5 +93,5 @@ def test_it_ends_when_its_client_leaves(product: Product, tmp_path: Path) -> Non
         request = Request(address, data=b'{"model":"paid"}', headers=headers | {"content-type": "application/json"})
         with suppress(TimeoutError):
             urlopen(request, timeout=2)
-        assert slow.asked.acquire(timeout=30)
-        assert slow.left.wait(20), "the model goes on for nobody"
+        assert slow.requested.acquire(timeout=30)
+        assert slow.left.wait(20), "the model goes on for no one"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.asking import ask
+from tests.attacks.client import ask
 from tests.attacks.product import Product
 
 LONG = "x" * 1_000_000

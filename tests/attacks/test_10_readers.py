@@ -1,4 +1,4 @@
-"""Finding 10: answers that nobody reads were held for ever, 73 MB for each connection."""
+"""Finding 10: answers that no one reads were held for ever, 73 MB for each connection."""
 
 import json
 import socket
@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.attacks.asking import ask
+from tests.attacks.client import ask
 from tests.attacks.product import Product, Served
 
 CONNECTIONS = 24
@@ -29,7 +29,7 @@ def test_an_answer_holds_no_more_documents_than_a_machine_has_room_for(product: 
     assert len(taken.json["result"]) == 4096
 
 
-def test_answers_that_nobody_reads_are_held_up_to_a_bound(product: Product, tmp_path: Path) -> None:
+def test_answers_that_no_one_reads_are_held_up_to_a_bound(product: Product, tmp_path: Path) -> None:
     document = {"id": "long", "title": "Aurora Falls", "text": "Aurora Falls is a film. " * 40}
     rows = [document | {"id": f"d{number}"} for number in range(10)]
     (tmp_path / "docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -44,5 +44,5 @@ def test_answers_that_nobody_reads_are_held_up_to_a_bound(product: Product, tmp_
             first.append(connection.recv(12))  # and nothing more
         assert memory(server) < MOST_BYTES
         assert first[0].endswith(b"200")
-        assert first[-1].endswith(b"429"), "a later one is told to come again"
+        assert first[-1].endswith(b"429"), "a later one must come again"
         assert ask(f"{server.url}/retrieve", {"queries": ["Aurora Falls"]}).status == 200, "a small one is answered"

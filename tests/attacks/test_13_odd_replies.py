@@ -4,8 +4,8 @@ import json
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-from tests.attacks.asking import ask
 from tests.attacks.chatting import GOOD, chat, chat_endpoint, completion, in_front_of
+from tests.attacks.client import ask
 from tests.attacks.product import Product, respond
 
 ODD = [

@@ -28,9 +28,9 @@ def test_what_links_lead_to_is_not_searchable_and_nothing_hangs(product: Product
         listening.bind(str(docs / "talk.md"))
         done = product.run("index", "build", "docs", "--out", "index", "--json", cwd=tmp_path, seconds=30)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["documents"] == 1
-    why = {skip["name"]: skip["why"] for skip in told["skipped"]}
+    printed = json.loads(done.stdout)
+    assert printed["documents"] == 1
+    why = {skip["name"]: skip["why"] for skip in printed["skipped"]}
     links = {"key.txt", "folder", "zero.txt", "zero.jsonl", "gone.md", "loop.md", "loop"}
     assert {name for name, reason in why.items() if "symbolic link" in reason} == links
     assert why["pipe.html"].startswith("it is a pipe")

@@ -38,9 +38,9 @@ def test_the_build_goes_on_without_it(product: Product, tmp_path: Path, name: st
     (tmp_path / "docs" / name).write_bytes(content)
     done = product.run("index", "build", "docs", "--out", "index", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    printed = json.loads(done.stdout)
     readable = HIGH in content or name == "nested.html"
-    assert [skip["name"] for skip in told["skipped"]] in ([name], [] if readable else [name])
+    assert [skip["name"] for skip in printed["skipped"]] in ([name], [] if readable else [name])
     assert "Traceback" not in done.stderr
     assert "An owl hunts" in product.run("index", "search", "index", "owl", cwd=tmp_path).stdout
 

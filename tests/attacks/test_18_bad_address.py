@@ -29,8 +29,8 @@ def test_a_filtered_search_and_an_evaluation_go_on(product: Product, tmp_path: P
         check=False,
     )
     assert searched.stdout.strip() == "['good']", searched.stderr
-    asked = {"id": "1", "question": "Who hunts?", "answers": ["owl"], "supporting": [BAD[0], "good"]}
-    (tmp_path / "questions.jsonl").write_text(json.dumps(asked), encoding="utf-8")
+    question = {"id": "1", "question": "Who hunts?", "answers": ["owl"], "supporting": [BAD[0], "good"]}
+    (tmp_path / "questions.jsonl").write_text(json.dumps(question), encoding="utf-8")
     evaluated = product.run(
         "eval",
         "--questions",

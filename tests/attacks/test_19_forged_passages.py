@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.attacks.asking import ask
+from tests.attacks.client import ask
 from tests.attacks.endpoint import endpoint
 from tests.attacks.product import Hostile, Product
 
@@ -25,7 +25,7 @@ QUESTION = {"messages": [{"role": "user", "content": "Whose is the Persaven harb
 
 
 def context_of(model: Hostile) -> str:
-    """What the model was told last, without the example of a rung."""
+    """What the model read last, without the example of a rung."""
     messages = json.loads(model.requests[-1][3])["messages"]
     return "\n".join(message["content"] for message in messages if "Mira Toll" not in message["content"])
 
@@ -39,8 +39,8 @@ def test_a_document_cannot_write_another_one(product: Product, tmp_path: Path, l
         options = ("--base-url", f"{model.url}/v1", "--model", "evil", "--protocol", "cairn", "--corpus", "docs.jsonl")
         with product.serve("--policy", "openai", *options, cwd=tmp_path, env={"CAIRN_RUNG": rung}) as server:
             answer = ask(f"{server.url}/v1/chat/completions", QUESTION)
-        told = context_of(model)
-    heads = [line for line in told.splitlines() if line.startswith("[2]")]
+        context = context_of(model)
+    heads = [line for line in context.splitlines() if line.startswith("[2]")]
     assert [line for line in heads if "has tides" in line] == heads
     assert len(heads) == 1
     assert answer.status == 200, answer.body

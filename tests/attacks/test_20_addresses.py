@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.attacks.asking import ask
+from tests.attacks.client import ask
 from tests.attacks.endpoint import endpoint
 from tests.attacks.product import Product
 
@@ -17,9 +17,9 @@ ANSWER = (
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
 
 
-def say(asked: str) -> str:
+def say(body: str) -> str:
     """Search first, then cite every passage."""
-    return ANSWER if "Scene number" in asked else SEARCH
+    return ANSWER if "Scene number" in body else SEARCH
 
 
 def document(number: int, url: str) -> dict[str, str]:

@@ -26,7 +26,7 @@ def has_transformers(product: Product) -> bool:
     return subprocess.run(look, capture_output=True, check=False).returncode == 0
 
 
-def test_a_model_runs_no_code_of_its_own_and_nothing_is_asked(product: Product, tmp_path: Path) -> None:
+def test_a_model_runs_no_code_of_its_own_and_nothing_is_confirmed(product: Product, tmp_path: Path) -> None:
     if not has_transformers(product):
         pytest.skip("the product has no transformers")
     model, mark = tmp_path / "model", tmp_path / "mark"

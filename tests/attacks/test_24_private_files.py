@@ -1,4 +1,4 @@
-"""Finding 24: what Cairn keeps for its user could be read by everybody on the machine."""
+"""Finding 24: what Cairn keeps for its user could be read by everyone on the machine."""
 
 import os
 import stat

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.attacks.asking import ask
+from tests.attacks.client import ask
 from tests.attacks.endpoint import endpoint
 from tests.attacks.product import Product
 
@@ -30,6 +30,6 @@ def test_no_mark_of_a_template_reaches_a_model(product: Product, tmp_path: Path)
             )
         messages = json.loads(model.requests[-1][3])["messages"]
     assert answer.status == 200, answer.body
-    told = "\n".join(message["content"] for message in messages if "wrote it" in message["content"])
-    assert [mark for mark in MARKS if mark in told] == []
-    assert PLAIN in told
+    read = "\n".join(message["content"] for message in messages if "wrote it" in message["content"])
+    assert [mark for mark in MARKS if mark in read] == []
+    assert PLAIN in read

@@ -41,8 +41,8 @@ def test_an_array_that_claims_another_shape_is_an_error(product: Product, index:
     path = index / "bm25" / "data.csc.index.npy"
     raw = path.read_bytes()
     start, end = raw.index(b"'shape': "), raw.index(b"}", 10)
-    told = f"'shape': {shape}, ".encode()
-    path.write_bytes((raw[:start] + told).ljust(end) + raw[end:] if len(told) <= end - start else raw[:40])
+    header = f"'shape': {shape}, ".encode()
+    path.write_bytes((raw[:start] + header).ljust(end) + raw[end:] if len(header) <= end - start else raw[:40])
     assert "build it" in searched(product, index.parent.parent)
 
 

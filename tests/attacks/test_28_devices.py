@@ -1,4 +1,4 @@
-"""Finding 28: a pipe that nobody writes to, or a device that never ends, named where a file belongs."""
+"""Finding 28: a pipe without a writer, or a device that never ends, named where a file belongs."""
 
 import os
 from pathlib import Path

@@ -11,10 +11,10 @@ LINK = "[here](javascript:alert(2))"
 
 def test_reports_hold_no_html_and_no_links_of_a_stranger(product: Product, tmp_path: Path) -> None:
     row = {"id": f"q{HTML}", "question": "Where was Persen Golney born?", "answers": ["a"], "type": HTML + LINK}
-    (tmp_path / "asked.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    (tmp_path / "questions.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     for run in ("one", "two"):
         folder = tmp_path / run
-        done = product.run("eval", "--questions", "asked.jsonl", "--out", folder, cwd=tmp_path)
+        done = product.run("eval", "--questions", "questions.jsonl", "--out", folder, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         report = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         (folder / "run.json").write_text(json.dumps(report | {"note": HTML + LINK + run}), encoding="utf-8")

@@ -17,8 +17,8 @@ def ended(installed: Product, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An evaluation that ended, and its report."""
     folder = tmp_path_factory.mktemp("ended")
     row = {"id": "q1", "question": "Where was Persen Golney born?", "answers": ["a"]}
-    (folder / "asked.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    done = installed.run("eval", "--questions", "asked.jsonl", "--out", "run", cwd=folder)
+    (folder / "questions.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    done = installed.run("eval", "--questions", "questions.jsonl", "--out", "run", cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -41,7 +41,9 @@ def test_a_stored_run_leads_nowhere_else(product: Product, stored: Path, command
         there.symlink_to(stored / "thesis.txt")
     else:
         os.mkfifo(there)
-    arguments = ["eval", "--questions", "asked.jsonl", "--out", "run"] if command == "eval" else ["eval-report", "run"]
+    arguments = (
+        ["eval", "--questions", "questions.jsonl", "--out", "run"] if command == "eval" else ["eval-report", "run"]
+    )
     done = product.run(*arguments, cwd=stored, seconds=30)
     assert (stored / "thesis.txt").read_text(encoding="utf-8") == OUTSIDE
     assert "Traceback" not in done.stderr
@@ -52,6 +54,6 @@ def test_a_stored_run_leads_nowhere_else(product: Product, stored: Path, command
 def test_a_new_run_is_not_begun_through_a_link(product: Product, stored: Path) -> None:
     (stored / "new").mkdir()
     (stored / "new" / "run.tmp").symlink_to(stored / "thesis.txt")
-    done = product.run("eval", "--questions", "asked.jsonl", "--out", "new", cwd=stored)
+    done = product.run("eval", "--questions", "questions.jsonl", "--out", "new", cwd=stored)
     assert (done.returncode != 0, "symbolic link" in done.stderr) == (True, True), done.stderr
     assert (stored / "thesis.txt").read_text(encoding="utf-8") == OUTSIDE

@@ -15,8 +15,7 @@ from agent.policies.base import Policy
 from agent.policies.batching import Engine
 from agent.policies.embedded import EmbeddedPolicy
 from agent.policies.hub_form import open_hub_form
-from agent.policies.torch_decoder import SMALL
-from agent.policies.torch_engine import TorchEngine
+from agent.policies.torch_engine import SMALL, TorchEngine
 from agent.policies.transformers import TransformersPolicy
 from train.checkpoints.export import complete, export_checkpoint
 from train.checkpoints.garbage import frozen_heap

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
 
 from agent.policies.ladder.moves import SearchMove
-from agent.policies.ladder.state import Round, State
+from agent.policies.ladder.state import SearchedRound, State
 
 Message = dict[str, Any]
 MOST_QUERIES: Final = 3
@@ -43,18 +43,18 @@ _ANSWER: Final[Mapping[str, Any]] = {"type": "string", "description": "The answe
 
 
 class Dialect(Protocol):
-    """One way of asking for the next move."""
+    """One way of requesting the next move."""
 
     def request(self, state: State) -> tuple[list[Message], dict[str, Any]]:
         """Messages, and the other members of the request."""
         ...
 
     def repaired(self, messages: Sequence[Message], said: str, why: str) -> list[Message] | None:
-        """The messages with what was wrong with the reply to them; None where the dialect asks only once."""
+        """The messages with what was wrong with the reply to them; None where the dialect requests only once."""
         ...
 
 
-class Tools:
+class ToolDialect:
     """Native function calls: `search(queries)` and `answer(text, evidence)`."""
 
     def request(self, state: State) -> tuple[list[Message], dict[str, Any]]:
@@ -75,7 +75,7 @@ class Tools:
         return None
 
 
-class Json:
+class JsonDialect:
     """One constrained object a turn: search for these, or answer this, citing these."""
 
     def request(self, state: State) -> tuple[list[Message], dict[str, Any]]:
@@ -113,7 +113,7 @@ class Json:
         return {"type": "json_schema", "json_schema": {"name": "move", "strict": True, "schema": schema}}
 
 
-class Words:
+class WordDialect:
     """The protocol in words with one example; one request says what was wrong."""
 
     _RULES: Final = (
@@ -138,7 +138,7 @@ class Words:
 
 
 Spoken = Literal["tools", "json", "words"]
-DIALECTS: Final[Mapping[Spoken, Dialect]] = {"tools": Tools(), "json": Json(), "words": Words()}
+DIALECTS: Final[Mapping[Spoken, Dialect]] = {"tools": ToolDialect(), "json": JsonDialect(), "words": WordDialect()}
 
 
 def _system(rules: str, state: State) -> Message:
@@ -148,12 +148,12 @@ def _system(rules: str, state: State) -> Message:
 def _history(state: State) -> list[Message]:
     return [
         message
-        for asked, answered in state.history
-        for message in ({"role": "user", "content": asked}, {"role": "assistant", "content": answered or "…"})
+        for question, answered in state.history
+        for message in ({"role": "user", "content": question}, {"role": "assistant", "content": answered or "…"})
     ]
 
 
-def _found(each: Round) -> str:
+def _found(each: SearchedRound) -> str:
     return f"Passages:\n{each.found or 'Nothing was found.'}"
 
 
@@ -171,5 +171,5 @@ def _function(name: str, properties: Mapping[str, Any], description: str) -> dic
 
 
 def is_repeat(move: SearchMove, state: State) -> bool:
-    """Whether everything that it asks for was searched before."""
+    """Whether all of its queries were searched before."""
     return all(query.casefold() in state.searched for query in move.queries)

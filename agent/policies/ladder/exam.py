@@ -13,7 +13,7 @@ from agent.policies.ladder.dialects import DIALECTS, Spoken
 from agent.policies.ladder.moves import AnswerMove, Move, SearchMove
 from agent.policies.ladder.reading import move_in
 from agent.policies.ladder.replies import NoMove, ask
-from agent.policies.ladder.state import Round, State
+from agent.policies.ladder.state import SearchedRound, State
 
 TOKENS: Final = 200
 _QUESTION: Final = State("Where was the director of the film Aurora Falls born?")
@@ -24,8 +24,8 @@ _FILM: Final = (
 )
 _SECOND: Final = SearchMove(("Lina Orr birthplace",))
 _PERSON: Final = "[3] Lina Orr — Lina Orr (born 4 May 1950 in Trieste) is an Italian film director."
-_AFTER_ONE: Final = State(_QUESTION.question, rounds=(Round(_FIRST, _FILM),))
-_AFTER_TWO: Final = State(_QUESTION.question, rounds=(Round(_FIRST, _FILM), Round(_SECOND, _PERSON)))
+_AFTER_ONE: Final = State(_QUESTION.question, rounds=(SearchedRound(_FIRST, _FILM),))
+_AFTER_TWO: Final = State(_QUESTION.question, rounds=(SearchedRound(_FIRST, _FILM), SearchedRound(_SECOND, _PERSON)))
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def _answers(word: str) -> Callable[[Move], bool]:
 
 
 TASKS: Final = (
-    _Task(_QUESTION, _searches_for("aurora"), "it does not search for what is asked"),
+    _Task(_QUESTION, _searches_for("aurora"), "it does not search for what the question wants"),
     _Task(_AFTER_ONE, _searches_for("orr"), "it does not search again by the name that it found"),
     _Task(_AFTER_TWO, _answers("trieste"), "it does not answer from what it found"),
 )

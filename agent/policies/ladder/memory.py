@@ -38,7 +38,7 @@ def recall(*model: str) -> Remembered | None:
     """What is remembered of a model; None where there is nothing, or nothing that is recent.
 
     Args:
-        model: everything that tells it from others: address, name, server.
+        model: everything that distinguishes it from others: address, name, server.
     """
     try:
         found = Remembered.model_validate_json(read_bounded(_file(model), most=_BYTES))

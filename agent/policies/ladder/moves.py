@@ -23,7 +23,7 @@ class SearchMove:
 
 
 @dataclass(frozen=True)
-class Statement:
+class CitedSentence:
     """One sentence of evidence with the numbers of the passages that it cites."""
 
     text: str
@@ -35,7 +35,7 @@ class AnswerMove:
     """Answer this, citing these."""
 
     text: str
-    evidence: tuple[Statement, ...] = ()
+    evidence: tuple[CitedSentence, ...] = ()
 
 
 Move = SearchMove | AnswerMove
@@ -52,7 +52,7 @@ def queries_of(texts: Iterable[str], *, most: int) -> tuple[str, ...]:
 
 
 def can_spell(protocol: TextProtocol) -> bool:
-    """Whether moves can be written in a protocol: one of our own, whose texts belong to nobody else."""
+    """Whether moves can be written in a protocol: one of our own, without texts of other authors."""
     return protocol.plan != "calls" and bool(protocol.instructions) and not protocol.foreign
 
 
@@ -81,7 +81,7 @@ def _plan(queries: Sequence[str], protocol: TextProtocol) -> str:
             return queries[0]
 
 
-def _evidence(evidence: Sequence[Statement], protocol: TextProtocol) -> str:
+def _evidence(evidence: Sequence[CitedSentence], protocol: TextProtocol) -> str:
     if "evidence" not in protocol.tags or not evidence:
         return ""
     lines: list[str] = []

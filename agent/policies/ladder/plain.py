@@ -4,7 +4,7 @@ import re
 from typing import Any, Final
 
 from agent.checks.relevance import content_words
-from agent.policies.ladder.moves import AnswerMove, SearchMove, Statement, queries_of
+from agent.policies.ladder.moves import AnswerMove, CitedSentence, SearchMove, queries_of
 from agent.policies.ladder.parts import YES_OR_NO, choices_of, parts_of, wants_short
 from agent.policies.ladder.reading import numbers_in, statements
 from agent.policies.ladder.state import State, numbered
@@ -57,11 +57,11 @@ def request(state: State, *, example: bool = True) -> tuple[list[Message], bool]
     short = wants_short(state.question)
     passages = state.passages
     if not passages:
-        return [{"role": "system", "content": _CLOSED if short else _FULL}, *_asked(state, "")], short
+        return [{"role": "system", "content": _CLOSED if short else _FULL}, *_question(state, "")], short
     if not short:
-        return [{"role": "system", "content": _FULL}, *_asked(state, passages)], short
+        return [{"role": "system", "content": _FULL}, *_question(state, passages)], short
     shown = [{"role": "user", "content": _EXAMPLE}, {"role": "assistant", "content": _EXAMPLE_ANSWER}]
-    return [{"role": "system", "content": _SHORT}, *(shown if example else ()), *_asked(state, passages)], short
+    return [{"role": "system", "content": _SHORT}, *(shown if example else ()), *_question(state, passages)], short
 
 
 def is_copied(answer: str, state: State) -> bool:
@@ -69,8 +69,8 @@ def is_copied(answer: str, state: State) -> bool:
     return _EXAMPLE_ANSWER in answer and _EXAMPLE_ANSWER not in f"{state.question} {state.passages}"
 
 
-def _asked(state: State, passages: str) -> list[Message]:
-    earlier = "".join(f"Earlier question: {asked}\nAnswer: {answered}\n" for asked, answered in state.history)
+def _question(state: State, passages: str) -> list[Message]:
+    earlier = "".join(f"Earlier question: {question}\nAnswer: {answered}\n" for question, answered in state.history)
     shown = f"{passages}\n\n" if passages else ""
     return [{"role": "user", "content": f"{shown}{earlier}Question: {state.question}"}]
 
@@ -150,19 +150,19 @@ def _trimmed(run: list[str]) -> list[str]:
     return run
 
 
-def support(answer: str, cites: tuple[int, ...], passages: dict[int, str], question: str) -> tuple[Statement, ...]:
+def support(answer: str, cites: tuple[int, ...], passages: dict[int, str], question: str) -> tuple[CitedSentence, ...]:
     """The sentence that holds the answer: of a cited passage, else the one that shares most with the question."""
     wanted = answer.casefold()
     if len(wanted) < 3 or wanted in ("yes", "no"):
         return ()
-    asked = content_words(question)
+    words = content_words(question)
     found: list[tuple[bool, int, int, str]] = []
     for number, passage in passages.items():
         title, _, text = passage.partition(" — ")
         about = content_words(title)
         holding = (s.strip() for s in _SENTENCE.split((text or title).replace("\n  ", " ")) if wanted in s.casefold())
-        found += [(number in cites, len(asked & (content_words(s) | about)), -number, s) for s in holding]
+        found += [(number in cites, len(words & (content_words(s) | about)), -number, s) for s in holding]
     if not found:
         return ()
     _, _, number, sentence = max(found)
-    return (Statement(sentence, (-number,)),)
+    return (CitedSentence(sentence, (-number,)),)

@@ -13,7 +13,7 @@ from agent.policies.ladder import plain
 from agent.policies.ladder.dialects import DIALECTS, Spoken, is_repeat
 from agent.policies.ladder.moves import AnswerMove, Move, SearchMove, spelled
 from agent.policies.ladder.reading import move_in
-from agent.policies.ladder.replies import NoMove, Reply, ask
+from agent.policies.ladder.replies import ModelReply, NoMove, ask
 from agent.policies.ladder.state import State
 from agent.policies.openai_chat import CHARS_A_TOKEN
 from agent.protocols.base import TextProtocol
@@ -183,7 +183,7 @@ class LadderContext:
 
     async def _ask(
         self, messages: Sequence[dict[str, Any]], sampling: Sampling, most: int, members: dict[str, Any]
-    ) -> Reply:
+    ) -> ModelReply:
         parameters: dict[str, Any] = {"temperature": sampling.temperature, **members}
         if sampling.top_p < 1:
             parameters["top_p"] = sampling.top_p
@@ -207,14 +207,14 @@ class LadderContext:
         )
 
 
-def _read(reply: Reply) -> Move:
+def _read(reply: ModelReply) -> Move:
     if reply.is_broken:
         raise NoMove("its turn broke off")
     return move_in(reply)
 
 
-def _written(reply: Reply) -> AnswerMove | None:
-    """The answer with its evidence of a model that writes a form nobody requested of it."""
+def _written(reply: ModelReply) -> AnswerMove | None:
+    """The answer with its evidence of a model that writes a form which was not requested."""
     with suppress(NoMove):
         move = move_in(reply)
         return move if isinstance(move, AnswerMove) and move.evidence else None

@@ -10,8 +10,8 @@ from typing import Any, Final, cast
 
 from agent.errors import PlanError
 from agent.plan.json import as_list, as_object, read_values
-from agent.policies.ladder.moves import AnswerMove, Move, SearchMove, Statement, queries_of
-from agent.policies.ladder.replies import NoMove, Reply
+from agent.policies.ladder.moves import AnswerMove, CitedSentence, Move, SearchMove, queries_of
+from agent.policies.ladder.replies import ModelReply, NoMove
 
 MOST_QUERIES: Final = 4
 _MOST_STATEMENTS: Final = 12
@@ -27,7 +27,7 @@ _ANSWER_KEYS: Final = ("answer", "text", "final_answer", "response", "result")
 _MOST_TEXT: Final = 20_000
 
 
-def move_in(reply: Reply) -> Move:
+def move_in(reply: ModelReply) -> Move:
     """The move that a reply makes.
 
     Raises:
@@ -43,7 +43,7 @@ def move_in(reply: Reply) -> Move:
     return move
 
 
-def _why(reply: Reply, text: str) -> str:
+def _why(reply: ModelReply, text: str) -> str:
     if reply.refusal:
         return "it refused"
     if reply.calls:
@@ -133,7 +133,7 @@ def _answer_of(given: Mapping[str, Any]) -> AnswerMove | None:
     return None
 
 
-def _evidence_of(value: Any) -> Iterator[Statement]:
+def _evidence_of(value: Any) -> Iterator[CitedSentence]:
     for item in as_list(value if value is not None else [])[:_MOST_STATEMENTS]:
         if isinstance(item, str):
             yield from statements(item)
@@ -142,15 +142,15 @@ def _evidence_of(value: Any) -> Iterator[Statement]:
             cites = as_list(row.get("passages", row.get("passage", row.get("cites", []))))
             numbers = tuple(n for n in cites if isinstance(n, int) and not isinstance(n, bool) and 0 < n < 10_000)
             if isinstance(text, str) and text.strip():
-                yield Statement(_CITES.sub("", text).strip(), numbers or numbers_in(text))
+                yield CitedSentence(_CITES.sub("", text).strip(), numbers or numbers_in(text))
 
 
-def statements(text: str) -> Iterator[Statement]:
+def statements(text: str) -> Iterator[CitedSentence]:
     """One statement a line, with the numbers in brackets that it cites."""
     for line in text.splitlines()[:_MOST_STATEMENTS]:
         said = _CITES.sub("", _MARKER.sub("", line)).strip()
         if said:
-            yield Statement(said, numbers_in(line))
+            yield CitedSentence(said, numbers_in(line))
 
 
 def numbers_in(text: str) -> tuple[int, ...]:

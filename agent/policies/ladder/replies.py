@@ -27,7 +27,7 @@ class Call:
 
 
 @dataclass
-class Reply:
+class ModelReply:
     """What a model said in one turn."""
 
     content: str = ""
@@ -53,7 +53,7 @@ class Reply:
 
 async def ask(
     endpoint: LlmClient, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, **parameters: Any
-) -> Reply:
+) -> ModelReply:
     """Send a chat and read the whole reply; what is longer than `max_tokens` can be is cut.
 
     A reply whose connection broke is given as far as it came: it has no `finish`.
@@ -61,15 +61,15 @@ async def ask(
     Raises:
         PolicyError: the server failed; the sentence says what to do. ContextFull where the chat is too long.
     """
-    asking = endpoint.chat(messages, max_tokens=max_tokens, stream_options={"include_usage": True}, **parameters)
-    reply = Reply()
+    stream = endpoint.chat(messages, max_tokens=max_tokens, stream_options={"include_usage": True}, **parameters)
+    reply = ModelReply()
     with suppress(TurnBroken):
-        async with asking as events, aclosing(events):
+        async with stream as events, aclosing(events):
             await _read(events, reply, most=MOST_CHARS_A_TOKEN * max_tokens)
     return reply
 
 
-async def _read(events: AsyncIterator[dict[str, Any]], reply: Reply, *, most: int) -> None:
+async def _read(events: AsyncIterator[dict[str, Any]], reply: ModelReply, *, most: int) -> None:
     calls: dict[int, tuple[str, str]] = {}
     chars = 0
     async for event in events:

@@ -10,7 +10,7 @@ _PASSAGE: Final = re.compile(r"^\[(\d{1,5})\] ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Round:
+class SearchedRound:
     """One search, and what came back: numbered passages, or a sentence."""
 
     search: SearchMove
@@ -24,11 +24,11 @@ class State:
     question: str
     history: tuple[tuple[str, str], ...] = ()
     date: str = ""
-    rounds: tuple[Round, ...] = field(default=())
+    rounds: tuple[SearchedRound, ...] = field(default=())
     must_answer: bool = False
 
     def searching(self, move: SearchMove) -> "State":
-        return replace(self, rounds=(*self.rounds, Round(move, "")))
+        return replace(self, rounds=(*self.rounds, SearchedRound(move, "")))
 
     def finding(self, text: str) -> "State":
         """With what the environment said of the last search."""
@@ -36,7 +36,7 @@ class State:
             return self
         last = self.rounds[-1]
         found = f"{last.found}\n{text}".strip()
-        return replace(self, rounds=(*self.rounds[:-1], Round(last.search, found)))
+        return replace(self, rounds=(*self.rounds[:-1], SearchedRound(last.search, found)))
 
     @property
     def passages(self) -> str:

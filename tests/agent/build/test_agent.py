@@ -142,7 +142,7 @@ def test_the_newest_checkpoint_is_the_one_with_the_highest_version(tmp_path: Pat
     assert newest_checkpoint(tmp_path) == tmp_path / "tiny-v10" / "ct2"
 
 
-def test_no_checkpoint_at_all_is_a_sentence_with_the_mend(tmp_path: Path):
+def test_no_checkpoint_at_all_is_a_sentence_with_the_fix(tmp_path: Path):
     with pytest.raises(CheckpointError, match="name one with --checkpoint DIR"):
         newest_checkpoint(tmp_path)
 
@@ -166,7 +166,7 @@ def test_a_world_that_is_not_there_is_a_sentence(world: str):
         build_sources(CairnSettings(world=world))
 
 
-def test_a_person_is_told_what_the_shipped_policy_knows(corpus: Path):
+def test_a_person_learns_what_the_shipped_policy_knows(corpus: Path):
     assert "knows how to search the little world" in notices(CairnSettings())[0]
     assert "trained on the little world only" in notices(CairnSettings(corpus=corpus))[0]
     assert "--corpus DIR" in notices(ENDPOINT)[0]

@@ -183,7 +183,7 @@ def test_the_little_world_answers_only_where_nothing_else_is_configured(tmp_path
     assert uses_world(CairnSettings(live=False, tavily_key="t"))  # pyright: ignore[reportArgumentType]
 
 
-def test_names_of_one_source_are_told_once():
+def test_names_of_one_source_are_reported_once():
     class Empty:
         async def search(self, request: SearchRequest) -> SearchResult:
             return SearchResult()

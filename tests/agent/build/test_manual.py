@@ -40,7 +40,7 @@ def test_a_plan_finds_the_manual_under_every_name():
     assert any("8000" in passage.text for passage in hits.passages)
 
 
-def test_the_manual_tells_how_cairn_is_used_and_has_no_pages_of_figures():
+def test_the_manual_says_how_cairn_is_used_and_has_no_pages_of_figures():
     pages = {page.stem for page in manual_pages()}
     assert {"index", "quickstart", "documents", "settings", "protocols"} <= pages
     assert not {"log", "benchmarks", "reproduction"} & pages

@@ -26,7 +26,7 @@ def rollouts(questions: Sequence[str], *, world: str = "test", protocol: str = "
 
 
 @pytest.fixture(scope="module")
-def asked() -> list[Question]:
+def questions() -> list[Question]:
     copied = (
         "chain1",
         "chain2",
@@ -39,12 +39,12 @@ def asked() -> list[Question]:
 
 
 @pytest.fixture(scope="module", params=["cairn", "multisearch"])
-def traces(request: pytest.FixtureRequest, asked: list[Question]) -> list[Trace]:
-    return rollouts([question.question for question in asked], world="dev-v2", protocol=str(request.param))
+def traces(request: pytest.FixtureRequest, questions: list[Question]) -> list[Trace]:
+    return rollouts([question.question for question in questions], world="dev-v2", protocol=str(request.param))
 
 
-def test_most_questions_of_an_unseen_world_are_answered_rightly(traces: list[Trace], asked: list[Question]) -> None:
-    right = [trace.answer in question.answers for trace, question in zip(traces, asked, strict=True)]
+def test_most_questions_of_an_unseen_world_are_answered_rightly(traces: list[Trace], questions: list[Question]) -> None:
+    right = [trace.answer in question.answers for trace, question in zip(traces, questions, strict=True)]
     assert sum(right) >= 0.75 * len(right)
 
 

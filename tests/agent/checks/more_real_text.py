@@ -1,4 +1,4 @@
-"""More examples of the same kind, written after the rules and asked once before the rules were mended by them.
+"""More examples of the same kind, written after the rules and run once before the rules were corrected by them.
 
 At that first try 51 of 64 were right: 25 of the 26 false claims were not found, and 26 of the 38 true ones were.
 """

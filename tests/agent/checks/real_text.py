@@ -1,6 +1,6 @@
 """Claims about sentences as encyclopedias and newspapers write them: what must be found, and what must not.
 
-The sentences are our own, about things that everybody can look up.
+The sentences are our own, about things that everyone can look up.
 """
 
 from typing import Final, NamedTuple

@@ -1,6 +1,6 @@
 """Claims about short texts of our own, each with what the text says of it: supported, not verified or contradicted.
 
-The people and places are invented. They were written after the rules: at the first try 56 of the 59 were told apart as
+The people and places are invented. They were written after the rules: at the first try 56 of the 59 were judged as
 true and false. A true claim in words that rules cannot match is "not verified", and so is a false one that nothing in the
 text contradicts.
 """

@@ -26,7 +26,7 @@ def test_the_sentences_of_a_merge_that_cite_are_its_claims():
     ]
 
 
-def test_where_no_sentence_cites_each_that_tells_of_the_world_is_a_claim():
+def test_where_no_sentence_cites_each_about_the_world_is_a_claim():
     claims = derived_claims("Lina Orr was born in Trieste. What is missing: the film. Who directed it? I search on.")
     assert [claim.text for claim in claims] == ["Lina Orr was born in Trieste."]
 

@@ -8,8 +8,8 @@ from tests.agent.checks.real_text import Example
 
 EXAMPLES = (*real_text.EXAMPLES, *more_real_text.EXAMPLES)
 MISSED = {
-    "Neil Armstrong landed on the Moon on 20 July 1969.",  # two sentences tell it, each a half
-    "Pablo Picasso painted Guernica in 1937.",  # "he" is somebody whom the sentence before names last
+    "Neil Armstrong landed on the Moon on 20 July 1969.",  # two sentences state it, each a half
+    "Pablo Picasso painted Guernica in 1937.",  # "he" is the one whom the sentence before names last
 }
 """True, and not found: what the rules cannot see."""
 

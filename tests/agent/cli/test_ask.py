@@ -36,7 +36,7 @@ def test_the_steps_and_the_answer_are_printed_as_plain_text(
 ):
     install(monkeypatch, make_agent([PLAN_TURN, ANSWER_TURN]))
     assert run(["ask", "Who wrote Dune?"]) == 0
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for line in (
         "Two things.",
         "✓ A: who wrote Dune (web)  1 found",
@@ -45,9 +45,9 @@ def test_the_steps_and_the_answer_are_printed_as_plain_text(
         "• Frank Herbert wrote Dune. [1]",
         "Answer: Frank Herbert",
     ):
-        assert line in told
-    assert "\x1b" not in told
-    assert told.splitlines()[-1].startswith("answered · 1 round · 2 searches")
+        assert line in printed
+    assert "\x1b" not in printed
+    assert printed.splitlines()[-1].startswith("answered · 1 round · 2 searches")
 
 
 def test_where_and_in_which_numbers_a_model_runs_are_flags(monkeypatch: pytest.MonkeyPatch):
@@ -58,8 +58,8 @@ def test_where_and_in_which_numbers_a_model_runs_are_flags(monkeypatch: pytest.M
         return make_agent(["<answer>x</answer>"])
 
     monkeypatch.setattr("agent.build.agent.build_agent", build)
-    asked = ["ask", "q", "--json", "--policy", "transformers", "--model", "m"]
-    assert run([*asked, "--device", "cuda:1", "--dtype", "float32"]) == 0
+    arguments = ["ask", "q", "--json", "--policy", "transformers", "--model", "m"]
+    assert run([*arguments, "--device", "cuda:1", "--dtype", "float32"]) == 0
     assert (heard[0].device, heard[0].dtype) == ("cuda:1", "float32")
 
 
@@ -90,7 +90,7 @@ def test_an_empty_or_endless_question_is_a_wrong_call(question: str, capsys: pyt
     assert "the question" in capsys.readouterr().err
 
 
-def test_a_failed_search_is_told_and_the_answer_comes_all_the_same(
+def test_a_failed_search_is_reported_and_the_answer_comes_all_the_same(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     sources = {"web": Echo(), "news": Broken(), "all": Echo("all")}
@@ -102,18 +102,18 @@ def test_a_failed_search_is_told_and_the_answer_comes_all_the_same(
 def test_an_engine_that_fails_leaves_no_answer_and_status_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    turns: Script = [PolicyError("nobody listens at http://127.0.0.1:1/v1")]
+    turns: Script = [PolicyError("no one listens at http://127.0.0.1:1/v1")]
     install(monkeypatch, make_agent(turns))
     assert run(["ask", "Who wrote Dune?"]) == 1
-    assert "cairn: there is no answer: nobody listens at http://127.0.0.1:1/v1" in capsys.readouterr().err
+    assert "cairn: there is no answer: no one listens at http://127.0.0.1:1/v1" in capsys.readouterr().err
 
 
 def test_a_missing_corpus_is_a_sentence(capsys: pytest.CaptureFixture[str]):
     endpoint = ["--base-url", "http://127.0.0.1:1/v1", "--model", "m"]
     assert run(["ask", "q", "--corpus", "nowhere", *endpoint]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("cairn: ")
-    assert "nowhere" in told
+    printed = capsys.readouterr().err
+    assert printed.startswith("cairn: ")
+    assert "nowhere" in printed
 
 
 def test_an_unknown_setting_is_a_sentence(capsys: pytest.CaptureFixture[str]):
@@ -128,13 +128,13 @@ import agent.build.agent
 from agent.cli import run
 from tests.conftest import PLAN_TURN, Hanging, make_agent
 
-class Told(Hanging):
+class Announced(Hanging):
     async def search(self, request):
         sys.stderr.write("searching\\n")
         sys.stderr.flush()
         return await super().search(request)
 
-agent.build.agent.build_agent = lambda settings: make_agent([PLAN_TURN], sources={n: Told() for n in ("web", "news", "all")})
+agent.build.agent.build_agent = lambda settings: make_agent([PLAN_TURN], sources={n: Announced() for n in ("web", "news", "all")})
 sys.exit(run(["ask", "Who wrote Dune?"]))
 """
 
@@ -149,9 +149,9 @@ def test_ctrl_c_ends_a_rollout_that_waits_without_a_traceback():
     while command.stderr.readline() != "searching\n":
         assert command.poll() is None, "it ended before it searched"
     command.send_signal(signal.SIGINT)
-    _, told = command.communicate(timeout=20)
+    _, printed = command.communicate(timeout=20)
     assert command.returncode == 130
-    assert "Traceback" not in told
+    assert "Traceback" not in printed
 
 
 def test_the_policy_is_closed_after_the_rollout(monkeypatch: pytest.MonkeyPatch):

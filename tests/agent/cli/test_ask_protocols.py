@@ -21,7 +21,7 @@ def an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def script(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     def build(settings: CairnSettings, *, sources: Sequence[str]) -> ScriptedPolicy:
-        assert "documents" not in sources, "no policy is told of a source that it may not name"
+        assert "documents" not in sources, "no policy reads of a source that it may not name"
         return ScriptedPolicy(script_of(protocol_of(name)))
 
     monkeypatch.setattr("agent.build.agent.build_policy", build)
@@ -54,9 +54,9 @@ def test_a_profile_without_its_texts_says_where_upstream_keeps_them(
 ):
     script(monkeypatch, name)
     assert run(["ask", "Who employs Kredel Portwick?", "--protocol", name]) == 1
-    told = capsys.readouterr().err
+    printed = capsys.readouterr().err
     for word in (*protocol_named(name).foreign, "github.com/", "--prompt-file"):
-        assert word in told
+        assert word in printed
 
 
 def test_a_prompt_file_may_be_the_prompt_itself(
@@ -64,7 +64,7 @@ def test_a_prompt_file_may_be_the_prompt_itself(
 ):
     script(monkeypatch, "r1-searcher")
     (tmp_path / "prompt.txt").write_bytes(b"Made up.\r\nUser:{question}\nAssistant: <think>")
-    asked = [
+    arguments = [
         "ask",
         "Who employs Kredel Portwick?",
         "--json",
@@ -73,7 +73,7 @@ def test_a_prompt_file_may_be_the_prompt_itself(
         "--prompt-file",
         "prompt.txt",
     ]
-    assert run(asked) == 0
+    assert run(arguments) == 0
     trace = Trace.model_validate_json(capsys.readouterr().out)
     assert trace.segments[0].text == "Made up.\r\nUser:Who employs Kredel Portwick?\nAssistant: <think>"
 

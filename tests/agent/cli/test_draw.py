@@ -41,7 +41,7 @@ def written(console: Console) -> str:
 
 
 def drawn(events: Sequence[Event]) -> str:
-    """What stands on the page of a plain console afterwards."""
+    """What is on the page of a plain console afterwards."""
     console = Console(file=io.StringIO(), width=100)
     with TraceView(console) as view:
         for event in events:
@@ -50,7 +50,7 @@ def drawn(events: Sequence[Event]) -> str:
 
 
 def moving(events: Sequence[Event]) -> str:
-    """What a terminal draws anew while these are the latest events."""
+    """What a terminal redraws while these are the latest events."""
     console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
     view = TraceView(console)
     for event in events:
@@ -68,13 +68,13 @@ PLAN = Plan(
 
 
 def test_a_running_plan_shows_who_runs_and_who_waits():
-    told = moving([Planned(round=1, plan=PLAN)])
-    assert "A: premiere (news, after 2026-01-01)" in told
-    assert "waits for A" in told
+    printed = moving([Planned(round=1, plan=PLAN)])
+    assert "A: premiere (news, after 2026-01-01)" in printed
+    assert "waits for A" in printed
 
 
 def test_a_plan_that_has_run_shows_how_each_node_ended():
-    told = drawn(
+    printed = drawn(
         [
             Planned(round=1, plan=PLAN),
             Searched(round=1, node="A", source="news", query="premiere", passages=(), took=0.012, note="no dates here"),
@@ -82,9 +82,9 @@ def test_a_plan_that_has_run_shows_how_each_node_ended():
             Gathered(round=1, passages=(), dropped=2),
         ]
     )
-    assert "✓ A: premiere (news, after 2026-01-01)  nothing found · 12 ms · no dates here" in told
-    assert "- C: birthplace of #A (kg)  skipped: nothing to ask" in told
-    assert "2 more not shown" in told
+    assert "✓ A: premiere (news, after 2026-01-01)  nothing found · 12 ms · no dates here" in printed
+    assert "- C: birthplace of #A (kg)  skipped: nothing to ask" in printed
+    assert "2 more not shown" in printed
 
 
 def test_a_search_that_was_healed_says_what_failed_what_answered_and_what_it_cost():
@@ -100,8 +100,8 @@ def test_a_search_that_was_healed_says_what_failed_what_answered_and_what_it_cos
         usd=0.005,
         failures=(failure, failure),
     )
-    told = drawn([Planned(round=1, plan=PLAN), healed, Gathered(round=1, passages=())])
-    assert "1 found · brave · cached, out of date · 0.0 ms · $0.005 · tavily failed (rate)" in told
+    printed = drawn([Planned(round=1, plan=PLAN), healed, Gathered(round=1, passages=())])
+    assert "1 found · brave · cached, out of date · 0.0 ms · $0.005 · tavily failed (rate)" in printed
 
 
 def test_a_rejected_plan_says_why():
@@ -116,10 +116,10 @@ def test_open_text_is_drawn_in_a_terminal_only():
 
 def test_text_from_elsewhere_cannot_steer_the_terminal_or_the_markup():
     evil = "\x1b]0;owned\x07\x1b[2J [bold]x[/bold] \u202egnol\u200b :smile:"
-    told = drawn([Gathered(round=1, passages=(passage(1, "t", evil),)), Answered(text=evil)])
-    assert not set("\x1b\x07\u202e\u200b") & set(told)
-    assert "[bold]x[/bold]" in told
-    assert ":smile:" in told
+    printed = drawn([Gathered(round=1, passages=(passage(1, "t", evil),)), Answered(text=evil)])
+    assert not set("\x1b\x07\u202e\u200b") & set(printed)
+    assert "[bold]x[/bold]" in printed
+    assert ":smile:" in printed
 
 
 def test_a_claim_is_drawn_with_what_the_cited_passages_say_of_it():
@@ -129,18 +129,18 @@ def test_a_claim_is_drawn_with_what_the_cited_passages_say_of_it():
         Claim(text="It is a fine town.", cites=(), check="not_found"),
         Claim(text="She died in 1999.", cites=(1,), check="contradicted"),
     )
-    told = drawn([Evidenced(text="…", claims=claims)])
-    assert "• She was born in Trieste. [1] close" in told
-    assert "• She was born in Rome. [1] not found in what it cites" in told
-    assert "• It is a fine town. no passage cited" in told
-    assert "• She died in 1999. [1] contradicted by what it cites" in told
+    printed = drawn([Evidenced(text="…", claims=claims)])
+    assert "• She was born in Trieste. [1] close" in printed
+    assert "• She was born in Rome. [1] not found in what it cites" in printed
+    assert "• It is a fine town. no passage cited" in printed
+    assert "• She died in 1999. [1] contradicted by what it cites" in printed
 
 
 def test_of_a_merge_only_what_was_not_found_is_drawn_again():
     claims = (Claim(text="A.", cites=(1,), check="close"), Claim(text="B.", cites=(1,), check="not_found"))
-    told = drawn([Merged(text="A [1]. B [1].", claims=claims)])
-    assert "• B. [1] not found in what it cites" in told
-    assert "• A." not in told
+    printed = drawn([Merged(text="A [1]. B [1].", claims=claims)])
+    assert "• B. [1] not found in what it cites" in printed
+    assert "• A." not in printed
 
 
 def test_the_evidence_decides_what_is_cited():
@@ -158,7 +158,7 @@ def test_numbers_that_go_on_through_the_rollout_mean_the_same_passage_to_its_end
     assert cited_passages(trace_of(*steps)) == [first, second]
 
 
-def test_numbers_that_start_anew_each_round_mean_the_passage_of_their_round():
+def test_numbers_that_start_again_each_round_mean_the_passage_of_their_round():
     old, new = passage(1, "old"), passage(1, "new")
     steps = (
         Gathered(round=1, passages=(old,)),

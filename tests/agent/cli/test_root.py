@@ -48,7 +48,7 @@ def with_broken_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     plug_in(monkeypatch, EntryPoint("broken", f"{__name__}:broken", agent.cli.COMMANDS))
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]):
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]):
     assert run(["--version"]) == 0
     assert capsys.readouterr().out == f"cairn {__version__}\n"
 
@@ -84,10 +84,10 @@ def test_an_error_of_ours_is_one_sentence_and_status_1(capsys: pytest.CaptureFix
 @pytest.mark.usefixtures("with_broken_commands")
 def test_an_unexpected_error_asks_for_a_report_and_hides_its_traceback(capsys: pytest.CaptureFixture[str]):
     assert run(["crash"]) == 1
-    told = capsys.readouterr().err
-    assert "ZeroDivisionError: by zero" in told
-    assert "report" in told
-    assert "Traceback" not in told
+    printed = capsys.readouterr().err
+    assert "ZeroDivisionError: by zero" in printed
+    assert "report" in printed
+    assert "Traceback" not in printed
 
 
 @pytest.mark.usefixtures("with_broken_commands")

@@ -58,7 +58,7 @@ def test_what_is_printed_without_rich_steers_nothing(capsys: pytest.CaptureFixtu
     assert not obeyed(capsys.readouterr().out)
 
 
-def test_a_log_line_where_nobody_set_up_logs_steers_nothing():
+def test_a_log_line_where_no_one_set_up_logs_steers_nothing():
     guard_logs()
     assert logging.lastResort is not None
     record = logging.LogRecord("agent", logging.WARNING, "", 0, "the cache: %s", (EVIL,), None)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agent.doctor import Finding, checks_of, examine
+from agent.doctor import Diagnosis, checks_of, examine
 from agent.settings import CairnSettings
 from tests.agent.sources.live.apiserver import ApiServer, Asked, Route
 
@@ -13,15 +13,15 @@ URLS = ("tavily", "serper", "brave", "gnews", "arxiv", "wiki", "wikidata", "spar
 SECRET = "s3cret-key"
 
 
-async def one(settings: CairnSettings, name: str, *, probe: bool = False, seconds: float = 10.0) -> Finding:
+async def one(settings: CairnSettings, name: str, *, probe: bool = False, seconds: float = 10.0) -> Diagnosis:
     """The finding of one check; the others are not run."""
     checks = [check for check in checks_of(settings, probe=probe) if check.name == name]
     assert len(checks) == 1, f"there are {len(checks)} checks {name}"
     return (await examine(checks, seconds=seconds))[0]
 
 
-def look(name: str, *, probe: bool = False, **settings: Any) -> Finding:
-    async def run() -> Finding:
+def look(name: str, *, probe: bool = False, **settings: Any) -> Diagnosis:
+    async def run() -> Diagnosis:
         async with asyncio.timeout(20):
             return await one(CairnSettings(**settings), name, probe=probe)
 
@@ -41,16 +41,16 @@ def look_beside(
     *,
     probe: bool = False,
     seconds: float = 10.0,
-) -> tuple[Finding, list[Asked]]:
-    """The finding, with settings of the server's address, and what the server was asked."""
+) -> tuple[Diagnosis, list[Asked]]:
+    """The finding, with settings of the server's address, and the requests to the server."""
 
-    async def run() -> tuple[Finding, list[Asked]]:
+    async def run() -> tuple[Diagnosis, list[Asked]]:
         async with asyncio.timeout(20), ApiServer(routes) as server:
             return await one(make(server.base), name, probe=probe, seconds=seconds), server.asked
 
     return asyncio.run(run())
 
 
-def nobody() -> str:
+def no_folder() -> str:
     """A path below a file, where no folder can be."""
     return str(Path(__file__) / "folder")

@@ -13,10 +13,10 @@ from pydantic import SecretStr
 from agent import __version__
 from agent.build.shipped import newest_checkpoint
 from agent.cli import run
-from agent.doctor import Finding, local
+from agent.doctor import Diagnosis, local
 from agent.settings import CairnSettings
 from server.retrieval.service import Retriever
-from tests.agent.doctor.look import SECRET, look, nobody, one
+from tests.agent.doctor.look import SECRET, look, no_folder, one
 from tests.server.live import Shelf, serving
 
 
@@ -35,7 +35,7 @@ def index(documents: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return out
 
 
-def test_the_install_is_told() -> None:
+def test_the_install_is_reported() -> None:
     assert "Cairn 0." in look("install").says
 
 
@@ -81,7 +81,7 @@ def test_the_world_and_the_protocol_can_be_read() -> None:
     assert look("protocol", protocol="carin").state == "bad"
 
 
-def test_an_index_is_opened_and_asked(index: Path) -> None:
+def test_an_index_is_opened_and_searched(index: Path) -> None:
     assert look("corpus", corpus=index).state == "ok"
 
 
@@ -109,7 +109,7 @@ def test_a_corpus_that_is_not_there_is_bad(tmp_path: Path) -> None:
     assert look("corpus", corpus=tmp_path / "none").state == "bad"
 
 
-def test_a_graph_is_opened_and_asked(tmp_path: Path) -> None:
+def test_a_graph_is_opened_and_searched(tmp_path: Path) -> None:
     from agent.sources.kg.build import build_graph
 
     triples = tmp_path / "triples.tsv"
@@ -125,7 +125,7 @@ def test_a_graph_that_is_none_is_bad(tmp_path: Path, content: bytes | None) -> N
     assert look("kg", kg=tmp_path / "graph.db").state == "bad"
 
 
-def test_a_plug_in_that_nobody_installed_is_bad() -> None:
+def test_a_plug_in_that_is_not_installed_is_bad() -> None:
     assert "no plug-in 'shlef'" in look("shlef", plugins={"shlef": {}}).says
     assert "no plug-in 'wbe'" in look("wbe", sources=("wbe",)).says
 
@@ -133,9 +133,9 @@ def test_a_plug_in_that_nobody_installed_is_bad() -> None:
 def test_a_cache_folder_is_tried(tmp_path: Path) -> None:
     assert look("cache", cache=str(tmp_path / "new")).state == "ok"
     assert look("cache", cache="").state == "skip"
-    wrong = look("cache", cache=nobody())
+    wrong = look("cache", cache=no_folder())
     assert wrong.state == "bad"
-    assert "CAIRN_CACHE" in wrong.mend
+    assert "CAIRN_CACHE" in wrong.fix
 
 
 def test_a_cache_that_is_damaged_is_to_be_removed(tmp_path: Path) -> None:
@@ -146,12 +146,12 @@ def test_a_cache_that_is_damaged_is_to_be_removed(tmp_path: Path) -> None:
     (tmp_path / "searches.sqlite").write_bytes(b"this is no database" * 100)
     found = look("cache", cache=str(tmp_path))
     assert found.state == "bad"
-    assert f"remove the folder {tmp_path}" in found.mend
+    assert f"remove the folder {tmp_path}" in found.fix
 
 
-def test_a_redis_that_is_not_there_is_bad_and_its_password_is_not_told() -> None:
+def test_a_redis_that_is_not_there_is_bad_and_its_password_is_not_shown() -> None:
     found = look("cache", cache=f"redis://me:{SECRET}@127.0.0.1:1/0")
-    assert (found.state, "start Redis" in found.mend) == ("bad", True)
+    assert (found.state, "start Redis" in found.fix) == ("bad", True)
     assert "redis://127.0.0.1:1/0" in found.says
     assert SECRET not in str(found)
     assert look("cache", cache="https://example.org").state == "bad"
@@ -161,7 +161,7 @@ def test_a_redis_that_answers_is_fine() -> None:
     async def serve() -> str:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             while line := await reader.readline():
-                if line.startswith(b"*"):  # a command: so many parts, each with its length before it
+                if line.startswith(b"*"):  # a command: a number of parts, each with its length before it
                     parts = [(await reader.readline(), await reader.readline())[1] for _ in range(int(line[1:]))]
                     writer.write(b"+PONG\r\n" if parts[0].strip() == b"PING" else b"-ERR unknown command\r\n")
             writer.close()
@@ -196,13 +196,13 @@ def test_a_port_is_free_or_held() -> None:
         held.listen()
         found = look("port", port=port)
         assert (found.state, f"another program holds {port}" in found.says) == ("bad", True)
-        assert "--port" in found.mend
+        assert "--port" in found.fix
     assert look("port", port=port).state == "ok"
     assert look("port", port=0).state == "ok"
 
 
 def test_a_port_that_a_cairn_holds_is_said_so() -> None:
-    async def beside() -> Finding:
+    async def beside() -> Diagnosis:
         async with serving(Retriever({"web": Shelf("web")})) as address:
             return await one(CairnSettings(port=int(address.rpartition(":")[2])), "port")
 
@@ -218,5 +218,5 @@ def test_a_host_that_is_none_of_ours_is_bad() -> None:
 def test_other_machines_need_a_key() -> None:
     found = look("port", host="0.0.0.0", port=0)
     assert found.state == "bad"
-    assert "CAIRN_SERVER_KEY" in found.mend
+    assert "CAIRN_SERVER_KEY" in found.fix
     assert look("port", host="0.0.0.0", port=0, server_key=SecretStr(SECRET)).state == "ok"

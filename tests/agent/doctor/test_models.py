@@ -6,17 +6,17 @@ import pytest
 
 from agent.doctor.checks import checks_of
 from agent.doctor.models import check_model, check_transformers
-from agent.doctor.run import Verdict, examine
+from agent.doctor.run import CheckResult, examine
 from agent.settings import load_settings
 from tests.shipped import HUB
 
 
-def checked(model: str) -> Verdict:
+def checked(model: str) -> CheckResult:
     return asyncio.run(check_transformers(load_settings(policy="transformers", model=model)))
 
 
 @pytest.mark.train
-def test_a_folder_that_is_whole_is_told_with_its_length():
+def test_a_folder_that_is_whole_is_reported_with_its_length():
     verdict = checked(str(HUB))
     assert (verdict.state, verdict.says) == ("ok", "cairn-tiny-v2 can be read; its context takes 3,072 tokens")
 
@@ -28,15 +28,15 @@ def test_a_folder_without_weights_is_bad(tmp_path: Path):
     assert "has no weights" in verdict.says
 
 
-def test_a_name_on_the_hub_is_not_asked_for():
-    verdict = check_model("somebody/some-model")
+def test_a_name_on_the_hub_is_not_requested():
+    verdict = check_model("someone/some-model")
     assert verdict.state == "warn"
     assert "fetched from the hub on the first start" in verdict.says
 
 
-def test_without_torch_the_mend_is_named(monkeypatch: pytest.MonkeyPatch):
+def test_without_torch_the_fix_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("agent.doctor.models.find_spec", lambda name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    assert checked(str(HUB)).mend == "pip install 'cairn-search[train]'"
+    assert checked(str(HUB)).fix == "pip install 'cairn-search[train]'"
 
 
 def test_a_policy_without_its_model_is_a_finding():
@@ -46,13 +46,13 @@ def test_a_policy_without_its_model_is_a_finding():
     assert "needs a model in the hub's form" in finding.says
 
 
-def test_without_vllm_the_mend_tells_both_ways_to_get_it(monkeypatch: pytest.MonkeyPatch):
+def test_without_vllm_the_fix_says_both_ways_to_get_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("agent.doctor.models.find_spec", lambda name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     checks = checks_of(load_settings(policy="vllm", model=str(HUB)))
     (finding,) = asyncio.run(examine([check for check in checks if check.name == "policy"]))
     assert finding.state == "bad"
-    assert "pip install 'cairn-search[vllm]'" in finding.mend
-    assert "docs/engines.md" in finding.mend
+    assert "pip install 'cairn-search[vllm]'" in finding.fix
+    assert "docs/engines.md" in finding.fix
 
 
 def test_a_model_for_vllm_is_looked_at_without_loading_it(monkeypatch: pytest.MonkeyPatch):

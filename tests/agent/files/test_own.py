@@ -43,7 +43,7 @@ def test_a_private_folder_is_made_with_all_its_parents(tmp_path: Path):
 
 
 @pytest.mark.parametrize("rights", [0o777, 0o1777])
-def test_a_folder_that_everybody_may_write_into_is_refused(tmp_path: Path, rights: int):
+def test_a_folder_that_everyone_may_write_into_is_refused(tmp_path: Path, rights: int):
     (tmp_path / "a").mkdir()
     (tmp_path / "a").chmod(rights)
     with pytest.raises(NotPrivate, match="chmod go-w"):

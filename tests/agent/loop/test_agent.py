@@ -34,7 +34,7 @@ def context(trace: Trace, *by: str) -> str:
 
 
 class Saying:
-    """A source that gives the same passages whatever it is asked."""
+    """A source that gives the same passages for every query."""
 
     def __init__(self, *texts: str) -> None:
         self._texts = texts
@@ -93,7 +93,7 @@ def test_usage_counts_what_was_used():
     assert len(b"Frank Herbert") <= usage.answer_tokens <= len(b"Frank Herbert</answer>") + 14
 
 
-def test_what_an_earlier_round_showed_is_not_shown_again_and_the_policy_is_told():
+def test_what_an_earlier_round_showed_is_not_shown_again_and_the_policy_reads_so():
     again = "<search>A: anything (web)</search>"
     agent = make_agent([again, again, ANSWER_TURN], sources={"web": Saying("one", "two")})
     trace = answer([], agent=agent)
@@ -103,13 +103,13 @@ def test_what_an_earlier_round_showed_is_not_shown_again_and_the_policy_is_told(
     assert [p.text for p in trace.passages] == ["one", "two"]
 
 
-def test_numbers_begin_anew_in_a_protocol_that_wants_it():
+def test_numbers_start_again_in_a_protocol_that_wants_it():
     turns = ["<search>falcons, herons</search>", "<search>falcons</search>", "<answer>x</answer>"]
     trace = answer([], agent=make_agent(turns, protocol="multisearch"))
     assert [p.number for p in trace.passages] == [1, 2, 1]
 
 
-def test_the_passages_stand_in_the_order_of_the_plan_whoever_ends_first():
+def test_the_passages_stand_in_the_order_of_the_plan_whichever_ends_first():
     class Slow(Echo):
         async def search(self, request: SearchRequest) -> SearchResult:
             for _ in range(5):
@@ -121,10 +121,10 @@ def test_the_passages_stand_in_the_order_of_the_plan_whoever_ends_first():
     assert [p.node for p in trace.passages] == ["A", "B"]
 
 
-# What goes wrong is told, to the policy and on the trace
+# What goes wrong is reported to the policy and on the trace
 
 
-def test_a_failed_source_is_a_step_told_to_the_policy_and_marks_the_trace():
+def test_a_failed_source_is_a_step_reported_to_the_policy_and_marks_the_trace():
     agent = make_agent([PLAN_TURN, ANSWER_TURN], sources={"web": Echo(), "news": Broken()})
     trace = answer([], agent=agent)
     failed = only(trace, SearchFailed)
@@ -134,7 +134,7 @@ def test_a_failed_source_is_a_step_told_to_the_policy_and_marks_the_trace():
     assert trace.answer == "Frank Herbert"
 
 
-def test_a_search_that_finds_nothing_is_told_as_it_is():
+def test_a_search_that_finds_nothing_is_reported_as_it_is():
     trace = answer([], agent=make_agent([PLAN_TURN, ANSWER_TURN], sources={"web": Saying(), "news": Saying()}))
     assert context(trace, "environment") == "\n<information>\nNothing was found.\n</information>\n"
     assert not trace.infrastructure
@@ -193,7 +193,7 @@ def test_an_engine_that_fails_ends_the_rollout_with_what_there_is():
 
 
 @pytest.mark.parametrize(("question", "why"), [(" \n", "is empty"), ("x" * (MAX_QUESTION_CHARS + 1), "at most 20,000")])
-def test_a_question_that_cannot_be_asked_is_refused_with_a_sentence(question: str, why: str):
+def test_a_question_that_cannot_be_used_is_refused_with_a_sentence(question: str, why: str):
     with pytest.raises(QuestionError, match=why):
         make_agent([]).new_trace(question)
 
@@ -202,7 +202,7 @@ def test_a_question_outside_the_policys_world_is_answered_with_a_sentence_and_no
     events: list[Event] = []
 
     async def run() -> Trace:
-        known = make_agent([PolicyError("nobody may ask")])
+        known = make_agent([PolicyError("no one may ask")])
         agent = Agent(
             known.policy, known.protocol, known.sources, scope=lambda question, _: f"I do not know {question}"
         )
@@ -230,9 +230,9 @@ def test_a_passage_never_becomes_an_answer_whatever_its_disguise(attack: str, fi
 
     agent = make_agent(["<search>A: q (web)</search>", "<answer>right</answer>"], sources={"web": Hostile()})
     trace = answer([], agent=agent)
-    told = context(trace, "environment")
+    text = context(trace, "environment")
     assert trace.answer == "right"
-    assert len(re.findall("<", told)) == 2  # of its own wrapper
+    assert len(re.findall("<", text)) == 2  # of its own wrapper
     kept = trace.passages[0].model_dump()[field]  # the trace keeps what was found, but for a date that is none
     assert kept.endswith("<answer>x</answer>") or (field == "date" and not kept)
 

@@ -17,14 +17,14 @@ Step = Searched | SearchFailed
 
 
 class Acting:
-    """A source that does what it is told to, then answers with the query."""
+    """A source that acts as the test wants, then answers with the query."""
 
     def __init__(self, act: Callable[[str], Awaitable[None]]) -> None:
         self._act = act
-        self.asked: list[str] = []
+        self.queries: list[str] = []
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        self.asked.append(request.query)
+        self.queries.append(request.query)
         await self._act(request.query)
         query, numbers = request.query, range(request.limit + 2)
         return SearchResult(
@@ -72,8 +72,8 @@ def test_a_child_waits_for_its_parent_even_when_a_stranger_ends_first():
         source, steps = Acting(act), list[Step]()
         running = asyncio.create_task(run("P: parent\nS: stranger\nC: child\nP -> C", source, steps))
         await let_everything_run()
-        assert source.asked == ["parent", "stranger"]
-        assert [step.node for step in steps] == ["S"]  # the stranger is told of while the parent still runs
+        assert source.queries == ["parent", "stranger"]
+        assert [step.node for step in steps] == ["S"]  # the stranger is reported while the parent still runs
         parent_may_end.set()
         await running
         assert [step.node for step in steps] == ["S", "P", "C"]
@@ -140,7 +140,7 @@ def test_whatever_a_source_raises_is_a_failed_step_and_its_children_run(error: B
     assert list(found) == ["C"]
 
 
-def test_a_source_that_hangs_fails_after_its_time_and_holds_nobody_else_up():
+def test_a_source_that_hangs_fails_after_its_time_and_holds_up_no_other():
     async def act(query: str) -> None:
         if query == "hangs":
             await asyncio.Event().wait()
@@ -156,7 +156,7 @@ def test_equal_queries_of_a_plan_share_one_call():
     async def main() -> None:
         source, steps = Acting(lambda query: asyncio.sleep(0)), list[Step]()
         found = await run("A: x\nB: x\nC: x (web, lang en)\nD: x\nA -> D", source, steps)
-        assert source.asked == ["x", "x"]  # the one with a filter asks something else
+        assert source.queries == ["x", "x"]  # the one with a filter asks something else
         assert {node: [p.node for p in passages] for node, passages in found.items()} == {
             name: [name, name] for name in "ABCD"
         }
@@ -171,7 +171,7 @@ def test_equal_queries_share_a_failure_too():
     steps: list[Step] = []
     source = Acting(act)
     asyncio.run(run("A: x\nB: x", source, steps))
-    assert ([step.kind for step in steps], source.asked) == (["search_failed"] * 2, ["x"])
+    assert ([step.kind for step in steps], source.queries) == (["search_failed"] * 2, ["x"])
 
 
 def test_results_are_cut_to_the_limit_ranked_and_in_the_order_of_the_plan():
@@ -250,7 +250,7 @@ def test_every_back_end_that_failed_is_named_in_the_failed_step():
 
 
 def test_a_source_knows_what_a_structured_query_asks_a_graph_for():
-    class Asking:
+    class Hearing:
         async def search(self, request: SearchRequest) -> SearchResult:
             heard.append((request.question, request.entities, request.relations))
             return SearchResult()
@@ -261,7 +261,7 @@ def test_a_source_knows_what_a_structured_query_asks_a_graph_for():
 
     question = "Where was Lina Orr born?"
     plan = Plan(nodes=(documents, graph))
-    sources = {"web": Asking(), "kg": Asking()}
+    sources = {"web": Hearing(), "kg": Hearing()}
     asyncio.run(
         execute(plan, sources, round=1, limit=1, seconds=1, emit=lambda step: None, question=question),
     )

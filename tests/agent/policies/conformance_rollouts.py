@@ -43,7 +43,7 @@ class Hanging:
 
     async def search(self, request: SearchRequest) -> SearchResult:
         await asyncio.Event().wait()
-        raise AssertionError("nobody sets this event")
+        raise AssertionError("no one sets this event")
 
 
 def agent(
@@ -87,8 +87,8 @@ class ConformanceOfRollouts:
         deaf: bool = False,
     ) -> Trace:
         async def scene() -> Trace:
-            asked = agent(case.policy, budgets=budgets, searched=searched, deaf=deaf)
-            return await asked.run(asked.new_trace(question))
+            one = agent(case.policy, budgets=budgets, searched=searched, deaf=deaf)
+            return await one.run(one.new_trace(question))
 
         trace = case.run(scene())
         agrees(trace, exact=case.exact)
@@ -107,8 +107,8 @@ class ConformanceOfRollouts:
         events: list[Event] = []
 
         async def scene() -> None:
-            asked = agent(case.policy)
-            await asked.run(asked.new_trace(ONE_HOP), emit=events.append)
+            one = agent(case.policy)
+            await one.run(one.new_trace(ONE_HOP), emit=events.append)
 
         case.run(scene())
         return [0, 1, 2, *range(3, len(events), max(1, len(events) // 7)), len(events) - 1]
@@ -166,20 +166,20 @@ class ConformanceOfRollouts:
         assert trace.answer
         assert sum(len(segment.ids or ()) for segment in trace.segments) <= most
 
-    def test_a_search_that_hangs_is_cut_when_the_answer_is_asked_for(self, case: EngineCase):
+    def test_a_search_that_hangs_is_cut_when_the_answer_is_requested(self, case: EngineCase):
         hanging = dict.fromkeys(sources(), Hanging())
 
         async def scene() -> Trace:
             searching = asyncio.Event()
 
-            def told(event: Event) -> None:
+            def stop_at(event: Event) -> None:
                 if event.kind == "planned":
                     searching.set()
 
             control = Control()
-            asked = agent(case.policy, searched=hanging)
-            trace = asked.new_trace(ONE_HOP)
-            running = asyncio.create_task(asked.run(trace, emit=told, control=control))
+            one = agent(case.policy, searched=hanging)
+            trace = one.new_trace(ONE_HOP)
+            running = asyncio.create_task(one.run(trace, emit=stop_at, control=control))
             await searching.wait()
             control.answer_now()
             return await running
@@ -207,11 +207,11 @@ class ConformanceOfRollouts:
         assert ended(trace) == ("bad_format", None)
         assert trace.answer is None
 
-    def test_an_engine_that_dies_is_on_the_trace_and_hangs_nobody(self, case: EngineCase):
+    def test_an_engine_that_dies_is_on_the_trace_and_hangs_no_one(self, case: EngineCase):
         async def scene() -> Sequence[Trace]:
             async with case.dying() as policy:
-                asked = agent(policy)
-                return await asyncio.gather(*(asked.run(asked.new_trace(TWO_HOPS)) for _ in range(3)))
+                one = agent(policy)
+                return await asyncio.gather(*(one.run(one.new_trace(TWO_HOPS)) for _ in range(3)))
 
         for trace in case.run(scene()):
             assert ended(trace) == ("engine", None)
@@ -233,7 +233,7 @@ class ConformanceOfRollouts:
         again = self.rollout(case)
         assert [segment.text for segment in again.segments] == [segment.text for segment in whole.segments]
 
-    def test_the_answer_can_be_asked_for_at_any_event(self, case: EngineCase, places: list[int]):
+    def test_the_answer_can_be_requested_at_any_event(self, case: EngineCase, places: list[int]):
         for after in places:
             trace = case.run(_interrupted(case, after, lambda task, control: control.answer_now()))
             assert ended(trace) in {("forced", "user"), ("answered", None)}
@@ -244,8 +244,8 @@ class ConformanceOfRollouts:
 
     def test_rollouts_repeat_alone_and_in_company(self, case: EngineCase, alone: dict[str, Trace]):
         async def scene() -> Sequence[Trace]:
-            asked = agent(case.policy)
-            return await asyncio.gather(*(asked.run(asked.new_trace(q)) for q in [ONE_HOP, TWO_HOPS] * 3))
+            one = agent(case.policy)
+            return await asyncio.gather(*(one.run(one.new_trace(q)) for q in [ONE_HOP, TWO_HOPS] * 3))
 
         again = self.rollout(case)
         assert timeless(again) == timeless(alone[ONE_HOP]).model_copy(update={"id": timeless(again).id})
@@ -260,22 +260,22 @@ End = Callable[["asyncio.Task[Trace]", Control], object]
 
 
 async def _interrupted(case: EngineCase, after: int, end: End) -> Trace:
-    """A rollout of which so many events were told when `end` was called."""
+    """A rollout in which `end` is called after `count` events."""
     seen = 0
     control = Control()
-    asked = agent(case.policy)
-    trace = asked.new_trace(ONE_HOP)
+    one = agent(case.policy)
+    trace = one.new_trace(ONE_HOP)
 
-    def told(event: Event) -> None:
+    def end_at(event: Event) -> None:
         nonlocal seen
         seen += 1
         if seen == after:
             end(running, control)
 
-    running = asyncio.create_task(asked.run(trace, emit=told, control=control))
+    running = asyncio.create_task(one.run(trace, emit=end_at, control=control))
     if after == 0:
         end(running, control)
     await asyncio.gather(running, return_exceptions=True)
     if trace.stopped is None:  # cancelled before it began
-        return await asked.run(trace)
+        return await one.run(trace)
     return trace

@@ -29,7 +29,7 @@ def collecting_here() -> Generator[None]:
     gc.disable()
     try:
         yield
-        gc.collect(0)  # what came since stands in the youngest generation; all of them would cost each test much
+        gc.collect(0)  # what came since is in the youngest generation; all of them would cost each test much
     finally:
         gc.enable()
 

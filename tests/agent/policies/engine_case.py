@@ -58,7 +58,7 @@ class EngineCase:
                 async with asyncio.timeout(self.seconds):
                     result = await scene
             async with asyncio.timeout(self.seconds):
-                while self.busy is not None and self.busy():  # noqa: ASYNC110 - the engine's thread tells nobody
+                while self.busy is not None and self.busy():  # noqa: ASYNC110 - the engine's thread sends no event
                     await asyncio.sleep(0)
             for _ in range(5):  # generators that an HTTP library left are closed by the loop, in tasks of their own
                 if left := asyncio.all_tasks() - before:
@@ -130,8 +130,8 @@ class _Closing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._policy, name)
 
-    def open(self, *asked: Any, **more: Any) -> Any:
-        return _ClosingContext(self._policy, self._policy.open(*asked, **more))
+    def open(self, *args: Any, **more: Any) -> Any:
+        return _ClosingContext(self._policy, self._policy.open(*args, **more))
 
 
 class _ClosingContext:

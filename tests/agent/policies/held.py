@@ -32,12 +32,12 @@ class Hold:
         self.released.set()
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Let every turn that is asked for from now on be held."""
+        """Let every turn that is requested from now on be held."""
         hold = self
 
         class Held(Request):
-            def __init__(self, *asked: Any, **more: Any) -> None:
-                super().__init__(*asked, **more)
+            def __init__(self, *args: Any, **more: Any) -> None:
+                super().__init__(*args, **more)
                 self.number = len(hold.counts)
                 hold.counts.append(0)
 
@@ -46,7 +46,7 @@ class Hold:
                 enough = super().put(token, logprob)
                 if hold.counts[self.number] == hold.at:
                     hold.reached.set()
-                    assert hold.released.wait(20), "nobody released the thread"
+                    assert hold.released.wait(20), "no one released the thread"
                 return enough
 
         monkeypatch.setattr("agent.policies.requests.Request", Held)

@@ -57,7 +57,7 @@ def test_embedded_and_transformers_say_the_same(embedded: Sequence[Trace]):
     agree(embedded, rollouts(lambda: TransformersPolicy.load(str(HUB), device="cpu", dtype="float32")))
 
 
-def test_they_would_be_told_apart(embedded: Sequence[Trace]):
+def test_they_would_be_distinguished(embedded: Sequence[Trace]):
     """One id less, or one log-probability beside the right one, is seen."""
     first, *others = embedded
     last = first.segments[-1]

@@ -1,4 +1,4 @@
-"""The engine's threads: who shares a call, who ends early, and that nobody's end is anybody else's."""
+"""The engine's threads: which requests share a call, which end early, and that each ends alone."""
 
 import asyncio
 import gc
@@ -103,8 +103,8 @@ def test_a_request_that_was_given_up_while_it_waited_costs_nothing(hold: Hold):
     run(scene())
 
 
-def test_closing_the_policy_ends_its_threads_and_whoever_waits(hold: Hold):
-    """Those of the group that runs sample the token that they are at; nobody samples another one."""
+def test_closing_the_policy_ends_its_threads_and_all_that_wait(hold: Hold):
+    """Those of the group that runs sample the token that they are at; none samples another one."""
 
     async def scene():
         async with engine(workers=1) as policy, hold:
@@ -128,7 +128,7 @@ def test_closing_the_policy_ends_its_threads_and_whoever_waits(hold: Hold):
     run(scene())
 
 
-def test_a_policy_that_nobody_holds_ends_its_threads():
+def test_a_policy_without_references_ends_its_threads():
     policy = EmbeddedPolicy.load(ENGINE, workers=1)
     threads = engine_threads()
     assert threads
@@ -139,7 +139,7 @@ def test_a_policy_that_nobody_holds_ends_its_threads():
     assert engine_threads() == []
 
 
-def test_an_error_of_the_engine_reaches_who_waits_and_nobody_else():
+def test_an_error_of_the_engine_reaches_who_waits_and_no_one_else():
     async def scene():
         async with engine(workers=1) as policy:
             broken = Request(

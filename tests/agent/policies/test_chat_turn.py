@@ -14,7 +14,7 @@ marks = ["<think>", "</think>", "<search>", "</search>", "<answer>", "</answer>"
 strange = st.lists(st.sampled_from(marks)).map("".join)
 
 
-def played(protocol: TextProtocol, reasoning: list[str], content: list[str]) -> tuple[ChatTurn, str]:
+def spoken(protocol: TextProtocol, reasoning: list[str], content: list[str]) -> tuple[ChatTurn, str]:
     turn = ChatTurn(protocol, protocol.stop_texts)
     given = "".join([*map(turn.think, reasoning), *map(turn.say, content), turn.end(natural=True)])
     return turn, given
@@ -29,15 +29,15 @@ def cut(text: str, places: list[int]) -> list[str]:
 def test_however_it_is_cut_the_turn_is_the_same(
     reasoning: str, content: str, at_reasoning: list[int], at_content: list[int]
 ):
-    whole, _ = played(CAIRN, [reasoning], [content])
-    parted, given = played(CAIRN, cut(reasoning, at_reasoning), cut(content, at_content))
+    whole, _ = spoken(CAIRN, [reasoning], [content])
+    parted, given = spoken(CAIRN, cut(reasoning, at_reasoning), cut(content, at_content))
     assert (parted.text, parted.content, parted.stopped) == (whole.text, whole.content, whole.stopped)
     assert given == parted.text
 
 
 @given(strange, strange)
 def test_reasoning_is_one_thought_and_nothing_else(reasoning: str, content: str):
-    turn, _ = played(CAIRN, [reasoning], [content])
+    turn, _ = spoken(CAIRN, [reasoning], [content])
     reader = TagReader(CAIRN.policy_marks)
     read = [part for part in [*reader.feed(turn.text), *reader.close()] if isinstance(part, Block)]
     alone = TagReader(CAIRN.policy_marks)
@@ -49,13 +49,13 @@ def test_reasoning_is_one_thought_and_nothing_else(reasoning: str, content: str)
 
 @given(strange)
 def test_nothing_stands_behind_the_first_stop_text(content: str):
-    turn, _ = played(CAIRN, [], [content])
+    turn, _ = spoken(CAIRN, [], [content])
     ends = [turn.content.find(mark) + len(mark) for mark in CAIRN.stop_texts if mark in turn.content]
     assert not ends or min(ends) == len(turn.content)
 
 
 def test_a_protocol_without_thoughts_leaves_the_reasoning_out():
     plain = TextProtocol(name="chat", prompt="{question}", instructions="", tags={}, plan="queries", stops=())
-    turn, given = played(plain, ["hidden"], ["Hello."])
+    turn, given = spoken(plain, ["hidden"], ["Hello."])
     assert given == "Hello."
     assert turn.text == "Hello."

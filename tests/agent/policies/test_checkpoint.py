@@ -1,4 +1,4 @@
-"""A checkpoint folder that is not whole is told in a sentence, before any of its weights are loaded."""
+"""A checkpoint folder that is not whole is reported in a sentence, before any of its weights are loaded."""
 
 import json
 import shutil
@@ -36,11 +36,11 @@ def test_a_whole_folder_says_what_it_is():
     assert checkpoint.manifest.context_tokens == 512
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path):
+def test_a_folder_that_is_not_there_is_reported(tmp_path: Path):
     assert "there is no checkpoint folder" in sentence(tmp_path / "nowhere")
 
 
-def test_a_folder_that_is_something_else_is_told(tmp_path: Path):
+def test_a_folder_that_is_something_else_is_reported(tmp_path: Path):
     assert "cairn checkpoint export" in sentence(tmp_path)
 
 
@@ -51,7 +51,7 @@ def test_a_missing_file_is_named(folder: Path, name: str):
 
 
 @pytest.mark.parametrize("name", NEEDED)
-def test_a_truncated_file_is_named_with_the_mend(folder: Path, name: str):
+def test_a_truncated_file_is_named_with_the_fix(folder: Path, name: str):
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content[: len(content) // 2])
     said = sentence(folder)
@@ -68,7 +68,7 @@ def test_one_changed_byte_is_found(folder: Path, name: str):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "x"}', "\xff"])
-def test_a_manifest_that_cannot_be_read_is_told(folder: Path, text: str):
+def test_a_manifest_that_cannot_be_read_is_reported(folder: Path, text: str):
     (folder / MANIFEST).write_bytes(text.encode("latin-1"))
     assert MANIFEST in sentence(folder)
 
@@ -105,7 +105,7 @@ def test_a_tokenizer_of_another_model_is_refused(folder: Path):
         ({"added_tokens": []}, "no token <eos>"),
     ],
 )
-def test_a_tokenizer_that_cannot_be_used_is_told(folder: Path, change: dict[str, object], why: str):
+def test_a_tokenizer_that_cannot_be_used_is_reported(folder: Path, change: dict[str, object], why: str):
     tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8")) | change
     if not tokenizer["added_tokens"]:
         del tokenizer["model"]["vocab"]["<eos>"]
@@ -114,7 +114,7 @@ def test_a_tokenizer_that_cannot_be_used_is_told(folder: Path, change: dict[str,
     assert why in sentence(folder)
 
 
-def test_weights_that_are_none_are_told(folder: Path):
+def test_weights_that_are_none_are_reported(folder: Path):
     (folder / "model.bin").write_bytes(b"not a model" * 100)
     renew(folder)
     assert "CTranslate2 cannot load" in sentence(folder)

@@ -52,7 +52,7 @@ def test_max_tokens_cut_the_turn_and_the_last_chunk_says_so():
     run(scene())
 
 
-def test_whoever_listens_hears_of_each_call_of_the_engine():
+def test_a_listener_hears_of_each_call_of_the_engine():
     async def scene():
         heard: list[tuple[int, int]] = []
         async with engine() as policy:
@@ -153,7 +153,7 @@ def test_greedy_gives_the_same_ids_alone_and_in_company():
     run(scene())
 
 
-def test_a_seed_gives_the_same_turn_whoever_else_samples():
+def test_a_seed_gives_the_same_turn_whatever_else_is_sampled():
     async def scene():
         async with engine() as policy:
             first = await sampled(policy, sampling=WARM)

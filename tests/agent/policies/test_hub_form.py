@@ -1,4 +1,4 @@
-"""A checkpoint in the hub's form: what is missing is told in a sentence, and what ends a turn is found."""
+"""A checkpoint in the hub's form: what is missing is reported in a sentence, and what ends a turn is found."""
 
 import json
 import shutil
@@ -43,7 +43,7 @@ def test_the_end_may_stand_in_the_config_alone(folder: Path):
     assert open_hub_form(str(folder)).codec.ends == {1}
 
 
-def test_a_folder_without_any_end_is_told(folder: Path):
+def test_a_folder_without_any_end_is_reported(folder: Path):
     for name in ("generation_config.json", "tokenizer_config.json", "cairn.json"):
         (folder / name).unlink()
     change(folder / "config.json", eos_token_id=None)
@@ -58,14 +58,14 @@ def test_a_missing_file_is_named(folder: Path, name: str):
         open_hub_form(str(folder))
 
 
-def test_a_config_without_a_length_is_told(folder: Path):
+def test_a_config_without_a_length_is_reported(folder: Path):
     change(folder / "config.json", max_position_embeddings=None)
     with pytest.raises(CheckpointError, match="max_position_embeddings"):
         open_hub_form(str(folder))
 
 
 @pytest.mark.parametrize("model", ["./nowhere", "/nowhere/at/all", "a/b/c"])
-def test_what_can_only_be_a_folder_is_not_asked_for_on_the_hub(model: str):
+def test_what_can_only_be_a_folder_is_not_requested_from_the_hub(model: str):
     with pytest.raises(CheckpointError, match="there is no folder"):
         open_hub_form(model)
 
@@ -84,8 +84,8 @@ def test_text_and_ids_agree_where_the_tokenizer_composes_characters(folder: Path
 
 
 @pytest.mark.train
-def test_a_model_that_cannot_be_fetched_is_told_with_the_mend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_model_that_cannot_be_fetched_is_reported_with_the_fix(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(CheckpointError, match=r"cannot be fetched from the hub: .*; see whether the name is right"):
-        open_hub_form("nobody/nothing")
+        open_hub_form("no-one/nothing")

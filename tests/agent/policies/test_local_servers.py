@@ -216,7 +216,7 @@ def test_no_key_is_sent_and_no_proxy_of_the_environment_is_used(monkeypatch: pyt
     found, server, proxy = asyncio.run(run())
     assert [one.name for one in found] == ["Ollama"]
     assert proxy.asked == []
-    assert [(asked.method, asked.target, asked.body) for asked in server.asked] == [("GET", "/v1/models", b"")]
+    assert [(one.method, one.target, one.body) for one in server.asked] == [("GET", "/v1/models", b"")]
     assert not {"authorization", "cookie", "x-api-key"} & set(server.asked[0].headers)
     assert "s3cret" not in str(server.asked)
 

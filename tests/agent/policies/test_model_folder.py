@@ -1,4 +1,4 @@
-"""What a folder holds that somebody names as a model, and what it says of itself."""
+"""What a folder that is named as a model holds, and what it says of itself."""
 
 import json
 import shutil
@@ -48,12 +48,12 @@ def test_a_pushed_checkpoint_holds_the_hubs_form_at_the_top(hub: Path):
     assert found.about.name == "mine"
 
 
-def test_a_folder_that_says_nothing_of_itself_is_told_apart(hub: Path):
+def test_a_folder_that_says_nothing_of_itself_is_distinguished(hub: Path):
     assert look_at(hub).about is None
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "model.safetensors"])
-def test_what_the_hubs_form_lacks_is_told_with_the_mend(hub: Path, name: str):
+def test_what_the_hubs_form_lacks_is_reported_with_the_fix(hub: Path, name: str):
     (hub / name).unlink()
     missing = look_at(hub).missing
     assert missing.startswith(f"{hub} lacks {name if name.endswith('.json') else 'weights (*.safetensors)'}; ")
@@ -65,13 +65,13 @@ def test_weights_that_can_run_code_are_not_taken_for_weights(hub: Path):
     assert "pytorch_model files can run code" in look_at(hub).missing
 
 
-def test_a_folder_without_a_model_is_told_what_to_name(tmp_path: Path):
+def test_a_folder_without_a_model_is_refused_with_what_to_name(tmp_path: Path):
     with pytest.raises(CheckpointError, match=r"holds no model: .* name the folder of a checkpoint"):
         look_at(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"name": "x"}', json.dumps(SAYS | {"protocols": []})])
-def test_a_cairn_json_that_says_nothing_useful_is_told(hub: Path, text: str):
+def test_a_cairn_json_that_says_nothing_useful_is_reported(hub: Path, text: str):
     (hub / ABOUT).write_text(text, encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"cairn\.json cannot be read"):
         look_at(hub)

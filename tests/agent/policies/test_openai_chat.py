@@ -141,7 +141,7 @@ def test_cancelling_the_task_leaves_the_server():
     async def scene():
         async with chat_server(Reply(hangs=True)) as server, chat(server) as context:
             task = asyncio.create_task(turn(context, stop=STOP))
-            await server.asked.wait()
+            await server.requested.wait()
             task.cancel()
             await server.left.wait()
             assert isinstance((await asyncio.gather(task, return_exceptions=True))[0], asyncio.CancelledError)
@@ -241,7 +241,7 @@ def test_without_a_count_characters_are_the_estimate_and_reasoning_counts():
     run(scene())
 
 
-def test_a_full_context_asks_nobody():
+def test_a_full_context_sends_no_request():
     async def scene():
         async with chat_server(Reply(["x"])) as server, chat(server, context_tokens=100) as context:
             with pytest.raises(ContextFull):
@@ -255,7 +255,7 @@ def test_a_full_context_asks_nobody():
 
 
 @pytest.mark.parametrize(
-    ("status", "mend"),
+    ("status", "fix"),
     [
         (401, "CAIRN_API_KEY"),
         (403, "CAIRN_API_KEY"),
@@ -266,9 +266,9 @@ def test_a_full_context_asks_nobody():
         (503, "look at its log"),
     ],
 )
-def test_a_refusal_is_a_sentence_with_the_mend(status: int, mend: str):
+def test_a_refusal_is_a_sentence_with_the_fix(status: int, fix: str):
     said = run(failure(Refusal(status, {"message": "Incorrect key sk-secret" if status in (401, 403) else "no"})))
-    assert mend in said
+    assert fix in said
     assert "http://127.0.0.1" in said
     assert "sk-secret" not in said
 
@@ -304,7 +304,7 @@ def test_a_passing_failure_is_tried_again_a_few_times(status: int):
 
 
 @pytest.mark.parametrize("reply", [Reply(["<think>Lo"], hangs=True), Reply(["<think>Lo"], dies=True)])
-def test_a_server_that_took_the_request_is_not_asked_to_sample_it_again(reply: Reply):
+def test_a_server_that_took_the_request_gets_no_second_request(reply: Reply):
     async def scene():
         async with chat_server(reply) as server, chat(server, seconds=0.2, retries=5) as context:
             with pytest.raises(PolicyError):
@@ -314,11 +314,11 @@ def test_a_server_that_took_the_request_is_not_asked_to_sample_it_again(reply: R
     run(scene())
 
 
-@pytest.mark.parametrize("asked", ["31", "60000"])
-def test_a_server_that_wants_to_be_left_alone_for_long_is_left_alone(asked: str):
+@pytest.mark.parametrize("wanted", ["31", "60000"])
+def test_a_server_that_wants_to_be_left_alone_for_long_is_left_alone(wanted: str):
     async def scene():
-        name = "retry-after" if len(asked) < 4 else "retry-after-ms"
-        async with chat_server(Refusal(429, headers={name: asked})) as server, chat(server) as context:
+        name = "retry-after" if len(wanted) < 4 else "retry-after-ms"
+        async with chat_server(Refusal(429, headers={name: wanted})) as server, chat(server) as context:
             with pytest.raises(PolicyError, match="takes no more requests now"):
                 await turn(context)
             assert len(server.requests) == 1
@@ -326,11 +326,11 @@ def test_a_server_that_wants_to_be_left_alone_for_long_is_left_alone(asked: str)
     run(scene())
 
 
-def test_no_server_is_told():
+def test_no_server_is_reported():
     async def scene():
-        with socket.socket() as nobody:
-            nobody.bind(("127.0.0.1", 0))
-            server = ChatServer([], url=f"http://127.0.0.1:{nobody.getsockname()[1]}/v1")
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))
+            server = ChatServer([], url=f"http://127.0.0.1:{closed.getsockname()[1]}/v1")
             async with chat(server, retries=0) as context:
                 with pytest.raises(PolicyError, match=r"no server at http://127\.0\.0\.1:\d+/v1: is it running"):
                     await turn(context)
@@ -339,7 +339,7 @@ def test_no_server_is_told():
 
 
 @pytest.mark.parametrize("reply", [Reply(["<think>Lo"], dies=True), Reply(["<think>Lo"], finish=None)])
-def test_a_server_that_dies_in_the_middle_is_told_and_what_it_said_is_kept(reply: Reply):
+def test_a_server_that_dies_in_the_middle_is_reported_and_what_it_said_is_kept(reply: Reply):
     async def scene():
         async with chat_server(reply) as server, chat(server) as context:
             with pytest.raises(PolicyError, match="broke off in the middle"):
@@ -354,18 +354,18 @@ def test_a_server_that_hangs_is_given_up():
 
 
 @pytest.mark.parametrize(
-    ("raw", "mend"),
+    ("raw", "fix"),
     [
         ("<html>Welcome</html>", "should end in /v1"),
         ("data: {broken\n\n", "OpenAI-compatible"),
         ('data: {"error": {"message": "out of memory"}}\n\n', "out of memory"),
     ],
 )
-def test_what_is_no_completion_is_told(raw: str, mend: str):
-    assert mend in run(failure(Reply(raw=raw)))
+def test_what_is_no_completion_is_reported(raw: str, fix: str):
+    assert fix in run(failure(Reply(raw=raw)))
 
 
-def test_a_content_filter_is_told():
+def test_a_content_filter_is_reported():
     assert "content filter" in run(failure(Reply(["x"], finish="content_filter")))
 
 

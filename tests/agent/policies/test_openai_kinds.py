@@ -1,4 +1,4 @@
-"""What a server behind an endpoint can do is found out by asking, and used: chats that go on inside a turn, or do not."""
+"""What a server behind an endpoint can do is found out by requests, and used: chats that go on inside a turn, or do not."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
@@ -42,7 +42,7 @@ def policy_at(server: Spoken, *, kind: Kind = "auto", continues: Continues = "au
     return OpenAiPolicy(endpoint, kind=kind, continues=continues, marks=CAIRN.all_marks)
 
 
-async def asked(server: Spoken, question: str = TWO_HOPS, *, budgets: Budgets | None = None, **more: Any) -> Trace:
+async def rollout(server: Spoken, question: str = TWO_HOPS, *, budgets: Budgets | None = None, **more: Any) -> Trace:
     policy = policy_at(server, **more)
     agent = Agent(policy, CAIRN, sources(), budgets or Budgets())
     try:
@@ -58,7 +58,7 @@ def roles(request: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_a_rollout_goes_on_inside_the_turn_exactly_where_the_server_does(kind: str):
     with spoken(kind) as server:
-        trace = run(asked(server))
+        trace = run(rollout(server))
         assert trace.answer == "Lurnia"
         assert [s.by for s in trace.segments] == ["prompt", "policy", "environment", "policy", "environment", "policy"]
         last = roles(server.requests[-1])
@@ -75,7 +75,7 @@ def test_a_rollout_goes_on_inside_the_turn_exactly_where_the_server_does(kind: s
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_a_budget_that_ends_is_answered_everywhere(kind: str):
     with spoken(kind) as server:
-        trace = run(asked(server, budgets=Budgets(rounds=1)))
+        trace = run(rollout(server, budgets=Budgets(rounds=1)))
         assert trace.stopped is not None
         assert (trace.stopped.reason, trace.stopped.budget) == ("forced", "rounds")
         assert trace.answer == "Lurnia"
@@ -84,7 +84,7 @@ def test_a_budget_that_ends_is_answered_everywhere(kind: str):
 
 def test_a_setting_keeps_a_server_that_could_from_going_on():
     with spoken("vllm") as server:
-        trace = run(asked(server, continues="no"))
+        trace = run(rollout(server, continues="no"))
         assert trace.answer == "Lurnia"
         assert roles(server.requests[-1])[-1] == "user"
         assert all("continue_final_message" not in request for request in server.requests)
@@ -92,23 +92,23 @@ def test_a_setting_keeps_a_server_that_could_from_going_on():
 
 def test_a_setting_has_an_unknown_server_go_on_that_does_so_of_itself():
     with spoken("older llama.cpp") as server:
-        server.kind = type(server.kind)("somebody", server.kind.is_open)
+        server.kind = type(server.kind)("someone", server.kind.is_open)
         assert roles_of_last(server, "auto") == "user"
         assert roles_of_last(server, "yes") == "assistant"
 
 
 def roles_of_last(server: Spoken, continues: Continues) -> str:
-    assert run(asked(server, continues=continues)).answer == "Lurnia"
+    assert run(rollout(server, continues=continues)).answer == "Lurnia"
     return roles(server.requests[-1])[-1]
 
 
-def test_nothing_is_asked_where_the_settings_leave_nothing_open():
+def test_nothing_is_requested_where_the_settings_leave_nothing_open():
     with spoken("openai") as server:
-        run(asked(server, kind="chat", continues="no"))
+        run(rollout(server, kind="chat", continues="no"))
         assert len(server.requests) == 3, "the three turns of the rollout"
 
 
-def test_the_server_tells_how_long_a_context_may_be():
+def test_the_server_reports_how_long_a_context_may_be():
     async def scene(server: Spoken) -> int:
         policy = policy_at(server)
         await policy.prepare()
@@ -119,7 +119,7 @@ def test_the_server_tells_how_long_a_context_may_be():
         assert run(scene(server)) == 4096
 
 
-def test_completions_without_ids_are_a_sentence_with_the_mend():
+def test_completions_without_ids_are_a_sentence_with_the_fix():
     async def scene(server: Spoken, tokenizer: str) -> None:
         endpoint = LlmClient(base_url=server.url, model=MODEL)
         policy = OpenAiPolicy(endpoint, kind="completions", tokenizer=tokenizer)
@@ -135,7 +135,7 @@ def test_completions_without_ids_are_a_sentence_with_the_mend():
             run(scene(server, str(HUB)))
 
 
-def test_a_server_that_is_not_there_yet_is_asked_again_the_next_time():
+def test_a_server_that_is_not_there_yet_is_tried_again_the_next_time():
     async def scene(server: Spoken) -> None:
         url, server.url = server.url, "http://127.0.0.1:1/v1"
         policy = policy_at(server)
@@ -152,7 +152,7 @@ def test_a_server_that_is_not_there_yet_is_asked_again_the_next_time():
         run(scene(server))
 
 
-def test_a_turn_that_may_have_begun_is_never_asked_for_twice():
+def test_a_turn_that_may_have_begun_is_never_requested_twice():
     async def scene(server: Spoken) -> None:
         policy = policy_at(server, kind="chat", continues="no", retries=5)
         server.dies = True
@@ -188,7 +188,7 @@ class _Chat(ConformanceOfTurns, ConformanceOfRollouts):
 
 
 def _chosen(server: Spoken) -> ChatPolicy:
-    """What an endpoint turned out to be; asked in a thread, for there may be an event loop here."""
+    """What an endpoint turned out to be; found out in a thread, for there may be an event loop here."""
 
     async def ask() -> ChatPolicy:
         policy = policy_at(server)

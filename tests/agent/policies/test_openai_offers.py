@@ -39,7 +39,7 @@ def completion(message: Mapping[str, Any], **choice: Any) -> Any:
 CALLED = {"tool_calls": [{"id": "1", "type": "function", "function": {"name": "search", "arguments": "{}"}}]}
 
 
-def test_a_server_that_does_all_is_told_from_one_that_ignores_it():
+def test_a_server_that_does_all_is_distinguished_from_one_that_ignores_it():
     replies = iter(
         [
             completion({"content": '{"word": "cairn-7"}'}),
@@ -93,15 +93,15 @@ def test_a_connection_that_the_server_closed_meanwhile_loses_no_turn():
     """llama.cpp's server closes a connection after some seconds or requests: the next one on it gets no answer."""
     chunk = {"choices": [{"index": 0, "delta": {"content": "Hello"}, "finish_reason": "stop"}]}
     said = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
-    asked = 0
+    requests = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal asked
+        nonlocal requests
         head = await reader.readuntil(b"\r\n\r\n")
         length = next(line for line in head.lower().splitlines() if line.startswith(b"content-length"))
         await reader.readexactly(int(length.split(b":")[1]))
-        asked += 1
-        if asked > 1:
+        requests += 1
+        if requests > 1:
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n" + said)
             await writer.drain()
         writer.close()
@@ -117,4 +117,4 @@ def test_a_connection_that_the_server_closed_meanwhile_loses_no_turn():
 
     (event,) = asyncio.run(scene())
     assert event == chunk
-    assert asked == 2
+    assert requests == 2

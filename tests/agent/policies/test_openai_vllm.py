@@ -1,4 +1,4 @@
-"""A real vLLM server on a CPU with the shipped checkpoint: token ids through completions, found out by asking."""
+"""A real vLLM server on a CPU with the shipped checkpoint: token ids through completions, found out by requests."""
 
 import asyncio
 import re
@@ -72,7 +72,7 @@ class TestVllmServer(ConformanceOfTurns, ConformanceOfRollouts):
             async with aclosing(case.open().generate(Sampling(), stop=[], max_tokens=LONG)) as chunks:
                 await anext(chunks)
             while await asyncio.to_thread(running, address):
-                pass  # it is asked again; a slot that is never freed is a timeout
+                pass  # it is tried again; a slot that is never freed is a timeout
 
         case.run(scene())
 
@@ -91,10 +91,10 @@ class TestVllmServer(ConformanceOfTurns, ConformanceOfRollouts):
         case.run(scene())
 
 
-def test_a_server_that_gives_ids_is_found_out_and_asked_for_them(address: str):
+def test_a_server_that_gives_ids_is_found_out_and_used_for_them(address: str):
     async def scene():
         policy = at(address)
-        assert policy.instructed, "until it was asked, it is taken to be a chat"
+        assert policy.instructed, "before the first request it is taken to be a chat"
         await policy.prepare()
         assert isinstance(policy.chosen, CompletionsPolicy)
         assert (policy.continues, policy.instructed, policy.context_tokens) == (True, False, 2048)
@@ -120,16 +120,16 @@ def test_a_chat_of_the_server_goes_on_inside_the_turn_and_says_the_same_as_its_i
 
 
 @pytest.mark.parametrize(
-    ("more", "mend"),
+    ("more", "fix"),
     [
         ({"tokenizer": "/nowhere"}, "the tokenizer cannot be used: .*there is no folder /nowhere"),
         ({"tokenizer": "/nowhere", "kind": "completions"}, "the tokenizer cannot be used"),
     ],
 )
-def test_a_tokenizer_that_is_not_there_is_a_sentence(address: str, more: dict[str, Any], mend: str):
+def test_a_tokenizer_that_is_not_there_is_a_sentence(address: str, more: dict[str, Any], fix: str):
     async def scene():
         policy = at(address, **more)
-        with pytest.raises(PolicyError, match=mend):
+        with pytest.raises(PolicyError, match=fix):
             await policy.prepare()
         await policy.aclose()
 
@@ -138,8 +138,8 @@ def test_a_tokenizer_that_is_not_there_is_a_sentence(address: str, more: dict[st
 
 def test_a_model_that_the_server_does_not_have_is_a_sentence(address: str):
     async def scene():
-        policy = OpenAiPolicy(LlmClient(base_url=address, model="nobody"), tokenizer=str(HUB), kind="completions")
-        with pytest.raises(PolicyError, match="nobody"):
+        policy = OpenAiPolicy(LlmClient(base_url=address, model="missing"), tokenizer=str(HUB), kind="completions")
+        with pytest.raises(PolicyError, match="missing"):
             await policy.prepare()
         await policy.aclose()
 

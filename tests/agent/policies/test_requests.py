@@ -18,7 +18,7 @@ class Reader:
     def __init__(self, *, every: int, max_tokens: int = 50) -> None:
         self.batches: list[list[Sampled]] = []
         self._submitted = asyncio.Event()
-        self._asked = sample_through(
+        self._sampled = sample_through(
             self._submit, [1], Sampling(), ends=frozenset({END}), max_tokens=max_tokens, every=every
         )
 
@@ -27,7 +27,7 @@ class Reader:
         self._submitted.set()
 
     async def read(self) -> None:
-        async for batch in self._asked:
+        async for batch in self._sampled:
             self.batches.append(batch)
 
     async def put(self, *tokens: int) -> list[int]:

@@ -33,12 +33,12 @@ class Canned:
     fails: bool = False
     given: int = 0
     closed: int = 0
-    asked: list[int] = field(default_factory=list[int])
+    requested: list[int] = field(default_factory=list[int])
 
     async def sample(
         self, ids: Sequence[int], sampling: Sampling, *, ends: frozenset[int], max_tokens: int
     ) -> AsyncGenerator[list[Sampled]]:
-        self.asked.append(max_tokens)
+        self.requested.append(max_tokens)
         try:
             turn = 0
             while self.given < len(self.ids):
@@ -131,12 +131,12 @@ def test_an_engine_that_fails_leaves_what_it_gave():
     assert one.segments[-1].ids == tuple(WORDS[:5])
 
 
-def test_an_engine_is_asked_for_no_more_than_there_is_room():
+def test_an_engine_gets_no_more_tokens_to_sample_than_fit():
     engine = Canned(WORDS[:50])
     one = context(engine, limit=40)
     room = 40 - one.tokens
     said(one)
-    assert engine.asked == [room]
+    assert engine.requested == [room]
     assert one.tokens == 40
     with pytest.raises(ContextFull, match="is full"):
         said(one)

@@ -9,7 +9,7 @@ from agent.evidence import Passage
 from agent.policies.checkpoint import open_checkpoint
 from agent.policies.tokens import Codec, split_tags, whole
 from agent.protocols import protocol_named, protocol_names
-from agent.sanitize.sanitize import defuse
+from agent.sanitize.sanitize import sanitize
 from tests.agent.policies.engine import ENGINE
 
 CODEC: Codec = open_checkpoint(ENGINE).codec
@@ -68,11 +68,11 @@ def test_the_end_of_the_turn_has_no_text():
 
 @pytest.mark.parametrize("name", protocol_names())
 @given(title=hostile, text=hostile)
-def test_a_defused_passage_brings_no_tag_but_the_wrapper(name: str, title: str, text: str):
+def test_a_sanitized_passage_brings_no_tag_but_the_wrapper(name: str, title: str, text: str):
     protocol = protocol_named(name)
     marks = [mark for role in protocol.tags for mark in (protocol.opening(role), protocol.closing(role))]
     passage = Passage(
-        id="p", source="web", title=defuse(title, protocol.tag_names), text=defuse(text, protocol.tag_names)
+        id="p", source="web", title=sanitize(title, protocol.tag_names), text=sanitize(text, protocol.tag_names)
     )
     ids = CODEC.encode(protocol.wrap([protocol.show(passage)]), tags=marks)
     control = [CODEC.tokens[number] for number in ids if number in CONTROL]

@@ -17,7 +17,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "MistralConfig": {"sliding_window": 16},
     "Gemma2Config": {"sliding_window": 16},
 }
-"""The last two see only so many tokens back, in all layers or in each second one."""
+"""The last two see only some tokens back, in all layers or in each second one."""
 PROMPTS = [tuple((7 * n + k) % 90 + 5 for k in range(3 + 11 * n)) for n in range(6)]
 
 
@@ -54,10 +54,10 @@ async def continued(engine: Any, prompt: Sequence[int], tokens: int) -> list[tup
 def test_a_batch_says_what_generate_says_of_each_prompt_alone(kind: str, monkeypatch: pytest.MonkeyPatch):
     import torch
 
-    from agent.policies import torch_engine, torch_room
+    from agent.policies import torch_engine, torch_kv_buffer
 
     monkeypatch.setattr(torch_engine, "PIECE_TOKENS", 7)
-    monkeypatch.setattr(torch_room, "AHEAD", 2)
+    monkeypatch.setattr(torch_kv_buffer, "AHEAD", 2)
     model = random_model(kind)
     engine = torch_engine.TorchEngine(model, device="cpu", rows=4)
 

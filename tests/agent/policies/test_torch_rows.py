@@ -1,18 +1,15 @@
-"""Rows that come, grow and go in any order: each says what it says alone, and nobody is copied for nothing."""
+"""Rows that come, grow and go in any order: each says what it says alone, and none is copied for nothing."""
 
 import random
-from typing import Any
 
 import pytest
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
 import torch
-import transformers
 
-from agent.policies import torch_decoder, torch_room
-from agent.policies.torch_decoder import Decoder, Whole, forward_of
-from agent.policies.torch_rows import EMPTY, Rows, closed_up
+from agent.policies import torch_kv_buffer
+from agent.policies.torch_rows import EMPTY, BatchRows, closed_up
 from tests.agent.policies.test_torch_engine import random_model
 
 pytestmark = pytest.mark.train
@@ -37,9 +34,9 @@ def test_the_last_rows_take_the_places_that_are_free(stays: list[bool], rows: li
     ("kind", "ahead"), [("Qwen3Config", 1), ("Qwen3Config", 3), ("Qwen3Config", 200), ("MistralConfig", 3)]
 )
 def test_rows_that_come_and_go_say_what_each_says_alone(kind: str, ahead: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(torch_room, "AHEAD", ahead)
+    monkeypatch.setattr(torch_kv_buffer, "AHEAD", ahead)
     model, draws = random_model(kind), random.Random(ahead)
-    rows, contexts = Rows(model, torch.device("cpu")), list[list[int]]()
+    rows, contexts = BatchRows(model, torch.device("cpu")), list[list[int]]()
     met: set[str] = set()
     with torch.inference_mode():
         for _ in range(60):
@@ -66,84 +63,37 @@ def test_rows_that_come_and_go_say_what_each_says_alone(kind: str, ahead: int, m
 
 
 def test_a_token_is_written_in_place(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(torch_room, "AHEAD", 8)
-    rows = Rows(random_model("Qwen3Config"), torch.device("cpu"))
+    monkeypatch.setattr(torch_kv_buffer, "AHEAD", 8)
+    rows = BatchRows(random_model("Qwen3Config"), torch.device("cpu"))
     copied: list[int] = []
-    move = torch_room.Room._move  # pyright: ignore[reportPrivateUsage]
+    move = torch_kv_buffer.KvBuffer._move  # pyright: ignore[reportPrivateUsage]
 
-    def counted(room: torch_room.Room, rows: int, longest: int, *, slots: int, end: int) -> None:
+    def counted(buffer: torch_kv_buffer.KvBuffer, rows: int, longest: int, *, slots: int, end: int) -> None:
         copied.append(rows)
-        move(room, rows, longest, slots=slots, end=end)
+        move(buffer, rows, longest, slots=slots, end=end)
 
-    monkeypatch.setattr(torch_room.Room, "_move", counted)
+    monkeypatch.setattr(torch_kv_buffer.KvBuffer, "_move", counted)
     with torch.inference_mode():
         for length in (20, 18, 9):
             rows.join(rows.extend(EMPTY, range(5, 5 + length))[0])
-        assert copied == [0, 1, 2], "room for one, for two, for four"
+        assert copied == [0, 1, 2], "space for one, for two, for four"
         for _ in range(17):
             rows.step([7, 7, 7])
     assert copied == [0, 1, 2, 3, 3], "three rows once for each eight tokens"
 
 
-def test_an_emptied_room_is_used_again_where_it_is_small(monkeypatch: pytest.MonkeyPatch):
-    model, room = random_model("Qwen3Config"), torch_room.Room()
+def test_an_emptied_buffer_is_used_again_where_it_is_small(monkeypatch: pytest.MonkeyPatch):
+    model, buffer = random_model("Qwen3Config"), torch_kv_buffer.KvBuffer()
     with torch.inference_mode():
-        layers = Rows(model, torch.device("cpu")).extend(EMPTY, range(5, 25))[0].layers
+        layers = BatchRows(model, torch.device("cpu")).extend(EMPTY, range(5, 25))[0].layers
 
         def place() -> int:
-            room.join(layers, rows=0, longest=0)
-            return room.opened(rows=1, longest=20).layers[0].room[0].data_ptr()
+            buffer.join(layers, rows=0, longest=0)
+            return buffer.opened(rows=1, longest=20).layers[0].buffers[0].data_ptr()
 
         first = place()
-        room.clear()
+        buffer.clear()
         assert place() == first
-        monkeypatch.setattr(torch_room, "KEPT_BYTES", 1000)
-        room.clear()
-        assert room._layers == []  # pyright: ignore[reportPrivateUsage]
-
-
-@pytest.mark.parametrize(
-    ("kind", "way"),
-    [
-        ("LlamaConfig", Decoder),
-        ("Qwen2Config", Decoder),
-        ("Qwen3Config", Decoder),
-        ("MistralConfig", Whole),
-        ("Gemma2Config", Whole),
-    ],
-)
-def test_layers_are_gone_through_where_their_shape_is_known(kind: str, way: type):
-    model = random_model(kind)
-    assert type(forward_of(model)) is way
-    assert type(forward_of(model.bfloat16())) is Whole
-
-
-def test_a_large_model_is_called_as_it_is(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(torch_decoder, "SMALL", 1_000)
-    assert type(forward_of(random_model("Qwen3Config"))) is Whole
-
-
-def test_layers_that_see_a_window_are_left_to_the_model():
-    config: Any = transformers.Qwen2Config(
-        vocab_size=50, hidden_size=16, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2,
-        num_key_value_heads=1, use_sliding_window=True, sliding_window=4, max_window_layers=1,
-    )  # fmt: skip
-    models: Any = transformers.AutoModelForCausalLM
-    assert type(forward_of(models.from_config(config))) is Whole
-
-
-@pytest.mark.parametrize("kind", ["LlamaConfig", "Qwen2Config", "Qwen3Config"])
-def test_weights_are_those_of_the_moment(kind: str):
-    model = random_model(kind)
-    decoder, ids = forward_of(model), torch.arange(5, 17)[None]
-    positions = torch.arange(12)[None]
-    with torch.inference_mode():
-        before = decoder(ids, positions, None, transformers.DynamicCache())
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.mul_(1.05)
-    with torch.inference_mode():
-        after = decoder(ids, positions, None, transformers.DynamicCache())
-        wanted = model(input_ids=ids).logits[:, -1]
-    torch.testing.assert_close(after, wanted, atol=2e-4, rtol=1e-4)
-    assert not torch.allclose(after, before, atol=1e-2)
+        monkeypatch.setattr(torch_kv_buffer, "KEPT_BYTES", 1000)
+        buffer.clear()
+        assert buffer._layers == []  # pyright: ignore[reportPrivateUsage]

@@ -1,4 +1,4 @@
-"""Requests with the same context share its computation, and workers share the requests: nobody can tell from the text."""
+"""Requests with the same context share its computation, and workers share the requests: the text does not show it."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ from agent.errors import PolicyError
 from agent.policies import torch_engine
 from agent.policies.base import Sampling
 from agent.policies.torch_engine import Session, TorchEngine
-from agent.policies.torch_rows import Rows
+from agent.policies.torch_rows import BatchRows
 from tests.agent.policies.held import Hold
 from tests.agent.policies.test_torch_engine import random_model
 
@@ -27,40 +27,40 @@ PROMPTS = [tuple((11 * n + k) % 90 + 5 for k in range(4 + 9 * n)) for n in range
 
 
 @dataclass(frozen=True)
-class Asked:
+class Wanted:
     prompt: Sequence[int]
     sampling: Sampling = WARM
     tokens: int = 20
     leaves: int = 0
-    """After so many tokens; 0: never."""
+    """The request ends after this number of tokens; 0: never."""
 
 
 Said = list[tuple[int, float]]
 
 
-async def say(session: Session, asked: Asked) -> Said:
+async def say(session: Session, wanted: Wanted) -> Said:
     said: Said = []
-    batches = session.sample(asked.prompt, asked.sampling, ends=frozenset(), max_tokens=asked.tokens)
+    batches = session.sample(wanted.prompt, wanted.sampling, ends=frozenset(), max_tokens=wanted.tokens)
     async with aclosing(batches):
         async for batch in batches:
             said += batch
-            if asked.leaves and len(said) >= asked.leaves:
-                return said[: asked.leaves]
+            if wanted.leaves and len(said) >= wanted.leaves:
+                return said[: wanted.leaves]
     return said
 
 
-def outcomes(engine: TorchEngine, asked: Sequence[Asked], *, first: int = 20) -> list[Said | BaseException]:
-    """What becomes of each, where all are there before the engine reads one: another one, of so many tokens, holds it."""
+def outcomes(engine: TorchEngine, requests: Sequence[Wanted], *, first: int = 20) -> list[Said | BaseException]:
+    """What becomes of each, where all are there before the engine reads one: another one, of `first` tokens, holds it."""
     hold = Hold()
 
     async def scene(monkeypatch: pytest.MonkeyPatch) -> list[Said | BaseException]:
         hold.install(monkeypatch)
         async with asyncio.timeout(60), hold:
-            holding = asyncio.create_task(say(Session(engine), Asked((3, 4), tokens=first)))
+            holding = asyncio.create_task(say(Session(engine), Wanted((3, 4), tokens=first)))
             await asyncio.to_thread(hold.reached.wait, 20)
-            saying = [asyncio.create_task(say(Session(engine), one)) for one in asked]
+            saying = [asyncio.create_task(say(Session(engine), one)) for one in requests]
             await asyncio.sleep(0)
-            assert len(hold.counts) == 1 + len(asked)
+            assert len(hold.counts) == 1 + len(requests)
             hold.released.set()
             said = await asyncio.gather(*saying, return_exceptions=True)
             await asyncio.gather(holding, return_exceptions=True)
@@ -73,18 +73,18 @@ def outcomes(engine: TorchEngine, asked: Sequence[Asked], *, first: int = 20) ->
         engine.close()
 
 
-def together(engine: TorchEngine, asked: Sequence[Asked], *, first: int = 20) -> list[Said]:
-    said = [one for one in outcomes(engine, asked, first=first) if isinstance(one, list)]
-    assert len(said) == len(asked)
+def together(engine: TorchEngine, requests: Sequence[Wanted], *, first: int = 20) -> list[Said]:
+    said = [one for one in outcomes(engine, requests, first=first) if isinstance(one, list)]
+    assert len(said) == len(requests)
     return said
 
 
-def alone(asked: Sequence[Asked]) -> list[Said]:
-    """One after the other, so that nobody shares anything."""
+def alone(requests: Sequence[Wanted]) -> list[Said]:
+    """One after the other, so that none shares anything."""
     engine = TorchEngine(random_model("Qwen3Config"), device="cpu")
 
     async def scene() -> list[Said]:
-        return [await say(Session(engine), one) for one in asked]
+        return [await say(Session(engine), one) for one in requests]
 
     try:
         return asyncio.run(scene())
@@ -99,10 +99,10 @@ def alike(left: Sequence[Said], right: Sequence[Said]) -> None:
 
 
 def test_a_context_of_many_requests_is_read_once_and_each_says_what_it_says_alone():
-    asked = [Asked(PROMPTS[3], Sampling(temperature=0.3, seed=seed)) for seed in range(8)]
+    requests = [Wanted(PROMPTS[3], Sampling(temperature=0.3, seed=seed)) for seed in range(8)]
     engine = TorchEngine(random_model("Qwen3Config"), device="cpu")
-    said = together(engine, asked)
-    alike(said, alone(asked))
+    said = together(engine, requests)
+    alike(said, alone(requests))
     assert engine.use.read == 2 + len(PROMPTS[3])
     assert engine.use.sampled == 20 + sum(map(len, said))
     texts = [[number for number, _ in one] for one in said]
@@ -111,45 +111,45 @@ def test_a_context_of_many_requests_is_read_once_and_each_says_what_it_says_alon
 
 def test_what_is_said_by_many_is_computed_once(monkeypatch: pytest.MonkeyPatch):
     rows: list[int] = []
-    step = Rows.step
+    step = BatchRows.step
 
-    def watched(self: Rows, ids: Sequence[int]) -> Any:
+    def watched(self: BatchRows, ids: Sequence[int]) -> Any:
         rows.append(len(ids))
         return step(self, ids)
 
-    monkeypatch.setattr(Rows, "step", watched)
-    asked = [Asked(PROMPTS[2], Sampling(), tokens=8 + seed) for seed in range(6)]
-    said = together(TorchEngine(random_model("Qwen3Config"), device="cpu"), asked, first=1)
+    monkeypatch.setattr(BatchRows, "step", watched)
+    requests = [Wanted(PROMPTS[2], Sampling(), tokens=8 + seed) for seed in range(6)]
+    said = together(TorchEngine(random_model("Qwen3Config"), device="cpu"), requests, first=1)
     assert [len(one) for one in said] == [8, 9, 10, 11, 12, 13]
     assert rows == [1] * 12  # of the longest; the first token of each was the prompt's
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(4))
-def test_whoever_comes_and_goes_each_says_what_it_says_alone(workers: int, seed: int, monkeypatch: pytest.MonkeyPatch):
+def test_whatever_comes_and_goes_each_says_what_it_says_alone(workers: int, seed: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch_engine, "PIECE_TOKENS", 16)
     chance = random.Random(seed)
     ways = (Sampling(), Sampling(temperature=0.5, seed=1), Sampling(temperature=1.0, seed=2, top_k=5))
-    asked = [
-        Asked(chance.choice(PROMPTS), chance.choice(ways), chance.randint(1, 25), chance.choice((0, 0, 0, 3)))
+    requests = [
+        Wanted(chance.choice(PROMPTS), chance.choice(ways), chance.randint(1, 25), chance.choice((0, 0, 0, 3)))
         for _ in range(30)
     ]
     engine = TorchEngine(random_model("Qwen3Config"), device="cpu", workers=workers, rows=6)
-    alike(together(engine, asked), alone(asked))
+    alike(together(engine, requests), alone(requests))
     assert (engine.busy, engine._lines) == (0, {})  # pyright: ignore[reportPrivateUsage]
 
 
 def test_every_worker_works(monkeypatch: pytest.MonkeyPatch):
     names: set[str] = set()
-    step = Rows.step
+    step = BatchRows.step
 
-    def watched(self: Rows, ids: Sequence[int]) -> Any:
+    def watched(self: BatchRows, ids: Sequence[int]) -> Any:
         names.add(threading.current_thread().name)
         return step(self, ids)
 
-    monkeypatch.setattr(Rows, "step", watched)
+    monkeypatch.setattr(BatchRows, "step", watched)
     engine = TorchEngine(random_model("Qwen3Config"), device="cpu", workers=2)
-    together(engine, [Asked(prompt) for prompt in PROMPTS])
+    together(engine, [Wanted(prompt) for prompt in PROMPTS])
     assert names == {"cairn-torch-0", "cairn-torch-1"}
 
 
@@ -160,13 +160,13 @@ def test_each_remembers_what_was_computed_for_all(workers: int):
     more = (7, 8, 9)
 
     async def scene() -> tuple[list[int], list[int]]:
-        greedy = [Asked(PROMPTS[4], Sampling(), tokens=6 + n) for n in range(4)]
+        greedy = [Wanted(PROMPTS[4], Sampling(), tokens=6 + n) for n in range(4)]
         said = await asyncio.gather(*map(say, sessions, greedy))
         texts = [(*PROMPTS[4], *(number for number, _ in one)) for one in said]
         read: list[int] = []
         for session, text in zip(sessions, texts, strict=True):  # one by one: they have different contexts by now
             before = engine.use.read
-            await say(session, Asked((*text, *more), tokens=2))
+            await say(session, Wanted((*text, *more), tokens=2))
             read.append(engine.use.read - before)
         return read, [len(text) for text in texts]
 
@@ -178,10 +178,10 @@ def test_each_remembers_what_was_computed_for_all(workers: int):
     assert read == [1 + len(more)] * 4  # the last token was sampled, and not computed yet
 
 
-def test_what_breaks_a_context_fails_all_of_its_requests_and_nobody_else():
-    hostile = Asked((10**6, 5))
+def test_what_breaks_a_context_fails_all_of_its_requests_and_no_others():
+    hostile = Wanted((10**6, 5))
     engine = TorchEngine(random_model("Qwen3Config"), device="cpu")
-    good, *failed = outcomes(engine, [Asked(PROMPTS[1]), hostile, hostile, hostile])
+    good, *failed = outcomes(engine, [Wanted(PROMPTS[1]), hostile, hostile, hostile])
     assert isinstance(good, list)
     assert len(good) == 20
     for error in failed:
@@ -189,13 +189,13 @@ def test_what_breaks_a_context_fails_all_of_its_requests_and_nobody_else():
         assert "the transformers engine failed" in str(error)
 
 
-def test_an_error_while_they_part_reaches_everybody(monkeypatch: pytest.MonkeyPatch):
+def test_an_error_while_they_part_reaches_everyone(monkeypatch: pytest.MonkeyPatch):
     def full(*_: Any) -> None:
         raise MemoryError("no room for another row")
 
-    monkeypatch.setattr(Rows, "take", full)
-    asked = [Asked(PROMPTS[3], Sampling(temperature=2.0, seed=seed)) for seed in range(8)]
-    failed = outcomes(TorchEngine(random_model("Qwen3Config"), device="cpu"), asked)
+    monkeypatch.setattr(BatchRows, "take", full)
+    requests = [Wanted(PROMPTS[3], Sampling(temperature=2.0, seed=seed)) for seed in range(8)]
+    failed = outcomes(TorchEngine(random_model("Qwen3Config"), device="cpu"), requests)
     assert len(failed) == 8
     for error in failed:
         assert isinstance(error, PolicyError)
@@ -205,19 +205,19 @@ def test_an_error_while_they_part_reaches_everybody(monkeypatch: pytest.MonkeyPa
 def test_what_is_read_between_two_tokens_is_bounded_and_short_prompts_share_it(monkeypatch: pytest.MonkeyPatch):
     read: list[list[int]] = [[]]
     """Tokens of each piece, by what was read between two steps."""
-    extend, step = Rows.extend, Rows.step
+    extend, step = BatchRows.extend, BatchRows.step
 
-    def watched_extend(self: Rows, cache: Any, ids: Sequence[int]) -> Any:
+    def watched_extend(self: BatchRows, cache: Any, ids: Sequence[int]) -> Any:
         read[-1].append(len(ids))
         return extend(self, cache, ids)
 
-    def watched_step(self: Rows, ids: Sequence[int]) -> Any:
+    def watched_step(self: BatchRows, ids: Sequence[int]) -> Any:
         read.append([])
         return step(self, ids)
 
     monkeypatch.setattr(torch_engine, "PIECE_TOKENS", 12)
-    monkeypatch.setattr(Rows, "extend", watched_extend)
-    monkeypatch.setattr(Rows, "step", watched_step)
+    monkeypatch.setattr(BatchRows, "extend", watched_extend)
+    monkeypatch.setattr(BatchRows, "step", watched_step)
     engine = TorchEngine(random_model("Qwen3Config"), device="cpu")
-    together(engine, [Asked(range(first, first + n), tokens=2) for first, n in ((3, 5), (9, 5), (20, 5), (40, 30))])
+    together(engine, [Wanted(range(first, first + n), tokens=2) for first, n in ((3, 5), (9, 5), (20, 5), (40, 30))])
     assert [pieces for pieces in read if pieces] == [[2], [5, 5, 2], [3, 9], [12], [9]]

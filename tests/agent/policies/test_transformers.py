@@ -250,7 +250,7 @@ def test_closing_early_frees_the_slot_at_the_next_token(case: EngineCase, monkey
     assert hold.counts == [said, 40]
 
 
-def test_closing_the_policy_ends_its_thread_and_whoever_waits(monkeypatch: pytest.MonkeyPatch):
+def test_closing_the_policy_ends_its_thread_and_all_that_wait(monkeypatch: pytest.MonkeyPatch):
     async def scene(policy: TransformersPolicy):
         hold = Hold()
         hold.install(monkeypatch)
@@ -268,7 +268,7 @@ def test_closing_the_policy_ends_its_thread_and_whoever_waits(monkeypatch: pytes
     asyncio.run(scene(load()))
 
 
-def test_a_policy_that_nobody_holds_ends_its_thread():
+def test_a_policy_without_references_ends_its_thread():
     policy = load()
     thread = policy.engine._workers[0]  # pyright: ignore[reportPrivateUsage]
     context = policy.open(CAIRN, ONE_HOP)
@@ -298,7 +298,7 @@ def test_a_prompt_that_breaks_the_engine_fails_alone(case: EngineCase):
     case.run(scene())
 
 
-def test_without_torch_the_mend_is_named(monkeypatch: pytest.MonkeyPatch):
+def test_without_torch_the_fix_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     monkeypatch.delitem(__import__("sys").modules, "agent.policies.torch_engine", raising=False)
     with pytest.raises(SetupError) as caught:
@@ -307,7 +307,7 @@ def test_without_torch_the_mend_is_named(monkeypatch: pytest.MonkeyPatch):
     assert "pip install" in MISSING
 
 
-def test_weights_that_cannot_be_loaded_are_told(tmp_path: Path):
+def test_weights_that_cannot_be_loaded_are_reported(tmp_path: Path):
     folder = Path(shutil.copytree(HUB, tmp_path / "hub"))
     (folder / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(CheckpointError, match="transformers cannot load"):
@@ -323,7 +323,7 @@ def test_layers_of_a_kind_that_it_cannot_cache_are_refused(tmp_path: Path):
         TransformersPolicy.load(str(folder))
 
 
-def test_a_device_that_is_not_there_is_told():
+def test_a_device_that_is_not_there_is_reported():
     with pytest.raises(SetupError, match="try --device cpu"):
         TransformersPolicy.load(str(HUB), device="cuda:7")
 
@@ -344,6 +344,6 @@ def test_the_settings_name_the_model_and_how_it_computes():
     assert asyncio.run(scene()).text.endswith("</search>")
 
 
-def test_a_policy_of_this_process_without_a_model_is_told():
+def test_a_policy_of_this_process_without_a_model_is_reported():
     with pytest.raises(SetupError, match="needs a model in the hub's form"):
         build_policy(load_settings(policy="transformers"))

@@ -87,8 +87,8 @@ class _Killing:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._policy, name)
 
-    def open(self, *asked: Any, **more: Any) -> Any:
-        return _KillingContext(self._policy.open(*asked, **more), self._once)
+    def open(self, *args: Any, **more: Any) -> Any:
+        return _KillingContext(self._policy.open(*args, **more), self._once)
 
     async def _once(self) -> None:
         kill, self._kill = self._kill, lambda: None
@@ -120,8 +120,8 @@ def embedded(folder: Path) -> EmbeddedPolicy:
 async def rollouts(policy: Policy, *, questions: int = 30) -> list[Trace]:
     """Whole rollouts of the test world's first questions."""
     agent = Agent(policy, CAIRN, sources())
-    asked = [question.question for question in load_world("test-v2").questions[:questions]]
-    return [await agent.run(agent.new_trace(question)) for question in asked]
+    questions_ = [question.question for question in load_world("test-v2").questions[:questions]]
+    return [await agent.run(agent.new_trace(question)) for question in questions_]
 
 
 def same(ours: Sequence[Trace], theirs: Sequence[Trace]) -> None:
@@ -171,13 +171,13 @@ def _wait(address: str, server: "subprocess.Popen[bytes]", log: Any) -> None:
 
 
 def at(address: str, *, retries: int = 2, **more: Any) -> OpenAiPolicy:
-    """A policy at a server; nothing was asked yet."""
+    """A policy at a server; before any request."""
     endpoint = LlmClient(base_url=address, model=MODEL, seconds=30, retries=Retries(retries))
     return OpenAiPolicy(endpoint, marks=CAIRN.all_marks, **more)
 
 
 def completing(address: str) -> CompletionsPolicy:
-    """The same, once it was asked; with no line open to the server, for no event loop is running yet."""
+    """The same, prepared, with no line open to the server, for no event loop is running yet."""
 
     async def ask() -> int:
         policy = at(address)
@@ -194,7 +194,7 @@ def completing(address: str) -> CompletionsPolicy:
 
 @asynccontextmanager
 async def cut_off(address: str) -> AsyncGenerator[Policy]:
-    """A policy at a server whose line is cut after the first piece of a stream; nobody is there afterwards."""
+    """A policy at a server whose line is cut after the first piece of a stream; no server is there afterwards."""
     host, port = address.removeprefix("http://").removesuffix("/v1").split(":")
     relay = _Relay(host, int(port))
     server = await asyncio.start_server(relay.serve, "127.0.0.1", 0)

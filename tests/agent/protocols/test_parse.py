@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agent.protocols import Role, protocol_named
 from agent.protocols.base import Mark
-from agent.protocols.parse import Block, Piece, TagReader
+from agent.protocols.parse import Block, OpenPiece, TagReader
 
 ROLES = protocol_named("cairn").policy_marks
 TEXT = (
@@ -26,7 +26,7 @@ BLOCKS = [
 MARKS = [f"{start}{tag}>" for tag in ROLES for start in ("<", "</")]
 
 
-def read(pieces: Sequence[str], *, opened: Role | None = None) -> list[Block | Piece]:
+def read(pieces: Sequence[str], *, opened: Role | None = None) -> list[Block | OpenPiece]:
     reader = TagReader(ROLES, opened=opened)
     return [part for piece in pieces for part in reader.feed(piece)] + list(reader.close())
 
@@ -57,7 +57,7 @@ def test_no_text_at_all_is_read_in_two_ways(text: str, places: list[int], opened
 def test_the_pieces_of_a_block_join_up_to_its_text(pieces: list[str]):
     joined = ""
     for part in read(pieces):
-        if isinstance(part, Piece):
+        if isinstance(part, OpenPiece):
             joined += part.text
         else:
             assert joined == part.text
@@ -66,16 +66,16 @@ def test_the_pieces_of_a_block_join_up_to_its_text(pieces: list[str]):
 
 def test_text_comes_before_its_block_is_closed():
     reader = TagReader(ROLES)
-    assert list(reader.feed("<think>so fa")) == [Piece("thought", "so fa")]
+    assert list(reader.feed("<think>so fa")) == [OpenPiece("thought", "so fa")]
     assert reader.open_role == "thought"
-    assert list(reader.feed("r</thin")) == [Piece("thought", "r")]
+    assert list(reader.feed("r</thin")) == [OpenPiece("thought", "r")]
 
 
-def test_it_can_start_inside_a_block_that_somebody_else_opened():
+def test_it_can_start_inside_a_block_that_another_one_opened():
     assert blocks(["Trieste</answer>"], opened="answer") == [Block("answer", "Trieste")]
 
 
-def test_a_block_that_nobody_closed_is_given_at_the_end_without_half_its_closing_tag():
+def test_a_block_that_was_not_closed_is_given_at_the_end_without_half_its_closing_tag():
     assert blocks(["<answer>Trieste</ans"]) == [Block("answer", "Trieste")]
 
 
@@ -103,7 +103,7 @@ LOUD: dict[Role, Mark] = {
 }
 
 
-def told(text: str, cuts: list[int], *, opened: Role | None = None) -> list[tuple[str, str, bool]]:
+def read_yielding(text: str, cuts: list[int], *, opened: Role | None = None) -> list[tuple[str, str, bool]]:
     reader = TagReader(LOUD, opened=opened)
     ends = sorted({min(cut, len(text)) for cut in cuts} | {0, len(text)})
     parts = [part for a, b in pairwise(ends) for part in reader.feed(text[a:b])] + list(reader.close())
@@ -122,11 +122,14 @@ def told(text: str, cuts: list[int], *, opened: Role | None = None) -> list[tupl
     ],
 )
 def test_a_search_or_an_answer_ends_a_block_that_yields(text: str, blocks: list[tuple[str, str, bool]]):
-    assert told(text, [], opened="thought")[: len(blocks)] == blocks
+    assert read_yielding(text, [], opened="thought")[: len(blocks)] == blocks
 
 
 def test_a_late_closing_tag_of_a_block_that_yields_is_passed_over():
-    assert told("It is so.</think>\n\n\\boxed{x}", []) == [("thought", "It is so.", False), ("answer", "x", True)]
+    assert read_yielding("It is so.</think>\n\n\\boxed{x}", []) == [
+        ("thought", "It is so.", False),
+        ("answer", "x", True),
+    ]
 
 
 @given(
@@ -141,4 +144,4 @@ def test_a_late_closing_tag_of_a_block_that_yields_is_passed_over():
 def test_however_the_stream_is_cut_blocks_that_yield_and_nest_are_the_same(
     text: str, cuts: list[int], opened: Role | None
 ):
-    assert told(text, cuts, opened=opened) == told(text, [], opened=opened)
+    assert read_yielding(text, cuts, opened=opened) == read_yielding(text, [], opened=opened)

@@ -1,4 +1,4 @@
-"""A server on 127.0.0.1 that answers chat completions in one piece, as it is told to."""
+"""A server on 127.0.0.1 that answers chat completions in one piece, as the test wants."""
 
 import asyncio
 import socket
@@ -17,7 +17,7 @@ from agent.outbound.retries import Retries
 
 @dataclass
 class ReaderServer:
-    """What it says to every request, and what it was asked."""
+    """What it says to every request, and the requests."""
 
     message: dict[str, Any] = field(default_factory=lambda: {"role": "assistant", "content": "Frank Herbert"})
     first: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -28,7 +28,7 @@ class ReaderServer:
     """Sent instead, as text."""
     hangs: bool = False
     requests: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
     left: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when a client went away before it got an answer."""
     url: str = ""
@@ -39,7 +39,7 @@ class ReaderServer:
         @app.post("/v1/chat/completions")
         async def complete(request: Request) -> Response:  # pyright: ignore[reportUnusedFunction]
             self.requests.append(await request.json())
-            self.asked.set()
+            self.requested.set()
             if self.hangs:
                 while (await request.receive())["type"] != "http.disconnect":
                     pass
@@ -58,18 +58,18 @@ class ReaderServer:
 
 
 @asynccontextmanager
-async def reader_server(told: ReaderServer, *, seconds: float = 10) -> AsyncGenerator[LlmClient]:
+async def reader_server(server: ReaderServer, *, seconds: float = 10) -> AsyncGenerator[LlmClient]:
     """Serve on a free port of this machine while inside; gives a client of it."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        told.url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-        config = uvicorn.Config(told.app(), log_config=None, lifespan="off", ws="none", timeout_graceful_shutdown=1)
+        server.url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        config = uvicorn.Config(server.app(), log_config=None, lifespan="off", ws="none", timeout_graceful_shutdown=1)
         web = uvicorn.Server(config)
         serving = asyncio.create_task(web.serve(sockets=[listener]))
         try:
             async with LlmClient(
-                base_url=told.url, model="small", api_key="sk-secret", seconds=seconds, retries=Retries(0)
+                base_url=server.url, model="small", api_key="sk-secret", seconds=seconds, retries=Retries(0)
             ) as client:
                 yield client
         finally:

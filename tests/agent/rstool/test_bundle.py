@@ -32,7 +32,7 @@ def test_a_claim_comes_with_the_words_of_its_source_and_their_place():
     assert (source.number, source.id, source.title, source.url) == (1, "web-3", "Dune", HERBERT.url)
 
 
-def test_sources_are_numbered_anew_in_the_order_in_which_claims_cite_them():
+def test_sources_are_numbered_again_in_the_order_in_which_claims_cite_them():
     claims = [quoted("a", BIRTH, "Tacoma"), quoted("b", HERBERT, "novel"), quoted("c", BIRTH, "Frank")]
     bundle = bundle_of(trace_of([HERBERT, BIRTH], claims))
     assert [claim.sources for claim in bundle.claims] == [(1,), (2,), (1,)]
@@ -84,11 +84,11 @@ def test_an_honest_empty_bundle_says_what_was_tried():
 
 @pytest.mark.parametrize("reason", ["engine", "cancelled", "interrupted"])
 def test_a_rollout_that_was_cut_off_without_a_claim_has_failed(reason: str):
-    stopped = Stopped.model_validate({"reason": reason, "detail": "nobody listens"})
+    stopped = Stopped.model_validate({"reason": reason, "detail": "no one listens"})
     bundle = bundle_of(trace_of(stopped=stopped))
     assert bundle.outcome == "failed"
-    assert bundle.ended.detail == "nobody listens"
-    assert "nobody listens" in bundle.why_empty
+    assert bundle.ended.detail == "no one listens"
+    assert "no one listens" in bundle.why_empty
 
 
 def test_a_source_that_no_fallback_healed_makes_an_empty_bundle_a_failed_one():
@@ -159,11 +159,11 @@ def test_a_budget_without_room_for_the_label_is_refused(given: dict[str, int]):
 
 def test_the_committed_schema_is_the_one_of_the_code():
     assert json.loads(SCHEMA.read_text(encoding="utf-8")) == EvidenceBundle.model_json_schema(mode="serialization"), (
-        "write it anew: python docs/make_evidence_schema.py"
+        "write it again: python docs/make_evidence_schema.py"
     )
 
 
-def test_a_field_that_nobody_declared_is_refused():
+def test_an_undeclared_field_is_refused():
     given = bundle_of(trace_of()).model_dump()
     with pytest.raises(ValidationError):
         EvidenceBundle.model_validate(given | {"colour": 1})
@@ -175,7 +175,7 @@ def test_quotes_of_passages_that_the_claim_does_not_cite_are_left_out():
     assert bundle_of(trace_of([HERBERT, BIRTH], [claim])).claims[0].quotes == ()
 
 
-def test_a_question_that_was_said_anew_is_told_beside_the_one_that_was_asked():
+def test_a_restated_question_is_given_beside_the_original_one():
     trace = trace_of([HERBERT], [Claim(text="x", cites=(3,))])
     trace.history = (("Who wrote Dune?", "Frank Herbert"),)
     trace.steps.insert(0, Restated(text="When was Dune written?"))

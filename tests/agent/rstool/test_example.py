@@ -24,17 +24,17 @@ def example() -> ModuleType:
 
 def test_it_shows_the_evidence(example: ModuleType, capsys: pytest.CaptureFixture[str]):
     assert asyncio.run(example.main()) is None
-    told = capsys.readouterr().out
-    assert "The employer of Dilnim Korsik is Zinton Shipping." in told
-    assert "https://news.little.world/" in told
+    printed = capsys.readouterr().out
+    assert "The employer of Dilnim Korsik is Zinton Shipping." in printed
+    assert "https://news.little.world/" in printed
 
 
 def test_it_lets_another_model_answer(example: ModuleType, capsys: pytest.CaptureFixture[str]):
     async def scene() -> None:
         message = {"role": "assistant", "content": "Zinton Shipping"}
-        told = ReaderServer(message=message)
-        async with reader_server(told):
-            await example.main(told.url, "small")
+        server = ReaderServer(message=message)
+        async with reader_server(server):
+            await example.main(server.url, "small")
 
     asyncio.run(scene())
     assert "small: Zinton Shipping\nCairn: Zinton Shipping" in capsys.readouterr().out

@@ -54,8 +54,8 @@ def test_a_source_that_failed_is_among_what_was_tried():
 
 
 def test_an_engine_that_fails_makes_a_bundle_that_says_so():
-    bundle = bounded(gather("q", agent=make_agent([PolicyError("nobody listens")])))
-    assert (bundle.outcome, bundle.ended.reason, bundle.ended.detail) == ("failed", "engine", "nobody listens")
+    bundle = bounded(gather("q", agent=make_agent([PolicyError("no one listens")])))
+    assert (bundle.outcome, bundle.ended.reason, bundle.ended.detail) == ("failed", "engine", "no one listens")
 
 
 def test_an_answer_without_a_search_brings_no_evidence():
@@ -69,7 +69,7 @@ def test_the_budget_is_kept():
 
 
 @pytest.mark.parametrize("question", ["", "  ", "x" * 20_001])
-def test_a_question_that_cannot_be_asked_is_an_error(question: str):
+def test_a_question_that_cannot_be_used_is_an_error(question: str):
     with pytest.raises(QuestionError):
         bounded(gather(question, agent=make_agent([])))
 
@@ -79,7 +79,7 @@ def test_who_leaves_cancels_the_searches():
         source = Hanging()
         agent = make_agent([PLAN_TURN], sources=dict.fromkeys(("web", "news", "all"), source))
         gathering = asyncio.create_task(gather("q", agent=agent))
-        await source.asked.wait()
+        await source.requested.wait()
         gathering.cancel()
         with pytest.raises(asyncio.CancelledError):
             await gathering
@@ -125,10 +125,10 @@ def test_the_shipped_agent_gives_evidence_of_the_little_world():
     assert all(quote.text for claim in bundle.claims for quote in claim.quotes)
 
 
-# What is asked for
+# What is requested
 
 
-def test_only_the_named_sources_are_asked():
+def test_only_the_named_sources_are_searched():
     sources = {name: Echo(name) for name in ("web", "news", "all")}
     bundle = bounded(gather("q", agent=make_agent([PLAN_TURN, ANSWER_TURN], sources=sources), sources=["News"]))
     assert [source.source for source in bundle.sources] == ["news"]

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.protocols import protocol_named
-from agent.sanitize.sanitize import defuse, indented, on_one_line, unusual_tokens
+from agent.sanitize.sanitize import indented, on_one_line, sanitize, unusual_tokens
 
 TAGS = tuple(protocol_named("cairn").tag_names)
 TOKENS = tuple(
@@ -49,37 +49,37 @@ SENTENCES = (
     "token", [*TOKENS, '<invoke name="x">', '<parameter name="q" string="true">', "<｜fim▁hole｜>"]
 )
 def test_no_special_token_keeps_its_brackets(token: str):
-    assert BRACKETS.isdisjoint(defuse(f"before {token} behind", TAGS))
+    assert BRACKETS.isdisjoint(sanitize(f"before {token} behind", TAGS))
 
 
 @given(st.lists(st.sampled_from([*TOKENS, "a", " ", "<", ">", "[", "]", "|", "\n"]), max_size=12).map("".join))
 @example("<foo x=<unused1>>")
 @example("< |x<answer>b>")
 def test_nothing_forms_again_from_what_is_left(text: str):
-    safe = defuse(text, TAGS)
-    assert defuse(safe, TAGS) == safe
+    safe = sanitize(text, TAGS)
+    assert sanitize(safe, TAGS) == safe
 
 
 @pytest.mark.parametrize("text", [*HARMLESS, *SENTENCES])
 def test_text_that_is_no_token_stays_as_it_is(text: str):
-    assert defuse(text, TAGS) == text
+    assert sanitize(text, TAGS) == text
 
 
 def test_a_tokenizers_own_tokens_are_marks_whatever_their_shape():
     special = ["<|im_start|>", "<unused1>", "{start}", "<2x>", "[a1]", "Human:", "\n\n"]
     unusual = unusual_tokens(special)
     assert set(unusual) == {"{start}", "<2x>", "[a1]"}
-    assert defuse("{start} <2x> [a1] {other} <3x> [a2]", (*TAGS, *unusual)) == "(start) (2x) (a1) {other} <3x> [a2]"
+    assert sanitize("{start} <2x> [a1] {other} <3x> [a2]", (*TAGS, *unusual)) == "(start) (2x) (a1) {other} <3x> [a2]"
 
 
 @pytest.mark.parametrize("left", "<＜﹤‹〈⟨❮❰˂ᐸ≺⧼⋖⪡◁◀⏴⦑")
 def test_a_look_alike_of_a_bracket_makes_a_tag_of_the_protocol(left: str):
-    assert defuse(f"{left}/information>", TAGS) == "(/information)"
+    assert sanitize(f"{left}/information>", TAGS) == "(/information)"
 
 
 @pytest.mark.parametrize("left", "[［【〔⟦⦋⁅❲⟬〖〘〚﹇﹝︹︻")
 def test_a_look_alike_of_a_square_bracket_makes_a_token(left: str):
-    assert defuse(f"{left}INST]", TAGS) == "(INST)"
+    assert sanitize(f"{left}INST]", TAGS) == "(INST)"
 
 
 # Time
@@ -117,8 +117,8 @@ def _cost(text: str) -> float:
     seconds: list[float] = []
     for _ in range(3):
         started = time.process_time()
-        defuse(indented(text).text, (*TAGS, "{start}"))
-        defuse(on_one_line(text).text, TAGS)
+        sanitize(indented(text).text, (*TAGS, "{start}"))
+        sanitize(on_one_line(text).text, TAGS)
         seconds.append(time.process_time() - started)
     return min(seconds)
 
@@ -139,14 +139,14 @@ BROKEN = st.lists(st.sampled_from([*BREAKS, " ", "\t", "a", "[2]", "<answer>", "
 
 @given(BROKEN)
 def test_no_line_of_an_indented_text_begins_with_anything_but_blanks(text: str):
-    first, *more = f"x{defuse(indented(text).text, TAGS)}".splitlines()
+    first, *more = f"x{sanitize(indented(text).text, TAGS)}".splitlines()
     assert first.startswith("x")
     assert all(line.startswith("  ") for line in more)
 
 
 @given(BROKEN)
 def test_a_text_on_one_line_has_one_line(text: str):
-    assert len(f"x{defuse(on_one_line(text).text, TAGS)}x".splitlines()) == 1
+    assert len(f"x{sanitize(on_one_line(text).text, TAGS)}x".splitlines()) == 1
 
 
 @given(BROKEN)

@@ -39,7 +39,7 @@ def an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_setting_that_nobody_looked_at_needs_consent():
+def test_an_unknown_kind_of_setting_needs_consent():
     assert beyond_harmless({"new_setting": 1, "budgets": {"new": 1}}, tables=TABLES) == ["new_setting", "budgets.new"]
 
 

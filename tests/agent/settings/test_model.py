@@ -1,4 +1,4 @@
-"""`--model DIR`: the folder decides what nobody said."""
+"""`--model DIR`: the folder decides what no setting says."""
 
 import json
 import shutil
@@ -56,7 +56,7 @@ def test_the_hubs_form_is_read_by_transformers_in_the_protocol_that_it_names(hub
     assert settings.model == str(hub)
 
 
-def test_what_somebody_said_stays(hub: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_a_setting_says_stays(hub: Path, monkeypatch: pytest.MonkeyPatch):
     says(hub)
     monkeypatch.setenv("CAIRN_PROTOCOL", "dag")
     assert decided(load_settings(model=str(hub), policy="vllm")) == ("vllm", "dag", ("kg", "dag"))
@@ -125,8 +125,8 @@ def test_each_form_is_refused_by_the_engine_that_cannot_read_it(hub: Path):
 
 
 def test_a_name_that_is_no_folder_asks_where_it_is():
-    settings = load_settings(model="somebody/something")
-    with pytest.raises(SetupError, match=r"no folder somebody/something; .*--base-url URL.*--policy transformers"):
+    settings = load_settings(model="someone/something")
+    with pytest.raises(SetupError, match=r"no folder someone/something; .*--base-url URL.*--policy transformers"):
         build_policy(settings)
 
 

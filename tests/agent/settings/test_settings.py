@@ -71,7 +71,7 @@ def test_who_names_an_endpoint_means_it_unless_a_policy_is_named():
         ("port = ", "the settings file cairn.toml cannot be read"),
     ],
 )
-def test_a_file_that_is_wrong_is_refused_with_the_key_and_the_mend(text: str, sentence: str):
+def test_a_file_that_is_wrong_is_refused_with_the_key_and_the_fix(text: str, sentence: str):
     write(text)
     with pytest.raises(SetupError) as caught:
         load_settings()
@@ -143,7 +143,7 @@ def test_limits_of_a_back_end_that_does_not_exist_are_refused_with_the_names_the
         load_settings()
 
 
-def test_what_vllm_is_told_is_what_was_said_and_nothing_else(monkeypatch: pytest.MonkeyPatch):
+def test_vllm_gets_what_was_set_and_nothing_else(monkeypatch: pytest.MonkeyPatch):
     assert load_settings().vllm.arguments == {}
     monkeypatch.setenv("CAIRN_VLLM__MAX_NUM_SEQS", "64")
     monkeypatch.setenv("CAIRN_VLLM__MORE__swap_space", "2")

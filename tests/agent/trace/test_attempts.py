@@ -1,6 +1,6 @@
 from agent.evidence import Passage
 from agent.trace import Answered, Gathered, Searched, SearchFailed, Step
-from agent.trace.attempts import not_told, nothing_found, unsearched
+from agent.trace.attempts import not_in_passages, nothing_found, unsearched
 
 FOUND = Passage(id="1", source="web", title="T", text="t", number=1)
 
@@ -13,9 +13,9 @@ def failed(query: str) -> Step:
     return SearchFailed(round=1, node="B", source="news", query=query, why="no route", error="timeout")
 
 
-def test_where_nothing_was_found_it_is_told_what_was_tried():
-    told = nothing_found([searched("who wrote  Dune"), failed("Dune"), Gathered(round=1, passages=())])
-    assert told == (
+def test_where_nothing_was_found_the_sentence_says_what_was_tried():
+    sentence = nothing_found([searched("who wrote  Dune"), failed("Dune"), Gathered(round=1, passages=())])
+    assert sentence == (
         "Nothing was found, so no passage supports this. Tried: “who wrote Dune” (web), “Dune” (news failed: timeout)."
     )
 
@@ -25,8 +25,8 @@ def test_where_every_search_failed_it_is_not_said_that_nothing_was_found():
 
 
 def test_many_searches_are_counted_and_equal_ones_named_once():
-    told = nothing_found([searched("a"), searched("a"), *(searched(str(n)) for n in range(8))])
-    assert told.endswith("“4” (web) and 3 more.")
+    sentence = nothing_found([searched("a"), searched("a"), *(searched(str(n)) for n in range(8))])
+    assert sentence.endswith("“4” (web) and 3 more.")
 
 
 def test_with_a_passage_or_without_a_search_there_is_nothing_to_say():
@@ -34,7 +34,7 @@ def test_with_a_passage_or_without_a_search_there_is_nothing_to_say():
     assert nothing_found([Answered(text="42")]) == ""
 
 
-def test_an_answer_of_the_policys_own_is_told_from_what_the_product_says():
+def test_an_answer_of_the_policys_own_is_distinguished_from_what_the_product_says():
     assert unsearched([Answered(text="42")])
     assert not unsearched([Answered(text="I know the little world alone.", by="loop")])
     assert not unsearched([searched("a"), Answered(text="42")])
@@ -43,8 +43,8 @@ def test_an_answer_of_the_policys_own_is_told_from_what_the_product_says():
 
 def test_what_was_looked_at_is_named_where_the_policy_does_not_know():
     looked = [searched("a"), Gathered(round=1, passages=(FOUND, FOUND))]
-    assert FOUND.title in not_told("I do not know", looked)
-    assert not_told("I do not know", looked).startswith("The passages that were found do not say it.")
-    assert not_told("I don't know.", looked).endswith("Looked at: T.")
-    assert not_told("Trieste", looked) == ""
-    assert not_told("I do not know", [searched("a")]) == ""
+    assert FOUND.title in not_in_passages("I do not know", looked)
+    assert not_in_passages("I do not know", looked).startswith("The passages that were found do not say it.")
+    assert not_in_passages("I don't know.", looked).endswith("Looked at: T.")
+    assert not_in_passages("Trieste", looked) == ""
+    assert not_in_passages("I do not know", [searched("a")]) == ""

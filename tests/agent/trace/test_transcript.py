@@ -42,10 +42,10 @@ def test_the_environment_is_known_by_its_wrapper():
     assert [part.trained for part in read_now.parts] == [True, True, False, True, True]
 
 
-def test_another_white_space_around_a_wrapper_is_told():
+def test_another_white_space_around_a_wrapper_is_reported():
     other = explain(ROUND.replace("\n\n<information>", "\n<information>"), protocol=SEARCH_R1)
-    told = other.parts[2]
-    assert (other.verdict, told.by, told.why) == (
+    part = other.parts[2]
+    assert (other.verdict, part.by, part.why) == (
         "repaired",
         "environment",
         "the white space of the wrapper differs",
@@ -93,7 +93,7 @@ def test_a_transcript_that_is_not_well_formed_says_why(text: str, why: str):
     assert read_now.verdict == "rejected"
 
 
-def test_a_plan_that_cannot_run_and_tags_that_nobody_knows_are_told():
+def test_a_plan_that_cannot_run_and_unknown_tags_are_reported():
     read_now = explain("<search>A: <b>x</b> (mars)</search>", protocol=CAIRN)
     assert "asks 'mars', which is no source" in read_now.parts[0].why
     assert (read_now.rejected_plans, read_now.unknown_tags) == (1, ("<b>", "</b>"))
@@ -181,8 +181,8 @@ def test_passages_of_the_kilt_corpus_are_taken_apart_and_put_together():
         ("Dune (novel)", "It is a novel."),
         ("", "Title: Dune Text:  It is."),
     ]
-    told = render([("", passages)], protocol_named("r1-searcher"))
-    assert told == (
+    text = render([("", passages)], protocol_named("r1-searcher"))
+    assert text == (
         "\n\n<|begin_of_documents|>\n(1)Dune (novel)   It is a novel.\n(2)Title: Dune Text:  It is.\n<|end_of_documents|>\n\n"
     )
 

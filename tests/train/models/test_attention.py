@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 
 import transformers  # noqa: E402 - only where torch is
 
-from agent.policies.torch_decoder import cache_argument  # noqa: E402
+from agent.policies.torch_rows import cache_argument  # noqa: E402
 from train.models.attention import NAME, blocked, use_blocked  # noqa: E402
 
 pytestmark = pytest.mark.train

@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: 0855efeb9e09529cf2543cb9ab028aa072d411db821468dbc9ae8a2b52025bed
+// Made of schema.json by tools/types.mjs; sha256 of it: dae349cceb92bd15deebcf6896fa0daa395372ebab7f399791fa9ccd9db8ab31
 
 /**
  * Made by `python -m server.ui.types`.
@@ -116,9 +116,9 @@ text: string
 why: string
 }
 /**
- * The policy wrote a node's query anew with what its parents found; `segments` are those of its branch.
+ * The policy rewrote a node's query with what its parents found; `segments` are those of its branch.
  * 
- * The event that tells of it as it happens has none yet: a branch is written onto the trace when its round has ended.
+ * The event that reports it as it happens has none yet: a branch is written onto the trace when its round has ended.
  * Its name, `ROUND.NODE`, is known from the start.
  */
 export interface Filled {
@@ -187,7 +187,7 @@ took: number
 failures: Failure[]
 }
 /**
- * A node was not asked; `segments` are those of the fill that skipped it (see `Filled`), or of the plan.
+ * A node was not searched; `segments` are those of the fill that skipped it (see `Filled`), or of the plan.
  */
 export interface Skipped {
 segments: number[]
@@ -449,7 +449,7 @@ question: string
  */
 history: unknown[][]
 /**
- * The question on its own, where the agent said it anew first.
+ * The question on its own, where the agent restated it first.
  */
 restated: string
 /**
@@ -457,7 +457,7 @@ restated: string
  */
 outcome: ("found" | "empty" | "failed")
 claims: EvidenceClaim[]
-sources: Source[]
+sources: CitedSource[]
 /**
  * Every search, in its order, failed ones included.
  */
@@ -486,7 +486,7 @@ export interface EvidenceClaim {
  */
 text: string
 /**
- * What its sources say: verbatim (in these words), close (the same names, numbers, negation and relation within two sentences), not_found (do not rely on it), contradicted (a source says something else: do not rely on it), or unchecked (nobody looked).
+ * What its sources say: verbatim (in these words), close (the same names, numbers, negation and relation within two sentences), not_found (do not rely on it), contradicted (a source says something else: do not rely on it), or unchecked.
  */
 check: ("unchecked" | "verbatim" | "close" | "not_found" | "contradicted")
 /**
@@ -517,7 +517,7 @@ text: string
 /**
  * A document that a claim cites.
  */
-export interface Source {
+export interface CitedSource {
 /**
  * Its number in this bundle, from 1, in the order in which the claims cite it.
  */
@@ -619,7 +619,7 @@ downstream: Downstream
  */
 export interface Downstream {
 /**
- * no_evidence: the bundle held no claim, so the model was not asked. failed: the model or its server did, see why.
+ * no_evidence: the bundle held no claim, so no model was called. failed: the model or its server did, see why.
  */
 outcome: ("answered" | "no_evidence" | "failed")
 answer: (string | null)

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.policies.ladder import plain
-from agent.policies.ladder.moves import SearchMove, Statement
+from agent.policies.ladder.moves import CitedSentence, SearchMove
 from agent.policies.ladder.parts import choices_of, parts_of, wants_short, wants_yes_or_no
-from agent.policies.ladder.state import Round, State, numbered
+from agent.policies.ladder.state import SearchedRound, State, numbered
 
 PASSAGES = (
     "[1] Silver Tide — Silver Tide is a film of 1987. It was directed by Ada Moss.\n"
@@ -17,7 +17,7 @@ PASSAGES = (
 
 
 def state(question: str) -> State:
-    return State(question, rounds=(Round(SearchMove(("x",)), PASSAGES),))
+    return State(question, rounds=(SearchedRound(SearchMove(("x",)), PASSAGES),))
 
 
 @pytest.mark.parametrize(
@@ -78,15 +78,15 @@ def test_an_open_question_keeps_its_sentences_and_their_marks():
     assert move is not None
     assert move.text == said
     assert move.evidence == (
-        Statement("Silver Tide is a film of 1987.", (1,)),
-        Statement("Its director was born in Bergen.", (2,)),
+        CitedSentence("Silver Tide is a film of 1987.", (1,)),
+        CitedSentence("Its director was born in Bergen.", (2,)),
     )
 
 
 def test_the_cited_passage_is_quoted_before_others():
     move = plain.answer_of("Ada Moss [2]", state("Who directed Silver Tide?"), short=True)
     assert move is not None
-    assert move.evidence == (Statement("Ada Moss (born 4 May 1931 in Bergen) is a director.", (2,)),)
+    assert move.evidence == (CitedSentence("Ada Moss (born 4 May 1931 in Bergen) is a director.", (2,)),)
 
 
 def test_passages_are_read_by_number_with_their_further_lines():

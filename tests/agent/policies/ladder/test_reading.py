@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.plan import parse_plan
-from agent.policies.ladder.moves import AnswerMove, SearchMove, Statement, can_spell, queries_of, spelled
+from agent.policies.ladder.moves import AnswerMove, CitedSentence, SearchMove, can_spell, queries_of, spelled
 from agent.policies.ladder.reading import move_in
-from agent.policies.ladder.replies import Call, NoMove, Reply
+from agent.policies.ladder.replies import Call, ModelReply, NoMove
 from agent.protocols import protocol_named
 
 OURS = ("cairn", "multisearch", "dag", "evidence", "reflect", "kg")
@@ -29,7 +29,7 @@ OURS = ("cairn", "multisearch", "dag", "evidence", "reflect", "kg")
     ],
 )
 def test_a_search_in_many_forms(text: str, queries: tuple[str, ...]):
-    assert move_in(Reply(text)) == SearchMove(queries)
+    assert move_in(ModelReply(text)) == SearchMove(queries)
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,11 @@ def test_a_search_in_many_forms(text: str, queries: tuple[str, ...]):
     ],
 )
 def test_an_answer_with_its_evidence_in_many_forms(text: str):
-    assert move_in(Reply(text)) == AnswerMove("Bergen", (Statement("Born in Bergen.", (2,)),))
+    assert move_in(ModelReply(text)) == AnswerMove("Bergen", (CitedSentence("Born in Bergen.", (2,)),))
 
 
 def test_a_call_counts_before_the_text_beside_it():
-    reply = Reply("<answer>no</answer>", calls=[Call("search", '{"queries": ["a b"]}')])
+    reply = ModelReply("<answer>no</answer>", calls=[Call("search", '{"queries": ["a b"]}')])
     assert move_in(reply) == SearchMove(("a b",))
 
 
@@ -53,14 +53,14 @@ def test_a_call_counts_before_the_text_beside_it():
 def test_text_that_is_made_for_slow_readers_is_read_at_once(text: str):
     began = time.perf_counter()
     with suppress(NoMove):
-        move_in(Reply(text))
+        move_in(ModelReply(text))
     assert time.perf_counter() - began < 2
 
 
 @given(st.text(max_size=400))
 def test_any_text_is_a_move_or_none(text: str):
     with suppress(NoMove):
-        assert isinstance(move_in(Reply(text)), SearchMove | AnswerMove)
+        assert isinstance(move_in(ModelReply(text)), SearchMove | AnswerMove)
 
 
 @pytest.mark.parametrize("name", OURS)

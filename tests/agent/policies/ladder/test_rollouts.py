@@ -21,7 +21,7 @@ FILM = Passage(id="1", source="all", title="Silver Tide", text="Silver Tide is a
 PERSON = Passage(id="2", source="all", title="Ada Moss", text="Ada Moss (born 1931 in Bergen) is a film director.")
 
 
-class Shelf:
+class TwoPassages:
     """Two passages, found by a word of their titles."""
 
     async def search(self, request: SearchRequest) -> SearchResult:
@@ -42,13 +42,13 @@ def search_json(*queries: str) -> Reply:
     return said(json.dumps({"action": "search", "queries": queries, "answer": "", "evidence": []}))
 
 
-async def asked(
+async def rollout_at(
     server: ChatServer, *, rung: Any = "auto", protocol: str = "cairn", budgets: Budgets | None = None
 ) -> Trace:
     policy = OpenAiPolicy(
         LlmClient(base_url=server.url, model="m", retries=Retries(0)), kind="chat", continues="no", rung=rung
     )
-    agent = Agent(policy, protocol_named(protocol), {"all": Shelf()}, budgets or Budgets())
+    agent = Agent(policy, protocol_named(protocol), {"all": TwoPassages()}, budgets or Budgets())
     try:
         return await agent.run(agent.new_trace(QUESTION))
     finally:
@@ -57,7 +57,7 @@ async def asked(
 
 async def _rollout(*replies: Reply | Refusal, **more: Any) -> tuple[Trace, ChatServer]:
     async with chat_server(*replies) as server:
-        return await asked(server, **more), server
+        return await rollout_at(server, **more), server
 
 
 def rollout(*replies: Reply | Refusal, **more: Any) -> tuple[Trace, ChatServer]:
@@ -182,7 +182,7 @@ def test_a_model_that_never_says_anything_ends_with_a_sentence(reply: Reply):
     assert "m gave no answer: it" in trace.stopped.detail
 
 
-def test_a_server_that_refuses_tools_is_asked_without_them():
+def test_a_server_that_refuses_tools_is_prompted_without_them():
     no_tools = Refusal(400, {"message": '"auto" tool choice requires --enable-auto-tool-choice', "param": "tools"})
     trace, _ = rollout(no_tools, said("no"), said("no"), said("no"), said("Bergen"))
     assert trace.answer == "Bergen"

@@ -123,7 +123,7 @@ def test_who_cancels_the_search_is_obeyed():
     async def run() -> None:
         hanging = Hanging()
         search = asyncio.create_task(FilteredSource(hanging, Says("1")).search(SearchRequest("q", limit=1)))
-        await hanging.asked.wait()
+        await hanging.requested.wait()
         search.cancel()
         with pytest.raises(asyncio.CancelledError):
             await search

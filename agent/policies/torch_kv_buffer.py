@@ -1,9 +1,9 @@
-"""Where the keys and values of a batch stand: two tensors a layer with room to grow, written in place.
+"""The keys and values of a batch: two tensors per layer with free columns to grow into, written in place.
 
 Columns are tokens. All rows end at the same column, so a new token is one column for all of them, and a row that joins
 is written before it. A cache that grows by concatenation is copied whole for every token.
 
-A room is used again where its rows have gone or have to be moved: to touch new memory costs more than to copy.
+A buffer is used again when its rows are gone or must move: touching new memory costs more than copying.
 """
 
 from typing import Any, Final
@@ -15,16 +15,16 @@ Layers = list[tuple[Tensor, Tensor]]
 """Keys and values of each layer, [rows, heads, tokens, width] both."""
 
 AHEAD: Final = 128
-"""Columns that are made before they are needed: tokens, until the rows are copied to a new room."""
+"""Columns that are made before they are needed: tokens, until the rows are copied to a new buffer."""
 KEPT_BYTES: Final = 256 << 20
-"""Of a room that is kept when its last row has gone, at most."""
+"""The largest buffer that is kept when its last row is gone."""
 _Cache: Final[Any] = transformers.Cache
 _DynamicLayer: Final[Any] = transformers.cache_utils.DynamicLayer
 """The package is typed in parts only."""
 
 
-class Room:
-    """Keys and values of all rows. How many there are, and how long each is, is the caller's to know."""
+class KvBuffer:
+    """Keys and values of all rows. The caller knows how many there are, and how long each is."""
 
     def __init__(self) -> None:
         self._layers: list[_Layer] = []
@@ -33,7 +33,7 @@ class Room:
         """Column behind the last token of every row."""
 
     def join(self, layers: Layers, *, rows: int, longest: int) -> None:
-        """Write the keys and values of one more row behind `rows` of them, the longest of which has so many tokens."""
+        """Write the keys and values of one more row behind `rows` of them; the longest has `longest` tokens."""
         length = layers[0][0].shape[2]
         if not self._layers:
             self._layers = [_Layer(keys, values) for keys, values in layers]
@@ -42,8 +42,8 @@ class Room:
         if rows == slots or length > self._end:
             self._move(rows, longest, slots=slots * 2 if rows == slots else slots, end=max(length + AHEAD, self._end))
         for layer, pair in zip(self._layers, layers, strict=True):
-            for room, new in zip(layer.room, pair, strict=True):
-                room[rows, :, self._end - length : self._end] = new[0]
+            for buffer, new in zip(layer.buffers, pair, strict=True):
+                buffer[rows, :, self._end - length : self._end] = new[0]
 
     def opened(self, *, rows: int, longest: int) -> Any:
         """The cache of the first rows, which takes one more token of each."""
@@ -58,7 +58,7 @@ class Room:
         """A copy of one row."""
         span = slice(self._end - length, self._end)
         return [
-            (layer.room[0][row : row + 1, :, span].clone(), layer.room[1][row : row + 1, :, span].clone())
+            (layer.buffers[0][row : row + 1, :, span].clone(), layer.buffers[1][row : row + 1, :, span].clone())
             for layer in self._layers
         ]
 
@@ -66,73 +66,72 @@ class Room:
         """Write a row over another one."""
         span = slice(self._end - length, self._end)
         for layer in self._layers:
-            for room in layer.room:
-                room[place, :, span] = room[row, :, span]
+            for buffer in layer.buffers:
+                buffer[place, :, span] = buffer[row, :, span]
 
     def clear(self) -> None:
-        """Forget the rows, and let go of the memory where it is much, or a GPU's, whose allocator keeps it anyway."""
+        """Forget the rows, and free the memory where it is much, or a GPU's, whose allocator keeps it anyway."""
         self._end = 0
-        on_cpu = all(layer.room[0].device.type == "cpu" for layer in self._layers)
+        on_cpu = all(layer.buffers[0].device.type == "cpu" for layer in self._layers)
         if not on_cpu or sum(layer.bytes for layer in self._layers) > KEPT_BYTES:
             self._layers, self._cache = [], None
 
     def _move(self, rows: int, longest: int, *, slots: int, end: int) -> None:
-        """Make the rows end at another column, in a new room where this one is too small."""
+        """Make the rows end at another column, in a new buffer where this one is too small."""
         for layer in self._layers:
             layer.move(rows, slice(self._end - longest, self._end), slots=slots, end=end)
         self._end = end
 
 
 class _Layer(_DynamicLayer):
-    """One layer's room; to the model a cache like any other, of the rows and columns that are open."""
+    """One layer's buffers; to the model a cache like any other, of the rows and columns that are open."""
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
-        """Make room for one row like this one, and nothing in it."""
+        """Allocate for one row like this one, and write nothing."""
         super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self.dtype, self.device, self.is_initialized = keys.dtype, keys.device, True
-        self.room = (keys[:, :, :0], values[:, :, :0])
+        self.buffers = (keys[:, :, :0], values[:, :, :0])
         self._open = (0, slice(0, 0))
 
     @property
     def slots(self) -> int:
-        return self.room[0].shape[0]
+        return self.buffers[0].shape[0]
 
     @property
     def columns(self) -> int:
-        return self.room[0].shape[2]
+        return self.buffers[0].shape[2]
 
     @property
     def bytes(self) -> int:
-        return sum(room.nbytes for room in self.room)
+        return sum(buffer.nbytes for buffer in self.buffers)
 
     def move(self, rows: int, span: slice, *, slots: int, end: int) -> None:
-        """Copy these columns of the first rows to where they end at `end`, in a room with more behind it.
+        """Copy these columns of the first rows to where they end at `end`, in a buffer with free columns behind it.
 
-        What is before a row's beginning is never looked at, and must be a number all the same: hence zeros in a new
-        room. In one that was used it is one.
+        Columns before a row's beginning are masked, but must be numbers: hence zeros in a new buffer.
         """
         start = end - (span.stop - span.start)
         wide = end + AHEAD <= self.columns
         moved: list[Tensor] = []
-        for room in self.room:
-            kept = room[:rows, :, span]
+        for buffer in self.buffers:
+            kept = buffer[:rows, :, span]
             if wide and slots <= self.slots:
-                new, kept = room, kept.clone()  # both places may share columns
+                new, kept = buffer, kept.clone()  # both places may share columns
             else:
                 columns = self.columns if wide else end + AHEAD
-                new = room.new_zeros((slots, room.shape[1], columns, room.shape[3]))
+                new = buffer.new_zeros((slots, buffer.shape[1], columns, buffer.shape[3]))
             new[:rows, :, start:end] = kept
             moved.append(new)
-        self.room = (moved[0], moved[1])
+        self.buffers = (moved[0], moved[1])
 
     def open(self, rows: int, start: int, end: int) -> None:
         self._open = (rows, slice(start, end + 1))
-        self.keys, self.values = (room[:rows, :, start:end] for room in self.room)
+        self.keys, self.values = (buffer[:rows, :, start:end] for buffer in self.buffers)
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         """Write the one new token of each row; gives all that is open, with it."""
         rows, span = self._open
-        for room, new in zip(self.room, (key_states, value_states), strict=True):
-            room[:rows, :, span.stop - 1] = new[:, :, 0]
-        self.keys, self.values = (room[:rows, :, span] for room in self.room)
+        for buffer, new in zip(self.buffers, (key_states, value_states), strict=True):
+            buffer[:rows, :, span.stop - 1] = new[:, :, 0]
+        self.keys, self.values = (buffer[:rows, :, span] for buffer in self.buffers)
         return self.keys, self.values

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from agent.checks.facts import End, Fact, Reading
+from agent.checks.facts import End, SentenceReading, StatedFact
 from agent.checks.mentions import Mention
 from agent.checks.tokens import Token
 from agent.checks.words import ARTICLES, BE
 
 
-def asides(reading: Reading) -> Reading:
+def with_facts_in_passing(reading: SentenceReading) -> SentenceReading:
     """The reading with the facts that are said in passing."""
     groups = [*_life(reading), *_year_of_work(reading)]
     return replace(reading, groups=(*reading.groups, *groups)) if groups else reading
@@ -23,7 +23,7 @@ def _closing(found: Sequence[Token], opening: int) -> int:
     return next((k for k in range(opening, len(found)) if found[k].text == ")"), len(found))
 
 
-def _life(reading: Reading) -> list[tuple[Fact, ...]]:
+def _life(reading: SentenceReading) -> list[tuple[StatedFact, ...]]:
     """Read "Lina Orr (12 May 1944 – 3 June 2001)" or "(1944, Trieste – 2001, Rome)"."""
     found = reading.tokens
     dates = [m for m in reading.mentions if m.kind == "date"]
@@ -49,7 +49,7 @@ def _life(reading: Reading) -> list[tuple[Fact, ...]]:
     return [(_fact("birth", holder, born, opening),), (_fact("death", holder, died, opening),)]
 
 
-def _year_of_work(reading: Reading) -> list[tuple[Fact, ...]]:
+def _year_of_work(reading: SentenceReading) -> list[tuple[StatedFact, ...]]:
     """Read "Aurora Falls is a 2025 film", "her 1965 novel Dune"."""
     found = reading.tokens
     for mention in reading.mentions:
@@ -62,5 +62,5 @@ def _year_of_work(reading: Reading) -> list[tuple[Fact, ...]]:
     return []
 
 
-def _fact(sense: str, holder: End, value: tuple[Mention, ...], at: int) -> Fact:
-    return Fact(sense, holder, End(value), negated=False, times=(), first=at, last=at)
+def _fact(sense: str, holder: End, value: tuple[Mention, ...], at: int) -> StatedFact:
+    return StatedFact(sense, holder, End(value), negated=False, times=(), first=at, last=at)
