@@ -17,9 +17,9 @@ from pydantic_core import from_json
 
 from agent.errors import CorpusError
 from agent.files import foreign as files
-from agent.sources.corpus.extract import Extracted, ExtractError, decode
-from agent.sources.corpus.reader import MAX_BYTES, unopened
 from agent.sources.corpus.split import split_markdown, split_page, split_text
+from agent.sources.extract.document import MAX_BYTES, plain_text, unopened
+from agent.sources.extract.text import Extracted, ExtractError
 
 SUFFIXES: Final = {
     ".jsonl": "lines",
@@ -44,8 +44,8 @@ URL_CHARS: Final = 4000
 DATE_CHARS: Final = 40
 LINE_BYTES: Final = 16 << 20
 """A longer line is no document, and what stands behind it in its file is not read."""
-READING: Final = 3
-"""Raised whenever the same file would give other passages than before: what an older index kept is read anew."""
+READING: Final = 4
+"""Raised whenever the same file would give other passages than before: what an older index kept is read again."""
 
 _MEND: Final = 'each line must be one object like {"id": "…", "title": "…", "text": "…"}'
 _ISO: Final = re.compile(r"\d{4}(-\d\d(-\d\d([T ].*)?)?)?")
@@ -319,7 +319,7 @@ def _read_text(file: Path) -> Extracted:
         raw = files.read_file(file, most=MAX_BYTES, follow=False)
     except OSError as error:
         raise ExtractError(unopened(error)) from error
-    return Extracted(decode(raw).replace("\r\n", "\n").replace("\r", "\n"))
+    return Extracted(plain_text(raw).replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def _read_lines(file: SourceFile, tick: Tick, reject: Reject | None) -> Iterator[Document]:

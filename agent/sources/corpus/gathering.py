@@ -34,11 +34,11 @@ from agent.sources.corpus.documents import (
     spelled,
 )
 from agent.sources.corpus.doubles import Doubles, find_doubles
-from agent.sources.corpus.extract import ExtractError
 from agent.sources.corpus.folder import FILES, OFFSETS, RECORDS, Card, Entry, read_card, read_entries
-from agent.sources.corpus.read_ahead import ReadAhead
-from agent.sources.corpus.reader import MAX_BYTES, unopened
 from agent.sources.corpus.records import Records
+from agent.sources.extract.document import MAX_BYTES, unopened
+from agent.sources.extract.reader import FileReader
+from agent.sources.extract.text import ExtractError
 
 _DOUBT_NS: Final = 2_000_000_000
 """A file that was changed this shortly before it was read may have been changed again without another time."""
@@ -155,7 +155,7 @@ class Gathering:
         self._kept = [None if entry and entry.doubles else entry for entry in self._kept]
         pairs = zip(self._files, self._kept, strict=True)
         parsed = [(file.place, file.kind) for file, known in pairs if known is None and file.kind in PARSED]
-        with (folder / RECORDS).open("wb") as records, ReadAhead(parsed) as reader:
+        with (folder / RECORDS).open("wb") as records, FileReader(parsed) as reader:
             for file, known in zip(self._files, self._kept, strict=True):
                 self._take(file, known, reader, records.write)
         if self._ids:

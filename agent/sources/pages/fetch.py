@@ -13,18 +13,20 @@ from weakref import WeakValueDictionary
 import httpx2
 
 from agent.files.own import NotPrivate, private_file, private_folder
+from agent.sources.extract.pool import ExtractPool
+from agent.sources.extract.text import Extracted, ExtractError, Kind
 from agent.sources.pages.errors import PageError
-from agent.sources.pages.extract import Extracted, Kind
 from agent.sources.pages.get import MAX_BYTES, Getter, Got
 from agent.sources.pages.guard import Guard, GuardedTransport
 from agent.sources.pages.robots import Robots
-from agent.sources.pages.workers import Workers
 
 _log: Final = logging.getLogger(__name__)
 SECONDS: Final = 10.0
 """For one whole page: waiting for its turn, robots.txt, redirects, the body and its extraction."""
 CONCURRENCY: Final = 8
 PER_HOST: Final = 2
+WHY_CHARS: Final = 100
+"""Of a reason: a parser that a page has taken over may have written it."""
 CACHE_BYTES: Final = 256 * 1024 * 1024
 TYPES: Final[dict[str, Kind]] = {
     "text/html": "html",
@@ -59,7 +61,7 @@ class Fetcher:
         self,
         *,
         guard: Guard | None = None,
-        workers: Workers | None = None,
+        workers: ExtractPool | None = None,
         cache: Path | None = None,
         robots: bool = True,
         seconds: float = SECONDS,
@@ -77,7 +79,7 @@ class Fetcher:
         self._transport = _cached(GuardedTransport(self._guard, connections=2 * CONCURRENCY), cache)
         self._getter = Getter(self._guard, self._transport)
         self._robots = Robots(self._getter) if robots else None
-        self._workers = workers or Workers()
+        self._workers = workers or ExtractPool()
         self._seconds = seconds
         self._turns = asyncio.Semaphore(CONCURRENCY)
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
@@ -118,7 +120,10 @@ class Fetcher:
 
     async def _extract(self, got: Got) -> Extracted:
         kind = kind_of(got.content_type, got.body)
-        return await self._workers.extract(got.body, kind=kind, charset=got.charset, url=str(got.url))
+        try:
+            return await self._workers.page(got.body, kind=kind, charset=got.charset, url=str(got.url))
+        except ExtractError as error:
+            raise PageError(str(error)[:WHY_CHARS], kind="unreadable") from error
 
     async def aclose(self) -> None:
         """Close connections, processes and the cache; more than once does no harm."""

@@ -10,10 +10,10 @@ from typing import Final
 
 from agent.evidence import Passage
 from agent.sources.base import Closable, SearchRequest, SearchResult, Source, credits_of
+from agent.sources.pages.blocked import report_blocked
 from agent.sources.pages.errors import PageError
 from agent.sources.pages.fetch import Fetcher, Page
 from agent.sources.pages.part import PART_CHARS, best_part
-from agent.sources.pages.told import tell_blocked
 
 LEAST_CHARS: Final = 80
 """A part that is shorter says less than a snippet."""
@@ -79,7 +79,7 @@ class WithPages:
                 subject = page.title or hit.title
                 part = await asyncio.to_thread(best_part, page.text, query, subject=subject, chars=self._chars)
         except PageError as error:
-            tell_blocked(error.kind)
+            report_blocked(error.kind)
             return hit, str(error)
         except TimeoutError:
             return hit, "its page was not there in time"

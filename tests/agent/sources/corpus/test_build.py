@@ -13,7 +13,7 @@ from agent.errors import CorpusError, SetupError
 from agent.sources.corpus.build import Dense, Outcome
 from agent.sources.corpus.folder import locked, read_entries
 from agent.sources.corpus.source import CorpusSource, build_index, read_card, update_index
-from tests.agent.sources.corpus.files import make_pdf
+from tests.agent.sources.extract.files import make_pdf
 
 LONG_AGO = time_ns() - 10**12
 

@@ -8,8 +8,8 @@ import pytest
 
 from agent.errors import CorpusError
 from agent.sources.corpus.source import CorpusSource, build_index, update_index
-from tests.agent.sources.corpus.files import make_pdf
 from tests.agent.sources.corpus.test_build import data_files, put
+from tests.agent.sources.extract.files import make_pdf
 
 
 def test_where_nothing_can_be_read_the_reasons_are_told(tmp_path: Path):

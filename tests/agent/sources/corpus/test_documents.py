@@ -6,9 +6,9 @@ import pytest
 
 from agent.errors import CorpusError
 from agent.sources.corpus.documents import RECORD_CHARS, Document, find_files, read_file
-from agent.sources.corpus.extract import ExtractError
-from agent.sources.corpus.reader import FileReader
-from tests.agent.sources.corpus.files import make_pdf
+from agent.sources.extract.reader import FileReader
+from agent.sources.extract.text import ExtractError
+from tests.agent.sources.extract.files import make_pdf
 
 
 def write(path: Path, *lines: object) -> Path:

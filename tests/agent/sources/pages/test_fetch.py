@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from agent.sources.extract.pool import ExtractPool
 from agent.sources.pages.errors import PageError, PageErrorKind
 from agent.sources.pages.fetch import CONCURRENCY, PER_HOST, Fetcher, Page, kind_of
 from agent.sources.pages.get import MAX_BYTES
-from agent.sources.pages.workers import Workers
-from tests.agent.sources.pages.pages import ADVERT, ARTICLE, STORY, pdf
+from tests.agent.sources.extract.pages import ADVERT, ARTICLE, STORY, pdf
 from tests.agent.sources.pages.site import Handler, Names, Reply, Site, guard_for, serving
 
 Use = Callable[[Fetcher, Site], Awaitable[None]]
@@ -32,7 +32,7 @@ def run(
     async def bounded() -> Site:
         async with asyncio.timeout(60), serving(pages) as site:
             guard = guard_for(site, names=names)
-            fetcher = Fetcher(guard=guard, workers=Workers(count=1), cache=cache, robots=False, seconds=seconds)
+            fetcher = Fetcher(guard=guard, workers=ExtractPool(count=1), cache=cache, robots=False, seconds=seconds)
             try:
                 await use(fetcher, site)
             finally:

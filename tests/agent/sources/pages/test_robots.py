@@ -19,7 +19,7 @@ from agent.sources.pages.robots import (
     Robots,
     work,
 )
-from tests.agent.sources.pages.pages import ARTICLE
+from tests.agent.sources.extract.pages import ARTICLE
 from tests.agent.sources.pages.site import Names, Reply, Site, guard_for, serving
 
 

@@ -9,10 +9,10 @@ from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Closable, Paid, SearchRequest, SearchResult, Source, ask, close_sources, credits_of
+from agent.sources.extract.pool import ExtractPool
 from agent.sources.pages.fetch import Fetcher
 from agent.sources.pages.source import WithPages
-from agent.sources.pages.workers import Workers
-from tests.agent.sources.pages.pages import ARTICLE, STORY, pdf
+from tests.agent.sources.extract.pages import ARTICLE, STORY, pdf
 from tests.agent.sources.pages.site import Handler, Reply, Site, guard_for, serving
 
 QUERY = "When did the lighthouse on Skerry Point get a paraffin burner?"
@@ -45,7 +45,7 @@ def hit(url: str, *, text: str = SNIPPET, title: str = "Its title", date: str = 
 def run(pages: Mapping[str, Reply | Handler], use: Callable[[Site, Fetcher], Awaitable[None]]) -> Site:
     async def bounded() -> Site:
         async with asyncio.timeout(60), serving(pages) as site:
-            fetcher = Fetcher(guard=guard_for(site), workers=Workers(count=1))
+            fetcher = Fetcher(guard=guard_for(site), workers=ExtractPool(count=1))
             try:
                 await use(site, fetcher)
             finally:

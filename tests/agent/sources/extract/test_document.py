@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pypdf import PdfReader, PdfWriter
 
-from agent.sources.corpus.extract import Extracted, ExtractError, clean, decode, html_text, pdf_text, unwrap
-from tests.agent.sources.corpus.files import make_pdf
+from agent.sources.extract.document import clean, html_text, pdf_text, plain_text, unwrap
+from agent.sources.extract.text import Extracted, ExtractError
+from tests.agent.sources.extract.files import make_pdf
 
 PDF = make_pdf(["Aurora Falls is a film."], ["Second (2) page."], title="Films")
 
@@ -32,18 +33,18 @@ def encrypted(password: str) -> bytes:
     ],
 )
 def test_bytes_are_read_in_the_charset_of_their_mark_or_word_or_look(raw: bytes, text: str):
-    assert decode(raw).endswith(text)
+    assert plain_text(raw).endswith(text)
 
 
 def test_bytes_of_no_text_are_refused():
     with pytest.raises(ExtractError, match="zero bytes"):
-        decode(b"\x7fELF\0\0\0")
+        plain_text(b"\x7fELF\0\0\0")
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_text_or_refused(raw: bytes):
     try:
-        assert isinstance(decode(raw), str)
+        assert isinstance(plain_text(raw), str)
     except ExtractError:
         assert b"\0" in raw
 
