@@ -30,11 +30,11 @@ def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "
     """
     from agent.sources.base import OwningSource
     from agent.sources.http import make_client
-    from agent.sources.resilience.gate import Gates
+    from agent.sources.resilience.limiter import RateLimiters
     from agent.sources.resilience.resilient import resilient
 
     _retry_in_silence()
-    client, store, gates = make_client(), _store(settings), Gates()
+    client, store, limiters = make_client(), _store(settings), RateLimiters()
     pages = _pages(settings)
     made: dict[str, Source] = {}
     for name, backends in backends_of(settings, client).items():
@@ -45,7 +45,7 @@ def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "
                 store=store,
                 enough=settings.news_enough if name == "news" else 1,
                 limits={backend.name: _limits(settings, backend.name, backend.limits) for backend in backends},
-                gates=gates,
+                limiters=limiters,
                 around=pages if name in ("web", "news") else None,
             )
             made[name] = OwningSource(source, client)

@@ -19,7 +19,7 @@ _HIDDEN: Final = "***"
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is, and how it is asked there."""
+    """Where a server is, and how it is reached there."""
 
     base: str
     """Scheme, host, port and path, without a slash at the end: what may be shown."""

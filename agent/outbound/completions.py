@@ -1,7 +1,7 @@
 """What an OpenAI-compatible server says, read at the door: odd JSON becomes one sentence, whatever it holds.
 
 Servers differ, so everything that can be meant is taken: text as a list of parts, a whole message where a stream was
-asked for, reasoning under either name. What cannot be meant raises `OddReply`.
+requested, reasoning under either name. What cannot be meant raises `OddReply`.
 """
 
 import json
@@ -142,7 +142,7 @@ def _dumped(arguments: object) -> str:
 
 
 def first_choice(body: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The one choice that was asked for; None where there is none.
+    """The one choice that was requested; None where there is none.
 
     Raises:
         OddReply: the choices are something else.
@@ -176,8 +176,8 @@ def read_tokens(choice: Mapping[str, Any]) -> list[tuple[int, float]]:
     Raises:
         OddReply: they do not go together, or some are none.
     """
-    told: Any = choice.get("logprobs")
-    logprobs = _list(object_of(told or {}, "`logprobs`").get("token_logprobs"), "`token_logprobs`")
+    logprobs: Any = choice.get("logprobs")
+    logprobs = _list(object_of(logprobs or {}, "`logprobs`").get("token_logprobs"), "`token_logprobs`")
     ids = _list(choice.get("token_ids"), "`token_ids`")
     if len(ids) != len(logprobs):
         raise OddReply(f"{len(ids)} token ids come with {len(logprobs)} log-probabilities; set endpoint to chat")

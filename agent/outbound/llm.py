@@ -37,7 +37,7 @@ _PATHS: Final[Mapping[Kind, str]] = {
     "responses": "/responses",
 }
 _TOKEN_BYTES: Final = 4096
-"""Of a stream, for each token that was asked for: an event has some hundred."""
+"""Of a stream, for each token that was requested: an event has some hundred."""
 _ID_BYTES: Final = 16
 """Of a line, for each id of the prompt and of the turn: servers repeat the prompt's."""
 _LINE_BYTES: Final = 1024 * 1024

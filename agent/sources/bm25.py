@@ -159,7 +159,7 @@ class Bm25Index:
         return [self.search(query, limit) for query in queries]
 
     def save(self, folder: Path) -> None:
-        """Write the index into a folder; whoever calls makes that atomic."""
+        """Write the index into a folder; the caller makes that atomic."""
         self._model.save(folder, show_progress=False)
 
     @classmethod

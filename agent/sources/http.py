@@ -47,7 +47,7 @@ class Answer:
 def make_client() -> httpx2.AsyncClient:
     """The client for every operator-set endpoint: it follows no redirect and takes no proxy from the environment.
 
-    Time is bounded around each try by whoever asks (`Limits.timeout_seconds`); the client's own bound is the last one.
+    Time is bounded around each try by the caller (`Limits.timeout_seconds`); the client's own bound is the last one.
     """
     return httpx2.AsyncClient(
         headers={"user-agent": USER_AGENT},
@@ -122,7 +122,7 @@ class Api:
         )
 
     async def exchange(self, request: httpx2.Request) -> Answer:
-        """Send a request that somebody else built, for example a vendor's own library.
+        """Send a request that other code built, for example a vendor's own library.
 
         Raises:
             SourceError: no answer came, or one that is too long.

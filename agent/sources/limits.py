@@ -1,4 +1,4 @@
-"""How hard one back end may be asked, and how long its answers are kept: each connector states it about itself."""
+"""How many requests one back end takes, and how long its answers are kept: each connector states it about itself."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class Limits:
     wait_seconds: float = 0.5
     """Before the second try; it doubles, with jitter. A Retry-After counts instead, where it is longer."""
     longest_wait_seconds: float = 30.0
-    """A Retry-After that is longer ends the tries: the next back end is asked."""
+    """A Retry-After that is longer ends the tries: the next back end is tried."""
     breaker_failures: int = 5
     """After so many failures in a row the back end is left alone …"""
     breaker_seconds: float = 30.0
@@ -28,4 +28,4 @@ class Limits:
     keep_seconds: float = 24 * 3600.0
     """An answer in the cache is fresh for so long."""
     stale_seconds: float = 7 * 24 * 3600.0
-    """So much longer it may stand in where asking again fails, marked as stale."""
+    """How much longer it may be given where a new request fails, marked as stale."""

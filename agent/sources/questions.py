@@ -12,11 +12,11 @@ from agent.sources.corpus.documents import line_problem
 
 MOST_BYTES: Final = 2 << 30
 """Of a list of questions: it is read as a whole."""
-_MEND = 'each line must be one object like {"id": "…", "question": "…", "answers": ["…"]}'
+_HINT = 'each line must be one object like {"id": "…", "question": "…", "answers": ["…"]}'
 
 
 class Question(BaseModel):
-    """One question. Fields that nobody asks for are left out."""
+    """One question. Fields that no one needs are left out."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True, from_attributes=True)
 
@@ -73,14 +73,14 @@ def read_questions(path: Path) -> list[Question]:
         try:
             question = Question.model_validate_json(line)
         except ValidationError as error:
-            raise CorpusError(f"{path}, line {number}: {line_problem(error)}; {_MEND}") from error
+            raise CorpusError(f"{path}, line {number}: {line_problem(error)}; {_HINT}") from error
         if question.id in questions:
             raise CorpusError(
                 f"{path}, line {number}: the id {question.id!r} stands twice; give every question its own"
             )
         questions[question.id] = question
     if not questions:
-        raise CorpusError(f"there are no questions in {path}; {_MEND}")
+        raise CorpusError(f"there are no questions in {path}; {_HINT}")
     return list(questions.values())
 
 

@@ -78,7 +78,7 @@ class Lookup(Frozen):
     also: tuple[str, ...] = _later(())
     """Ids of further documents, where the values of a listing stand one by one in several."""
     when: Literal["", "in", "before", "since"] = _later("")
-    """For what changes: who or what it was in a year, before somebody, or since when it is so."""
+    """For what changes: who or what it was in a year, before a person, or since when it is so."""
     what: str = _later("")
     """The year or the name that `when` speaks of."""
 
@@ -94,8 +94,8 @@ class Lookup(Frozen):
     @property
     def query(self) -> str:
         link = "" if self.is_list else " of"
-        asked = {"": "", "in": f" in {self.what}", "before": f" before {self.what}", "since": f" {self.what} since"}
-        return f"{self.noun}{link} {self.subject}{asked[self.when]}"
+        when = {"": "", "in": f" in {self.what}", "before": f" before {self.what}", "since": f" {self.what} since"}
+        return f"{self.noun}{link} {self.subject}{when[self.when]}"
 
     @property
     def rephrased(self) -> str:

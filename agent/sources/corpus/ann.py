@@ -56,7 +56,7 @@ class Shape(Frozen):
 
 
 def kind_for(rows: int) -> Kind:
-    """What fits a corpus of this size, where nobody chooses."""
+    """What fits a corpus of this size, where no one chooses."""
     if rows < 50_000:
         return "flat"
     if rows < 1_000_000:
@@ -108,7 +108,7 @@ class Ann:
         return cls(index, vectors, shape)
 
     def save(self, folder: Path) -> None:
-        """Write what the vectors' own file does not hold; whoever calls makes that atomic."""
+        """Write what the vectors' own file does not hold; the caller makes that atomic."""
         if self.index is not None:
             self._faiss.write_index(self.index, str(folder / FILE))
 

@@ -1,7 +1,7 @@
 """Builds an index folder out of documents. What an older index has of files that did not change is kept.
 
 Passages come from the older index or from the files, in the order of the files; then BM25 is made of all of them
-anew, which costs seconds where reading costs minutes; vectors are kept by the text that they were made of.
+again, which costs seconds where reading costs minutes; vectors are kept by the text that they were made of.
 """
 
 import shutil
@@ -40,14 +40,14 @@ from agent.sources.corpus.records import Records
 
 Stage = Literal["reading", "indexing", "encoding", "writing"]
 Progress = Callable[[Stage, int, int], None]
-"""Is told how far the building came: the stage, how much is done, of how much: bytes of input while reading, passages
+"""Takes the stage of the building, how much is done, and of how much: bytes of input while reading, passages
 while indexing and encoding, steps while writing."""
 
-_TOLD_EVERY: Final = 1000
+_REPORT_EVERY: Final = 1000
 
 
 def silent(stage: Stage, done: int, total: int) -> None:
-    """Nobody watches."""
+    """No one watches."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Dense:
         return self.encoder or Encoder.load(self.model)
 
     def made(self, card: DenseCard | None) -> bool:
-        """Whether an index is what is wanted, as far as one can tell without loading the model."""
+        """Whether an index is what is wanted, as far as can be seen without loading the model."""
         if card is None or card.model != model_name(self.model) or (self.ann and card.index.kind != self.ann):
             return False
         return self.encoder is None or self.encoder.fingerprint == card.fingerprint
@@ -120,7 +120,7 @@ def update_index(
         strict: stop at a file or line that cannot be read, instead of going on without it.
         wait: wait for another build of this index, instead of refusing.
         spread: who finds the words and makes the vectors; None: this process. The index is the same.
-        progress: is told how far it came.
+        progress: takes how far it came.
 
     Raises:
         CorpusError: documents that cannot be read, or `out` holds something that is no index, or is being written.
@@ -243,7 +243,7 @@ def _write_dense(
 
 def _watched(stage: Stage, texts: Iterator[str], total: int, progress: Progress) -> Iterator[str]:
     for done, text in enumerate(texts):
-        if done % _TOLD_EVERY == 0:
+        if done % _REPORT_EVERY == 0:
             progress(stage, done, total)
         yield text
     progress(stage, total, total)

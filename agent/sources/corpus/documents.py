@@ -47,12 +47,12 @@ LINE_BYTES: Final = 16 << 20
 READING: Final = 4
 """Raised whenever the same file would give other passages than before: what an older index kept is read again."""
 
-_MEND: Final = 'each line must be one object like {"id": "…", "title": "…", "text": "…"}'
+_HINT: Final = 'each line must be one object like {"id": "…", "title": "…", "text": "…"}'
 _ISO: Final = re.compile(r"\d{4}(-\d\d(-\d\d([T ].*)?)?)?")
 
 
 class Record(BaseModel):
-    """One JSON line. Fields that nobody asks for are left out."""
+    """One JSON line. Fields that no one needs are left out."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
@@ -228,8 +228,8 @@ def spelled(path: Path) -> str:
 
 
 def _reasons(skipped: Sequence[Skipped]) -> str:
-    told = [f"{skip.name}: {skip.why}" for skip in skipped if skip.reason != "kind"]
-    return f" ({'; '.join(told[:3])}{'; …' if len(told) > 3 else ''})" if told else ""
+    reasons = [f"{skip.name}: {skip.why}" for skip in skipped if skip.reason != "kind"]
+    return f" ({'; '.join(reasons[:3])}{'; …' if len(reasons) > 3 else ''})" if reasons else ""
 
 
 def _asks(file: Path) -> bool:
@@ -240,16 +240,16 @@ def _asks(file: Path) -> bool:
         with files.open_file(file, follow=False) as lines:
             first: object = from_json(lines.readline(LINE_BYTES) or b"null")
     except (OSError, ValueError):
-        return False  # whoever reads the whole file says what is wrong with it
+        return False  # reading the whole file says what is wrong with it
     return isinstance(first, dict) and "question" in first and "text" not in first
 
 
 Tick = Callable[[int], None]
-"""Is told how many bytes were read since the last call."""
+"""Takes how many bytes were read since the last call."""
 
 
 Reject = Callable[[int, str], None]
-"""Is told the number of a line that is no document, and why."""
+"""Takes the number of a line that is no document, and why."""
 
 
 class Reader(Protocol):
@@ -332,7 +332,7 @@ def _read_lines(file: SourceFile, tick: Tick, reject: Reject | None) -> Iterator
                 record = _parse(content, whole=len(line) < LINE_BYTES)
             except CorpusError as error:
                 if reject is None:
-                    raise CorpusError(f"{file.path}, line {number}: {error}; {_MEND}") from error
+                    raise CorpusError(f"{file.path}, line {number}: {error}; {_HINT}") from error
                 reject(number, str(error))
                 continue
             yield from _cut(record)

@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 class Spreads(Protocol):
-    """Whoever does the work, in the items' order; `agent.parallel.spread.Spread` is one."""
+    """What does the work, in the items' order; `agent.parallel.spread.Spread` is one."""
 
     @property
     def here(self) -> bool:

@@ -143,7 +143,7 @@ def read_card(folder: Path) -> Card:
         again = _parse_card(folder)
         if again.data == card.data:
             raise CorpusError(
-                f"the index in {folder} is damaged: {missing} is missing or has another size; {_mend(folder)}"
+                f"the index in {folder} is damaged: {missing} is missing or has another size; {_hint(folder)}"
             )
         card = again  # a build has put another one in its place just now
     return card
@@ -151,21 +151,21 @@ def read_card(folder: Path) -> Card:
 
 def _parse_card(folder: Path) -> Card:
     if not folder.is_dir():
-        raise CorpusError(f"there is no index folder {folder}; {_mend(folder)}")
+        raise CorpusError(f"there is no index folder {folder}; {_hint(folder)}")
     if not (folder / CARD).is_file():
-        raise CorpusError(f"the folder {folder} is no index: it has no {CARD}; {_mend(folder)}")
+        raise CorpusError(f"the folder {folder} is no index: it has no {CARD}; {_hint(folder)}")
     try:
         content = read_file(folder / CARD, most=_CARD_BYTES, follow=False)
         if (version := _Version.model_validate_json(content).version) != FORMAT:
             raise CorpusError(
-                f"the index in {folder} has the version {version}, this one reads {FORMAT}; {_mend(folder)}"
+                f"the index in {folder} has the version {version}, this one reads {FORMAT}; {_hint(folder)}"
             )
         return Card.model_validate_json(content)
     except (OSError, ValueError) as error:
-        raise CorpusError(f"the index in {folder} is damaged: {CARD} cannot be read; {_mend(folder)}") from error
+        raise CorpusError(f"the index in {folder} is damaged: {CARD} cannot be read; {_hint(folder)}") from error
 
 
-def _mend(folder: Path) -> str:
+def _hint(folder: Path) -> str:
     return f"build it with: cairn index build CORPUS --out {folder}"
 
 
@@ -198,7 +198,7 @@ def read_entries(folder: Path, card: Card) -> list[Entry]:
         lines = read_file(folder / card.data / FILES, most=_ENTRIES_BYTES, follow=False).splitlines()
         return [Entry.model_validate_json(line) for line in lines]
     except (OSError, ValueError) as error:
-        raise CorpusError(f"the index in {folder} is damaged: {FILES} cannot be read; {_mend(folder)}") from error
+        raise CorpusError(f"the index in {folder} is damaged: {FILES} cannot be read; {_hint(folder)}") from error
 
 
 def refuse_strange(out: Path) -> None:

@@ -99,14 +99,14 @@ class Gathering:
             found: what there is to read.
             older: the index that is there.
             strict: stop at a file that cannot be read.
-            tick: is told how many bytes are done, of how many.
+            tick: takes how many bytes are done, of how many.
         """
         self.counts = Counter[str]()
         """Files that give passages, as new, changed or kept."""
         self.entries: list[Entry] = []
         self.skipped = list(found.skipped)
         self.dated = self.with_url = 0
-        self._files, self._older, self._strict, self._told = found.files, older, strict, tick
+        self._files, self._older, self._strict, self._report = found.files, older, strict, tick
         self._usable = older is not None and older.card.kept == Card.model_construct().kept
         self._known = older.entries if older and self._usable else {}
         self._kept = [self._keep(file) for file in found.files]
@@ -180,7 +180,7 @@ class Gathering:
         try:
             same = bool(known.sha256) and _sha256(file) == known.sha256
         except (OSError, ExtractError):
-            return None  # whoever reads it says why it cannot be read
+            return None  # reading it says why it cannot be read
         return known.model_copy(update={"path": path, "mtime_ns": mtime_ns, "read_ns": read_ns}) if same else None
 
     def _take(self, file: SourceFile, known: Entry | None, reader: Reader, write: Write) -> None:
@@ -250,8 +250,8 @@ class Gathering:
         self._refuse(entry)
         if entry.why and entry.rows:
             lines = "1 line was" if entry.bad == 1 else f"{entry.bad:,} lines were"
-            told = f"{lines} left out; {entry.why}" if entry.bad else entry.why
-            self.skipped.append(Skipped(entry.name, "lines", told))
+            why = f"{lines} left out; {entry.why}" if entry.bad else entry.why
+            self.skipped.append(Skipped(entry.name, "lines", why))
         elif entry.why:
             self.skipped.append(Skipped(entry.name, "unreadable", entry.why))
 
@@ -265,7 +265,7 @@ class Gathering:
 
     def _tick(self, read: int) -> None:
         self._done += read
-        self._told(self._done, self._total)
+        self._report(self._done, self._total)
 
     def _leave_doubles_out(self, folder: Path) -> None:
         """Find ids that stand twice by reading again, as numbers alone are kept of the ids; write what is left."""

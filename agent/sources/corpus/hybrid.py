@@ -98,8 +98,8 @@ class HybridSource:
             corpus: keeps the passages and searches them by words.
             dense: searches them by meaning.
             encoder: of the queries; must be the one that `dense` was built with.
-            words: whether BM25 is asked; without it `dense` must be there.
-            reranker: orders the first `reranked` passages anew.
+            words: whether BM25 searches; without it `dense` must be there.
+            reranker: orders the first `reranked` passages again.
             depth: rows that each part gives to the fusion.
             reranked: how many passages the reranker reads.
 
@@ -203,14 +203,14 @@ class _Searcher:
         self._dense, self._encoder = dense, encoder
         self._here = threading.local()
 
-    def __call__(self, asked: Sequence[tuple[str, int]]) -> list[Ranked]:
+    def __call__(self, requests: Sequence[tuple[str, int]]) -> list[Ranked]:
         if isinstance(self._encoder, Encoder) and not hasattr(self._here, "begun"):
             self._here.begun = True
             self._encoder.share_cores()
             self._dense.share_cores(self._encoder.workers)
-        depth = max(depth for _, depth in asked)
-        found = self._dense.search(self._encoder.encode_queries([query for query, _ in asked]), depth)
-        return [ranked[:depth] for ranked, (_, depth) in zip(found, asked, strict=True)]
+        depth = max(depth for _, depth in requests)
+        found = self._dense.search(self._encoder.encode_queries([query for query, _ in requests]), depth)
+        return [ranked[:depth] for ranked, (_, depth) in zip(found, requests, strict=True)]
 
 
 class _Judge:
@@ -219,6 +219,6 @@ class _Judge:
     def __init__(self, reranker: Reranker) -> None:
         self._reranker = reranker
 
-    def __call__(self, asked: Sequence[Sequence[Pair]]) -> list[list[float]]:
-        scores = iter(self._reranker.score([pair for pairs in asked for pair in pairs]))
-        return [[next(scores) for _ in pairs] for pairs in asked]
+    def __call__(self, requests: Sequence[Sequence[Pair]]) -> list[list[float]]:
+        scores = iter(self._reranker.score([pair for pairs in requests for pair in pairs]))
+        return [[next(scores) for _ in pairs] for pairs in requests]

@@ -37,8 +37,8 @@ _TITLES: Final = 100
 _LONGEST_TITLE: Final = 10
 """Words of a query that may be a title."""
 _BRACKETS: Final = re.compile(r"\s*\([^()]*\)\s*$")
-_ASKING: Final = STOP_WORDS | set("what who which where when how do does did can have has i me my s tell".split())
-_TOLD: Final = 5
+_FILLERS: Final = STOP_WORDS | set("what who which where when how do does did can have has i me my s tell".split())
+_NAMED: Final = 5
 """Files that are named where some cannot be read."""
 _log: Final = logging.getLogger(__name__)
 CACHE: Final = Path.home() / ".cache" / "cairn" / "indexes"
@@ -184,8 +184,8 @@ def _passage(document: Document, *, source: str, score: float, rank: int) -> Pas
 
 
 def _content(found: Sequence[str]) -> list[str]:
-    """The stems of the words that say what is asked; of all words where none of them does."""
-    return [stem(word) for word in found if word not in _ASKING] or [stem(word) for word in found]
+    """The stems of the words that carry the question; of all words where none of them does."""
+    return [stem(word) for word in found if word not in _FILLERS] or [stem(word) for word in found]
 
 
 def allows(document: Document, wanted: Wanted, *, today: date) -> bool:
@@ -226,7 +226,7 @@ def cached_index(paths: Sequence[Path], *, cache: Path = CACHE) -> Path:
     make_private(folder)
     left_out = [skip for skip in outcome.skipped if skip.reason in ("link", "lines", "unreadable")]
     if left_out:
-        named = "; ".join(f"{skip.name}: {skip.why}" for skip in left_out[:_TOLD])
-        more = f"; and {len(left_out) - _TOLD:,} more" if len(left_out) > _TOLD else ""
+        named = "; ".join(f"{skip.name}: {skip.why}" for skip in left_out[:_NAMED])
+        more = f"; and {len(left_out) - _NAMED:,} more" if len(left_out) > _NAMED else ""
         _log.warning("not all of %s can be searched (%s%s)", ", ".join(map(str, paths)), named, more)
     return folder

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from agent.sources.extract.document import MAX_CHARS
 from agent.sources.extract.page import MAX_TEXT_CHARS
@@ -206,7 +206,8 @@ class ExtractPool:
 def _extracted(answer: dict[str, Any]) -> Extracted:
     """An answer as far as it goes: fields of other types become text."""
     fields = {name: str(answer.get(name, "")) for name in ("text", "title", "date", "url", "language", "how")}
-    starts: list[Any] = pages if isinstance(pages := answer.get("pages"), list) else []
+    pages = answer.get("pages")
+    starts = cast(list[Any], pages) if isinstance(pages, list) else []
     return Extracted(**fields, pages=tuple(start for start in starts if isinstance(start, int)))
 
 

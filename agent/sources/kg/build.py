@@ -1,6 +1,6 @@
 """Triples into one SQLite file: entities by how often they are named, edges both ways, names four ways.
 
-Sorting is SQLite's, on the disk, so memory stays bounded; what is asked of the file is in `store`. The file appears
+Sorting is SQLite's, on the disk, so memory stays bounded; queries of the file are in `store`. The file appears
 when it is whole: whatever ends the work before leaves what was there.
 """
 
@@ -52,7 +52,7 @@ _SHARES: Final = {
 
 
 def _silent(progress: Progress) -> None:
-    """Nobody watches."""
+    """No one watches."""
 
 
 def build_graph(
@@ -70,7 +70,7 @@ def build_graph(
         out: the graph file.
         aliases: names of entities: key and names with tabs between; a tar may hold those of relations, too.
         relations: names of relations, in the same form.
-        progress: is told now and then how far it is.
+        progress: takes now and then how far it is.
 
     Raises:
         SetupError: a file that cannot be read or written, or no triple in all of them.
@@ -157,8 +157,8 @@ class _Building:
         self._total = 0
         self._bytes_before = 0
         self._named = 0
-        self._tally = Tally(tick=self._tell)
-        self._told = 0.0
+        self._tally = Tally(tick=self._report)
+        self._reported = 0.0
         self._db = sqlite3.connect(folder / _GRAPH, isolation_level=None)
         # Nothing else reads these files and a broken build is thrown away: no journal, no waiting for the disk.
         for pragma in ("main.page_size = 4096", "locking_mode = EXCLUSIVE", "synchronous = OFF", "threads = 1"):
@@ -253,7 +253,7 @@ class _Building:
             self._db.executemany("INSERT INTO name VALUES (?, ?, ?)", rows)
             for at, _, folded in rows:
                 spelling.add(at, folded)
-            self._tell()
+            self._report()
         spelling.flush()
         self._db.execute("COMMIT")
 
@@ -282,13 +282,13 @@ class _Building:
         self._stage = stage
         self._total = total
         self._bytes_before = self._tally.bytes
-        self._told = 0.0
-        self._tell()
+        self._reported = 0.0
+        self._report()
 
-    def _tell(self) -> None:
-        if perf_counter() - self._told < 0.1:
+    def _report(self) -> None:
+        if perf_counter() - self._reported < 0.1:
             return
-        self._told = perf_counter()
+        self._reported = perf_counter()
         names = list(_SHARES)
         before = sum(_SHARES[name] for name in names[: names.index(self._stage)])
         part = min(self._part(), 1.0) * _SHARES[self._stage]

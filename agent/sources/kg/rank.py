@@ -78,7 +78,7 @@ class _Scorer:
     """Weighs words by how few of the relations at hand have them."""
 
     def __init__(self, query: str, relations: Sequence[tuple[frozenset[str], frozenset[str]]]) -> None:
-        self._asked = Counter(asks(query))
+        self._question = Counter(asks(query))
         self._known: dict[str, frozenset[str]] = {}
         distinct = set(relations)
         self._in = Counter(word for own, _ in distinct for word in own)
@@ -88,33 +88,33 @@ class _Scorer:
     def score(
         self, group: Sequence[Triple], relation: tuple[frozenset[str], frozenset[str]]
     ) -> tuple[float, list[Triple]]:
-        """How well a group fits, the same for those that fit equally well; and the group, what is asked for first."""
-        asked = self._asked_beside(group[0].mention or group[0].known)
+        """How well a group fits, the same for those that fit equally well; and the group in the order of its fit."""
+        wanted = self._wanted_beside(group[0].mention or group[0].known)
         own, other = relation
-        same = sum(self._rarity(self._in[word]) for word in own & asked)
-        kin = sum(self._rarity(self._kin_in[meaning]) for meaning in meanings(own - asked) & meanings(asked - own))
-        alias = self._rarity(1) if other & asked else 0.0  # once: some relations have thirty other names
-        news = [len(_overlap(triple.news, asked)) for triple in group]
-        unasked = len(own - asked) / (1 + len(own))
-        fit = same + _KIN * (kin + alias) + _NEWS * max(news) - 0.1 * unasked
+        same = sum(self._rarity(self._in[word]) for word in own & wanted)
+        kin = sum(self._rarity(self._kin_in[meaning]) for meaning in meanings(own - wanted) & meanings(wanted - own))
+        alias = self._rarity(1) if other & wanted else 0.0  # once: some relations have thirty other names
+        news = [len(_overlap(triple.news, wanted)) for triple in group]
+        unwanted = len(own - wanted) / (1 + len(own))
+        fit = same + _KIN * (kin + alias) + _NEWS * max(news) - 0.1 * unwanted
         order = sorted(range(len(group)), key=lambda at: -news[at]) if max(news) else range(len(group))
         score = round(group[0].weight * (1 + max(fit, 0.0)) + 0.01 * min(fit, 0.0), 6)
         return score, [group[at] for at in order]
 
-    def _asked_beside(self, name: str) -> frozenset[str]:
+    def _wanted_beside(self, name: str) -> frozenset[str]:
         """The question's words without those that only name the entity."""
         if name not in self._known:
-            self._known[name] = frozenset((self._asked - Counter(asks(name))).keys())
+            self._known[name] = frozenset((self._question - Counter(asks(name))).keys())
         return self._known[name]
 
     def _rarity(self, count: int) -> float:
         return math.log(1 + self._of / max(count, 1)) / math.log(1 + self._of)
 
 
-def _overlap(name: str, asked: frozenset[str]) -> frozenset[str]:
-    """The words of a name that are asked for, if all of them are: one of three is chance."""
-    words = frozenset(stems(name)) if asked else frozenset[str]()
-    return words & asked if words and words <= asked else frozenset()
+def _overlap(name: str, wanted: frozenset[str]) -> frozenset[str]:
+    """The words of a name that the question wants, if all of them are: one of three is chance."""
+    words = frozenset(stems(name)) if wanted else frozenset[str]()
+    return words & wanted if words and words <= wanted else frozenset()
 
 
 class _Room:

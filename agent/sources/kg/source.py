@@ -1,6 +1,6 @@
 """The knowledge graph as a source: the entities that a question names, one hop out and in, ranked and packed.
 
-SQLite is asked in a few threads with a connection each; the event loop never waits for it.
+SQLite is queried in a few threads with a connection each; the event loop never waits for it.
 """
 
 import asyncio

@@ -65,8 +65,8 @@ class Relation(NamedTuple):
 
     def is_called(self, text: str) -> bool:
         """Whether one of its names is `text`, but for case, accents, endings and how words are joined."""
-        asked = _joined(text)
-        return any(_joined(name) == asked for name in (self.key, self.label, *self.aliases))
+        wanted = _joined(text)
+        return any(_joined(name) == wanted for name in (self.key, self.label, *self.aliases))
 
 
 class Edge(NamedTuple):
@@ -110,7 +110,7 @@ class Graph:
             raise
 
     def begin(self, seconds: float) -> None:
-        """Let what is asked from now until `end` take so long together; then it is refused as a `SetupError`."""
+        """Let queries from now until `end` take this long together; then they are refused as a `SetupError`."""
         self._db.begin(seconds)
 
     def end(self) -> None:

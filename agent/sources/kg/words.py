@@ -23,7 +23,7 @@ STOP_WORDS: Final = frozenset(
     "this those to too under up us was we were what when where which while who whom whose why will with would you your "
     "give given find show know called".split()
 )
-"""Words that are no name by themselves, and that say nothing of what is asked for."""
+"""Words that are no name by themselves, and that say nothing of what the question wants."""
 
 _SAME: Final = (
     "write wrote written writer author screenwriter scriptwriter screenplay script penned",

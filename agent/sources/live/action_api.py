@@ -41,8 +41,8 @@ def read_object(api: Api, answer: Answer) -> dict[str, Any]:
 
 
 def _error(api: Api, error: object, answer: Answer) -> SourceError:
-    told = cast(dict[str, Any], error if isinstance(error, dict) else {"info": repr(error)})
-    code = str(told.get("code", "an error"))
+    details = cast(dict[str, Any], error if isinstance(error, dict) else {"info": repr(error)})
+    code = str(details.get("code", "an error"))
     kind = _KINDS.get(code) or ("bad_query" if code.startswith(_OURS) else "upstream")
-    why = " ".join(str(told.get("info")).split())[:160]
+    why = " ".join(str(details.get("info")).split())[:160]
     return SourceError(f"{api.name} says {code}: {why}", kind=kind, retry_after=retry_after(answer.headers))

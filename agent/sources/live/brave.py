@@ -76,7 +76,7 @@ class BraveSource:
             base: of the API.
             topic: what is searched, and the name of the source that passages carry.
             usd_per_credit: what a request costs you.
-            limits: for whoever guards this source.
+            limits: for the guard around this source.
             now: the time that relative dates and filters count from.
 
         Raises:
@@ -166,7 +166,7 @@ def _freshness(wanted: Wanted, *, today: date) -> str | None:
 
 
 def _explained(answer: Answer, *, by: str) -> Answer:
-    """Tell apart what Brave answers with one status: a bad key from a bad query, a month's quota from a second's rate.
+    """Separate what Brave answers with one status: a bad key from a bad query, a month's quota from a second's rate.
 
     Raises:
         SourceError: the key, the quota or the rate.
@@ -179,8 +179,8 @@ def _explained(answer: Answer, *, by: str) -> Answer:
         resets = _numbers(answer.headers.get("x-ratelimit-reset", ""))
         spent = answer.status == 402 or "QUOTA" in answer.text or (len(left) > 1 and left[-1] == 0)
         reset = (resets[-1] if spent else resets[0]) if resets else None
-        told = retry_after(answer.headers)
-        raise SourceError(why, kind="quota" if spent else "rate", retry_after=reset if told is None else told)
+        stated = retry_after(answer.headers)
+        raise SourceError(why, kind="quota" if spent else "rate", retry_after=reset if stated is None else stated)
     return answer
 
 

@@ -55,7 +55,7 @@ class GNewsSource:
             base: of the API.
             max_results: never ask for more; the plan has its own bound.
             usd_per_credit: what a request costs you.
-            limits: for whoever guards this source.
+            limits: for the guard around this source.
             now: the time that filters and the quota's end count from.
 
         Raises:
@@ -106,7 +106,7 @@ class GNewsSource:
         )
 
     def _with_quota(self, answer: Answer) -> Answer:
-        """403 is the day's quota; it begins anew at 00:00 UTC.
+        """403 is the day's quota; it begins again at 00:00 UTC.
 
         Raises:
             SourceError: it is spent.
@@ -115,7 +115,7 @@ class GNewsSource:
             return answer
         now = self._now().astimezone(UTC)
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-        why = f"{self.name} answered 403: {sentence_of(answer)}; its daily quota begins anew at 00:00 UTC"
+        why = f"{self.name} answered 403: {sentence_of(answer)}; its daily quota begins again at 00:00 UTC"
         raise SourceError(why, kind="quota", retry_after=(midnight - now).total_seconds())
 
     def _row(self, row: dict[str, Any], wanted: Wanted) -> Row:
@@ -136,7 +136,7 @@ def _whole(description: str, content: str) -> str:
 def query_text(query: str) -> str:
     """A query in GNews's language: every term must match, and what is no plain word stands in quotes.
 
-    AND, OR and NOT stay where they join terms. Without them, words that tell nothing are left out. What is longer than
+    AND, OR and NOT stay where they join terms. Without them, words that say nothing are left out. What is longer than
     200 characters loses its last terms.
     """
     terms = [_term(found) for found in _TERM.findall(query)]

@@ -62,7 +62,7 @@ class SearxngSource:
             client: shared; who made it closes it.
             base: of the instance, for example http://127.0.0.1:8888, or http://name:password@searx.example.org.
             topic: what is searched, and the name of the source that passages carry.
-            limits: for whoever guards this source.
+            limits: for the guard around this source.
             now: the time that relative dates count from.
 
         Raises:
@@ -132,7 +132,7 @@ class SearxngSource:
 
 
 def _open(answer: Answer, *, by: str) -> Answer:
-    """Name the mend of the two ways in which an instance refuses programs."""
+    """Name the fix of the two ways in which an instance refuses programs."""
     if answer.status == 403:
         raise SourceError(f"{by} answered 403: {_SWITCHED_OFF}", kind="auth")
     if answer.status == 429:
@@ -142,15 +142,15 @@ def _open(answer: Answer, *, by: str) -> Answer:
 
 def _silent(data: dict[str, Any]) -> str:
     """The engines that gave no answer, with their reasons: `brave (too many requests), qwant (timeout)`."""
-    told = data.get("unresponsive_engines")
-    pairs = cast(list[Any], told) if isinstance(told, list) else []
+    names = data.get("unresponsive_engines")
+    pairs = cast(list[Any], names) if isinstance(names, list) else []
     named = [cast(list[Any], pair) for pair in pairs if isinstance(pair, list)]
     return ", ".join(f"{plain(pair[0])} ({plain(pair[1])})" for pair in named if len(pair) > 1)[:200]
 
 
-def _answers(told: Any) -> Iterator[Row]:
+def _answers(answers: Any) -> Iterator[Row]:
     """What engines say at once: sentences, or objects in newer versions."""
-    for answer in cast(list[Any], told) if isinstance(told, list) else []:
+    for answer in cast(list[Any], answers) if isinstance(answers, list) else []:
         said = cast(dict[str, Any], answer) if isinstance(answer, dict) else {"answer": answer}
         if text := plain(said.get("answer")):
             yield Row(title="Answer", text=text, url=url_of(said.get("url")))

@@ -69,7 +69,7 @@ class SerperSource:
             topic: what is searched, and the name of the source that passages carry.
             max_results: never ask for more, up to 100; more than 10 cost two credits.
             usd_per_credit: what a credit costs you.
-            limits: for whoever guards this source.
+            limits: for the guard around this source.
             now: the time that relative dates and filters count from.
 
         Raises:
@@ -98,17 +98,17 @@ class SerperSource:
         notes = unhonoured(request.filters, honours=_honours(wanted, kind), by=self.name)
         if request.limit < 1 or not request.query.strip():
             return SearchResult(backend=self.name, notes=notes, credits=0.0)
-        asked = min(request.limit, self._max_results)
+        count = min(request.limit, self._max_results)
         operators = site_operators(wanted, room=MAX_QUERY // 2)
         body = {
             "q": f"{cut(request.query, MAX_QUERY - len(operators) - 1)} {operators}".strip(),
-            "num": asked,
+            "num": count,
             "hl": wanted.lang or None,
             "tbs": None if kind == "science" else _time(wanted, today=self._now().date()),
         }
         answer = await self._api.send("POST", _PATHS[kind], body=body)
         data = object_of(self._api.parse(self._api.checked(_paid(answer, by=self.name))), by=self.name)
-        credits = cost(data.get("credits"), otherwise=_credits(asked))
+        credits = cost(data.get("credits"), otherwise=_credits(count))
         return SearchResult(
             passages(
                 self._rows(data, wanted, kind), by=self.name, topic=self._topic, wanted=wanted, limit=request.limit
@@ -165,7 +165,7 @@ def _answer_box(box: dict[str, Any]) -> Row | None:
 
 def _graph(graph: dict[str, Any]) -> Row | None:
     """What Google shows beside the results: a description, and facts as `name: value`."""
-    facts = [f"{name}: {value}" for name, told in member(graph, "attributes").items() if (value := plain(told))]
+    facts = [f"{name}: {value}" for name, stated in member(graph, "attributes").items() if (value := plain(stated))]
     text = "\n".join(filter(None, (plain(graph.get("type")), plain(graph.get("description")), *facts)))
     url = url_of(graph.get("descriptionLink")) or url_of(graph.get("website"))
     return Row(title=plain(graph.get("title")), text=text, url=url) if text else None

@@ -81,13 +81,13 @@ def read_rows(data: Any) -> list[Row]:
     if "boolean" in data:
         return [{"answer": Term("literal", str(bool(data["boolean"])).lower())}]
     bindings = cast(list[dict[str, dict[str, str]]], data["results"]["bindings"])
-    return [{name: _term(told) for name, told in binding.items()} for binding in bindings]
+    return [{name: _term(term) for name, term in binding.items()} for binding in bindings]
 
 
-def _term(told: Mapping[str, str]) -> Term:
-    kind = told["type"]
+def _term(term: Mapping[str, str]) -> Term:
+    kind = term["type"]
     known: Literal["uri", "literal", "bnode"] = kind if kind in ("uri", "bnode") else "literal"
-    return Term(known, one_line(told["value"]), told.get("xml:lang", ""))
+    return Term(known, one_line(term["value"]), term.get("xml:lang", ""))
 
 
 def row_passages(rows: Sequence[Row], *, limit: int) -> list[Passage]:

@@ -1,4 +1,4 @@
-"""Tavily, through its own library: web, news and finance. The key is never left out, so nothing is asked keyless.
+"""Tavily, through its own library: web, news and finance. The key is never left out, so no request goes out keyless.
 
 The library builds the requests; they travel over the client that all connectors share, which bounds answers and maps
 every failure, its Retry-After included, before the library sees it.
@@ -78,7 +78,7 @@ class TavilySource:
             topic: what is searched, and the name of the source that passages carry.
             depth: of the search; advanced costs two credits, the others one.
             usd_per_credit: what a credit costs you.
-            limits: for whoever guards this source.
+            limits: for the guard around this source.
             now: the time that relative dates and filters count from.
 
         Raises:

@@ -15,7 +15,7 @@ from agent.sources.live.wikibase import Statement, entity_id, one_line, read_cla
 
 AT_ONCE: Final = 3
 BATCH: Final = 50
-"""Ids in one request, for whoever is not logged in."""
+"""Ids in one request, for clients that are not logged in."""
 REMEMBERED: Final = 20_000
 _REST: Final = "/w/rest.php/wikibase/v1/entities/items"
 _T = TypeVar("_T")
@@ -85,7 +85,7 @@ class WikibaseApi:
             raise self._unknown(error) from error
 
     async def names(self, ids: Iterable[str], *, lang: str, aliases: bool = False) -> dict[str, Names]:
-        """The names of ids, in the language or one that stands in for it; asked once, then remembered.
+        """The names of ids, in the language or its fallback; requested once, then remembered.
 
         An id that has no name is left out.
         """

@@ -7,7 +7,7 @@ How a question is answered; never are more than three requests under way:
 3. The names of their properties (with aliases) and of values come in batches of 50, and are remembered.
 4. SPARQL comes second, as it alone knows the edges that lead to an item ("films directed by X"): where the question has
    "by" before the item's name, where no property of the item has a word or a meaning of the question, or always, if the
-   source was told so. It gets 8 s; where it fails, what REST knew stands.
+   source is configured so. It gets 8 s; where it fails, what REST knew stands.
 5. Triples are ranked by the words they share with the question: at most 100 triples and 1,024 tokens.
 
 A query that is SPARQL itself is sent as it is.
@@ -49,13 +49,13 @@ Incoming = Literal["auto", "always", "never"]
 _ITEMS: Final = 2
 _MAX_PROPERTIES: Final = 200
 _MAX_VALUES: Final = 150
-"""Properties and values whose names are asked for, at most."""
+"""Properties and values whose names are requested, at most."""
 _SHOWN_QUALIFIERS: Final = 3
 _WHEN: Final = ("P580", "P582", "P585")
 """Start, end and point in time: of all qualifiers they are shown first."""
 _IDENTIFIER_WORDS: Final = frozenset("id ids identifier identifiers isbn issn doi orcid imdb viaf url code".split())
 _OTHER_WAY: Final = frozenset({"upstream", "parse", "bad_query"})
-"""Kinds of failure of REST after which the action API is asked."""
+"""Kinds of failure of REST after which the action API is tried."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ class WikidataSource:
             base: without /w/api.php and /w/rest.php.
             sparql_base: without /sparql.
             lang: of names, where no filter asks for another.
-            incoming: whether edges that lead to an item are asked for: where the question wants them, always, never.
-            limits: for whoever guards this source.
+            incoming: whether edges that lead to an item are requested: where the question wants them, always, never.
+            limits: for the guard around this source.
         """
         self._api = WikibaseApi(client, base=base, name=self.name)
         self._service = QueryService(client, base=sparql_base, name=self.name)
@@ -196,14 +196,14 @@ class WikidataSource:
         first = re.escape(fold(facts.items[0].label))
         if re.search(rf"\bby (?:the )?{first}\b", fold(query)):
             return True
-        asked = _asked_of(query, facts.items)
+        wanted = _words_of(query, facts.items)
         own = [[names.label, *names.aliases] for names in facts.properties.values()]
         words = {word for names in own for name in names for word in stems(name)}
-        return bool(asked) and not (asked & words or meanings(asked) & meanings(words))
+        return bool(wanted) and not (wanted & words or meanings(wanted) & meanings(words))
 
     async def _ask_incoming(self, request: SearchRequest, facts: _Facts, *, lang: str) -> None:
         item = facts.items[0]
-        query = incoming_query(item.id, words=_asked_of(request.query, facts.items), lang=lang)
+        query = incoming_query(item.id, words=_words_of(request.query, facts.items), lang=lang)
         seconds = min(INCOMING_SECONDS, max(0.0, request.seconds_left - _TO_RANK_SECONDS))
         started = asyncio.get_running_loop().time()
         try:
@@ -223,7 +223,7 @@ class WikidataSource:
                 facts.incoming.append(Triple(label, relation, item.label, subject, item.id, "tail", item.weight))
 
     async def _passages(self, query: str, facts: _Facts, *, limit: int, lang: str) -> list[Passage]:
-        """Rank twice: only the values of what fits are asked for their names, and names count in the ranking."""
+        """Rank twice: names are requested only for the values of what fits, and names count in the ranking."""
         pairs = {
             Triple(item.label, _label(facts.properties, s.property), str(at), item.id, str(at), "head", item.weight): s
             for item in facts.items
@@ -254,9 +254,9 @@ class WikidataSource:
 
 def _ranked(query: str, name: str, found: Sequence[Found]) -> list[_Item]:
     """The items that one name may mean, the likeliest first: the question may hold words of a description."""
-    asked = set(stems(query)) - set(stems(name))
+    wanted = set(stems(query)) - set(stems(name))
     real = [item for item in found if not item.description.startswith("Wikimedia")]
-    ordered = sorted(real, key=lambda item: (_differs(item, name), -len(asked & set(stems(item.description)))))
+    ordered = sorted(real, key=lambda item: (_differs(item, name), -len(wanted & set(stems(item.description)))))
     return [
         _Item(item.id, item.label, item.description, (0.7 if _differs(item, name) else 1.0) * 0.8 ** (place > 0))
         for place, item in enumerate(ordered)
@@ -267,7 +267,7 @@ def _differs(item: Found, name: str) -> bool:
     return fold(item.matched) != fold(name)
 
 
-def _asked_of(query: str, items: Iterable[_Item]) -> set[str]:
+def _words_of(query: str, items: Iterable[_Item]) -> set[str]:
     """The stems of the question without those of the items' names."""
     named = {stem for item in items for stem in stems(item.label)}
     named |= {stem for name in mentions(query) for stem in stems(name)} if len(query.split()) > 1 else set()
@@ -289,6 +289,6 @@ def _qualifiers(statement: Statement) -> list[tuple[str, Value]]:
 
 def _tail(statement: Statement, properties: Mapping[str, Names], names: Mapping[str, str]) -> str:
     """A value with its qualifiers: "Trieste (start time 1999, end time 2003)"."""
-    told = [f"{_label(properties, name)} {value.shown(names)}" for name, value in _qualifiers(statement)]
-    said = ", ".join(told)
+    stated = [f"{_label(properties, name)} {value.shown(names)}" for name, value in _qualifiers(statement)]
+    said = ", ".join(stated)
     return f"{statement.value.shown(names)} ({said})" if said else statement.value.shown(names)

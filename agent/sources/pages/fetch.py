@@ -44,7 +44,7 @@ class Page:
     """A page that was read."""
 
     url: str
-    """Where it stood in the end."""
+    """Its last address, after redirects."""
     text: str
     title: str = ""
     date: str = ""
@@ -55,7 +55,7 @@ class Page:
 
 
 class Fetcher:
-    """Reads pages, a few at the same time. One for a whole event loop; whoever made it closes it there."""
+    """Reads pages, a few at the same time. One for a whole event loop; its owner closes it there."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Fetcher:
             guard: what may be fetched.
             workers: the processes that extract; closed with this.
             cache: the file in which answers are kept as long as they allow (RFC 9111); None: none are kept.
-            robots: whether robots.txt is asked first.
+            robots: whether robots.txt is read first.
             seconds: for one whole page.
         """
         self._guard = guard or Guard()
@@ -112,9 +112,9 @@ class Fetcher:
         host_turns = self._hosts.get(host) or asyncio.Semaphore(PER_HOST)
         self._hosts[host] = host_turns
         async with host_turns, self._turns:
-            return await self._getter.get(url, before=self._ask_robots, types=frozenset(TYPES))
+            return await self._getter.get(url, before=self._check_robots, types=frozenset(TYPES))
 
-    async def _ask_robots(self, url: httpx2.URL) -> None:
+    async def _check_robots(self, url: httpx2.URL) -> None:
         if self._robots is not None:
             await self._robots.check(url)
 

@@ -32,7 +32,7 @@ class WithPages:
         """Wrap a source.
 
         Args:
-            source: asked first.
+            source: searched first.
             fetcher: shared by all sources that read pages; closed with each of them, which does no harm.
             pages: how many of the best hits are read.
             seconds: for one whole search, the source's own time included, or less where the caller waits for less;
@@ -47,7 +47,7 @@ class WithPages:
 
     @property
     def credits_per_search(self) -> float:
-        """What the source asks for; reading pages costs nothing."""
+        """The price of the source; reading pages costs nothing."""
         return credits_of(self._source)
 
     async def search(self, request: SearchRequest) -> SearchResult:

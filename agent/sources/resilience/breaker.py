@@ -1,6 +1,6 @@
 """A circuit breaker: a back end that fails again and again is left alone for a while. It keeps count, nothing more.
 
-Closed: everybody may ask. Open: nobody may. When its time is over, one try goes through (half-open): if it is answered
+Closed: everyone may try. Open: no one may. When its time is over, one try goes through (half-open): if it is answered
 the breaker closes, if not it opens again. What a try that began under an earlier state reports changes nothing.
 """
 
@@ -79,7 +79,7 @@ class Breaker:
         self._next_state()
 
     def left(self, turn: Turn) -> None:
-        """The try came to no end, because nobody waited for it any more: it says nothing."""
+        """The try came to no end, because no one waited for it any more: it says nothing."""
         if turn.epoch == self._epoch and turn.probe:
             self._probing = False
 

@@ -1,11 +1,11 @@
 """A source that remembers: equal queries in flight share one call, and what was found is kept for a while.
 
 What is kept, and for how long: an answer for `keep_seconds`; after that, for `stale_seconds` more, only to stand in
-where asking again fails (and is marked stale). An answer that is honestly empty is kept for ten minutes at most and
+where a new request fails (and is marked stale). An answer that is honestly empty is kept for ten minutes at most and
 never stands in; an empty one that came after failures is not kept, an error neither. What cannot be read is not there.
 
-Who shares a call: it is asked on behalf of all, paid by the first who is still there when it ends, and cancelled when
-nobody is. Its failures are told to each one that waited for its end; who leaves before is told of no one's.
+Who shares a call: it is made for all, paid by the first who is still there when it ends, and cancelled when
+no one is. Its failures go to each one that waited for its end, and to no one who left before.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.sources.base import Closable, SearchRequest, SearchResult, Source, credits_of
 from agent.sources.limits import Limits
-from agent.sources.resilience.gate import spoken
+from agent.sources.resilience.limiter import spoken
 from agent.sources.resilience.store import Store
 
 VERSION: Final = 1
@@ -73,7 +73,7 @@ class Cached:
         """Remember what `source` finds.
 
         Args:
-            source: asked for what is not kept.
+            source: searched for what is not kept.
             name: part of every key: two sources with one name share their answers.
             store: None: equal queries in flight share a call, and nothing is kept.
             limits: `keep_seconds` and `stale_seconds` count.
@@ -97,7 +97,7 @@ class Cached:
         """Give what is kept, or ask.
 
         Raises:
-            SourceError: asking failed, and no old answer may stand in.
+            SourceError: the request failed, and no old answer may be given.
         """
         failures: tuple[Failure, ...] = ()
         while True:
@@ -126,7 +126,7 @@ class Cached:
         finally:
             flight.waiting -= 1
             if not flight.waiting and not flight.task.done():
-                flight.task.cancel()  # now, so that nobody boards it any more
+                flight.task.cancel()  # now, so that no one boards it any more
                 await asyncio.wait([flight.task])
 
     async def aclose(self) -> None:
@@ -162,7 +162,7 @@ class Cached:
             if flights.get(key) is flight:
                 del flights[key]
             if not task.cancelled():
-                task.exception()  # it was seen: perhaps nobody waits any more
+                task.exception()  # it was seen: perhaps no one waits any more
 
         flight.task.add_done_callback(landed)
         flights[key] = flight
@@ -198,7 +198,7 @@ class Cached:
         """An old answer in place of a failure, or the failure."""
         if old is None or error.kind not in STANDS_IN:
             raise error
-        note = f"found {spoken(self._now() - old.saved)} ago: asking again failed"
+        note = f"found {spoken(self._now() - old.saved)} ago: a new request failed"
         failures = error.failures or (Failure(self.name, error.kind, str(error)),)
         return replace(_kept(old, cached="stale"), notes=(*old.notes, note), failures=failures)
 

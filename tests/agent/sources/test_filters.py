@@ -39,5 +39,5 @@ def test_the_later_of_two_beginnings_counts():
 
 
 def test_what_cannot_be_honoured_is_said_in_a_sentence_each():
-    asked = filters(("after", "2026"), ("lang", "de"))
-    assert unhonoured(asked, honours={"after"}, by="gnews") == ("gnews cannot filter by 'lang de'",)
+    wanted = filters(("after", "2026"), ("lang", "de"))
+    assert unhonoured(wanted, honours={"after"}, by="gnews") == ("gnews cannot filter by 'lang de'",)

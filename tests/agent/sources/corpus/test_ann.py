@@ -39,17 +39,17 @@ def measured(found: NDArray[np.int64], exact: list[set[int]]) -> float:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_saved_and_opened_finds_the_same_with_the_recall_that_was_told(
+def test_what_is_saved_and_opened_finds_the_same_with_the_recall_that_was_reported(
     kind: Kind, vectors: NDArray[np.float32], queries: NDArray[np.float32], tmp_path: Path
 ):
-    built, told = tuned(Ann.build(vectors, shape_for(kind, ROWS, DIM)), queries)
+    built, recall = tuned(Ann.build(vectors, shape_for(kind, ROWS, DIM)), queries)
     np.save(tmp_path / VECTORS, vectors)
     built.save(tmp_path)
     opened = Ann.open(tmp_path, built.shape)
     scores, rows = opened.search(queries, 10)
     assert np.array_equal(rows, built.search(queries, 10)[1])
-    assert measured(rows, exactly(vectors, queries, 10)) == pytest.approx(told, abs=0.002)
-    assert told >= 0.9
+    assert measured(rows, exactly(vectors, queries, 10)) == pytest.approx(recall, abs=0.002)
+    assert recall >= 0.9
     assert rows.shape == scores.shape == (50, 10)
     assert (np.diff(scores, axis=1) <= 1e-6).all(), "best first"
 

@@ -85,7 +85,7 @@ def test_a_file_of_bytes_that_are_no_text_is_refused(tmp_path: Path):
         read_all(tmp_path)
 
 
-def test_a_folder_is_searched_through_and_what_is_passed_over_is_told(tmp_path: Path):
+def test_a_folder_is_searched_through_and_what_is_passed_over_is_reported(tmp_path: Path):
     for name in ("b.md", "a.txt", "sub/c.jsonl", ".git/d.md", "e.png", "index/documents.jsonl", "z.pdf"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x", encoding="utf-8")
@@ -120,7 +120,7 @@ def test_an_id_is_the_path_below_the_folder_and_does_not_hang_on_other_files(tmp
     assert ids == [f"{tmp_path.as_posix()}/{folder}/a.txt#1" for folder in ("x", "y")]
 
 
-def test_the_bytes_of_json_lines_that_were_read_are_told(tmp_path: Path):
+def test_the_bytes_of_json_lines_that_were_read_are_reported(tmp_path: Path):
     path = write(tmp_path / "c.jsonl", *({"id": i, "text": "é"} for i in range(5)))
     ticks: list[int] = []
     (file,) = find_files([path]).files

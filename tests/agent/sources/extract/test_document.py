@@ -64,7 +64,7 @@ def test_a_page_without_main_text_gives_what_it_has():
 
 
 @pytest.mark.parametrize("raw", [b"", b"<html><body></body></html>", b"<script>let x = 1</script>", b"<!-- a -->"])
-def test_a_page_without_text_is_told(raw: bytes):
+def test_a_page_without_text_is_reported(raw: bytes):
     with pytest.raises(ExtractError, match="holds no text"):
         html_text(raw)
 
@@ -106,7 +106,7 @@ def test_a_pdf_that_only_its_owner_may_change_can_be_read():
         (PDF.replace(b"/Kids", b"/Kidz"), "broken|no PDF|none of its pages"),
     ],
 )
-def test_a_pdf_that_cannot_be_read_is_told_with_the_reason(raw: bytes, why: str):
+def test_a_pdf_that_cannot_be_read_is_reported_with_the_reason(raw: bytes, why: str):
     with pytest.raises(ExtractError, match=why):
         pdf_text(raw)
 

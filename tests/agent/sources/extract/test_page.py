@@ -18,7 +18,7 @@ def read(body: str | bytes, *, kind: Kind = "html", how: How = "whole", **more: 
     return read_page(data, kind=kind, how=how, seconds=5.0, **more)
 
 
-def test_an_article_comes_without_its_clutter_and_with_what_it_tells_of_itself():
+def test_an_article_comes_without_its_clutter_and_with_what_it_says_of_itself():
     found = read(ARTICLE)
     assert all(paragraph in found.text for paragraph in STORY)
     assert not [
@@ -140,7 +140,7 @@ def test_a_stranger_s_date_is_a_date_or_nothing(monkeypatch: pytest.MonkeyPatch)
     assert (found.title, found.date) == ("a title", "")
 
 
-def test_the_fast_extractor_is_asked_where_the_best_one_finds_hardly_anything(monkeypatch: pytest.MonkeyPatch):
+def test_the_fast_extractor_is_used_where_the_best_one_finds_hardly_anything(monkeypatch: pytest.MonkeyPatch):
     def fake(html: str, url: str) -> Extracted:
         return Extracted("Short.", "Its title")
 
@@ -150,7 +150,7 @@ def test_the_fast_extractor_is_asked_where_the_best_one_finds_hardly_anything(mo
     assert (found.title, found.how) == ("Its title", "resiliparse")
 
 
-def test_reading_is_fast_enough_for_an_answer_that_somebody_waits_for():
+def test_reading_is_fast_enough_for_an_answer_that_a_user_waits_for():
     read(ARTICLE)
     start = time.perf_counter()
     for _ in range(5):

@@ -195,7 +195,7 @@ def test_a_worker_that_died_between_two_pages_costs_no_page():
     run(use, lambda: ExtractPool(count=1))
 
 
-def test_whoever_gives_up_in_the_middle_leaves_no_process_behind():
+def test_a_caller_that_gives_up_in_the_middle_leaves_no_process_behind():
     async def use(workers: ExtractPool) -> None:
         task = asyncio.create_task(workers.page(PAGE, kind="html"))
         await until(lambda: bool(workers.pids))
@@ -289,7 +289,7 @@ def test_a_worker_ends_when_its_parent_is_gone():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs alarm signals")
-def test_a_worker_that_hangs_ends_by_itself_where_nobody_is_left_to_kill_it():
+def test_a_worker_that_hangs_ends_by_itself_where_no_one_is_left_to_kill_it():
     head = b'{"kind": "html", "charset": "", "url": "", "how": "fast", "seconds": 0}'
     body = nested(60_000)
     with start_alone() as worker:

@@ -27,7 +27,7 @@ def best(query: str, facts: list[Triple] = LINA) -> str:
     return render(pack(rank_triples(query, facts))[0])
 
 
-def test_the_relation_that_is_asked_for_comes_first():
+def test_the_relation_that_the_question_wants_comes_first():
     assert best("where was Lina Orr born") == "Lina Orr | place of birth | Trieste"
     assert best("where did Lina Orr die") == "Lina Orr | place of death | Graz"
     assert best("which films did Lina Orr direct") == "Aurora Falls; Night Ferry | director | Lina Orr"
@@ -46,7 +46,7 @@ def test_words_of_the_name_itself_do_not_count():
     assert best("who directed The Writer", also_known) == "Q | director | Ann Ash"
 
 
-def test_a_name_at_the_other_end_that_is_asked_for_counts():
+def test_a_name_at_the_other_end_that_the_question_wants_counts():
     facts = [Triple("X", "member of", "Alpha Club"), Triple("X", "ally of", "Beta Union")]
     assert best("is X in the Beta Union", facts) == "X | ally of | Beta Union"
 

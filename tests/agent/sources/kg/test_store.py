@@ -170,7 +170,7 @@ def test_many_names_with_one_start_are_read_in_part(hub: Graph):
     assert len(hub.words("film", limit=10 * SCAN)) == SCAN
 
 
-def test_a_file_that_is_no_graph_is_refused_with_the_mend(tmp_path: Path):
+def test_a_file_that_is_no_graph_is_refused_with_the_fix(tmp_path: Path):
     with pytest.raises(SetupError, match=r"no graph at .*: build one with cairn kg build"):
         Graph.open(tmp_path / "none.kg")
     (tmp_path / "text.kg").write_text("no graph, " * 1000)

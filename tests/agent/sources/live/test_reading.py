@@ -1,4 +1,4 @@
-"""Answers that nobody vouches for are read into clean passages."""
+"""Unverified answers are read into clean passages."""
 
 import pytest
 from hypothesis import given
@@ -105,7 +105,7 @@ def test_hosts_that_an_api_did_not_filter_are_filtered_here():
 
 def test_every_passage_has_an_id_of_its_own_that_stays():
     rows = [Row("a", "x", "https://a.org/"), Row("b", "y", "https://a.org/"), Row("c", "z"), Row("c", "w"), Row()]
-    rows += rows  # what is told twice is one passage
+    rows += rows  # what is stated twice is one passage
     once, again = (passages(rows, by="t", topic="news", wanted=Wanted(), limit=9) for _ in range(2))
     assert once == again
     assert len({p.id for p in once}) == len(once) == 4, "a row that says nothing is none"
@@ -148,7 +148,7 @@ def test_an_answer_of_another_shape_is_a_parse_error():
 
 
 def test_a_cost_is_what_the_api_says_if_that_can_be():
-    assert [cost(told, otherwise=2.0) for told in (1, 0, 1.5, None, "1", -1, True)] == [
+    assert [cost(stated, otherwise=2.0) for stated in (1, 0, 1.5, None, "1", -1, True)] == [
         1.0,
         0.0,
         1.5,

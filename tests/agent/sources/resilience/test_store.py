@@ -41,7 +41,7 @@ def test_a_folder_keeps_answers_beyond_the_process(tmp_path: Path):
     where = tmp_path / "not" / "yet"
     assert asyncio.run(twice(open_store(where))) == ["", "fresh"]
     assert asyncio.run(twice(open_store(str(where)))) == ["fresh", "fresh"]
-    assert where.stat().st_mode & 0o077 == 0, "what somebody searched for is nobody else's business"
+    assert where.stat().st_mode & 0o077 == 0, "what one user searches for is no one else's business"
 
 
 def test_memory_keeps_answers_for_the_process():
@@ -122,12 +122,12 @@ def test_a_damaged_file_breaks_no_search_while_it_is_open(tmp_path: Path, caplog
 
 def test_a_store_that_does_not_answer_is_not_waited_for_and_left_alone_for_a_while(caplog: pytest.LogCaptureFixture):
     class Stuck(Store):
-        asked = 0
+        requests = 0
 
         async def _open(self) -> Kept:
-            self.asked += 1
+            self.requests += 1
             await asyncio.sleep(1e9)
-            raise AssertionError("nobody waits so long")
+            raise AssertionError("no one waits this long")
 
     async def main() -> None:
         store = Stuck("nowhere")
@@ -135,23 +135,23 @@ def test_a_store_that_does_not_answer_is_not_waited_for_and_left_alone_for_a_whi
         began = clock()
         assert await twice(store) == ["", ""]
         assert clock() - began < OPENING_SECONDS + 0.1
-        assert store.asked == 1
+        assert store.requests == 1
 
     with caplog.at_level(logging.WARNING):
         run_virtually(main())
     assert "no answer in 5 s" in caplog.text
 
 
-def test_nobody_listens_where_redis_should_be(caplog: pytest.LogCaptureFixture):
+def test_no_one_listens_where_redis_should_be(caplog: pytest.LogCaptureFixture):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, not listening
         url = f"redis://user:secret@127.0.0.1:{taken.getsockname()[1]}/0"
         with caplog.at_level(logging.WARNING, logger="agent"):
             assert asyncio.run(twice(open_store(url))) == ["", ""]
-    told = [r.getMessage() for r in caplog.records if r.name.startswith("agent")]
-    assert len(told) == 1
-    assert "redis://127.0.0.1" in told[0]
-    assert "secret" not in told[0]
+    messages = [r.getMessage() for r in caplog.records if r.name.startswith("agent")]
+    assert len(messages) == 1
+    assert "redis://127.0.0.1" in messages[0]
+    assert "secret" not in messages[0]
 
 
 @pytest.mark.parametrize("where", ["http://example.org", "mem://", "postgres://x"])
@@ -231,7 +231,7 @@ def spring() -> None:
 
 
 class Trap:
-    """Whoever unpickles it is caught."""
+    """It records that it was unpickled."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return (spring, ())
