@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agent.sources.base import Source
     from agent.sources.limits import Limits
     from agent.sources.resilience.resilient import Backend
-    from agent.sources.resilience.store import Store
+    from agent.sources.resilience.store import AnswerStore
 
 PAGES: Final = Path("~/.cache/cairn/pages.sqlite")
 """Answers of pages, kept as long as they allow."""
@@ -129,7 +129,7 @@ def _retry_in_silence() -> None:
     stamina.instrumentation.set_on_retry_hooks(())
 
 
-def _store(settings: CairnSettings) -> "Store | None":
+def _store(settings: CairnSettings) -> "AnswerStore | None":
     if not settings.cache:
         return None
     from agent.sources.resilience.store import open_store

@@ -37,7 +37,7 @@ class CallPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CompletionPart:
     """One event of a stream, or a whole completion."""
 
     content: str = ""
@@ -88,7 +88,7 @@ def error_of(body: Mapping[str, Any]) -> str:
     return " ".join(whole(words[: 4 * _SAID]).split())[:_SAID]
 
 
-def read_chat(body: Mapping[str, Any]) -> Said:
+def read_chat(body: Mapping[str, Any]) -> CompletionPart:
     """An event of a chat completion's stream, or a whole one.
 
     Raises:
@@ -99,13 +99,13 @@ def read_chat(body: Mapping[str, Any]) -> Said:
     prompt_tokens, completion_tokens = count(used.get("prompt_tokens")), count(used.get("completion_tokens"))
     choice = first_choice(body)
     if choice is None:
-        return Said(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+        return CompletionPart(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
     delta: Any = choice.get("delta")
     said = object_of((choice.get("message") if delta is None else delta) or {}, "the message")
     content, thought = _parts(said.get("content"), "its content")
     reasoning, _ = _parts(said.get("reasoning_content") or said.get("reasoning"), "its reasoning")
     refusal: Any = said.get("refusal")
-    return Said(
+    return CompletionPart(
         content=whole(content),
         reasoning=whole(reasoning + thought),
         refusal=whole(refusal) if isinstance(refusal, str) else "",

@@ -15,7 +15,7 @@ MOST_BYTES: Final = 2 << 30
 _HINT = 'each line must be one object like {"id": "…", "question": "…", "answers": ["…"]}'
 
 
-class Question(BaseModel):
+class GoldQuestion(BaseModel):
     """One question. Fields that no one needs are left out."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True, from_attributes=True)
@@ -56,13 +56,13 @@ class Question(BaseModel):
         return value
 
 
-def read_questions(path: Path) -> list[Question]:
+def read_questions(path: Path) -> list[GoldQuestion]:
     """Read a question list.
 
     Raises:
         CorpusError: a missing or empty file, a line that is no question, or an id that stands twice.
     """
-    questions: dict[str, Question] = {}
+    questions: dict[str, GoldQuestion] = {}
     try:
         lines = read_file(path, most=MOST_BYTES).removeprefix(b"\xef\xbb\xbf").split(b"\n")
     except OSError as error:
@@ -71,7 +71,7 @@ def read_questions(path: Path) -> list[Question]:
         if not line.strip():
             continue
         try:
-            question = Question.model_validate_json(line)
+            question = GoldQuestion.model_validate_json(line)
         except ValidationError as error:
             raise CorpusError(f"{path}, line {number}: {line_problem(error)}; {_HINT}") from error
         if question.id in questions:

@@ -19,7 +19,7 @@ from agent.cores import cores
 from agent.errors import CorpusError
 from agent.evidence import Frozen
 from agent.files.foreign import read_file
-from agent.sources.corpus.ann import Ann, Kind, Shape, kind_for, recall, shape_for, tuned
+from agent.sources.corpus.ann import Ann, AnnShape, Kind, kind_for, recall, shape_for, tuned
 from agent.sources.corpus.encoder import Encoder, Vectors
 from agent.sources.corpus.vectors import KEYS, VECTORS, VectorLog, exact_vectors, key_of, row_keys
 
@@ -47,7 +47,7 @@ class DenseCard(Frozen):
     dtype: str
     dim: int
     passages: int
-    index: Shape
+    index: AnnShape
     recall_10: float
     """Of the index against flat search, with beginnings of passages as queries."""
     probes: int

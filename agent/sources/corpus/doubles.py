@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from agent.sources.corpus.documents import Document, SourceFile
+from agent.sources.corpus.documents import SourceFile, StoredPassage
 
-Row = tuple[int, Document, SourceFile]
+Row = tuple[int, StoredPassage, SourceFile]
 """A passage by its number, and the file that it comes from."""
 
 

@@ -14,11 +14,11 @@ from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.sources.corpus.dense import DENSE, DenseIndex, QueryEncoder, passage_text
-from agent.sources.corpus.documents import Document
+from agent.sources.corpus.documents import StoredPassage
 from agent.sources.corpus.encoder import Encoder
 from agent.sources.corpus.rerank import Pair, Reranker
 from agent.sources.corpus.source import CACHE, THREAD_ROWS, CorpusSource
-from agent.sources.filters import Wanted
+from agent.sources.filters import ReadFilters
 from agent.sources.microbatch import MicroBatcher
 
 Mode = Literal["auto", "bm25", "dense", "hybrid"]
@@ -124,7 +124,7 @@ class HybridSource:
         parts = [part for part, there in (("bm25", words), ("dense", dense), ("rerank", reranker)) if there]
         self.backend = "+".join(parts)
 
-    def documents(self) -> Iterator[Document]:
+    def documents(self) -> Iterator[StoredPassage]:
         """Every passage of the corpus, read one by one."""
         return self._corpus.documents()
 
@@ -153,10 +153,10 @@ class HybridSource:
         """The best passages that pass the filters; where too few pass, more rows are looked at."""
         rows = self._corpus.card.documents
         wanted = self._corpus.wanted(filters)
-        depth = max(self._depth, limit) if self._words or wanted != Wanted() else limit
+        depth = max(self._depth, limit) if self._words or wanted != ReadFilters() else limit
         while True:
             passages = self._corpus.passages(await self._fused(query, depth), limit, wanted)
-            if len(passages) >= limit or wanted == Wanted() or depth >= rows:
+            if len(passages) >= limit or wanted == ReadFilters() or depth >= rows:
                 return passages
             depth = min(rows, depth * WIDER)
 

@@ -21,13 +21,13 @@ from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.bm25 import Bm25Index, stem, words
 from agent.sources.bm25s_library import STOP_WORDS
 from agent.sources.corpus.build import Outcome, build_index, update_index
-from agent.sources.corpus.documents import Document
-from agent.sources.corpus.folder import CARD, FORMAT, INDEX, OFFSETS, RECORDS, Card, read_card
+from agent.sources.corpus.documents import StoredPassage
+from agent.sources.corpus.folder import CARD, FORMAT, INDEX, OFFSETS, RECORDS, IndexCard, read_card
 from agent.sources.corpus.records import Records
 from agent.sources.corpus.split import BETWEEN_TITLES
-from agent.sources.filters import Wanted, read_filters, unhonoured
+from agent.sources.filters import ReadFilters, read_filters, unhonoured
 
-__all__ = ["CARD", "Card", "CorpusSource", "Outcome", "build_index", "cached_index", "read_card", "update_index"]
+__all__ = ["CARD", "IndexCard", "CorpusSource", "Outcome", "build_index", "cached_index", "read_card", "update_index"]
 
 HONOURS: Final = frozenset({"after", "before", "recent", "site", "not"})
 THREAD_ROWS: Final = 20_000
@@ -104,7 +104,7 @@ class CorpusSource:
     def find(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
         """Search right here: best first, at most `limit`."""
         wanted = self.wanted(filters)
-        narrow = wanted != Wanted()
+        narrow = wanted != ReadFilters()
         named = words(query)[: _LONGEST_TITLE + 1]
         deep = max(limit, _TITLES) if len(named) <= _LONGEST_TITLE else limit
         ranked = self.ranked(query, self.card.documents if narrow else deep)
@@ -131,7 +131,7 @@ class CorpusSource:
             return 2
         return int(_content(named) in map(_content, parts))
 
-    def documents(self) -> Iterator[Document]:
+    def documents(self) -> Iterator[StoredPassage]:
         """Every passage of the index, read one by one."""
         return iter(self._records)
 
@@ -139,7 +139,7 @@ class CorpusSource:
         """Rows and their BM25 scores, best first, at most `limit`."""
         return self._index.search(query, limit)
 
-    def wanted(self, filters: Sequence[Filter]) -> Wanted:
+    def wanted(self, filters: Sequence[Filter]) -> ReadFilters:
         """The conditions that documents here can be measured by."""
         return read_filters(f for f in filters if self._honours(f))
 
@@ -158,7 +158,7 @@ class CorpusSource:
         there = self.card.with_url if condition.name in ("site", "not") else self.card.dated
         return condition.name in HONOURS and there > 0
 
-    def passages(self, ranked: Iterable[tuple[int, float]], limit: int, wanted: Wanted) -> list[Passage]:
+    def passages(self, ranked: Iterable[tuple[int, float]], limit: int, wanted: ReadFilters) -> list[Passage]:
         """The first `limit` rows that meet the conditions, as passages."""
         found: list[Passage] = []
         for row, score in ranked:
@@ -170,7 +170,7 @@ class CorpusSource:
         return found
 
 
-def _passage(document: Document, *, source: str, score: float, rank: int) -> Passage:
+def _passage(document: StoredPassage, *, source: str, score: float, rank: int) -> Passage:
     return Passage(
         id=document.id,
         source=source,
@@ -188,7 +188,7 @@ def _content(found: Sequence[str]) -> list[str]:
     return [stem(word) for word in found if word not in _FILLERS] or [stem(word) for word in found]
 
 
-def allows(document: Document, wanted: Wanted, *, today: date) -> bool:
+def allows(document: StoredPassage, wanted: ReadFilters, *, today: date) -> bool:
     """Whether a document meets the conditions.
 
     One without a date passes those on dates, since nothing is known that would exclude it; one that knows its year

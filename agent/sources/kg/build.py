@@ -16,8 +16,8 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from agent.errors import SetupError
-from agent.sources.kg.reader import RawNames, RawTriple, Tally, digest, has_member, read_names, read_triples
-from agent.sources.kg.schema import APPLICATION_ID, INDEX, LABEL, LINK, NUMBER, RAW, SCHEMA, Card, Input
+from agent.sources.kg.reader import RawNames, RawTriple, ReadTally, digest, has_member, read_names, read_triples
+from agent.sources.kg.schema import APPLICATION_ID, INDEX, LABEL, LINK, NUMBER, RAW, SCHEMA, GraphCard, Input
 from agent.sources.kg.spelling import SpellingWriter
 from agent.sources.kg.words import fold, split
 
@@ -28,7 +28,7 @@ _BATCH: Final = 50_000
 
 
 @dataclass(frozen=True)
-class Progress:
+class BuildProgress:
     """How far a build is."""
 
     stage: str
@@ -51,7 +51,7 @@ _SHARES: Final = {
 """Of the time: what a graph of 5 million triples and 1.4 million names took."""
 
 
-def _silent(progress: Progress) -> None:
+def _silent(progress: BuildProgress) -> None:
     """No one watches."""
 
 
@@ -61,8 +61,8 @@ def build_graph(
     *,
     aliases: Path | None = None,
     relations: Path | None = None,
-    progress: Callable[[Progress], None] = _silent,
-) -> Card:
+    progress: Callable[[BuildProgress], None] = _silent,
+) -> GraphCard:
     """Build a graph file; one that is there already is replaced in one step.
 
     Args:
@@ -151,13 +151,13 @@ def _let_signals_in() -> None:
 class _Building:
     """One build in its own folder: the graph, and a scratch file that is thrown away."""
 
-    def __init__(self, folder: Path, progress: Callable[[Progress], None]) -> None:
+    def __init__(self, folder: Path, progress: Callable[[BuildProgress], None]) -> None:
         self._progress = progress
         self._stage = ""
         self._total = 0
         self._bytes_before = 0
         self._named = 0
-        self._tally = Tally(tick=self._report)
+        self._tally = ReadTally(tick=self._report)
         self._reported = 0.0
         self._db = sqlite3.connect(folder / _GRAPH, isolation_level=None)
         # Nothing else reads these files and a broken build is thrown away: no journal, no waiting for the disk.
@@ -177,7 +177,7 @@ class _Building:
     def __exit__(self, *_: object) -> None:
         self._db.close()
 
-    def run(self, triples: Sequence[Path], *, aliases: Path | None, relations: Path | None) -> Card:
+    def run(self, triples: Sequence[Path], *, aliases: Path | None, relations: Path | None) -> GraphCard:
         paths = list(dict.fromkeys((*triples, *(path for path in (aliases, relations) if path is not None))))
         inputs = tuple(Input(name=path.name, sha256=digest(path)) for path in paths)
         self._begin("reading triples", total=sum(path.stat().st_size for path in triples))
@@ -193,7 +193,7 @@ class _Building:
         self._write_names()
         self._begin("indexing")
         self._db.executescript(f"BEGIN; {INDEX} COMMIT;")
-        card = Card(
+        card = GraphCard(
             triples=self._count("edge_out"),
             entities=self._count("entity"),
             relations=len(keys),
@@ -236,7 +236,7 @@ class _Building:
     def _write_relations(self, numbers: dict[str, int], path: Path | None) -> None:
         names: dict[str, tuple[str, ...]] = {}
         if path is not None:
-            found = read_names(path, Tally(), part="relation")
+            found = read_names(path, ReadTally(), part="relation")
             names = {row.key: row.names for row in found if row.key in numbers}
         rows = ((number, key, *_label_and_others(key, names.get(key, ()))) for key, number in numbers.items())
         self._db.executemany("INSERT INTO relation VALUES (?, ?, ?, ?)", rows)
@@ -292,7 +292,7 @@ class _Building:
         names = list(_SHARES)
         before = sum(_SHARES[name] for name in names[: names.index(self._stage)])
         part = min(self._part(), 1.0) * _SHARES[self._stage]
-        self._progress(Progress(self._stage, lines=self._tally.read, done=before + part))
+        self._progress(BuildProgress(self._stage, lines=self._tally.read, done=before + part))
 
     def _part(self) -> float:
         """How much of a stage is done: of reading, by bytes; of naming, by names; else it is not known."""

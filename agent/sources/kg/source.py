@@ -14,10 +14,10 @@ from typing import Final, Self
 from agent.errors import SetupError, SourceError
 from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import unhonoured
-from agent.sources.kg.mentions import Mention, find_mentions
+from agent.sources.kg.mentions import EntityMention, find_mentions
 from agent.sources.kg.rank import LIMIT, TOKENS, rank_triples
-from agent.sources.kg.schema import Card
-from agent.sources.kg.store import Edge, Entity, Graph
+from agent.sources.kg.schema import GraphCard
+from agent.sources.kg.store import Graph, GraphEdge, GraphEntity
 from agent.sources.kg.triples import End, Triple, to_passages
 
 BACKEND: Final = "graph"
@@ -39,7 +39,7 @@ class KgSource:
     def __init__(
         self,
         path: Path,
-        card: Card,
+        card: GraphCard,
         *,
         packed: bool = True,
         triples: int = LIMIT,
@@ -145,10 +145,10 @@ class KgSource:
 
 
 def triples_of(
-    graph: Graph, entity: Entity, *, relations: Sequence[int] | None = None, limit: int = LIMIT
+    graph: Graph, entity: GraphEntity, *, relations: Sequence[int] | None = None, limit: int = LIMIT
 ) -> list[Triple]:
     """One hop from an entity, out and in, each with at most `limit` triples; along some relations only, or all."""
-    mention = Mention("", entity, 1.0)
+    mention = EntityMention("", entity, 1.0)
     found: list[Triple] = []
     for end in _ENDS:
         if relations is None:
@@ -159,12 +159,12 @@ def triples_of(
     return found
 
 
-def _one_hop(graph: Graph, mention: Mention, query: str) -> list[Triple]:
+def _one_hop(graph: Graph, mention: EntityMention, query: str) -> list[Triple]:
     """The triples around a mention; of an entity with very many, those of the relations that fit the query."""
     return [_triple(graph, mention, end, edge) for end in _ENDS for edge in _edges(graph, mention, end, query)]
 
 
-def _edges(graph: Graph, mention: Mention, end: End, query: str) -> list[Edge]:
+def _edges(graph: Graph, mention: EntityMention, end: End, query: str) -> list[GraphEdge]:
     entity = mention.entity.id
     edges = graph.edges(entity, end, limit=WHOLE)
     if len(edges) < WHOLE:
@@ -177,7 +177,7 @@ def _edges(graph: Graph, mention: Mention, end: End, query: str) -> list[Edge]:
     return graph.edges_by(entity, end, [numbers[shell.relation] for shell in best], limit=LIMIT)
 
 
-def _triple(graph: Graph, mention: Mention, end: End, edge: Edge) -> Triple:
+def _triple(graph: Graph, mention: EntityMention, end: End, edge: GraphEdge) -> Triple:
     entity = mention.entity
     known, news = (entity.label, _id(entity.key, entity.label)), (edge.label, _id(edge.key, edge.label))
     head, tail = (known, news) if end == "head" else (news, known)

@@ -84,13 +84,13 @@ def _rows(pairs: Grams, part: int) -> Iterator[tuple[int, bytes]]:
         yield int(grams[start]) << PART_BITS | part, ids[start:end].tobytes()
 
 
-class Rows(Protocol):
+class RunsStatement(Protocol):
     """Runs a statement; `kinds` are those of its columns."""
 
     def __call__(self, sql: str, parameters: Sequence[object], *, kinds: str) -> list[tuple[Any, ...]]: ...
 
 
-def alike(rows: Rows, folded: str, *, postings: int = POSTINGS, most: int = CANDIDATES) -> Ids:
+def alike(rows: RunsStatement, folded: str, *, postings: int = POSTINGS, most: int = CANDIDATES) -> Ids:
     """Numbers of the names that share the most grams with `folded`, best first; ties go to the lower number."""
     lists = _rarest(rows, grams_of(folded), postings=postings)
     if not lists:
@@ -107,7 +107,7 @@ def alike(rows: Rows, folded: str, *, postings: int = POSTINGS, most: int = CAND
     return together[starts[np.argsort(np.uint8(255) - shared, kind="stable")]]
 
 
-def _rarest(rows: Rows, grams: list[int], *, postings: int) -> list[Ids]:
+def _rarest(rows: RunsStatement, grams: list[int], *, postings: int) -> list[Ids]:
     """The lists of the rarest grams, as many as may be read; at least the rarest one, cut."""
     sizes: list[tuple[int, int]] = []
     for gram in grams:

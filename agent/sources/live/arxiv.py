@@ -18,8 +18,8 @@ from agent.errors import SourceError
 from agent.evidence import Passage
 from agent.outbound.numbers import retry_after
 from agent.sources.base import SearchRequest, SearchResult
-from agent.sources.filters import Wanted, read_filters, unhonoured
-from agent.sources.http import Answer, Api
+from agent.sources.filters import ReadFilters, read_filters, unhonoured
+from agent.sources.http import Api, ApiAnswer
 from agent.sources.limits import Limits
 from agent.sources.live.polite_queue import PoliteQueue
 from agent.sources.live.queries import telling
@@ -120,7 +120,7 @@ class ArxivSource:
             answer = await self._get(params)
         return SearchResult(tuple(read_feed(answer.body)), backend=self.name, notes=notes)
 
-    async def _get(self, params: Mapping[str, object]) -> Answer:
+    async def _get(self, params: Mapping[str, object]) -> ApiAnswer:
         try:
             async with asyncio.timeout(self._request_seconds):
                 answer = await self._api.send("GET", "/api/query", params=params)
@@ -193,7 +193,7 @@ def _error_entry(body: bytes) -> str:
     return _line(unescape(summary[1].decode("utf-8", errors="replace"))) if summary else "no reason given"
 
 
-def _parameters(query: str, wanted: Wanted, *, today: date) -> dict[str, str]:
+def _parameters(query: str, wanted: ReadFilters, *, today: date) -> dict[str, str]:
     """The parameters of a search; empty where the query holds no word."""
     dates = _submitted(wanted, today=today)
     if ids := _ids(query):
@@ -212,7 +212,7 @@ def _ids(query: str) -> list[str]:
     return list(dict.fromkeys(named))
 
 
-def _submitted(wanted: Wanted, *, today: date) -> str:
+def _submitted(wanted: ReadFilters, *, today: date) -> str:
     since, until = wanted.since(today), wanted.before
     if since is None and until is None:
         return ""

@@ -9,12 +9,12 @@ import httpx2
 
 from agent.errors import SourceError
 from agent.sources.base import SearchRequest, SearchResult
-from agent.sources.filters import Wanted, read_filters, unhonoured
-from agent.sources.http import Answer, Api, sentence_of
+from agent.sources.filters import ReadFilters, read_filters, unhonoured
+from agent.sources.http import Api, ApiAnswer, sentence_of
 from agent.sources.limits import Limits
 from agent.sources.live.dates import iso_date, utc_now
 from agent.sources.live.queries import telling
-from agent.sources.live.reading import Row, checked_key, object_of, passages, plain, rows_of, url_of
+from agent.sources.live.reading import ResultRow, checked_key, object_of, passages, plain, rows_of, url_of
 
 BASE: Final = "https://gnews.io"
 HONOURS: Final = frozenset({"after", "before", "not", "recent", "lang", "kind"})
@@ -105,7 +105,7 @@ class GNewsSource:
             usd=self._usd_per_credit,
         )
 
-    def _with_quota(self, answer: Answer) -> Answer:
+    def _with_quota(self, answer: ApiAnswer) -> ApiAnswer:
         """403 is the day's quota; it begins again at 00:00 UTC.
 
         Raises:
@@ -118,8 +118,8 @@ class GNewsSource:
         why = f"{self.name} answered 403: {sentence_of(answer)}; its daily quota begins again at 00:00 UTC"
         raise SourceError(why, kind="quota", retry_after=(midnight - now).total_seconds())
 
-    def _row(self, row: dict[str, Any], wanted: Wanted) -> Row:
-        return Row(
+    def _row(self, row: dict[str, Any], wanted: ReadFilters) -> ResultRow:
+        return ResultRow(
             title=plain(row.get("title")),
             text=_whole(plain(row.get("description")), _CUT_OFF.sub("…", plain(row.get("content")))),
             url=url_of(row.get("url")),

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, cast
 from agent.errors import SetupError, SourceError
 from agent.evidence import Passage
 from agent.outbound.urls import split_url
-from agent.sources.filters import Wanted
+from agent.sources.filters import ReadFilters
 
 Topic = Literal["web", "news"]
 
@@ -33,7 +33,7 @@ _IN_URL: Final = re.compile(r"[\x00-\x20\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultRow:
     """One result as an API gives it; any of it may be missing."""
 
     title: str = ""
@@ -137,7 +137,9 @@ def url_of(value: Any) -> str:
     return url if parts.scheme.lower() in {"http", "https"} and there else ""
 
 
-def passages(rows: Iterable[Row], *, by: str, topic: Topic, wanted: Wanted, limit: int) -> tuple[Passage, ...]:
+def passages(
+    rows: Iterable[ResultRow], *, by: str, topic: Topic, wanted: ReadFilters, limit: int
+) -> tuple[Passage, ...]:
     """At most `limit` passages of rows that say something, from the requested hosts.
 
     A passage's id is its URL; without one, or where an earlier passage has it, what it says makes the difference.
@@ -160,11 +162,11 @@ def passages(rows: Iterable[Row], *, by: str, topic: Topic, wanted: Wanted, limi
     )
 
 
-def _digest(row: Row) -> str:
+def _digest(row: ResultRow) -> str:
     return hashlib.sha256(f"{row.title}\n{row.text}".encode()).hexdigest()[:16]
 
 
-def on_wanted_host(url: str, wanted: Wanted) -> bool:
+def on_wanted_host(url: str, wanted: ReadFilters) -> bool:
     """Whether a URL is on one of the sites wanted, and on none of those not wanted."""
     if wanted.sites and not any(_is_on(url, site) for site in wanted.sites):
         return False
@@ -184,7 +186,7 @@ def bare_site(site: str) -> str:
     return site.split("://", 1)[-1].removeprefix("www.").removeprefix("*").removeprefix(".").rstrip("/")
 
 
-def site_operators(wanted: Wanted, *, without: str = "-site:", room: int) -> str:
+def site_operators(wanted: ReadFilters, *, without: str = "-site:", room: int) -> str:
     """Sites as search engines take them inside a query, in at most `room` characters: `(site:a OR site:b) -site:c`.
 
     Sites that do not fit are left out here; `passages` holds to all of them.

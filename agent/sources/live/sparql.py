@@ -10,7 +10,7 @@ import httpx2
 
 from agent.errors import SourceError
 from agent.evidence import Passage
-from agent.sources.http import Answer, Api
+from agent.sources.http import Api, ApiAnswer
 from agent.sources.live.wikibase import entity_id, one_line
 
 BASE: Final = "https://query.wikidata.org"
@@ -66,7 +66,7 @@ class QueryService:
         except (AttributeError, KeyError, TypeError) as error:
             raise SourceError(f"{self._api.name} sent no SPARQL results: {answer.text[:80]!r}", kind="parse") from error
 
-    def _check(self, answer: Answer) -> None:
+    def _check(self, answer: ApiAnswer) -> None:
         """Read the sentence out of what is a Java stack trace."""
         if answer.status in (400, 500):
             if malformed := _MALFORMED.search(answer.text):

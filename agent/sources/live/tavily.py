@@ -13,13 +13,13 @@ from tavily import AsyncTavilyClient  # pyright: ignore[reportMissingTypeStubs]
 
 from agent.errors import SourceErrorKind
 from agent.sources.base import SearchRequest, SearchResult
-from agent.sources.filters import Wanted, read_filters, unhonoured
+from agent.sources.filters import ReadFilters, read_filters, unhonoured
 from agent.sources.http import Api
 from agent.sources.limits import Limits
 from agent.sources.live.dates import iso_date, utc_now
 from agent.sources.live.queries import cut
 from agent.sources.live.reading import (
-    Row,
+    ResultRow,
     Topic,
     bare_site,
     checked_key,
@@ -132,7 +132,7 @@ class TavilySource:
             usd=credits * self._usd_per_credit,
         )
 
-    def _conditions(self, wanted: Wanted) -> dict[str, Any]:
+    def _conditions(self, wanted: ReadFilters) -> dict[str, Any]:
         """The filters as Tavily's own parameters; what is None is not sent."""
         dated = wanted.after is not None or wanted.before is not None
         since = wanted.since(self._now().date()) if dated else None
@@ -146,8 +146,8 @@ class TavilySource:
             "filter_by_language": True if wanted.lang else None,
         }
 
-    def _row(self, row: dict[str, Any], wanted: Wanted) -> Row:
-        return Row(
+    def _row(self, row: dict[str, Any], wanted: ReadFilters) -> ResultRow:
+        return ResultRow(
             title=plain(row.get("title")),
             text=text_of(row.get("content")),
             url=url_of(row.get("url")),

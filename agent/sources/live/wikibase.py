@@ -32,7 +32,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Statement:
+class ItemStatement:
     """One statement of an item."""
 
     id: str
@@ -43,7 +43,7 @@ class Statement:
     qualifiers: tuple[tuple[str, Value], ...] = ()
 
 
-def read_statements(data: object) -> list[Statement]:
+def read_statements(data: object) -> list[ItemStatement]:
     """REST: an object of lists by property.
 
     Raises:
@@ -52,7 +52,7 @@ def read_statements(data: object) -> list[Statement]:
     return _best(_rest_statement(raw) for statements in _object(data).values() for raw in _list(statements))
 
 
-def read_claims(entity: object) -> list[Statement]:
+def read_claims(entity: object) -> list[ItemStatement]:
     """Action API: an entity with its claims.
 
     Raises:
@@ -62,24 +62,24 @@ def read_claims(entity: object) -> list[Statement]:
     return _best(_claim(raw) for statements in claims.values() for raw in _list(statements))
 
 
-def worth_showing(statement: Statement, *, identifiers: bool) -> bool:
+def worth_showing(statement: ItemStatement, *, identifiers: bool) -> bool:
     """Files and maps are not, and identifiers in other catalogues only where one is requested."""
     return statement.data_type not in _FILES and (identifiers or statement.data_type != "external-id")
 
 
-def _best(statements: Iterable[Statement]) -> list[Statement]:
+def _best(statements: Iterable[ItemStatement]) -> list[ItemStatement]:
     """In their order, without deprecated ones; of each property the preferred ones first."""
-    by_property: dict[str, list[Statement]] = {}
+    by_property: dict[str, list[ItemStatement]] = {}
     for statement in statements:
         if statement.rank != "deprecated":
             by_property.setdefault(statement.property, []).append(statement)
     return [s for group in by_property.values() for s in sorted(group, key=lambda s: s.rank != "preferred")]
 
 
-def _rest_statement(raw: object) -> Statement:
+def _rest_statement(raw: object) -> ItemStatement:
     stated = _object(raw)
     name, data_type, value = _rest_value(stated)
-    return Statement(
+    return ItemStatement(
         id=str(stated.get("id", "")),
         property=name,
         data_type=data_type,
@@ -97,13 +97,13 @@ def _rest_value(raw: object) -> tuple[str, str, Value]:
     return str(of["id"]), data_type, _value(str(value.get("type")), value.get("content"), data_type=data_type)
 
 
-def _claim(raw: object) -> Statement:
+def _claim(raw: object) -> ItemStatement:
     stated = _object(raw)
     name, data_type, value = _snak(stated.get("mainsnak"))
     qualifiers = _object(stated.get("qualifiers", {}))
     order = [q for q in _list(stated.get("qualifiers-order") or list(qualifiers)) if q in qualifiers]
     snaks = [_snak(snak) for q in order for snak in _list(qualifiers[q])]
-    return Statement(
+    return ItemStatement(
         id=str(stated.get("id", "")),
         property=name,
         data_type=data_type,

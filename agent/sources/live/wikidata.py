@@ -33,8 +33,8 @@ from agent.sources.limits import Limits
 from agent.sources.live.mentions import item_ids, mentions
 from agent.sources.live.sparql import BASE as SPARQL_BASE
 from agent.sources.live.sparql import DEADLINE_SECONDS, QueryService, Row, incoming_query, is_sparql, row_passages
-from agent.sources.live.wikibase import Statement, Value, entity_id, worth_showing
-from agent.sources.live.wikibase_api import Found, Names, WikibaseApi, together
+from agent.sources.live.wikibase import ItemStatement, Value, entity_id, worth_showing
+from agent.sources.live.wikibase_api import FoundItem, Names, WikibaseApi, together
 
 BASE: Final = "https://www.wikidata.org"
 LIMITS: Final = Limits(concurrency=2, requests=1.0, per_seconds=1.0, timeout_seconds=20.0)
@@ -72,7 +72,7 @@ class _Facts:
     """What a search knows so far."""
 
     items: list[_Item]
-    statements: dict[str, list[Statement]] = field(default_factory=dict[str, list[Statement]])
+    statements: dict[str, list[ItemStatement]] = field(default_factory=dict[str, list[ItemStatement]])
     properties: dict[str, Names] = field(default_factory=dict[str, Names])
     incoming: list[Triple] = field(default_factory=list[Triple])
     places: dict[str, str] = field(default_factory=dict[str, str])
@@ -171,7 +171,7 @@ class WikidataSource:
         if left := [item.id for item in facts.items if item.id not in facts.statements]:
             facts.statements |= await self._api.claims(left)
 
-    async def _rest(self, item: str) -> list[Statement] | Failure:
+    async def _rest(self, item: str) -> list[ItemStatement] | Failure:
         started = asyncio.get_running_loop().time()
         try:
             return await self._api.statements(item)
@@ -252,7 +252,7 @@ class WikidataSource:
         return to_passages(best, limit=limit, url=url)
 
 
-def _ranked(query: str, name: str, found: Sequence[Found]) -> list[_Item]:
+def _ranked(query: str, name: str, found: Sequence[FoundItem]) -> list[_Item]:
     """The items that one name may mean, the likeliest first: the question may hold words of a description."""
     wanted = set(stems(query)) - set(stems(name))
     real = [item for item in found if not item.description.startswith("Wikimedia")]
@@ -263,7 +263,7 @@ def _ranked(query: str, name: str, found: Sequence[Found]) -> list[_Item]:
     ]
 
 
-def _differs(item: Found, name: str) -> bool:
+def _differs(item: FoundItem, name: str) -> bool:
     return fold(item.matched) != fold(name)
 
 
@@ -278,16 +278,16 @@ def _label(properties: Mapping[str, Names], name: str) -> str:
     return properties[name].label if name in properties else name
 
 
-def _values(statement: Statement) -> list[Value]:
+def _values(statement: ItemStatement) -> list[Value]:
     return [statement.value, *(value for _, value in _qualifiers(statement))]
 
 
-def _qualifiers(statement: Statement) -> list[tuple[str, Value]]:
+def _qualifiers(statement: ItemStatement) -> list[tuple[str, Value]]:
     """Those that are shown."""
     return sorted(statement.qualifiers, key=lambda qualifier: qualifier[0] not in _WHEN)[:_SHOWN_QUALIFIERS]
 
 
-def _tail(statement: Statement, properties: Mapping[str, Names], names: Mapping[str, str]) -> str:
+def _tail(statement: ItemStatement, properties: Mapping[str, Names], names: Mapping[str, str]) -> str:
     """A value with its qualifiers: "Trieste (start time 1999, end time 2003)"."""
     stated = [f"{_label(properties, name)} {value.shown(names)}" for name, value in _qualifiers(statement)]
     said = ", ".join(stated)

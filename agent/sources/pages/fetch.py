@@ -40,7 +40,7 @@ TYPES: Final[dict[str, Kind]] = {
 
 
 @dataclass(frozen=True)
-class Page:
+class WebPage:
     """A page that was read."""
 
     url: str
@@ -84,7 +84,7 @@ class Fetcher:
         self._turns = asyncio.Semaphore(CONCURRENCY)
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    async def page(self, url: str) -> Page:
+    async def page(self, url: str) -> WebPage:
         """Read a page.
 
         Raises:
@@ -100,12 +100,12 @@ class Fetcher:
         except Exception as error:  # a stranger's server, a cache file, a parser: a page that fails fails alone
             raise PageError(f"it failed with {type(error).__name__}", kind="unreadable") from error
 
-    async def _page(self, url: str) -> Page:
+    async def _page(self, url: str) -> WebPage:
         got = await self._get(url)
         if got.status != 200:
             raise PageError(f"its server answered {got.status}", kind="status")
         found = await self._extract(got)
-        return Page(str(got.url), found.text, found.title, found.date, found.language, found.how, got.cached)
+        return WebPage(str(got.url), found.text, found.title, found.date, found.language, found.how, got.cached)
 
     async def _get(self, url: str) -> Got:
         host = self._guard.url(url).host

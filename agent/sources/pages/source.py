@@ -12,7 +12,7 @@ from agent.evidence import Passage
 from agent.sources.base import Closable, SearchRequest, SearchResult, Source, credits_of
 from agent.sources.pages.blocked import report_blocked
 from agent.sources.pages.errors import PageError
-from agent.sources.pages.fetch import Fetcher, Page
+from agent.sources.pages.fetch import Fetcher, WebPage
 from agent.sources.pages.part import PART_CHARS, best_part
 
 LEAST_CHARS: Final = 80
@@ -103,6 +103,6 @@ def _wanted(hits: Sequence[Passage], pages: int) -> list[int]:
     return list(first.values())[:pages]
 
 
-def _improved(hit: Passage, page: Page, text: str) -> Passage:
+def _improved(hit: Passage, page: WebPage, text: str) -> Passage:
     """Put a page's text into a hit; what the source said of title and date counts more than what the page says."""
     return hit.model_copy(update={"text": text, "title": hit.title or page.title, "date": hit.date or page.date})

@@ -11,7 +11,7 @@ State = Literal["closed", "open", "half-open"]
 
 
 @dataclass(frozen=True)
-class Turn:
+class Permit:
     """The leave to try once; handed back with how the try ended."""
 
     epoch: int
@@ -46,15 +46,15 @@ class Breaker:
             case "half-open":
                 return 0.0 if self._probing else None
 
-    def enter(self, now: float) -> Turn:
+    def enter(self, now: float) -> Permit:
         """Begin a try; only where `closed_for` says None."""
         assert self.closed_for(now) is None, "the breaker is open"
         if self.state(now) == "closed":
-            return Turn(self._epoch)
+            return Permit(self._epoch)
         self._probing = True
-        return Turn(self._epoch, probe=True)
+        return Permit(self._epoch, probe=True)
 
-    def answered(self, turn: Turn) -> None:
+    def answered(self, turn: Permit) -> None:
         """The back end is alive."""
         if turn.epoch != self._epoch:
             return
@@ -63,7 +63,7 @@ class Breaker:
             self._until = None
             self._next_state()
 
-    def failed(self, turn: Turn, now: float, *, weight: float = 1.0) -> None:
+    def failed(self, turn: Permit, now: float, *, weight: float = 1.0) -> None:
         """The back end is not well: one more in the row, or a part of one where that is not so sure."""
         if turn.epoch != self._epoch:
             return
@@ -71,14 +71,14 @@ class Breaker:
         if turn.probe or self._row >= self._failures:
             self.open(turn, now, seconds=self._seconds)
 
-    def open(self, turn: Turn, now: float, *, seconds: float) -> None:
+    def open(self, turn: Permit, now: float, *, seconds: float) -> None:
         """Leave it alone at once, and for so long."""
         if turn.epoch != self._epoch:
             return
         self._until = now + seconds
         self._next_state()
 
-    def left(self, turn: Turn) -> None:
+    def left(self, turn: Permit) -> None:
         """The try came to no end, because no one waited for it any more: it says nothing."""
         if turn.epoch == self._epoch and turn.probe:
             self._probing = False

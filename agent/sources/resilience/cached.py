@@ -25,7 +25,7 @@ from agent.evidence import Passage
 from agent.sources.base import Closable, SearchRequest, SearchResult, Source, credits_of
 from agent.sources.limits import Limits
 from agent.sources.resilience.limiter import spoken
-from agent.sources.resilience.store import Store
+from agent.sources.resilience.store import AnswerStore
 
 VERSION: Final = 1
 """Of an entry: one of another version is not there."""
@@ -34,7 +34,7 @@ STANDS_IN: Final = frozenset({"rate", "quota", "upstream", "timeout", "auth"})
 """Kinds of failure for which an old answer may stand in; a bad query has no good old answer."""
 
 
-class Entry(BaseModel):
+class CachedAnswer(BaseModel):
     """What is kept of one answer."""
 
     version: Literal[1] = VERSION
@@ -53,7 +53,7 @@ class _Flight:
         self.task: asyncio.Task[SearchResult]
         self.waiting = 0
         self.paid = False
-        self.old: Entry | None = None
+        self.old: CachedAnswer | None = None
         """What may stand in, once it was looked up."""
 
 
@@ -65,7 +65,7 @@ class Cached:
         source: Source,
         *,
         name: str,
-        store: Store | None,
+        store: AnswerStore | None,
         limits: Limits,
         variant: str = "",
         now: Callable[[], float] = time.time,
@@ -194,7 +194,7 @@ class Cached:
         paid, flight.paid = flight.paid, True
         return replace(found, credits=0.0, usd=0.0) if paid else found
 
-    def _stand_in(self, old: Entry | None, error: SourceError) -> SearchResult:
+    def _stand_in(self, old: CachedAnswer | None, error: SourceError) -> SearchResult:
         """An old answer in place of a failure, or the failure."""
         if old is None or error.kind not in STANDS_IN:
             raise error
@@ -205,12 +205,12 @@ class Cached:
     def _fresh_for(self, passages: Sequence[Passage]) -> float:
         return self._keep_seconds if passages else min(self._keep_seconds, EMPTY_SECONDS)
 
-    async def _look_up(self, key: str, *, within: float) -> Entry | None:
+    async def _look_up(self, key: str, *, within: float) -> CachedAnswer | None:
         raw = await self._store.get(key, within=within) if self._store else None
         if raw is None:
             return None
         try:
-            entry = Entry.model_validate_json(raw)
+            entry = CachedAnswer.model_validate_json(raw)
         except ValidationError:
             return None
         return entry if entry.key == key else None
@@ -220,10 +220,10 @@ class Cached:
         seconds = self._fresh_for(passages) + (self._stale_seconds if passages else 0.0)
         if self._store is None or self._keep_seconds <= 0 or found.cached or (found.failures and not passages):
             return
-        entry = Entry(key=key, saved=self._now(), backend=found.backend, notes=found.notes, passages=passages)
+        entry = CachedAnswer(key=key, saved=self._now(), backend=found.backend, notes=found.notes, passages=passages)
         await self._store.put(key, entry.model_dump_json().encode(), seconds=seconds, within=within)
 
 
-def _kept(entry: Entry, *, cached: Literal["fresh", "stale"]) -> SearchResult:
+def _kept(entry: CachedAnswer, *, cached: Literal["fresh", "stale"]) -> SearchResult:
     """What was kept, which costs nothing now."""
     return SearchResult(entry.passages, backend=entry.backend, notes=entry.notes, cached=cached, credits=0.0)

@@ -18,7 +18,7 @@ TELLING: Final[Sequence[SourceErrorKind]] = ("auth", "quota", "rate", "timeout",
 for, since a query is only bad where every back end says so."""
 
 
-class Named(Source, Protocol):
+class NamedSource(Source, Protocol):
     """A source with a name for failures."""
 
     @property
@@ -28,7 +28,7 @@ class Named(Source, Protocol):
 class Fallback:
     """The first back end that has enough answers; what several found is put together without doubles."""
 
-    def __init__(self, name: str, backends: Sequence[Named], *, enough: int = 1) -> None:
+    def __init__(self, name: str, backends: Sequence[NamedSource], *, enough: int = 1) -> None:
         """Ask `backends` in their order.
 
         Args:

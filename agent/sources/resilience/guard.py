@@ -23,7 +23,7 @@ from agent.errors import Failure, SourceError
 from agent.outbound.retries import log_retries_without_words
 from agent.sources.base import Closable, SearchRequest, SearchResult, Source, ask, credits_of
 from agent.sources.limits import Limits
-from agent.sources.resilience.breaker import Turn
+from agent.sources.resilience.breaker import Permit
 from agent.sources.resilience.limiter import LONGEST_SECONDS, NotTried, RateLimiter
 
 AGAIN: Final = frozenset({"rate", "upstream", "timeout"})
@@ -82,7 +82,7 @@ class Guarded:
                 return replace(found, backend=found.backend or self.name, failures=(*failures, *found.failures))
         raise AssertionError("the last attempt returns or raises")
 
-    def _attempts(self, request: SearchRequest) -> AsyncIterable[stamina.Attempt]:
+    def _attempts(self, request: SearchRequest) -> AsyncIterable[stamina.Permit]:
         usual = self.limits.wait_seconds
 
         def pause_after(error: Exception) -> Literal[False] | float:
@@ -112,7 +112,7 @@ class Guarded:
             self.limiter.breaker.answered(turn)
             return found
 
-    def _judge(self, error: SourceError, turn: Turn, *, seconds: float) -> None:
+    def _judge(self, error: SourceError, turn: Permit, *, seconds: float) -> None:
         """Apply what this failure means to the limiter."""
         now = asyncio.get_running_loop().time()
         breaker = self.limiter.breaker

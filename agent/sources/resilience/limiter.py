@@ -16,7 +16,7 @@ from aiolimiter import AsyncLimiter
 from agent.errors import SourceError
 from agent.sources.base import SearchRequest
 from agent.sources.limits import Limits
-from agent.sources.resilience.breaker import Breaker, Turn
+from agent.sources.resilience.breaker import Permit, Breaker
 
 TRYING: Final = "another request is just trying it"
 LONGEST_SECONDS: Final = 24 * 3600.0
@@ -54,7 +54,7 @@ class RateLimiter:
         return self.breaker.closed_for(_now()) is not None
 
     @asynccontextmanager
-    async def turn(self, request: SearchRequest) -> AsyncGenerator[Turn]:
+    async def turn(self, request: SearchRequest) -> AsyncGenerator[Permit]:
         """Wait for a turn within the request's time, and hold it.
 
         Raises:

@@ -10,7 +10,7 @@ from agent.sources.resilience.cached import Cached
 from agent.sources.resilience.fallback import Fallback
 from agent.sources.resilience.guard import Guarded
 from agent.sources.resilience.limiter import RateLimiters
-from agent.sources.resilience.store import Store
+from agent.sources.resilience.store import AnswerStore
 
 
 class Backend(Source, Protocol):
@@ -27,7 +27,7 @@ PLUGIN: Final = Limits(concurrency=16, requests=50, keep_seconds=0.0)
 stranger's server would; and only its author knows how long an answer holds, so none is kept."""
 
 
-def resilient_plugin(name: str, source: Source, *, limits: Limits, store: Store | None) -> Cached:
+def resilient_plugin(name: str, source: Source, *, limits: Limits, store: AnswerStore | None) -> Cached:
     """Guard other people's source, and share the calls of equal queries; closing it closes the source and the store.
 
     Args:
@@ -49,7 +49,7 @@ def resilient(
     name: str,
     backends: Sequence[Backend],
     *,
-    store: Store | None,
+    store: AnswerStore | None,
     enough: int = 1,
     limits: Mapping[str, Limits] | None = None,
     limiters: RateLimiters | None = None,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from agent.errors import CorpusError, SetupError
 from agent.sources.corpus import ann
-from agent.sources.corpus.ann import FILE, Ann, Kind, Shape, kind_for, recall, shape_for, tuned
+from agent.sources.corpus.ann import FILE, Ann, AnnShape, Kind, kind_for, recall, shape_for, tuned
 from agent.sources.corpus.vectors import VECTORS
 from tests.agent.sources.corpus.encoding import clustered, needs_faiss
 
@@ -114,7 +114,7 @@ def test_who_asks_for_all_rows_gets_them(kind: Kind, vectors: NDArray[np.float32
 
 
 def test_a_cell_with_too_few_rows_leaves_places_empty(vectors: NDArray[np.float32], queries: NDArray[np.float32]):
-    built = Ann.build(vectors, Shape(kind="ivf-sq8", effort=1, cells=100))
+    built = Ann.build(vectors, AnnShape(kind="ivf-sq8", effort=1, cells=100))
     scores, rows = built.search(queries, 60)
     assert (rows == -1).any()
     assert np.isneginf(scores[rows == -1]).all()
@@ -142,4 +142,4 @@ def test_a_damaged_index_is_refused(damage: str, vectors: NDArray[np.float32], t
 def test_the_kind_follows_the_size():
     sizes = (10, 100_000, 5_000_000, 50_000_000)
     assert tuple(kind_for(rows) for rows in sizes) == KINDS
-    assert shape_for("flat", 10, DIM) == Shape(kind="flat")
+    assert shape_for("flat", 10, DIM) == AnnShape(kind="flat")

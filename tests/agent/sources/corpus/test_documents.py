@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent.errors import CorpusError
-from agent.sources.corpus.documents import RECORD_CHARS, Document, find_files, read_file
+from agent.sources.corpus.documents import RECORD_CHARS, StoredPassage, find_files, read_file
 from agent.sources.extract.reader import FileReader
 from agent.sources.extract.text import ExtractError
 from tests.agent.sources.extract.files import make_pdf
@@ -16,7 +16,7 @@ def write(path: Path, *lines: object) -> Path:
     return path
 
 
-def read_all(*paths: Path) -> list[Document]:
+def read_all(*paths: Path) -> list[StoredPassage]:
     with FileReader() as reader:
         return [document for file in find_files(paths).files for document in read_file(file, reader)]
 
@@ -29,10 +29,10 @@ def test_each_json_line_is_a_document_and_unknown_fields_are_left_out(tmp_path: 
         {"id": "b", "text": "No title."},
     )
     assert read_all(path) == [
-        Document(
+        StoredPassage(
             id="7", title="Dune", text="A novel.", url="https://x.org/d", date="1965-08", document="7", start=0, end=8
         ),
-        Document(id="b", text="No title.", document="b", start=0, end=9),
+        StoredPassage(id="b", text="No title.", document="b", start=0, end=9),
     ]
 
 

@@ -16,7 +16,7 @@ from agent.sources.base import SearchRequest, close_sources
 from agent.sources.bm25 import Bm25Index, batched, stems_of
 from agent.sources.corpus.build import Dense, Outcome, update_index
 from agent.sources.corpus.dense import DENSE
-from agent.sources.corpus.elsewhere import Model, Texts, encode
+from agent.sources.corpus.elsewhere import EncoderModel, Texts, encode
 from agent.sources.corpus.encoder import Encoder
 from agent.sources.corpus.folder import OFFSETS, RECORDS
 from agent.sources.corpus.hybrid import Mode, open_corpus
@@ -91,8 +91,8 @@ def test_an_index_that_others_built_finds_the_same_by_words_and_by_meaning(tmp_p
 
 @needs_faiss
 def test_a_worker_that_finds_another_model_says_so(tmp_path: Path):
-    model = Model.of(Encoder.load(tiny_encoder(tmp_path / "model")))
-    other = Model(model.name, model.query_prefix, model.passage_prefix, model.half, "another")
+    model = EncoderModel.of(Encoder.load(tiny_encoder(tmp_path / "model")))
+    other = EncoderModel(model.name, model.query_prefix, model.passage_prefix, model.half, "another")
     assert encode(Texts(model, ["a falcon"])).shape[0] == 1
     with pytest.raises(CorpusError, match="give every machine the same one"):
         encode(Texts(other, ["a falcon"]))

@@ -12,7 +12,7 @@ from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.corpus import source as corpus
-from agent.sources.corpus.documents import Document
+from agent.sources.corpus.documents import StoredPassage
 from agent.sources.corpus.folder import RECORDS
 from agent.sources.corpus.source import CARD, Card, CorpusSource, build_index, cached_index, read_card
 
@@ -262,7 +262,7 @@ def test_parts_of_two_indices_are_no_index(source: CorpusSource, tmp_path: Path)
 
 def test_what_is_stored_is_what_was_read(source: CorpusSource):
     stored = {p.id: p for p in source.find("film", limit=10)}
-    for document in (Document.model_validate(d) for d in DOCUMENTS):
+    for document in (StoredPassage.model_validate(d) for d in DOCUMENTS):
         passage = stored[document.id]
         assert (passage.title, passage.text, passage.url, passage.date) == (
             document.title,

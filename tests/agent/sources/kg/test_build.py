@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent.errors import SetupError
-from agent.sources.kg.build import Progress, build_graph
+from agent.sources.kg.build import BuildProgress, build_graph
 from agent.sources.kg.store import Graph
 from tests.agent.sources.kg.graphs import FILMS, facts_of, make_graph, write_tsv
 
@@ -149,7 +149,7 @@ def test_a_file_that_is_no_graph_is_not_replaced(tmp_path: Path):
 
 
 def test_progress_only_goes_forward(tmp_path: Path):
-    reported: list[Progress] = []
+    reported: list[BuildProgress] = []
     build_graph([write_tsv(tmp_path / "t.tsv", FILMS)], tmp_path / "g.kg", progress=reported.append)
     assert reported[0].stage == "reading triples"
     assert [far.done for far in reported] == sorted(far.done for far in reported)

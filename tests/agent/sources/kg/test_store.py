@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent.errors import SetupError
 from agent.sources.kg.build import build_graph
 from agent.sources.kg.spelling import SpellingWriter, alike
-from agent.sources.kg.store import SCAN, Graph, Match
+from agent.sources.kg.store import SCAN, Graph, NameMatch
 from tests.agent.sources.kg.graphs import make_graph, write_tsv
 
 HUB = 3000
@@ -34,7 +34,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory):
     opened.close()
 
 
-def labels(matches: list[Match]) -> list[str]:
+def labels(matches: list[NameMatch]) -> list[str]:
     return [match.entity.label for match in matches]
 
 

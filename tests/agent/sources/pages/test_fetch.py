@@ -11,7 +11,7 @@ import pytest
 
 from agent.sources.extract.pool import ExtractPool
 from agent.sources.pages.errors import PageError, PageErrorKind
-from agent.sources.pages.fetch import CONCURRENCY, PER_HOST, Fetcher, Page, kind_of
+from agent.sources.pages.fetch import CONCURRENCY, PER_HOST, Fetcher, WebPage, kind_of
 from agent.sources.pages.get import MAX_BYTES
 from tests.agent.sources.extract.pages import ADVERT, ARTICLE, STORY, pdf
 from tests.agent.sources.pages.site import Handler, Names, Reply, Site, guard_for, serving
@@ -42,8 +42,8 @@ def run(
     return asyncio.run(bounded())
 
 
-def read(reply: Reply | Handler, *, path: str = "/page", seconds: float = 10.0) -> Page:
-    found: list[Page] = []
+def read(reply: Reply | Handler, *, path: str = "/page", seconds: float = 10.0) -> WebPage:
+    found: list[WebPage] = []
 
     async def use(fetcher: Fetcher, site: Site) -> None:
         found.append(await fetcher.page(site.url(path)))

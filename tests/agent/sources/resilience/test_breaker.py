@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.sources.resilience.breaker import Breaker, Turn
+from agent.sources.resilience.breaker import Permit, Breaker
 
 
 def fail(breaker: Breaker, now: float, *, times: int = 1) -> None:
@@ -58,7 +58,7 @@ def test_what_began_before_it_opened_changes_nothing():
 
 @given(st.lists(st.tuples(st.sampled_from(["answered", "failed", "left", "open"]), st.floats(0, 50)), max_size=60))
 def test_however_tries_end_it_lets_a_request_through_again(events: list[tuple[str, float]]):
-    breaker, clock, turns = Breaker(failures=3, seconds=30), 0.0, list[Turn]()
+    breaker, clock, turns = Breaker(failures=3, seconds=30), 0.0, list[Permit]()
     for end, waited in events:
         clock += waited
         if breaker.closed_for(clock) is None:

@@ -9,7 +9,7 @@ from agent.sources.limits import Limits
 from agent.sources.resilience.cached import EMPTY_SECONDS, Cached
 from agent.sources.resilience.fallback import Fallback
 from agent.sources.resilience.guard import Guarded
-from agent.sources.resilience.store import Store, open_store
+from agent.sources.resilience.store import AnswerStore, open_store
 from tests.agent.sources.resilience.backends import HANG, Scripted, error, passage
 from tests.virtual_clock import now, run
 
@@ -27,7 +27,7 @@ class Day:
 
 
 def cached(
-    source: Scripted, *, store: Store | None = None, clock: Day | None = None, limits: Limits = LIMITS
+    source: Scripted, *, store: AnswerStore | None = None, clock: Day | None = None, limits: Limits = LIMITS
 ) -> Cached:
     return Cached(source, name="web", store=store or open_store("memory:"), limits=limits, now=clock or Day())
 

@@ -16,18 +16,18 @@ import pytest
 from agent.sources.base import SearchRequest, ask
 from agent.sources.limits import Limits
 from agent.sources.resilience.cached import Cached
-from agent.sources.resilience.store import OPENING_SECONDS, Kept, Store, open_store
+from agent.sources.resilience.store import OPENING_SECONDS, AnswerStore, OpenStore, open_store
 from tests.agent.sources.resilience.backends import Scripted, passage
 from tests.virtual_clock import run as run_virtually
 
 
-async def kept_and_found(store: Store) -> bytes | None:
+async def kept_and_found(store: AnswerStore) -> bytes | None:
     async with asyncio.timeout(20):
         await store.put("x", b"y", seconds=100)
         return await store.get("x")
 
 
-async def twice(store: Store) -> list[str]:
+async def twice(store: AnswerStore) -> list[str]:
     """Search twice through a cache on this store."""
     source = Cached(Scripted([passage("a")]), name="web", store=store, limits=Limits())
     async with asyncio.timeout(20):
@@ -121,10 +121,10 @@ def test_a_damaged_file_breaks_no_search_while_it_is_open(tmp_path: Path, caplog
 
 
 def test_a_store_that_does_not_answer_is_not_waited_for_and_left_alone_for_a_while(caplog: pytest.LogCaptureFixture):
-    class Stuck(Store):
+    class Stuck(AnswerStore):
         requests = 0
 
-        async def _open(self) -> Kept:
+        async def _open(self) -> OpenStore:
             self.requests += 1
             await asyncio.sleep(1e9)
             raise AssertionError("no one waits this long")
