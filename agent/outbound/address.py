@@ -79,5 +79,5 @@ def shown(url: str) -> str:
 
 
 def _forms(secret: str) -> set[str]:
-    """How a secret may stand in a URL, in JSON and in plain text."""
+    """How a secret may occur in a URL, in JSON and in plain text."""
     return {secret, quote(secret, safe=""), quote(secret), quote_plus(secret), json.dumps(secret)[1:-1]}

@@ -10,9 +10,9 @@ class Limits:
     concurrency: int = 4
     """Requests at the same time, in this process."""
     requests: float = 5.0
-    """At most so many requests …"""
+    """At most N requests …"""
     per_seconds: float = 1.0
-    """… in so many seconds."""
+    """… in N seconds."""
     timeout_seconds: float = 8.0
     """One try."""
     tries: int = 3
@@ -22,7 +22,7 @@ class Limits:
     longest_wait_seconds: float = 30.0
     """A Retry-After that is longer ends the tries: the next back end is tried."""
     breaker_failures: int = 5
-    """After so many failures in a row the back end is left alone …"""
+    """After N failures in a row the back end is left alone …"""
     breaker_seconds: float = 30.0
     """… for so long; then one request tries it."""
     keep_seconds: float = 24 * 3600.0

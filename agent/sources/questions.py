@@ -60,7 +60,7 @@ def read_questions(path: Path) -> list[GoldQuestion]:
     """Read a question list.
 
     Raises:
-        CorpusError: a missing or empty file, a line that is no question, or an id that stands twice.
+        CorpusError: a missing or empty file, a line that is no question, or an id that occurs twice.
     """
     questions: dict[str, GoldQuestion] = {}
     try:
@@ -76,7 +76,7 @@ def read_questions(path: Path) -> list[GoldQuestion]:
             raise CorpusError(f"{path}, line {number}: {line_problem(error)}; {_HINT}") from error
         if question.id in questions:
             raise CorpusError(
-                f"{path}, line {number}: the id {question.id!r} stands twice; give every question its own"
+                f"{path}, line {number}: the id {question.id!r} occurs twice; give every question its own"
             )
         questions[question.id] = question
     if not questions:
@@ -84,7 +84,7 @@ def read_questions(path: Path) -> list[GoldQuestion]:
     return list(questions.values())
 
 
-def gold_found(gold: Iterable[str], shown: Iterable[str]) -> set[str]:
-    """Which gold ids are among the shown ones; a part `ID#2` of a long passage counts as the passage."""
-    names = {name for passage in shown for name in (passage, passage.rpartition("#")[0])}
+def gold_found(gold: Iterable[str], observed: Iterable[str]) -> set[str]:
+    """Which gold ids were observed; a part `ID#2` of a long passage counts as the passage."""
+    names = {name for passage in observed for name in (passage, passage.rpartition("#")[0])}
     return {passage for passage in gold if passage in names}

@@ -20,7 +20,7 @@ class Difficulty(Frozen):
     paraphrase: Share = 0.4
     """Pages and questions whose wording shares no content word with the standard query."""
     exclusivity: Share = 0.7
-    """Facts that stand in exactly one source; the others stand in a second one too."""
+    """Facts that are in exactly one source; the others are in a second one too."""
     staleness: Share = 0.5
     """Changing facts whose page is outdated, so that only a report has the current value."""
     contradiction: Share = 0.15

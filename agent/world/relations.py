@@ -21,5 +21,5 @@ def noun_of(name: str) -> str:
 
 
 def sources_of(name: str) -> tuple[str, ...]:
-    """Where a relation or a listing can stand, the most current source last."""
+    """Where a relation or a listing can be, the most current source last."""
     return RELATIONS[name].sources if name in RELATIONS else (LISTINGS[name].source,)

@@ -65,7 +65,7 @@ def kind_for(rows: int) -> Kind:
 
 
 def shape_for(kind: Kind, rows: int, dim: int, *, effort: int | None = None) -> AnnShape:
-    """The usual parameters for so many vectors.
+    """The usual parameters for N vectors.
 
     Raises:
         SetupError: there are too few vectors for this kind.
@@ -141,7 +141,7 @@ class Ann:
 
         Args:
             queries: shape (queries, dim).
-            limit: rows for each query, if there are so many.
+            limit: rows for each query, if there are as many.
             effort: instead of the one that the index was built with.
 
         Returns:
@@ -174,7 +174,7 @@ class Ann:
         return scores, rows
 
     def use_threads(self, count: int) -> None:
-        """Let the thread that calls this search with so many of faiss's own threads; it starts with one a core."""
+        """Let the thread that calls this search with N of faiss's own threads; it starts with one a core."""
         self._faiss.omp_set_num_threads(count)
 
     def but(self, effort: int) -> "Ann":
@@ -182,7 +182,7 @@ class Ann:
         return Ann(self.index, self.vectors, self.shape.model_copy(update={"effort": effort}))
 
     def _parameters(self, effort: int, limit: int, wanted: int) -> Any:
-        """An effort that can find so many: who asks for all rows gets them."""
+        """An effort that can find N rows: a request for all rows gets them."""
         if self.shape.kind == "hnsw":
             return self._faiss.SearchParametersHNSW(efSearch=max(effort, wanted))
         needed = math.ceil(2 * self.shape.cells * limit / len(self.vectors))

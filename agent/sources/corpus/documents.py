@@ -43,7 +43,7 @@ TITLE_CHARS: Final = 1000
 URL_CHARS: Final = 4000
 DATE_CHARS: Final = 40
 LINE_BYTES: Final = 16 << 20
-"""A longer line is no document, and what stands behind it in its file is not read."""
+"""A longer line is no document, and what follows it in its file is not read."""
 READING: Final = 4
 """Raised whenever the same file would give other passages than before: what an older index kept is read again."""
 
@@ -79,7 +79,7 @@ class DocumentLine(BaseModel):
 
 
 class StoredPassage(DocumentLine):
-    """One passage of a corpus, and where it stands."""
+    """One passage of a corpus, and where it is."""
 
     id: str = Field(max_length=ID_CHARS + 20)
     """That of the record or file, and a number."""

@@ -1,4 +1,4 @@
-"""Ids that stand twice among the passages of a build: which records give way to an earlier one."""
+"""Ids that occur twice among the passages of a build: which records give way to an earlier one."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ def find_doubles(rows: Callable[[], Iterable[Row]], twice: Sequence[bool]) -> Do
 
     Args:
         rows: gives all passages, in their order; is read twice.
-        twice: of each row, whether its id may stand twice.
+        twice: of each row, whether its id may occur twice.
     """
     owned = {document.id for row, document, file in rows() if twice[row] and file.kind != "lines"}
     found = Doubles()

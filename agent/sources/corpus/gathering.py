@@ -151,7 +151,7 @@ class Gathering:
 
         Raises:
             CorpusError: there are no passages at all; or, in a strict build, a file or a line that cannot be read, or
-                an id that stands twice.
+                an id that occurs twice.
             OlderDamaged: what the older index kept is damaged.
         """
         self._kept = [None if entry and entry.doubles else entry for entry in self._kept]
@@ -270,7 +270,7 @@ class Gathering:
         self._report(self._done, self._total)
 
     def _leave_doubles_out(self, folder: Path) -> None:
-        """Find ids that stand twice by reading again, as numbers alone are kept of the ids; write what is left."""
+        """Find ids that occur twice by reading again, as numbers alone are kept of the ids; write what is left."""
         ids = np.frombuffer(self._ids, dtype=np.int64)
         order = np.sort(ids)
         twice = np.isin(ids, order[1:][order[1:] == order[:-1]])
@@ -297,7 +297,7 @@ class Gathering:
         for place, (file, entry) in enumerate(zip(self._files, self.entries, strict=True)):
             if doubles := found.counts.get(file.name, 0):
                 id = found.first[file.name]
-                why = f"the id {id[:_ID_SHOWN]!r} stands twice; give every document its own"
+                why = f"the id {id[:_ID_SHOWN]!r} occurs twice; give every document its own"
                 line = _line_of(file, id)
                 if self._strict:
                     raise CorpusError(f"{file.path}{f', line {line}' if line else ''}: {why}")
@@ -314,8 +314,8 @@ class Gathering:
 
     def _nothing(self) -> str:
         reasons = [f"{skip.name}: {skip.why}" for skip in self.skipped if skip.reason == "unreadable"]
-        shown = "; ".join(reasons[:_SHOWN]) + ("; …" if len(reasons) > _SHOWN else "")
-        return f"there are no documents to index ({shown})"
+        named = "; ".join(reasons[:_SHOWN]) + ("; …" if len(reasons) > _SHOWN else "")
+        return f"there are no documents to index ({named})"
 
 
 def _path(file: SourceFile) -> str:

@@ -27,7 +27,7 @@ from agent.sources.corpus.records import Records
 from agent.sources.corpus.split import BETWEEN_TITLES
 from agent.sources.filters import ReadFilters, read_filters, unhonoured
 
-__all__ = ["CARD", "IndexCard", "CorpusSource", "Outcome", "build_index", "cached_index", "read_card", "update_index"]
+__all__ = ["CARD", "CorpusSource", "IndexCard", "Outcome", "build_index", "cached_index", "read_card", "update_index"]
 
 HONOURS: Final = frozenset({"after", "before", "recent", "site", "not"})
 THREAD_ROWS: Final = 20_000

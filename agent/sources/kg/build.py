@@ -106,7 +106,7 @@ _SCRATCH: Final = "scratch.sqlite"
 
 
 def _sync(file: Path) -> None:
-    """Wait until a file is on the disk: after a power cut, its name must not stand for half of it."""
+    """Wait until a file is on the disk: after a power cut, its name must not mean half of it."""
     with file.open("rb+") as opened:
         os.fsync(opened.fileno())
 
@@ -313,7 +313,7 @@ def _batches(rows: Iterable[_T]) -> Iterator[list[_T]]:
 
 
 def _inline_names(batch: Iterable[RawTriple]) -> Iterator[tuple[str, int, str]]:
-    """Names that stand in the triples themselves."""
+    """Names in the triples themselves."""
     for triple in batch:
         for key, names in ((triple.head, triple.head_names), (triple.tail, triple.tail_names)):
             for place, name in enumerate(names):

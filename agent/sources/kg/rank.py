@@ -1,4 +1,4 @@
-"""Which triples fit a question: by the words they share with it, at most so many triples and tokens. Pure.
+"""Which triples fit a question: by the words they share with it, at most N triples and tokens. Pure.
 
 Triples of one entity and relation rise and fall together, as they are shown in one passage; groups that fit equally
 well share the room.
@@ -38,7 +38,7 @@ def rank_triples(
         aliases: other names of relations.
 
     Returns:
-        Best first; the triples of one group stand together.
+        Best first; the triples of one group are together.
     """
     groups = _grouped(triples)
     if not groups:

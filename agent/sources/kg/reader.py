@@ -23,7 +23,7 @@ from agent.sources.kg.database import TEXT_CHARS
 LINE_BYTES: Final = 1_000_000
 """A longer line is a bad one: no list of names is so long, and memory stays bounded."""
 UNPACKED_RATIO: Final = 100
-"""A packed file may give so many times its own size; that of triples is packed to a tenth."""
+"""A packed file may give this many times its own size; that of triples is packed to a tenth."""
 UNPACKED_BYTES: Final = 256 << 20
 """Or so much, if that is more."""
 _UNREADABLE: Final = (OSError, EOFError, tarfile.TarError, zlib.error, MemoryError, RecursionError)

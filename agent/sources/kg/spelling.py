@@ -15,11 +15,11 @@ from agent.sources.kg.schema import SPELLING
 PART_BITS: Final = 16
 """A list's row number is its gram, shifted by so much, and the part."""
 BUFFER_BYTES: Final = 2_000_000
-"""So many bytes of names are sorted at once."""
+"""Bytes of names that are sorted at once."""
 POSTINGS: Final = 60_000
-"""So many entries are read for one query: those of its rarest grams."""
+"""Entries that are read for one query: those of its rarest grams."""
 CANDIDATES: Final = 192
-"""So many names are then compared letter by letter."""
+"""Names that are then compared letter by letter."""
 _END: Final = 0x0A
 _PARTS: Final = "FROM spelling WHERE id BETWEEN ? AND ?"
 

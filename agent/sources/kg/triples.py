@@ -43,7 +43,7 @@ class Triple:
 
     @property
     def group(self) -> tuple[str, str, End]:
-        """What it shares with the triples that stand in one passage with it."""
+        """What it shares with the triples in one passage with it."""
         known = (self.head_id or self.head) if self.found_by == "head" else (self.tail_id or self.tail)
         return known, self.relation, self.found_by
 
@@ -58,7 +58,7 @@ def render(triples: Iterable[Triple]) -> str:
 
 
 def pack(triples: Iterable[Triple]) -> list[list[Triple]]:
-    """Put triples of one group together; groups stand in the order of their first triple."""
+    """Put triples of one group together; groups keep the order of their first triple."""
     groups: dict[tuple[str, str, End], list[Triple]] = {}
     for triple in triples:
         groups.setdefault(triple.group, []).append(triple)

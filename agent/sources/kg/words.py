@@ -76,7 +76,7 @@ _SAME: Final = (
     "influence influenced inspired based",
     "continent region",
 )
-"""Each line: words that ask for the same kind of relation; a word may stand in several lines."""
+"""Each line: words that ask for the same kind of relation; a word may be in several lines."""
 
 
 class _Stemmer(Protocol):
@@ -142,7 +142,7 @@ def meanings(words: Iterable[str]) -> frozenset[int]:
 
 
 def asks(query: str) -> list[str]:
-    """The stems of a question, with what "when" and "where" stand for."""
+    """The stems of a question, with what "when" and "where" mean."""
     words = split(query)
     return [stem(word) for word in words if word not in STOP_WORDS or word in ("when", "where")]
 

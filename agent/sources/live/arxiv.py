@@ -57,7 +57,7 @@ _SAYS_NOTHING: Final = frozenset(
 _YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _MUST: Final = 3
 _WORDS: Final = 8
-"""At most so many must be there, and so many are used at all."""
+"""How many must be there at most, and how many are used at all."""
 _ERROR_ENTRY: Final = re.compile(rb"<id>\s*https?://(?:export\.)?arxiv\.org/api/errors")
 _SUMMARY: Final = re.compile(rb"<summary[^>]*>(.*?)</summary>", re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""Brave's own index: web and news. Its errors name their reason in a code, its rate limits stand in headers."""
+"""Brave's own index: web and news. Its errors name their reason in a code, its rate limits are in headers."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -134,7 +134,7 @@ def _whole(description: str, content: str) -> str:
 
 
 def query_text(query: str) -> str:
-    """A query in GNews's language: every term must match, and what is no plain word stands in quotes.
+    """A query in GNews's language: every term must match, and what is no plain word is quoted.
 
     AND, OR and NOT stay where they join terms. Without them, words that say nothing are left out. What is longer than
     200 characters loses its last terms.

@@ -27,7 +27,7 @@ LIMITS: Final = Limits(concurrency=3, requests=5.0, per_seconds=1.0, timeout_sec
 HONOURS: Final = frozenset({"lang"})
 MAX_QUERY: Final = 300
 MAX_PAGES: Final = 20
-"""So many extracts come in one answer."""
+"""Extracts in one answer, at most."""
 MAX_EXTRACT: Final = 1500
 """Characters of one introduction."""
 
@@ -50,7 +50,7 @@ class MediaWikiSource:
 
         Args:
             client: shared; who made it closes it.
-            base: without /w/api.php; `{lang}` in it stands for the language.
+            base: without /w/api.php; `{lang}` in it is the language.
             lang: where no filter asks for another.
             limits: for the guard around this source.
         """

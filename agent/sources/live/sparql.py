@@ -26,7 +26,7 @@ _QUERY: Final = re.compile(r"(?is)\s*(?:(?:#[^\n]*\n|prefix\s+[\w-]*:\s*<[^>]*>)
 
 @dataclass(frozen=True)
 class Term:
-    """What a variable stands for in one row."""
+    """The value of a variable in one row."""
 
     kind: Literal["uri", "literal", "bnode"]
     value: str
@@ -94,9 +94,9 @@ def row_passages(rows: Sequence[Row], *, limit: int) -> list[Passage]:
     """A passage for each row: its variables with their values, items by their labels where the row has them."""
     passages: list[Passage] = []
     for rank, row in enumerate(rows[:limit], start=1):
-        shown = {name: term for name, term in row.items() if not (name.endswith("Label") and name[:-5] in row)}
-        first = next((term.value for term in shown.values() if term.kind == "uri" and entity_id(term.value)), "")
-        labels = [(name, row.get(f"{name}Label", term)) for name, term in shown.items()]
+        visible = {name: term for name, term in row.items() if not (name.endswith("Label") and name[:-5] in row)}
+        first = next((term.value for term in visible.values() if term.kind == "uri" and entity_id(term.value)), "")
+        labels = [(name, row.get(f"{name}Label", term)) for name, term in visible.items()]
         text = " | ".join(f"{name}: {_shown(term)}" for name, term in labels)
         passages.append(
             Passage(

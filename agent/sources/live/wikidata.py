@@ -2,12 +2,12 @@
 
 How a question is answered; never are more than three requests under way:
 
-1. Each name in it (`mentions`, at most three) is looked up; the best two items are taken. Q-ids stand for themselves.
+1. Each name in it (`mentions`, at most three) is looked up; the best two items are taken. Q-ids mean themselves.
 2. REST gives their statements; where it fails as a machine, the action API gives the same in one request for both.
 3. The names of their properties (with aliases) and of values come in batches of 50, and are remembered.
 4. SPARQL comes second, as it alone knows the edges that lead to an item ("films directed by X"): where the question has
    "by" before the item's name, where no property of the item has a word or a meaning of the question, or always, if the
-   source is configured so. It gets 8 s; where it fails, what REST knew stands.
+   source is configured so. It gets 8 s; where it fails, what REST gave is used.
 5. Triples are ranked by the words they share with the question: at most 100 triples and 1,024 tokens.
 
 A query that is SPARQL itself is sent as it is.
@@ -184,8 +184,8 @@ class WikidataSource:
         identifiers = bool(_IDENTIFIER_WORDS & set(fold(query).split()))
         for item, statements in facts.statements.items():
             facts.statements[item] = [s for s in statements if worth_showing(s, identifiers=identifiers)]
-        shown = [statement for statements in facts.statements.values() for statement in statements]
-        ids = [s.property for s in shown] + [q for s in shown for q, _ in _qualifiers(s)]
+        visible = [statement for statements in facts.statements.values() for statement in statements]
+        ids = [s.property for s in visible] + [q for s in visible for q, _ in _qualifiers(s)]
         ids = list(dict.fromkeys(ids))[:_MAX_PROPERTIES]
         facts.properties = await self._api.names(ids, lang=lang, aliases=True)
         facts.places |= {names.label: name for name, names in facts.properties.items()}

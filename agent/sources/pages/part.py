@@ -1,7 +1,7 @@
 """The part of a page that fits a query: one run of its sentences, found by BM25 over words and stems. Pure.
 
 The page is its own collection: a sentence is a document for the rarity of words, a run of sentences is one for the
-score. Words that stand in every sentence, as a page's subject does, thus count little.
+score. Words in every sentence, as a page's subject does, thus count little.
 """
 
 import math
@@ -36,7 +36,7 @@ class PagePart:
     end: int
     text: str
     score: float
-    """0 where no word of the query stands in the page: then this is how the page begins."""
+    """0 where no word of the query is in the page: then this is how the page begins."""
 
 
 def best_part(page: str, query: str, *, subject: str = "", chars: int = PART_CHARS) -> PagePart:

@@ -1,7 +1,8 @@
 """A circuit breaker: a back end that fails again and again is left alone for a while. It keeps count, nothing more.
 
-Closed: everyone may try. Open: no one may. When its time is over, one try goes through (half-open): if it is answered
-the breaker closes, if not it opens again. What a try that began under an earlier state reports changes nothing.
+Closed: every request may pass. Open: none may. When its time is over, one try goes through (half-open): if it is
+answered the breaker closes, if not it opens again. What a try that began under an earlier state reports changes
+nothing.
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ class Breaker:
     """Times are of whatever clock the caller reads; they are passed in."""
 
     def __init__(self, *, failures: int, seconds: float) -> None:
-        """Open for `seconds` after so many failures in a row."""
+        """Open for `seconds` after N failures in a row."""
         self._failures = failures
         self._seconds = seconds
         self._row = 0.0

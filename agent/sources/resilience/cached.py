@@ -1,8 +1,9 @@
 """A source that remembers: equal queries in flight share one call, and what was found is kept for a while.
 
-What is kept, and for how long: an answer for `keep_seconds`; after that, for `stale_seconds` more, only to stand in
+What is kept, and for how long: an answer for `keep_seconds`; after that, for `stale_seconds` more, only to be given
 where a new request fails (and is marked stale). An answer that is honestly empty is kept for ten minutes at most and
-never stands in; an empty one that came after failures is not kept, an error neither. What cannot be read is not there.
+is never given so; an empty one that came after failures is not kept, an error neither. What cannot be read is
+not there.
 
 Who shares a call: it is made for all, paid by the first who is still there when it ends, and cancelled when
 no one is. Its failures go to each one that waited for its end, and to no one who left before.
@@ -31,7 +32,7 @@ VERSION: Final = 1
 """Of an entry: one of another version is not there."""
 EMPTY_SECONDS: Final = 600.0
 STANDS_IN: Final = frozenset({"rate", "quota", "upstream", "timeout", "auth"})
-"""Kinds of failure for which an old answer may stand in; a bad query has no good old answer."""
+"""Kinds of failure for which an old answer may be given; a bad query has no good old answer."""
 
 
 class CachedAnswer(BaseModel):
@@ -47,14 +48,14 @@ class CachedAnswer(BaseModel):
 
 
 class _Flight:
-    """One call on behalf of everybody who asks the same at the same time."""
+    """One call for all that request the same at the same time."""
 
     def __init__(self) -> None:
         self.task: asyncio.Task[SearchResult]
         self.waiting = 0
         self.paid = False
         self.old: CachedAnswer | None = None
-        """What may stand in, once it was looked up."""
+        """What may be given instead, once it was looked up."""
 
 
 class Cached:

@@ -14,7 +14,7 @@ from agent.sources.base import SearchRequest, SearchResult, Source, ask, close_s
 
 LONGEST_SECONDS: Final = 60.0
 TELLING: Final[Sequence[SourceErrorKind]] = ("auth", "quota", "rate", "timeout", "upstream", "parse", "bad_query")
-"""Which kind stands for all when every back end failed: first what a person must fix, last what the query is to blame
+"""Which kind names them all when every back end failed: first what a person must fix, last what the query is to blame
 for, since a query is only bad where every back end says so."""
 
 

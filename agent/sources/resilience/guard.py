@@ -46,7 +46,7 @@ class Guarded:
             source: makes exactly one attempt a call.
             name: of the back end, for failures.
             limits: how many requests it takes.
-            limiter: shared with everybody else who asks the same back end; its own where left out.
+            limiter: shared with all others that use the same back end; its own where left out.
         """
         self.name = name
         self.limits = limits
@@ -82,7 +82,7 @@ class Guarded:
                 return replace(found, backend=found.backend or self.name, failures=(*failures, *found.failures))
         raise AssertionError("the last attempt returns or raises")
 
-    def _attempts(self, request: SearchRequest) -> AsyncIterable[stamina.Permit]:
+    def _attempts(self, request: SearchRequest) -> AsyncIterable[stamina.Attempt]:
         usual = self.limits.wait_seconds
 
         def pause_after(error: Exception) -> Literal[False] | float:

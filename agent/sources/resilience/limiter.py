@@ -16,7 +16,7 @@ from aiolimiter import AsyncLimiter
 from agent.errors import SourceError
 from agent.sources.base import SearchRequest
 from agent.sources.limits import Limits
-from agent.sources.resilience.breaker import Permit, Breaker
+from agent.sources.resilience.breaker import Breaker, Permit
 
 TRYING: Final = "another request is just trying it"
 LONGEST_SECONDS: Final = 24 * 3600.0

@@ -37,7 +37,7 @@ def test_a_question_without_an_answer_says_so_and_a_conversation_is_kept(tmp_pat
         ({"id": "a", "question": "Who?", "answers": []}, "needs at least one answer"),
         ({"id": "a", "question": "Who?", "answers": ["…"]}, "needs at least one answer"),
         ({"id": "a", "question": "Who?", "answers": "x"}, "the field 'answers' cannot be used"),
-        (GOOD, "the id 'q1' stands twice"),
+        (GOOD, "the id 'q1' occurs twice"),
     ],
 )
 def test_a_bad_line_is_named_with_its_file_and_number(tmp_path: Path, line: object, why: str):

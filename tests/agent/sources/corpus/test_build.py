@@ -326,7 +326,7 @@ print(card.dense.encoded)
 
 
 def build_dense(documents: Path, index: Path, *, calls: int) -> "subprocess.CompletedProcess[str]":
-    """Build with an encoder that kills its process after so many calls."""
+    """Build with an encoder that kills its process after N calls."""
     command = [sys.executable, "-c", DENSE, str(documents), str(index), str(calls)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

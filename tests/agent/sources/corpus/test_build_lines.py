@@ -23,8 +23,8 @@ def test_where_nothing_can_be_read_the_reasons_are_reported(tmp_path: Path):
 @pytest.mark.parametrize(
     ("first", "second", "why"),
     [
-        (["a", "b", "a"], [], r"one\.jsonl, line 3: the id 'a' stands twice"),
-        (["a", "b"], ["c", "b"], r"two\.jsonl, line 2: the id 'b' stands twice"),
+        (["a", "b", "a"], [], r"one\.jsonl, line 3: the id 'a' occurs twice"),
+        (["a", "b"], ["c", "b"], r"two\.jsonl, line 2: the id 'b' occurs twice"),
     ],
 )
 def test_an_id_that_stands_twice_is_named_with_its_line(tmp_path: Path, first: list[str], second: list[str], why: str):

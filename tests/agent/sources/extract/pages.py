@@ -1,4 +1,4 @@
-"""Pages as they stand on the web, written for these tests: an article among its clutter, a table, a PDF, a bad one."""
+"""Pages as they are on the web, written for these tests: an article among its clutter, a table, a PDF, a bad one."""
 
 import zlib
 

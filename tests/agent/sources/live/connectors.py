@@ -51,7 +51,7 @@ def serper(client: httpx2.AsyncClient, base: str, **more: Any) -> SerperSource:
 
 
 def searxng(client: httpx2.AsyncClient, base: str, **more: Any) -> SearxngSource:
-    """It has no key, but may stand behind a password."""
+    """It has no key, but may be behind a password."""
     return SearxngSource(client, base=base.replace("://", f"://me:{KEY}@"), now=now, **more)
 
 

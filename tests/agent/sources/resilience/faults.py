@@ -142,7 +142,7 @@ class Run:
 
 
 def random_plan(number: int, chance: random.Random) -> Plan:
-    """One to five nodes; each may wait for those before it. Some queries are its own, some are everybody's."""
+    """One to five nodes; each may wait for those before it. Some queries are its own, some are shared."""
     nodes: list[Node] = []
     for at in range(chance.randint(1, 5)):
         own = chance.random() < 0.6

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.sources.resilience.breaker import Permit, Breaker
+from agent.sources.resilience.breaker import Breaker, Permit
 
 
 def fail(breaker: Breaker, now: float, *, times: int = 1) -> None:

@@ -70,7 +70,7 @@ def test_a_retry_after_is_waited_out():
     assert backend.times == [0, 7]
 
 
-def test_a_retry_after_is_waited_out_by_everybody():
+def test_a_retry_after_is_waited_out_by_all():
     async def main() -> list[float]:
         backend = Scripted(error("rate", retry_after=7), [passage("Dune")])
         source = guarded(backend)
