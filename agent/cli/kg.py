@@ -12,7 +12,7 @@ from agent.cli.options import JsonOption
 if TYPE_CHECKING:
     from agent.sources.kg.schema import GraphCard
     from agent.sources.kg.store import Graph, NameMatch
-    from agent.sources.kg.triples import Triple
+    from agent.sources.kg.triples import GraphTriple
 
 kg_app = typer.Typer(no_args_is_help=True, help="The knowledge graph: build one of triples, look entities up.")
 
@@ -120,7 +120,7 @@ def lookup(
         _show(matches, triples)
 
 
-def _triples(graph: "Graph", match: "NameMatch", relation: str | None, limit: int) -> "list[Triple]":
+def _triples(graph: "Graph", match: "NameMatch", relation: str | None, limit: int) -> "list[GraphTriple]":
     """One hop from the best match."""
     from agent.sources.kg.source import triples_of
 
@@ -142,7 +142,7 @@ def _plain(match: "NameMatch") -> dict[str, object]:
     }
 
 
-def _show(matches: "list[NameMatch]", triples: "list[Triple]") -> None:
+def _show(matches: "list[NameMatch]", triples: "list[GraphTriple]") -> None:
     from rich.text import Text
 
     from agent.sources.kg.triples import pack, render

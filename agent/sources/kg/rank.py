@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from agent.sources.kg.triples import Triple
+from agent.sources.kg.triples import GraphTriple
 from agent.sources.kg.words import asks, estimate_tokens, meanings, readable, stems
 
 LIMIT = 100
@@ -22,12 +22,12 @@ _NEWS = 0.5
 
 def rank_triples(
     query: str,
-    triples: Iterable[Triple],
+    triples: Iterable[GraphTriple],
     *,
     limit: int = LIMIT,
     tokens: int = TOKENS,
     aliases: Mapping[str, Sequence[str]] | None = None,
-) -> list[Triple]:
+) -> list[GraphTriple]:
     """Order triples by how well they fit a question, and keep what has room.
 
     Args:
@@ -47,15 +47,15 @@ def rank_triples(
     scorer = _Scorer(query, words)
     scored = [scorer.score(group, relation) for group, relation in zip(groups, words, strict=True)]
     scored.sort(key=lambda pair: -pair[0])
-    tiers: dict[float, list[list[Triple]]] = {}
+    tiers: dict[float, list[list[GraphTriple]]] = {}
     for score, group in scored:
         tiers.setdefault(score, []).append(group)
     room = _Room(limit, tokens)
     return [triple for tier in tiers.values() for group in room.take(tier) for triple in group]
 
 
-def _grouped(triples: Iterable[Triple]) -> list[list[Triple]]:
-    groups: dict[tuple[str, str, str], dict[tuple[str, str], Triple]] = {}
+def _grouped(triples: Iterable[GraphTriple]) -> list[list[GraphTriple]]:
+    groups: dict[tuple[str, str, str], dict[tuple[str, str], GraphTriple]] = {}
     for triple in triples:
         news = (triple.news, triple.tail_id if triple.found_by == "head" else triple.head_id)
         groups.setdefault(triple.group, {}).setdefault(news, triple)
@@ -86,8 +86,8 @@ class _Scorer:
         self._of = len(distinct)
 
     def score(
-        self, group: Sequence[Triple], relation: tuple[frozenset[str], frozenset[str]]
-    ) -> tuple[float, list[Triple]]:
+        self, group: Sequence[GraphTriple], relation: tuple[frozenset[str], frozenset[str]]
+    ) -> tuple[float, list[GraphTriple]]:
         """How well a group fits, the same for those that fit equally well; and the group in the order of its fit."""
         wanted = self._wanted_beside(group[0].mention or group[0].known)
         own, other = relation
@@ -124,9 +124,9 @@ class _Room:
         self._triples = triples
         self._tokens = tokens
 
-    def take(self, tier: Sequence[list[Triple]]) -> list[list[Triple]]:
+    def take(self, tier: Sequence[list[GraphTriple]]) -> list[list[GraphTriple]]:
         """Deal the room out between groups that fit equally well, one triple each in turn."""
-        kept: list[list[Triple]] = [[] for _ in tier]
+        kept: list[list[GraphTriple]] = [[] for _ in tier]
         open_ = list(range(len(tier)))
         while open_ and self._triples > 0:
             for at in tuple(open_):
@@ -137,7 +137,7 @@ class _Room:
                 kept[at].append(group[len(kept[at])])
         return [group for group in kept if group]
 
-    def _pays(self, triple: Triple, *, first: bool) -> bool:
+    def _pays(self, triple: GraphTriple, *, first: bool) -> bool:
         """Whether there is room for a triple, which is then taken."""
         text = f"{triple.known} | {readable(triple.relation)} | {triple.news}" if first else f"; {triple.news}"
         cost = estimate_tokens(text)

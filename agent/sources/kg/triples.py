@@ -11,7 +11,7 @@ End = Literal["head", "tail"]
 
 
 @dataclass(frozen=True, slots=True)
-class Triple:
+class GraphTriple:
     """One fact, with the names that are shown, and the end by which it was found."""
 
     head: str
@@ -48,7 +48,7 @@ class Triple:
         return known, self.relation, self.found_by
 
 
-def render(triples: Iterable[Triple]) -> str:
+def render(triples: Iterable[GraphTriple]) -> str:
     """The triples of one group as one line."""
     facts = list(triples)
     first = facts[0]
@@ -57,21 +57,21 @@ def render(triples: Iterable[Triple]) -> str:
     return " | ".join((known, relation, others) if first.found_by == "head" else (others, relation, known))
 
 
-def pack(triples: Iterable[Triple]) -> list[list[Triple]]:
+def pack(triples: Iterable[GraphTriple]) -> list[list[GraphTriple]]:
     """Put triples of one group together; groups keep the order of their first triple."""
-    groups: dict[tuple[str, str, End], list[Triple]] = {}
+    groups: dict[tuple[str, str, End], list[GraphTriple]] = {}
     for triple in triples:
         groups.setdefault(triple.group, []).append(triple)
     return list(groups.values())
 
 
 def to_passages(
-    triples: Iterable[Triple],
+    triples: Iterable[GraphTriple],
     *,
     limit: int,
     source: str = "kg",
     packed: bool = True,
-    url: Callable[[Triple], str] = lambda triple: "",
+    url: Callable[[GraphTriple], str] = lambda triple: "",
 ) -> list[Passage]:
     """Make passages of ranked triples, one for each group, best first; the text is the whole passage.
 

@@ -27,7 +27,7 @@ from agent.evidence import Passage
 from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import read_filters, unhonoured
 from agent.sources.kg.rank import rank_triples
-from agent.sources.kg.triples import Triple, to_passages
+from agent.sources.kg.triples import GraphTriple, to_passages
 from agent.sources.kg.words import asks, fold, meanings, stems
 from agent.sources.limits import Limits
 from agent.sources.live.mentions import item_ids, mentions
@@ -74,7 +74,7 @@ class _Facts:
     items: list[_Item]
     statements: dict[str, list[ItemStatement]] = field(default_factory=dict[str, list[ItemStatement]])
     properties: dict[str, Names] = field(default_factory=dict[str, Names])
-    incoming: list[Triple] = field(default_factory=list[Triple])
+    incoming: list[GraphTriple] = field(default_factory=list[GraphTriple])
     places: dict[str, str] = field(default_factory=dict[str, str])
     """Property ids by their shown names."""
     failures: list[Failure] = field(default_factory=list[Failure])
@@ -220,12 +220,14 @@ class WikidataSource:
                 facts.places.setdefault(relation, entity_id(row["p"].value))
                 subject = entity_id(row["s"].value)
                 label = row["sLabel"].value if "sLabel" in row else subject
-                facts.incoming.append(Triple(label, relation, item.label, subject, item.id, "tail", item.weight))
+                facts.incoming.append(GraphTriple(label, relation, item.label, subject, item.id, "tail", item.weight))
 
     async def _passages(self, query: str, facts: _Facts, *, limit: int, lang: str) -> list[Passage]:
         """Rank twice: names are requested only for the values of what fits, and names count in the ranking."""
         pairs = {
-            Triple(item.label, _label(facts.properties, s.property), str(at), item.id, str(at), "head", item.weight): s
+            GraphTriple(
+                item.label, _label(facts.properties, s.property), str(at), item.id, str(at), "head", item.weight
+            ): s
             for item in facts.items
             for at, s in enumerate(facts.statements.get(item.id, ()))
         }
@@ -235,17 +237,17 @@ class WikidataSource:
         ids = list(dict.fromkeys(value.entity for value in values if value.entity))[:_MAX_VALUES]
         names = {name: known.label for name, known in (await self._api.names(ids, lang=lang)).items()}
         triples = [
-            Triple(t.head, t.relation, _tail(pairs[t], facts.properties, names), t.head_id, "", "head", t.weight)
+            GraphTriple(t.head, t.relation, _tail(pairs[t], facts.properties, names), t.head_id, "", "head", t.weight)
             for t in fitting
         ]
         said = [
-            Triple(item.label, "description", item.description, item.id, "", "head", item.weight)
+            GraphTriple(item.label, "description", item.description, item.id, "", "head", item.weight)
             for item in facts.items
             if item.description
         ]
         best = rank_triples(query, [*triples, *said, *facts.incoming], aliases=aliases)
 
-        def url(triple: Triple) -> str:
+        def url(triple: GraphTriple) -> str:
             place = facts.places.get(triple.relation, "")
             return f"{self._api.base}/wiki/{triple.head_id}{'#' if place else ''}{place}"
 

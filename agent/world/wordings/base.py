@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, kw_only=True)
-class Relation:
+class RelationWording:
     """One relation of the world.
 
     In every wording `{s}` is the subject, `{o}` the object, `{p}` "her", "his" or "its", `{he}` the pronoun, `{w}`
@@ -76,7 +76,7 @@ class Listing:
     """The relation that states it member by member, where no document states it as a whole."""
 
 
-def wordings(of: Relation | Listing) -> list[str]:
+def wordings(of: RelationWording | Listing) -> list[str]:
     """Every template of a relation or a listing."""
     names = ("name", "subject", "object", "noun", "sources", "member", "source", "scattered")
     values = [getattr(of, field.name) for field in fields(of) if field.name not in names]

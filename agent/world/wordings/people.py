@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from agent.world.wordings.base import Relation
+from agent.world.wordings.base import RelationWording
 
 PEOPLE: Final = (
-    Relation(
+    RelationWording(
         name="birthplace", subject="person", object="city", noun="birthplace", sources=("web",),
         asks=("Where was {s} born?", "In which city was {s} born?", "What is the birthplace of {s}?"),
         asks_far=("Which city does {s} come from?", "What is the home town of {s}?", "{s} is a native of which city?"),
@@ -22,7 +22,7 @@ PEOPLE: Final = (
         distractors=("Visitors often ask about the birthplace of {s}, and the answer is not given here.",
                "A plaque at the birthplace of {s} was to be unveiled, but the date was moved."),
     ),
-    Relation(
+    RelationWording(
         name="birth_year", subject="person", object="year", noun="birth year", sources=("web",),
         asks=("In what year was {s} born?", "When was {s} born?", "What is the birth year of {s}?"),
         asks_far=("Since what year has {s} been alive?", "What year did {s} come into the world?"),
@@ -36,7 +36,7 @@ PEOPLE: Final = (
         hearsay=("If I remember rightly, {s} was born in {o}.", "{s} came into the world around {o}, they say."),
         distractors=("The birth year of {s} has been a matter of friendly dispute in the family.",),
     ),
-    Relation(
+    RelationWording(
         name="employer", subject="person", object="org", noun="employer", sources=("web", "news"),
         asks=("Who does {s} now work for?", "Which company now employs {s}?", "What is the current employer of {s}?"),
         asks_far=("At which company does {s} earn a living today?", "On whose payroll is {s} today?"),
@@ -62,7 +62,7 @@ PEOPLE: Final = (
         distractors=("The former colleagues of {s} speak of a loyal employee, whoever the employer was.",
                "Asked about a new employer, {s} smiled and spoke about the weather."),
     ),
-    Relation(
+    RelationWording(
         name="spouse", subject="person", object="person", noun="spouse", sources=("kg",),
         asks=("Who is {s} married to?", "Who is the spouse of {s}?", "What is the name of the spouse of {s}?"),
         asks_far=("With whom did {s} exchange rings?", "Who shares a marriage with {s}?"),
@@ -78,7 +78,7 @@ PEOPLE: Final = (
         hearsay=("At the time everybody thought that {s} was married to {o}.",),
         distractors=("Neither {s} nor a spouse came to the reception.",),
     ),
-    Relation(
+    RelationWording(
         name="mentor", subject="person", object="person", noun="mentor", sources=("kg",),
         asks=("Who taught {s}?", "Who is the mentor of {s}?", "Under whom did {s} study?"),
         asks_far=("From whom did {s} learn the trade?", "Whose pupil was {s}?"),
@@ -93,7 +93,7 @@ PEOPLE: Final = (
         hearsay=("They say that {o} taught {s}, though the dates do not fit.",),
         distractors=("{s} has often spoken of what a good mentor can do for the young.",),
     ),
-    Relation(
+    RelationWording(
         name="studied", subject="person", object="school", noun="university", sources=("web",),
         asks=("Where did {s} study?", "At which university did {s} study?", "What is the university of {s}?"),
         asks_far=("Which school gave {s} a degree?", "Where did {s} graduate?"),

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from agent.world.wordings.base import Relation
+from agent.world.wordings.base import RelationWording
 
 
-def _founded(name: str, kind: str, word: str) -> Relation:
-    return Relation(
+def _founded(name: str, kind: str, word: str) -> RelationWording:
+    return RelationWording(
         name=name, subject=kind, object="year", noun="founding year", sources=("web",),
         asks=("In what year was {s} founded?", "When was {s} founded?", "What is the founding year of {s}?"),
         asks_far=("Since what year has {s} existed?", "How far back does {s} go?"),
@@ -23,7 +23,7 @@ def _founded(name: str, kind: str, word: str) -> Relation:
 
 
 PLACES: Final = (
-    Relation(
+    RelationWording(
         name="country", subject="city", object="country", noun="country", sources=("web",),
         asks=("In which country is {s}?", "What is the country of {s}?", "To which country does {s} belong?"),
         asks_far=("Which nation is {s} part of?", "Under which flag does {s} lie?"),
@@ -38,7 +38,7 @@ PLACES: Final = (
         hearsay=("I always thought that {s} was in {o}.",),
         distractors=("{s} is sometimes called a country of its own by those who love it.",),
     ),
-    Relation(
+    RelationWording(
         name="capital", subject="country", object="city", noun="capital", sources=("web",),
         asks=("What is the capital of {s}?", "Which city is the capital of {s}?"),
         asks_far=("Where is the government of {s} seated?", "In which city does the parliament of {s} meet?"),
@@ -53,7 +53,7 @@ PLACES: Final = (
         hearsay=("When I went to school, the capital of {s} was {o}.",),
         distractors=("There is talk in {s} of a new railway from the coast to the capital.",),
     ),
-    Relation(
+    RelationWording(
         name="mayor", subject="city", object="person", noun="mayor", sources=("web", "news"),
         asks=("Who is now the mayor of {s}?", "Who is the current mayor of {s}?", "Who now leads {s} as mayor?"),
         asks_far=("Who governs {s} today?", "Who runs the town hall of {s} today?"),
@@ -79,7 +79,7 @@ PLACES: Final = (
                "A portrait of every mayor of {s} hangs in the town hall, in no order that a visitor could make out."),
     ),
     _founded("city_founded", "city", "settlement"),
-    Relation(
+    RelationWording(
         name="twin", subject="city", object="city", noun="twin city", sources=("kg",),
         asks=("What is the twin city of {s}?", "Which city is twinned with {s}?", "{s} is a twin of which city?"),
         asks_far=("With which city has {s} signed a partnership?",),
@@ -94,7 +94,7 @@ PLACES: Final = (
         hearsay=("There used to be a sign that said {s} was twinned with {o}.",),
         distractors=("{s} has set money aside for visits from its twin city.",),
     ),
-    Relation(
+    RelationWording(
         name="founder", subject="org", object="person", noun="founder", sources=("web",),
         asks=("Who founded {s}?", "Who is the founder of {s}?", "{s} was founded by whom?"),
         asks_far=("Who started {s}?", "Whose idea was {s}?", "Who set up {s}?"),
@@ -109,7 +109,7 @@ PLACES: Final = (
         hearsay=("A neighbour claims that {o} founded {s}.",),
         distractors=("The founder of a rival firm had kind words for {s}.",),
     ),
-    Relation(
+    RelationWording(
         name="head", subject="org", object="person", noun="head", sources=("web", "news"),
         asks=("Who is now the head of {s}?", "Who now runs {s}?", "Who is the current head of {s}?"),
         asks_far=("Who is in charge at {s} today?", "Who manages {s} today?"),
@@ -133,7 +133,7 @@ PLACES: Final = (
         distractors=("The head of {s} could not be reached for comment.",
                "Shareholders of {s} asked how the head of a company should be paid."),
     ),
-    Relation(
+    RelationWording(
         name="headquarters", subject="org", object="city", noun="headquarters", sources=("web", "news"),
         asks=("Where is {s} now based?", "In which city are the current headquarters of {s}?",
               "What city is now home to {s}?"),
@@ -159,7 +159,7 @@ PLACES: Final = (
         distractors=("The headquarters of {s} were praised by a magazine for their windows.",),
     ),
     _founded("org_founded", "org", "company"),
-    Relation(
+    RelationWording(
         name="school_city", subject="school", object="city", noun="location", sources=("web",),
         asks=("In which city is {s}?", "Where is {s} located?", "What is the location of {s}?"),
         asks_far=("Which city has {s} within its walls?", "Where does {s} have its campus?"),

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from agent.world.wordings.base import Relation
+from agent.world.wordings.base import RelationWording
 
 
-def _year(name: str, kind: str, noun: str, verb: str, far: tuple[str, str, str], word: str) -> Relation:
+def _year(name: str, kind: str, noun: str, verb: str, far: tuple[str, str, str], word: str) -> RelationWording:
     ask, state, say = far
-    return Relation(
+    return RelationWording(
         name=name, subject=kind, object="year", noun=noun, sources=("web",),
         asks=(f"In what year was {{s}} {verb}?", f"When was {{s}} {verb}?", f"What is the {noun} of {{s}}?"),
         asks_far=(ask,),
@@ -24,7 +24,7 @@ def _year(name: str, kind: str, noun: str, verb: str, far: tuple[str, str, str],
 
 
 WORKS: Final = (
-    Relation(
+    RelationWording(
         name="director", subject="film", object="person", noun="director", sources=("web",),
         asks=("Who directed {s}?", "Who is the director of {s}?", "{s} was directed by whom?"),
         asks_far=("Who made the film {s}?", "Who stood behind the camera of {s}?"),
@@ -39,7 +39,7 @@ WORKS: Final = (
         hearsay=("The old poster of {s} names {o} as director, if memory serves.",),
         distractors=("The director of another film said that {s} had changed the trade.",),
     ),
-    Relation(
+    RelationWording(
         name="lead", subject="film", object="person", noun="lead actor", sources=("web",),
         asks=("Who had the lead in {s}?", "Who is the lead actor of {s}?", "{s} was led by whom?"),
         asks_far=("Who starred in {s}?", "Who played the main part in {s}?"),
@@ -54,7 +54,7 @@ WORKS: Final = (
         hearsay=("Was it not {o} who had the lead in {s}?",),
         distractors=("Many actors wanted the lead in {s}.",),
     ),
-    Relation(
+    RelationWording(
         name="composer", subject="film", object="person", noun="composer", sources=("web",),
         asks=("Who composed the music of {s}?", "Who is the composer of {s}?"),
         asks_far=("Who wrote the score of {s}?", "Whose music is heard in {s}?"),
@@ -71,7 +71,7 @@ WORKS: Final = (
     ),
     _year("film_released", "film", "release year", "released",
           ("In what year did {s} reach the cinemas?", "reached the cinemas in {o}", "reached the cinemas"), "film"),
-    Relation(
+    RelationWording(
         name="setting", subject="film", object="city", noun="setting", sources=("kg",),
         asks=("In which city is {s} set?", "What is the setting of {s}?", "Where does the story of {s} take place?"),
         asks_far=("In which city does {s} play?",),
@@ -86,7 +86,7 @@ WORKS: Final = (
         hearsay=("As a child I was told that {s} plays in {o}.",),
         distractors=("The setting of {s} was rebuilt in a studio, down to the last lamp post.",),
     ),
-    Relation(
+    RelationWording(
         name="author", subject="novel", object="person", noun="author", sources=("web",),
         asks=("Who wrote {s}?", "Who is the author of {s}?", "{s} was written by whom?"),
         asks_far=("From whose pen is {s}?", "Whose novel is {s}?"),
@@ -101,7 +101,7 @@ WORKS: Final = (
         hearsay=("My edition of {s} gives {o} as author, but the cover is torn.",),
         distractors=("The author of a review called {s} a long walk in the rain.",),
     ),
-    Relation(
+    RelationWording(
         name="publisher", subject="novel", object="org", noun="publisher", sources=("web",),
         asks=("Who published {s}?", "Which company published {s}?", "What is the publisher of {s}?"),
         asks_far=("Which company brought out {s}?", "Under whose imprint did {s} appear?"),
@@ -118,7 +118,7 @@ WORKS: Final = (
     ),
     _year("novel_published", "novel", "publication year", "published",
           ("In what year did {s} appear in print?", "first appeared in print in {o}", "appeared in print"), "book"),
-    Relation(
+    RelationWording(
         name="host", subject="event", object="city", noun="host city", sources=("news",),
         asks=("Where was {s} held?", "Which city was host of {s}?", "In which city did {s} take place?"),
         asks_far=("Where did the guests of {s} gather?",),
@@ -133,7 +133,7 @@ WORKS: Final = (
               "{o} welcomes guests — For three days {o} was home to {s}."),
         distractors=("Several cities hope to be host of {s} one day.",),
     ),
-    Relation(
+    RelationWording(
         name="winner", subject="event", object="person", noun="winner", sources=("news",),
         asks=("Who won {s}?", "Who was the winner of {s}?", "{s} was won by whom?"),
         asks_far=("Who took first place at {s}?", "Who went home with the medal of {s}?"),
@@ -148,7 +148,7 @@ WORKS: Final = (
               "A night for {o} — When the envelope was opened, {s} had gone to {o}."),
         distractors=("The winner of {s} receives a medal and a sack of flour.",),
     ),
-    Relation(
+    RelationWording(
         name="first_author", subject="paper", object="person", noun="first author", sources=("arxiv",),
         asks=("Who is the first author of {s}?", "Who was the lead writer of the paper {s}?",
               "Which person is the first author of the paper {s}?"),
@@ -163,7 +163,7 @@ WORKS: Final = (
         follow=("And who is its first author?",),
         distractors=("The first author of an earlier study disagrees with {s}.",),
     ),
-    Relation(
+    RelationWording(
         name="institute", subject="paper", object="org", noun="institute", sources=("arxiv",),
         asks=("At which company was {s} written?", "What is the institute of the paper {s}?",
               "Where was the work of {s} done?"),
@@ -178,7 +178,7 @@ WORKS: Final = (
         follow=("And where was it written?", "And its institute?"),
         distractors=("No institute has yet repeated the measurements of {s}.",),
     ),
-    Relation(
+    RelationWording(
         name="data", subject="paper", object="word", noun="data set", sources=("arxiv",),
         asks=("On which data set is {s} tested?", "What is the data set of the paper {s}?",
               "Which data set does {s} use?"),
