@@ -65,7 +65,7 @@ def kg(
 
 def _measure(triples: int, seed: int, scratch: Path | None) -> "tuple[Size, Speed]":
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import BuildProgress as Bar
+    from rich.progress import Progress as Bar
 
     from lab.benchmarks.kg import measure_speed
 

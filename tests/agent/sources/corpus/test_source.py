@@ -14,7 +14,7 @@ from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.corpus import source as corpus
 from agent.sources.corpus.documents import StoredPassage
 from agent.sources.corpus.folder import RECORDS
-from agent.sources.corpus.source import CARD, Card, CorpusSource, build_index, cached_index, read_card
+from agent.sources.corpus.source import CARD, CorpusSource, IndexCard, build_index, cached_index, read_card
 
 DOCUMENTS: list[dict[str, str]] = [
     {
@@ -244,7 +244,7 @@ def test_a_reader_that_comes_between_two_indices_opens_the_newer_one(
     """It has read the older card when the newer index takes its place and the older one is removed."""
     older, times = source.card, iter([True])
 
-    def read(folder: Path) -> Card:
+    def read(folder: Path) -> IndexCard:
         return older if next(times, False) else read_card(folder)
 
     build_index([write(tmp_path / "new.jsonl", [{"id": "x", "text": "a falcon"}])], tmp_path / "index")
