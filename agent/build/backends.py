@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agent.sources.base import Source
     from agent.sources.limits import Limits
     from agent.sources.resilience.resilient import Backend
-    from agent.sources.resilience.store import Store
+    from agent.sources.resilience.store import AnswerStore
 
 PAGES: Final = Path("~/.cache/cairn/pages.sqlite")
 """Answers of pages, kept as long as they allow."""
@@ -30,11 +30,11 @@ def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "
     """
     from agent.sources.base import OwningSource
     from agent.sources.http import make_client
-    from agent.sources.resilience.gate import Gates
+    from agent.sources.resilience.limiter import RateLimiters
     from agent.sources.resilience.resilient import resilient
 
     _retry_in_silence()
-    client, store, gates = make_client(), _store(settings), Gates()
+    client, store, limiters = make_client(), _store(settings), RateLimiters()
     pages = _pages(settings)
     made: dict[str, Source] = {}
     for name, backends in backends_of(settings, client).items():
@@ -45,7 +45,7 @@ def live_sources(settings: CairnSettings, *, besides: Collection[str] = ()) -> "
                 store=store,
                 enough=settings.news_enough if name == "news" else 1,
                 limits={backend.name: _limits(settings, backend.name, backend.limits) for backend in backends},
-                gates=gates,
+                limiters=limiters,
                 around=pages if name in ("web", "news") else None,
             )
             made[name] = OwningSource(source, client)
@@ -129,7 +129,7 @@ def _retry_in_silence() -> None:
     stamina.instrumentation.set_on_retry_hooks(())
 
 
-def _store(settings: CairnSettings) -> "Store | None":
+def _store(settings: CairnSettings) -> "AnswerStore | None":
     if not settings.cache:
         return None
     from agent.sources.resilience.store import open_store

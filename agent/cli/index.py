@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from agent.evidence import Passage
     from agent.sources.base import Source
     from agent.sources.corpus.build import Dense, Outcome
-    from agent.sources.corpus.documents import Skipped
-    from agent.sources.questions import Question
+    from agent.sources.corpus.documents import SkippedFile
+    from agent.sources.questions import GoldQuestion
 
 Ann = Literal["flat", "hnsw", "ivf-sq8", "ivf-pq"]
 Mode = Literal["auto", "bm25", "dense", "hybrid"]
@@ -136,7 +136,7 @@ def _figures(out: Path, outcome: "Outcome") -> dict[str, object]:
     return {"out": str(out), **card, **counts, "skipped": skipped, "seconds": round(outcome.seconds, 3)}
 
 
-def _report_skipped(skipped: "Sequence[Skipped]") -> None:
+def _report_skipped(skipped: "Sequence[SkippedFile]") -> None:
     """A line for each file that should have been readable, one line for all of the kinds that cannot be read."""
     kinds = Counter(skip.why for skip in skipped if skip.reason == "kind")
     if kinds:
@@ -217,7 +217,7 @@ def batch(
         output().print(_table(figures, str(folder)))
 
 
-def _measure(source: "Source", questions: "list[Question]", topk: int) -> dict[str, float]:
+def _measure(source: "Source", questions: "list[GoldQuestion]", topk: int) -> dict[str, float]:
     """Every figure is a mean over the questions; those of the first ten need ten, whatever `topk` says."""
     from agent.sources.questions import gold_found
 

@@ -10,9 +10,9 @@ from agent.cli.console import messages, note, output, print_json, printable
 from agent.cli.options import JsonOption
 
 if TYPE_CHECKING:
-    from agent.sources.kg.schema import Card
-    from agent.sources.kg.store import Graph, Match
-    from agent.sources.kg.triples import Triple
+    from agent.sources.kg.schema import GraphCard
+    from agent.sources.kg.store import Graph, NameMatch
+    from agent.sources.kg.triples import GraphTriple
 
 kg_app = typer.Typer(no_args_is_help=True, help="The knowledge graph: build one of triples, look entities up.")
 
@@ -60,10 +60,10 @@ def build(
     output().print(f'next: cairn kg lookup {out} "a name"')
 
 
-def _build(triples: list[Path], out: Path, aliases: Path | None, relations: Path | None) -> "Card":
+def _build(triples: list[Path], out: Path, aliases: Path | None, relations: Path | None) -> "GraphCard":
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    from agent.sources.kg.build import Progress as Far
+    from agent.sources.kg.build import BuildProgress as Far
     from agent.sources.kg.build import build_graph
 
     text = "{task.description} · {task.fields[lines]:,} lines · {task.fields[rate]:,.0f}/s"
@@ -120,7 +120,7 @@ def lookup(
         _show(matches, triples)
 
 
-def _triples(graph: "Graph", match: "Match", relation: str | None, limit: int) -> "list[Triple]":
+def _triples(graph: "Graph", match: "NameMatch", relation: str | None, limit: int) -> "list[GraphTriple]":
     """One hop from the best match."""
     from agent.sources.kg.source import triples_of
 
@@ -132,7 +132,7 @@ def _triples(graph: "Graph", match: "Match", relation: str | None, limit: int) -
     return triples_of(graph, match.entity, relations=numbers, limit=limit)
 
 
-def _plain(match: "Match") -> dict[str, object]:
+def _plain(match: "NameMatch") -> dict[str, object]:
     return {
         "key": match.entity.key,
         "label": match.entity.label,
@@ -142,7 +142,7 @@ def _plain(match: "Match") -> dict[str, object]:
     }
 
 
-def _show(matches: "list[Match]", triples: "list[Triple]") -> None:
+def _show(matches: "list[NameMatch]", triples: "list[GraphTriple]") -> None:
     from rich.text import Text
 
     from agent.sources.kg.triples import pack, render

@@ -82,7 +82,7 @@ async def check_world(settings: CairnSettings) -> CheckResult:
     from agent.world import load_world
 
     world = await asyncio.to_thread(load_world, settings.world)
-    return ok(f"the little world {settings.world!r} answers as {', '.join(world.shelves)}")
+    return ok(f"the little world {settings.world!r} answers as {', '.join(world.indexes)}")
 
 
 async def check_corpus(settings: CairnSettings) -> CheckResult:

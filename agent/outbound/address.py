@@ -19,7 +19,7 @@ _HIDDEN: Final = "***"
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server is, and how it is asked there."""
+    """Where a server is, and how it is reached there."""
 
     base: str
     """Scheme, host, port and path, without a slash at the end: what may be shown."""
@@ -79,5 +79,5 @@ def shown(url: str) -> str:
 
 
 def _forms(secret: str) -> set[str]:
-    """How a secret may stand in a URL, in JSON and in plain text."""
+    """How a secret may occur in a URL, in JSON and in plain text."""
     return {secret, quote(secret, safe=""), quote(secret), quote_plus(secret), json.dumps(secret)[1:-1]}

@@ -1,7 +1,7 @@
 """HTTP clients for other people's servers: every answer is bounded where it is read, and no redirect is followed.
 
 A client's hook gives each response a body that counts. It decodes what was compressed piece by piece, so a bomb is cut
-off at the bound, whoever reads the response: openai's client, a stream of events, or `aread`.
+off at the bound, however the response is read: openai's client, a stream of events, or `aread`.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ANSWER_BYTES: Final = 4 * 1024 * 1024
 """Of a whole answer, decoded: a long list of models has one megabyte."""
 STREAM_BYTES: Final = 256 * 1024 * 1024
-"""Of a stream of events, decoded. Who reads it knows how much was asked for, and stops much earlier: see `events`."""
+"""Of a stream of events, decoded. Its reader knows how much it requested, and stops much earlier: see `events`."""
 ERROR_BYTES: Final = 64 * 1024
 """Of the body of an error. What follows is left out: a sentence is made of it."""
 EVENTS: Final = "text/event-stream"

@@ -1,7 +1,7 @@
 """What an OpenAI-compatible server says, read at the door: odd JSON becomes one sentence, whatever it holds.
 
 Servers differ, so everything that can be meant is taken: text as a list of parts, a whole message where a stream was
-asked for, reasoning under either name. What cannot be meant raises `OddReply`.
+requested, reasoning under either name. What cannot be meant raises `OddReply`.
 """
 
 import json
@@ -37,7 +37,7 @@ class CallPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CompletionPart:
     """One event of a stream, or a whole completion."""
 
     content: str = ""
@@ -88,7 +88,7 @@ def error_of(body: Mapping[str, Any]) -> str:
     return " ".join(whole(words[: 4 * _SAID]).split())[:_SAID]
 
 
-def read_chat(body: Mapping[str, Any]) -> Said:
+def read_chat(body: Mapping[str, Any]) -> CompletionPart:
     """An event of a chat completion's stream, or a whole one.
 
     Raises:
@@ -99,13 +99,13 @@ def read_chat(body: Mapping[str, Any]) -> Said:
     prompt_tokens, completion_tokens = count(used.get("prompt_tokens")), count(used.get("completion_tokens"))
     choice = first_choice(body)
     if choice is None:
-        return Said(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+        return CompletionPart(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
     delta: Any = choice.get("delta")
     said = object_of((choice.get("message") if delta is None else delta) or {}, "the message")
     content, thought = _parts(said.get("content"), "its content")
     reasoning, _ = _parts(said.get("reasoning_content") or said.get("reasoning"), "its reasoning")
     refusal: Any = said.get("refusal")
-    return Said(
+    return CompletionPart(
         content=whole(content),
         reasoning=whole(reasoning + thought),
         refusal=whole(refusal) if isinstance(refusal, str) else "",
@@ -142,7 +142,7 @@ def _dumped(arguments: object) -> str:
 
 
 def first_choice(body: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The one choice that was asked for; None where there is none.
+    """The one choice that was requested; None where there is none.
 
     Raises:
         OddReply: the choices are something else.
@@ -176,8 +176,8 @@ def read_tokens(choice: Mapping[str, Any]) -> list[tuple[int, float]]:
     Raises:
         OddReply: they do not go together, or some are none.
     """
-    told: Any = choice.get("logprobs")
-    logprobs = _list(object_of(told or {}, "`logprobs`").get("token_logprobs"), "`token_logprobs`")
+    logprobs: Any = choice.get("logprobs")
+    logprobs = _list(object_of(logprobs or {}, "`logprobs`").get("token_logprobs"), "`token_logprobs`")
     ids = _list(choice.get("token_ids"), "`token_ids`")
     if len(ids) != len(logprobs):
         raise OddReply(f"{len(ids)} token ids come with {len(logprobs)} log-probabilities; set endpoint to chat")

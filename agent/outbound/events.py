@@ -1,4 +1,4 @@
-"""A stream of server-sent events, read line by line and never for longer than was asked for."""
+"""A stream of server-sent events, read line by line and never for longer than requested."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -17,7 +17,7 @@ import openai
 from agent.errors import PolicyError, ReplyUnread
 from agent.outbound.address import Address
 from agent.outbound.client import ANSWER_BYTES, EVENTS, STREAM_BYTES, TooLong, openai_client
-from agent.outbound.completions import OddReply, Said, json_of, object_of, read_chat
+from agent.outbound.completions import CompletionPart, OddReply, json_of, object_of, read_chat
 from agent.outbound.events import event_data, whole_body
 from agent.outbound.llm_errors import FOREIGN, ErrorContext, OptionNames, error_in, policy_error, refused_parameter
 from agent.outbound.reply_cache import ReplyCache
@@ -37,7 +37,7 @@ _PATHS: Final[Mapping[Kind, str]] = {
     "responses": "/responses",
 }
 _TOKEN_BYTES: Final = 4096
-"""Of a stream, for each token that was asked for: an event has some hundred."""
+"""Of a stream, for each token that was requested: an event has some hundred."""
 _ID_BYTES: Final = 16
 """Of a line, for each id of the prompt and of the turn: servers repeat the prompt's."""
 _LINE_BYTES: Final = 1024 * 1024
@@ -122,7 +122,7 @@ class LlmClient:
     async def aclose(self) -> None:
         await self._client.close()
 
-    async def reply(self, messages: Sequence[Mapping[str, Any]], **parameters: Any) -> Said:
+    async def reply(self, messages: Sequence[Mapping[str, Any]], **parameters: Any) -> CompletionPart:
         """Request a whole chat completion.
 
         Raises:
@@ -269,7 +269,7 @@ class LlmClient:
             finally:
                 await response.aclose()
 
-    async def _reply(self, messages: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]) -> Said:
+    async def _reply(self, messages: Sequence[Mapping[str, Any]], parameters: Mapping[str, Any]) -> CompletionPart:
         """One try at a whole chat completion."""
         body = await self._whole(partial(self._send, "chat", {"model": self.model, "messages": messages, **parameters}))
         with self._errors():

@@ -58,7 +58,7 @@ class ReplyCache:
                 row = json.loads(line)
                 self._replies[str(row["key"])] = str(row["reply"])
             except (ValueError, LookupError, TypeError) as error:
-                why = f"{path}, line {number} is damaged; remove it, and the model is asked for this reply again"
+                why = f"{path}, line {number} is damaged; remove it, and this reply is requested again"
                 raise SetupError(why) from error
 
 

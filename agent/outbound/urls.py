@@ -11,7 +11,7 @@ def split_url(url: str) -> SplitResult:
     """The parts of an address; all are empty where it cannot be one."""
     try:
         parts = urlsplit(url)
-        _ = parts.hostname, parts.port  # both are read, and refused, only when they are asked for
+        _ = parts.hostname, parts.port  # both are read, and refused, only at their first use
     except ValueError:
         return NO_URL
     return parts

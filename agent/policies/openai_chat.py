@@ -6,7 +6,7 @@ from copy import copy
 from typing import Any, Final
 
 from agent.errors import ContextFull, PolicyError
-from agent.outbound.completions import Said, read_chat
+from agent.outbound.completions import CompletionPart, read_chat
 from agent.outbound.llm import MOST_STOPS, LlmClient
 from agent.outbound.llm_errors import broke_off
 from agent.policies.base import Chunk, Sampling
@@ -221,7 +221,7 @@ def _parameters(sampling: Sampling, stop: Sequence[str], max_tokens: int) -> dic
     return parameters
 
 
-def _take(turn: ChatTurn, said: Said, *, most: int) -> str:
+def _take(turn: ChatTurn, said: CompletionPart, *, most: int) -> str:
     """What one event adds to the turn, which has at most `most` characters."""
     thought = turn.think(said.reasoning[: most - turn.chars])
     return thought + turn.say(said.content[: most - turn.chars])

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent.outbound.completions import OddReply, Said, first_choice, read_chat
+from agent.outbound.completions import CompletionPart, OddReply, first_choice, read_chat
 from agent.outbound.llm import LlmClient
 
 _TOKENS: Final = 160
@@ -68,13 +68,13 @@ async def offers_of(endpoint: LlmClient) -> Offers:
     )
 
 
-async def _said(endpoint: LlmClient, text: str, **parameters: Any) -> tuple[Said, dict[str, Any]]:
+async def _said(endpoint: LlmClient, text: str, **parameters: Any) -> tuple[CompletionPart, dict[str, Any]]:
     messages = [{"role": "user", "content": text}]
     answer = await endpoint.try_once("chat", messages=messages, max_tokens=_TOKENS, temperature=0, **parameters)
     try:
         return read_chat(answer or {}), first_choice(answer or {}) or {}
     except OddReply:
-        return Said(), {}
+        return CompletionPart(), {}
 
 
 def _is_word(text: str) -> bool:

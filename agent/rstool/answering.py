@@ -7,7 +7,7 @@ from pydantic import Field
 
 from agent.errors import PolicyError
 from agent.evidence import Frozen
-from agent.outbound.completions import Said
+from agent.outbound.completions import CompletionPart
 from agent.rstool.bundle import EvidenceBundle
 from agent.rstool.prompt import one_line
 
@@ -76,7 +76,7 @@ def _request(bundle: EvidenceBundle) -> str:
     return f"{bundle.to_prompt()}\n\n{turns}Question: {bundle.question}{restated}"
 
 
-def _read(reply: Said, blank: Downstream) -> Downstream:
+def _read(reply: CompletionPart, blank: Downstream) -> Downstream:
     tokens = {"prompt_tokens": reply.prompt_tokens or 0, "completion_tokens": reply.completion_tokens or 0}
     text = _REASONING.sub("", reply.content).strip()
     if text and reply.finish != "content_filter":

@@ -61,7 +61,7 @@ class Stems:
     """The words of some texts in a row, small enough to be sent from one process to another."""
 
     stems: tuple[str, ...]
-    """Each one once, in the order in which they first stand."""
+    """Each one once, in the order in which they first occur."""
     texts: "tuple[array[int], ...]"
     """Of each text, the places of its words in `stems`."""
 
@@ -74,7 +74,7 @@ def stems_of(texts: Sequence[str]) -> Stems:
 
 
 def batched(texts: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Texts in a row, so many at once; the last ones are fewer."""
+    """Texts in a row, N at once; the last ones are fewer."""
     waiting = iter(texts)
     while chunk := list(islice(waiting, size)):
         yield chunk
@@ -159,7 +159,7 @@ class Bm25Index:
         return [self.search(query, limit) for query in queries]
 
     def save(self, folder: Path) -> None:
-        """Write the index into a folder; whoever calls makes that atomic."""
+        """Write the index into a folder; the caller makes that atomic."""
         self._model.save(folder, show_progress=False)
 
     @classmethod

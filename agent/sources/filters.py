@@ -11,7 +11,7 @@ DAYS: Final = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReadFilters:
     """All filters of one query. Dates are whole: `after` is the first day that counts, `before` the last one."""
 
     after: date | None = None
@@ -31,7 +31,7 @@ class Wanted:
         return max((day for day in (self.after, recent) if day is not None), default=None)
 
 
-def read_filters(filters: Iterable[Filter]) -> Wanted:
+def read_filters(filters: Iterable[Filter]) -> ReadFilters:
     """Read a node's filters; of two of the same name the last one counts, sites add up."""
     wanted: dict[str, str] = {}
     sites: dict[str, list[str]] = {"site": [], "not": []}
@@ -40,7 +40,7 @@ def read_filters(filters: Iterable[Filter]) -> Wanted:
             sites[condition.name].append(condition.value.lower().removeprefix("www."))
         else:
             wanted[condition.name] = condition.value
-    return Wanted(
+    return ReadFilters(
         after=_first_day(wanted["after"]) if "after" in wanted else None,
         before=_last_day(wanted["before"]) if "before" in wanted else None,
         sites=tuple(sites["site"]),

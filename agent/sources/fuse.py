@@ -1,4 +1,4 @@
-"""`all`: every source is asked, and what they find is fused by reciprocal rank (Cormack et al., SIGIR 2009)."""
+"""`all`: every source is searched, and what they find is fused by reciprocal rank (Cormack et al., SIGIR 2009)."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class FusedSource:
         return sum(credits_of(source) for source in self._sources.values())
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        """Give the best `limit` passages of all sources; the failures of some are told with what the others found.
+        """Give the best `limit` passages of all sources; the failures of some come with what the others found.
 
         Raises:
             SourceError: every source failed.
@@ -72,7 +72,7 @@ def _failures(name: str, answer: SearchResult | SourceError) -> tuple[Failure, .
 
 
 def _cached(answers: Sequence[SearchResult]) -> Cached:
-    """Stale where anything is; fresh where nothing was asked anew."""
+    """Stale where anything is; fresh where no source was searched again."""
     states = {answer.cached for answer in answers}
     if "stale" in states:
         return "stale"

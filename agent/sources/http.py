@@ -32,7 +32,7 @@ KINDS: Final[Mapping[int, SourceErrorKind]] = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class ApiAnswer:
     """A whole answer, decoded."""
 
     status: int
@@ -47,7 +47,7 @@ class Answer:
 def make_client() -> httpx2.AsyncClient:
     """The client for every operator-set endpoint: it follows no redirect and takes no proxy from the environment.
 
-    Time is bounded around each try by whoever asks (`Limits.timeout_seconds`); the client's own bound is the last one.
+    Time is bounded around each try by the caller (`Limits.timeout_seconds`); the client's own bound is the last one.
     """
     return httpx2.AsyncClient(
         headers={"user-agent": USER_AGENT},
@@ -104,7 +104,7 @@ class Api:
         body: Mapping[str, object] | None = None,
         form: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
+    ) -> ApiAnswer:
         """Send one request and read its answer, whatever its status.
 
         Raises:
@@ -121,8 +121,8 @@ class Api:
             )
         )
 
-    async def exchange(self, request: httpx2.Request) -> Answer:
-        """Send a request that somebody else built, for example a vendor's own library.
+    async def exchange(self, request: httpx2.Request) -> ApiAnswer:
+        """Send a request that other code built, for example a vendor's own library.
 
         Raises:
             SourceError: no answer came, or one that is too long.
@@ -130,7 +130,7 @@ class Api:
         try:
             response = await self._client.send(request, stream=True)
             try:
-                return Answer(response.status_code, response.headers, await self._read(response))
+                return ApiAnswer(response.status_code, response.headers, await self._read(response))
             finally:
                 await response.aclose()
         except httpx2.TimeoutException as error:
@@ -149,7 +149,7 @@ class Api:
                 raise SourceError(f"{self.name} sent more than {MAX_BYTES >> 20} MB", kind="parse")
         return bytes(body).replace(self._secret, b"***") if self._secret else bytes(body)
 
-    def checked(self, answer: Answer) -> Answer:
+    def checked(self, answer: ApiAnswer) -> ApiAnswer:
         """Give the answer back if its status is 200.
 
         Raises:
@@ -161,7 +161,7 @@ class Api:
         why = f"{self.name} answered {answer.status}: {sentence_of(answer)}"
         raise SourceError(why, kind=kind, retry_after=retry_after(answer.headers))
 
-    def parse(self, answer: Answer) -> Any:
+    def parse(self, answer: ApiAnswer) -> Any:
         """Read JSON.
 
         Raises:
@@ -173,7 +173,7 @@ class Api:
             raise SourceError(f"{self.name} sent no JSON: {answer.text[:80]!r}", kind="parse") from error
 
 
-def sentence_of(answer: Answer) -> str:
+def sentence_of(answer: ApiAnswer) -> str:
     """What an error's body says, shortened: the first of its members that usually hold the sentence."""
     try:
         found: Any = json.loads(answer.body)

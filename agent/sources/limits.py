@@ -1,4 +1,4 @@
-"""How hard one back end may be asked, and how long its answers are kept: each connector states it about itself."""
+"""How many requests one back end takes, and how long its answers are kept: each connector states it about itself."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ class Limits:
     concurrency: int = 4
     """Requests at the same time, in this process."""
     requests: float = 5.0
-    """At most so many requests …"""
+    """At most N requests …"""
     per_seconds: float = 1.0
-    """… in so many seconds."""
+    """… in N seconds."""
     timeout_seconds: float = 8.0
     """One try."""
     tries: int = 3
@@ -20,12 +20,12 @@ class Limits:
     wait_seconds: float = 0.5
     """Before the second try; it doubles, with jitter. A Retry-After counts instead, where it is longer."""
     longest_wait_seconds: float = 30.0
-    """A Retry-After that is longer ends the tries: the next back end is asked."""
+    """A Retry-After that is longer ends the tries: the next back end is tried."""
     breaker_failures: int = 5
-    """After so many failures in a row the back end is left alone …"""
+    """After N failures in a row the back end is left alone …"""
     breaker_seconds: float = 30.0
     """… for so long; then one request tries it."""
     keep_seconds: float = 24 * 3600.0
     """An answer in the cache is fresh for so long."""
     stale_seconds: float = 7 * 24 * 3600.0
-    """So much longer it may stand in where asking again fails, marked as stale."""
+    """How much longer it may be given where a new request fails, marked as stale."""

@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar
 
 from agent.errors import SourceError
 
-Asked = TypeVar("Asked")
+Request = TypeVar("Request")
 Found = TypeVar("Found")
 
 TOGETHER: Final = 32
@@ -22,12 +22,12 @@ WAITING: Final = 1024
 """Requests that may wait; who comes then is turned away at once instead of waiting for long."""
 
 
-class MicroBatcher(Generic[Asked, Found]):
+class MicroBatcher(Generic[Request, Found]):
     """One function on lists, offered to many who each have one thing to ask."""
 
     def __init__(
         self,
-        work: Callable[[Sequence[Asked]], Sequence[Found]],
+        work: Callable[[Sequence[Request]], Sequence[Found]],
         *,
         name: str,
         together: int = TOGETHER,
@@ -47,7 +47,7 @@ class MicroBatcher(Generic[Asked, Found]):
         self._name = name
         self._together = together
         self._most = waiting
-        self._queue: deque[_Waiting[Asked, Found]] = deque()
+        self._queue: deque[_Waiting[Request, Found]] = deque()
         self._changed = threading.Condition()
         self._closed = False
         self._workers = workers
@@ -59,14 +59,14 @@ class MicroBatcher(Generic[Asked, Found]):
     def waiting(self) -> int:
         return len(self._queue)
 
-    async def ask(self, asked: Asked) -> Found:
+    async def ask(self, request: Request) -> Found:
         """Have one request done together with those that wait beside it. Who is cancelled takes its request away.
 
         Raises:
             SourceError: too many wait, or this was closed.
             Exception: what `work` raised for this request; its neighbours are not touched by it.
         """
-        return await self.submit(asked)
+        return await self.submit(request)
 
     async def aclose(self) -> None:
         """Turn away who waits, and end the threads when their calls are done."""
@@ -75,12 +75,12 @@ class MicroBatcher(Generic[Asked, Found]):
             left = list(self._queue)
             self._queue.clear()
             self._changed.notify_all()
-        _tell([(one, SourceError(f"{self._name} is closed")) for one in left])
+        _deliver([(one, SourceError(f"{self._name} is closed")) for one in left])
         for thread in self._threads:
             await asyncio.to_thread(thread.join)
 
-    def submit(self, asked: Asked) -> "asyncio.Future[Found]":
-        """The same as a future of the running event loop; whoever leaves it cancels it.
+    def submit(self, request: Request) -> "asyncio.Future[Found]":
+        """The same as a future of the running event loop; cancel it to leave.
 
         Raises:
             SourceError: too many wait, or this was closed.
@@ -96,7 +96,7 @@ class MicroBatcher(Generic[Asked, Found]):
                 name = f"cairn-{self._name}-{len(self._threads)}"
                 self._threads.append(threading.Thread(target=self._run, name=name, daemon=True))
                 self._threads[-1].start()
-            self._queue.append(_Waiting(asked, future))
+            self._queue.append(_Waiting(request, future))
             self._changed.notify()
         return future
 
@@ -104,50 +104,52 @@ class MicroBatcher(Generic[Asked, Found]):
         while batch := self._take():
             wanted = [one for one in batch if not one.future.cancelled()]
             if wanted:
-                _tell(self._done(wanted))
+                _deliver(self._done(wanted))
 
-    def _take(self) -> "list[_Waiting[Asked, Found]]":
+    def _take(self) -> "list[_Waiting[Request, Found]]":
         """What waits, as much as fits into one call; nothing when this was closed."""
         with self._changed:
             while not self._queue and not self._closed:
                 self._changed.wait()
             return [self._queue.popleft() for _ in range(min(len(self._queue), self._together))]
 
-    def _done(self, batch: "list[_Waiting[Asked, Found]]") -> "list[tuple[_Waiting[Asked, Found], Found | Exception]]":
+    def _done(
+        self, batch: "list[_Waiting[Request, Found]]"
+    ) -> "list[tuple[_Waiting[Request, Found], Found | Exception]]":
         """Do all at once; where that fails, each by itself, so that a bad request fails alone."""
         self.calls += 1
         try:
-            found = self._work([one.asked for one in batch])
+            found = self._work([one.request for one in batch])
             assert len(found) == len(batch), "one result for each request"
-        except Exception as error:  # noqa: BLE001 - whatever it is belongs to who asked, not to this thread
+        except Exception as error:  # noqa: BLE001 - whatever it is belongs to its caller, not to this thread
             if len(batch) == 1:
                 return [(batch[0], error)]
-            return [told for one in batch for told in self._done([one])]
+            return [result for one in batch for result in self._done([one])]
         return list(zip(batch, found, strict=True))
 
 
 @dataclass(frozen=True)
-class _Waiting(Generic[Asked, Found]):
-    """One request, and who is told; the event loop is that of the future."""
+class _Waiting(Generic[Request, Found]):
+    """One request and its future, whose event loop it is."""
 
-    asked: Asked
+    request: Request
     future: "asyncio.Future[Found]"
 
 
-def _tell(told: "Sequence[tuple[_Waiting[Asked, Found], Found | Exception]]") -> None:
-    """Give everybody what was found for them; each event loop is woken once for all that wait in it."""
+def _deliver(results: "Sequence[tuple[_Waiting[Request, Found], Found | Exception]]") -> None:
+    """Give each request what was found for it; each event loop is woken once for all that wait in it."""
     of: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Found], Found | Exception]]] = {}
-    for one, found in told:
+    for one, found in results:
         of.setdefault(one.future.get_loop(), []).append((one.future, found))
     for loop, those in of.items():
-        with suppress(RuntimeError):  # the loop is closed: nobody waits in it any more
+        with suppress(RuntimeError):  # the loop is closed: no one waits in it any more
             loop.call_soon_threadsafe(_settle, those)
 
 
 def _settle(those: "Sequence[tuple[asyncio.Future[Found], Found | Exception]]") -> None:
     for future, found in those:
         if future.done():
-            continue  # who asked has left
+            continue  # its caller has left
         if isinstance(found, StopIteration):
             future.set_exception(RuntimeError("the work stopped before its end"))  # a future cannot hold the other
         elif isinstance(found, Exception):

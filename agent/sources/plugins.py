@@ -60,11 +60,11 @@ def load_plugin(name: str, options: Mapping[str, Any]) -> Source:
         made = factory(**options)
     except SetupError as error:
         raise SetupError(f"{of}: {error}") from error
-    except Exception as error:  # somebody else's code raises anything
+    except Exception as error:  # other people's code raises anything
         why = f"{type(error).__name__}: {error}"
         raise SetupError(f"{of} cannot make its source ({why}); check [plugins.{name}] in cairn.toml") from error
     if (why := _no_source(made)) is not None:
-        raise SetupError(f"{of} made a {type(made).__name__}, which is no source: {why}; tell its author, or remove it")
+        raise SetupError(f"{of} made a {type(made).__name__}, which is no source: {why}; ask its author, or remove it")
     return cast(Source, made)
 
 
@@ -92,7 +92,7 @@ def _loaded(entry: EntryPoint, of: str) -> Callable[..., object]:
         why = f"{type(error).__name__}: {error}"
         raise SetupError(f"{of} cannot be imported ({why}); install it again, with what it needs") from error
     if not callable(factory):
-        raise SetupError(f"{of} is a {type(factory).__name__}, not something to call; tell its author, or remove it")
+        raise SetupError(f"{of} is a {type(factory).__name__}, not something to call; ask its author, or remove it")
     return factory
 
 
@@ -112,7 +112,7 @@ def _refuse_options(factory: Callable[..., object], options: Mapping[str, Any], 
 
 
 def _no_source(made: object) -> str | None:
-    """Why something cannot be asked, or None."""
+    """Why something cannot be searched, or None."""
     search = getattr(made, "search", None)
     if not callable(search):
         return "it has no 'search'"

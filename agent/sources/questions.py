@@ -12,11 +12,11 @@ from agent.sources.corpus.documents import line_problem
 
 MOST_BYTES: Final = 2 << 30
 """Of a list of questions: it is read as a whole."""
-_MEND = 'each line must be one object like {"id": "…", "question": "…", "answers": ["…"]}'
+_HINT = 'each line must be one object like {"id": "…", "question": "…", "answers": ["…"]}'
 
 
-class Question(BaseModel):
-    """One question. Fields that nobody asks for are left out."""
+class GoldQuestion(BaseModel):
+    """One question. Fields that no one needs are left out."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True, from_attributes=True)
 
@@ -56,13 +56,13 @@ class Question(BaseModel):
         return value
 
 
-def read_questions(path: Path) -> list[Question]:
+def read_questions(path: Path) -> list[GoldQuestion]:
     """Read a question list.
 
     Raises:
-        CorpusError: a missing or empty file, a line that is no question, or an id that stands twice.
+        CorpusError: a missing or empty file, a line that is no question, or an id that occurs twice.
     """
-    questions: dict[str, Question] = {}
+    questions: dict[str, GoldQuestion] = {}
     try:
         lines = read_file(path, most=MOST_BYTES).removeprefix(b"\xef\xbb\xbf").split(b"\n")
     except OSError as error:
@@ -71,20 +71,20 @@ def read_questions(path: Path) -> list[Question]:
         if not line.strip():
             continue
         try:
-            question = Question.model_validate_json(line)
+            question = GoldQuestion.model_validate_json(line)
         except ValidationError as error:
-            raise CorpusError(f"{path}, line {number}: {line_problem(error)}; {_MEND}") from error
+            raise CorpusError(f"{path}, line {number}: {line_problem(error)}; {_HINT}") from error
         if question.id in questions:
             raise CorpusError(
-                f"{path}, line {number}: the id {question.id!r} stands twice; give every question its own"
+                f"{path}, line {number}: the id {question.id!r} occurs twice; give every question its own"
             )
         questions[question.id] = question
     if not questions:
-        raise CorpusError(f"there are no questions in {path}; {_MEND}")
+        raise CorpusError(f"there are no questions in {path}; {_HINT}")
     return list(questions.values())
 
 
-def gold_found(gold: Iterable[str], shown: Iterable[str]) -> set[str]:
-    """Which gold ids are among the shown ones; a part `ID#2` of a long passage counts as the passage."""
-    names = {name for passage in shown for name in (passage, passage.rpartition("#")[0])}
+def gold_found(gold: Iterable[str], observed: Iterable[str]) -> set[str]:
+    """Which gold ids were observed; a part `ID#2` of a long passage counts as the passage."""
+    names = {name for passage in observed for name in (passage, passage.rpartition("#")[0])}
     return {passage for passage in gold if passage in names}

@@ -90,7 +90,7 @@ def selected(
         return sources
     chosen = choose(sources, only)
     named = [name for name in chosen if name in only]
-    which = f"{', '.join(named)} {'was' if len(named) == 1 else 'were'} asked"
+    which = f"{', '.join(named)} {'was' if len(named) == 1 else 'were'} searched"
     notes = {name: f"{name} was not chosen: {which}" for name in sources if name not in (*chosen, DOCUMENTS)}
     return {
         name: SelectedSource(chosen.get(name) or chosen[EVERY_SOURCE], tuple(filters), notes.get(name, ""))

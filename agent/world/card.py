@@ -31,7 +31,7 @@ class WorldCard(Frozen):
     difficulty: Difficulty | None = Field(
         default=None, validation_alias=AliasChoices("difficulty", "knobs"), exclude_if=not_
     )
-    """Of folders that were built before it was called so: `knobs`."""
+    """Older folders call it `knobs`."""
     sources: dict[str, int] = Field(default={}, exclude_if=not_)
     """Source → documents."""
     types: dict[str, int] = Field(default={}, exclude_if=not_)

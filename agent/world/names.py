@@ -78,7 +78,7 @@ def words(kind: str, split: Split) -> tuple[str, ...]:
 
 
 def bare_name(label: str) -> str:
-    """A person's name without the profession that tells namesakes apart: the last two words."""
+    """A person's name without the profession that separates namesakes: the last two words."""
     return " ".join(label.split()[-2:])
 
 

@@ -67,7 +67,7 @@ class Document(Frozen):
 
 
 class Lookup(Frozen):
-    """One thing to find out: what stands in `relation` to `subject`. Labels only, so that it can be read alone."""
+    """One thing to find out: what has `relation` to `subject`. Labels only, so that it can be read alone."""
 
     subject: str
     relation: str
@@ -76,9 +76,9 @@ class Lookup(Frozen):
     gold: str
     """Id of the document that states the current values; "" where none does."""
     also: tuple[str, ...] = _later(())
-    """Ids of further documents, where the values of a listing stand one by one in several."""
+    """Ids of further documents, where the values of a listing are one by one in several."""
     when: Literal["", "in", "before", "since"] = _later("")
-    """For what changes: who or what it was in a year, before somebody, or since when it is so."""
+    """For what changes: who or what it was in a year, before a person, or since when it is so."""
     what: str = _later("")
     """The year or the name that `when` speaks of."""
 
@@ -94,8 +94,8 @@ class Lookup(Frozen):
     @property
     def query(self) -> str:
         link = "" if self.is_list else " of"
-        asked = {"": "", "in": f" in {self.what}", "before": f" before {self.what}", "since": f" {self.what} since"}
-        return f"{self.noun}{link} {self.subject}{asked[self.when]}"
+        when = {"": "", "in": f" in {self.what}", "before": f" before {self.what}", "since": f" {self.what} since"}
+        return f"{self.noun}{link} {self.subject}{when[self.when]}"
 
     @property
     def rephrased(self) -> str:
@@ -111,7 +111,7 @@ class Lookup(Frozen):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Where it can stand, the most current source last."""
+        """Where it can be, the most current source last."""
         return sources_of(self.relation)
 
 
@@ -144,4 +144,4 @@ class Question(Frozen):
     well_known: bool = _later(default=False)
     """Whether it is of the closed set that is the same in every world, so that it can be known by heart."""
     shard: int = _later(0)
-    """The part of a large world in which it was drawn; its names stand in no other part."""
+    """The part of a large world in which it was drawn; its names are in no other part."""

@@ -1,6 +1,6 @@
 """What can be known in the little world: every relation and listing, by name. Their wordings are in `wordings`."""
 
-from agent.world.wordings.base import Listing, Relation
+from agent.world.wordings.base import Listing, RelationWording
 from agent.world.wordings.lists import LISTS
 from agent.world.wordings.people import PEOPLE
 from agent.world.wordings.places import PLACES
@@ -11,7 +11,7 @@ PROFESSIONS = (
     "historian", "baker", "dancer", "economist", "geologist", "librarian", "sailor", "teacher", "translator", "weaver",
 )  # fmt: skip
 
-RELATIONS: dict[str, Relation] = {relation.name: relation for relation in (*PEOPLE, *PLACES, *WORKS)}
+RELATIONS: dict[str, RelationWording] = {relation.name: relation for relation in (*PEOPLE, *PLACES, *WORKS)}
 LISTINGS: dict[str, Listing] = {listing.name: listing for listing in LISTS}
 
 
@@ -21,5 +21,5 @@ def noun_of(name: str) -> str:
 
 
 def sources_of(name: str) -> tuple[str, ...]:
-    """Where a relation or a listing can stand, the most current source last."""
+    """Where a relation or a listing can be, the most current source last."""
     return RELATIONS[name].sources if name in RELATIONS else (LISTINGS[name].source,)

@@ -1,4 +1,4 @@
-"""What the embedded policy may be asked: questions that name something of its world, and follow-ups to those."""
+"""Questions for the embedded policy: those that name something of its world, and follow-ups to those."""
 
 import re
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _WORD: Final = re.compile(r"[a-z]+")
 
 
 class Scope:
-    """Tells questions about one world from all others by the names in them."""
+    """Separates questions about one world from all others by the names in them."""
 
     def __init__(self, documents: Sequence[Document], *, strangers: bool, conversations: bool) -> None:
         """Read the world's names when they are first needed.
@@ -37,7 +37,7 @@ class Scope:
         Args:
             documents: of the world.
             strangers: whether it has questions about people whom nothing speaks of. A policy that was not trained on
-                such questions would answer them with somebody else.
+                such questions would answer them with another person.
             conversations: whether it has follow-ups. A policy that was not trained on them answers anything.
         """
         self._documents, self._strangers, self._conversations = documents, strangers, conversations
@@ -55,10 +55,10 @@ class Scope:
             return None
         if not self._conversations:
             return SENTENCE
-        for asked, answer in reversed(history[-MOST_TURNS:]):
+        for earlier, answer in reversed(history[-MOST_TURNS:]):
             if not self._leans(question):
                 break
-            question = asked[:MOST_CHARS]
+            question = earlier[:MOST_CHARS]
             if self.names_something(f"{question}\n{answer[:MOST_CHARS]}"):
                 return None
         return SENTENCE

@@ -70,16 +70,16 @@ def read_shards(folder: Path) -> Iterator[World]:
         SetupError: it is no world, or its files are not what its card says.
     """
     card = read_card(folder)
-    asked: dict[int, list[Question]] = {}
+    by_shard: dict[int, list[Question]] = {}
     for question in _read(folder / "questions.jsonl", Question):
-        asked.setdefault(question.shard, []).append(question)
+        by_shard.setdefault(question.shard, []).append(question)
     documents = _read(folder / "documents.jsonl", Document)
     if card.shards == 1:
-        yield World.of(card.name, documents, asked.get(0, []))
+        yield World.of(card.name, documents, by_shard.get(0, []))
         return
     for number, held in groupby(documents, key=_shard_of):
-        if number in asked:
-            yield World.of(f"{card.name}-{number}", held, asked[number])
+        if number in by_shard:
+            yield World.of(f"{card.name}-{number}", held, by_shard[number])
 
 
 def _shard_of(document: Document) -> int:

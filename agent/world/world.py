@@ -16,7 +16,7 @@ WORLD_SOURCES = ("web", "news", "arxiv", "kg")
 HONOURS = frozenset({"after", "before", "site", "not"})
 
 
-class Shelf:
+class WorldIndex:
     """Documents that are searched together."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
@@ -43,15 +43,15 @@ def _passage(document: Document, score: float, rank: int) -> Passage:
 
 
 @dataclass(frozen=True)
-class ShelfSource:
-    """A shelf as a `Source`. A search takes well under a millisecond, so it runs on the loop."""
+class WorldSource:
+    """An index as a `Source`. A search takes well under a millisecond, so it runs on the loop."""
 
-    shelf: Shelf
+    index: WorldIndex
 
     async def search(self, request: SearchRequest) -> SearchResult:
         if not request.filters:
-            return SearchResult(tuple(self.shelf.find(request.query, limit=request.limit)))
-        found = self.shelf.find(request.query, limit=request.limit * 10)
+            return SearchResult(tuple(self.index.find(request.query, limit=request.limit)))
+        found = self.index.find(request.query, limit=request.limit * 10)
         sites = [f.value.lower().removeprefix("www.") for f in request.filters if f.name == "site"]
         allowed = [
             passage
@@ -83,18 +83,18 @@ class World:
     name: str
     documents: tuple[Document, ...]
     questions: tuple[Question, ...]
-    shelves: dict[str, Shelf] = field(repr=False, compare=False)
+    indexes: dict[str, WorldIndex] = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, name: str, documents: Iterable[Document], questions: Iterable[Question] = ()) -> "World":
         documents = tuple(documents)
-        shelves = {name: Shelf([d for d in documents if d.source == name]) for name in WORLD_SOURCES}
-        shelves["all"] = Shelf(documents)
-        return cls(name, documents, tuple(questions), shelves)
+        indexes = {name: WorldIndex([d for d in documents if d.source == name]) for name in WORLD_SOURCES}
+        indexes["all"] = WorldIndex(documents)
+        return cls(name, documents, tuple(questions), indexes)
 
     def find(self, source: str, query: str, *, limit: int) -> list[Passage]:
         """Search one of web, news, arxiv, kg, or all of them in one ranking."""
-        return self.shelves[source].find(query, limit=limit)
+        return self.indexes[source].find(query, limit=limit)
 
     def document(self, key: str) -> Document:
         return self._by_id[key]
@@ -107,14 +107,14 @@ class World:
     def _by_id(self) -> dict[str, Document]:
         return {document.id: document for document in self.documents}
 
-    def sources(self) -> dict[str, ShelfSource]:
+    def sources(self) -> dict[str, WorldSource]:
         """By the names that plans use, and all but the graph as `documents`."""
-        shelves = self.shelves | {DOCUMENTS: self._without_graph}
-        return {name: ShelfSource(shelf) for name, shelf in shelves.items()}
+        indexes = self.indexes | {DOCUMENTS: self._without_graph}
+        return {name: WorldSource(index) for name, index in indexes.items()}
 
     @cached_property
-    def _without_graph(self) -> Shelf:
-        return Shelf([document for document in self.documents if document.source != "kg"])
+    def _without_graph(self) -> WorldIndex:
+        return WorldIndex([document for document in self.documents if document.source != "kg"])
 
     def outside(self, question: str, history: Sequence[tuple[str, str]] = ()) -> str | None:
         """The sentence for a question that is not about this world; None for one that is. See `Scope`."""
@@ -122,7 +122,7 @@ class World:
 
     @cached_property
     def scope(self) -> Scope:
-        """What may be asked of this world."""
+        """The questions that this world can answer."""
         strangers = any(question.unanswerable for question in self.questions)
         return Scope(self.documents, strangers=strangers, conversations=any(q.history for q in self.questions))
 

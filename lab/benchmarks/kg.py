@@ -25,7 +25,7 @@ from pydantic import BaseModel
 from agent.errors import SetupError
 from agent.parallel.processes import spawning
 from agent.sources.base import SearchRequest
-from agent.sources.kg.build import Progress, build_graph
+from agent.sources.kg.build import BuildProgress, build_graph
 from agent.sources.kg.rank import LIMIT, TOKENS
 from agent.sources.kg.source import KgSource
 from agent.sources.kg.store import Graph
@@ -169,7 +169,7 @@ def _all_there(answers: Sequence[str], texts: Sequence[str]) -> bool:
 
 
 def measure_speed(
-    *, triples: int, seed: int = 0, scratch: Path | None = None, progress: Callable[[Progress], None]
+    *, triples: int, seed: int = 0, scratch: Path | None = None, progress: Callable[[BuildProgress], None]
 ) -> tuple[Size, Speed]:
     """Write a made-up graph, build it, and time look-ups; nothing of it is kept.
 
@@ -180,7 +180,7 @@ def measure_speed(
         progress: is told how far the building is.
     """
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        progress(Progress("writing the made-up graph"))
+        progress(BuildProgress("writing the made-up graph"))
         files = write_graph(Path(folder), triples=triples, seed=seed)
         graph = Path(folder) / "graph.sqlite"
         started = time.perf_counter()
@@ -193,7 +193,7 @@ def measure_speed(
             file_mb=graph.stat().st_size / 1e6,
             build_rss_mb=_peak_mb(),
         )
-        progress(Progress("looking up"))
+        progress(BuildProgress("looking up"))
         return size, _alone(graph, seed)
 
 

@@ -19,12 +19,12 @@ from agent.sources.base import SearchRequest, Source
 from agent.sources.corpus.build import Dense
 from agent.sources.corpus.dense import DENSE, DenseIndex
 from agent.sources.corpus.encoder import Encoder
-from agent.sources.corpus.folder import INDEX, Card
+from agent.sources.corpus.folder import INDEX, IndexCard
 from agent.sources.corpus.hybrid import HybridSource
 from agent.sources.corpus.rerank import Reranker
 from agent.sources.corpus.source import CorpusSource, update_index
 from agent.sources.fuse import fuse
-from agent.sources.questions import Question, gold_found, read_questions
+from agent.sources.questions import GoldQuestion, gold_found, read_questions
 from lab.benchmarks.checks.phrasings import phrasings
 
 SETS: Final = (
@@ -209,13 +209,13 @@ def index_set(data: Path, name: str, encoder: Encoder, *, cache: Path, progress:
     )
 
 
-def _bytes(card: Card, part: str) -> int:
+def _bytes(card: IndexCard, part: str) -> int:
     return sum(size for file, size in card.files.items() if file.startswith(f"{part}/"))
 
 
 async def _ask_set(
     folder: Path,
-    questions: Sequence[Question],
+    questions: Sequence[GoldQuestion],
     encoder: Encoder,
     reranker: Reranker | None,
     told: Callable[[int], None],
@@ -235,7 +235,7 @@ async def _ask_set(
     rows: dict[str, list[list[float]]] = {name: [[]] * len(questions) for name in names}
     done = 0
 
-    async def ask(place: int, question: Question) -> None:
+    async def ask(place: int, question: GoldQuestion) -> None:
         nonlocal done
         async with slots:
             for mode, source in sources.items():

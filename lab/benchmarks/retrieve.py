@@ -293,7 +293,7 @@ def plain_search(index: Path, mode: Mode, *, ours: bool = False) -> "Callable[[s
     from agent.sources.corpus.dense import DENSE, DenseIndex
     from agent.sources.corpus.hybrid import DEPTH, fuse_rows
     from agent.sources.corpus.source import CorpusSource
-    from agent.sources.filters import Wanted
+    from agent.sources.filters import ReadFilters
 
     corpus = CorpusSource(index)
     if mode == "bm25":
@@ -305,7 +305,7 @@ def plain_search(index: Path, mode: Mode, *, ours: bool = False) -> "Callable[[s
     def search(query: str, limit: int) -> "Sequence[Passage]":
         near = dense.search(encode([query]), limit if mode == "dense" else DEPTH)[0]
         ranked = near if mode == "dense" else fuse_rows([corpus.ranked(query, DEPTH), near])
-        return corpus.passages(ranked, limit, Wanted())
+        return corpus.passages(ranked, limit, ReadFilters())
 
     return search
 

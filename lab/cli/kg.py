@@ -14,7 +14,7 @@ from lab.cli.bench import bench_app
 from lab.report import write_report
 
 if TYPE_CHECKING:
-    from agent.sources.kg.build import Progress
+    from agent.sources.kg.build import BuildProgress
     from lab.benchmarks.kg import Answers, Size, Speed
 
 REPORT: Final = Path("docs/bench/kg.md")
@@ -73,7 +73,7 @@ def _measure(triples: int, seed: int, scratch: Path | None) -> "tuple[Size, Spee
     with Bar(*columns, console=messages(), transient=True, disable=not messages().is_terminal) as bar:
         task = bar.add_task("", total=None)
 
-        def show(far: "Progress") -> None:
+        def show(far: "BuildProgress") -> None:
             bar.update(task, description=far.stage, completed=far.done, total=far.total)
 
         return measure_speed(triples=triples, seed=seed, scratch=scratch, progress=show)

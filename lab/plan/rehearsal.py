@@ -18,7 +18,7 @@ from threading import Thread
 from typing import Any, Final
 
 from agent.errors import SetupError
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from train.ppo.recipe import PpoRecipe
 from train.rewards.base import Tools
 from train.rewards.outside import EndpointJudge, EndpointReader
@@ -133,7 +133,7 @@ def make_start(folder: Path, recipe: RlRecipe) -> Path:
 
 async def _ask_tools(tools: Tools) -> None:
     """Ask judge and reader once: a random policy may never write what they are asked about."""
-    task = Task.of(Question(id="rehearsal", question="Where is it?", answers=("here",)))
+    task = Task.of(GoldQuestion(id="rehearsal", question="Where is it?", answers=("here",)))
     if isinstance(tools.judge, EndpointJudge) and await tools.judge.score(task, "there") is None:
         raise SetupError("the judge's reply could not be read")
     if isinstance(tools.reader, EndpointReader) and await tools.reader.read("Where is it?", "It is here.") is None:

@@ -13,8 +13,8 @@ from typing import Final, Protocol
 
 from agent.loop.budgets import Control
 from agent.loop.recorder import Emit
+from agent.sources.pages.blocked import BLOCKED
 from agent.sources.pages.errors import PageErrorKind
-from agent.sources.pages.told import BLOCKED
 from agent.trace import Delta, Event, Step, Trace
 from server.auth.caller import Caller, caller
 

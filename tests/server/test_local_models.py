@@ -76,7 +76,7 @@ def test_nothing_is_looked_for_and_nothing_told(
         async with asyncio.timeout(30), ApiServer(ollama("qwen3:8b")) as server:
             use(monkeypatch, server)
             service = launch.make_service(CairnSettings(store=SecretStr("memory"), **settings), policy=policy)
-            return await offered_once(service), len(server.asked)
+            return await offered_once(service), len(server.requests)
 
     assert asyncio.run(run()) == ([], 0)
 
@@ -88,7 +88,7 @@ def test_pages_that_load_at_the_same_time_or_soon_after_look_once(monkeypatch: p
             service = make_service(local_models=LocalServerFinder(CairnSettings()))
             told = await asyncio.gather(*[offered(service) for _ in range(5)])
             assert all(told)
-            return len(server.asked)
+            return len(server.requests)
 
     assert asyncio.run(run()) == 1
 
@@ -112,6 +112,6 @@ def test_the_servers_own_port_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> 
         async with asyncio.timeout(30), ApiServer(ollama("qwen3:8b")) as server:
             use(monkeypatch, server)
             assert not await LocalServerFinder(CairnSettings(port=port_of(server)))()
-            return len(server.asked)
+            return len(server.requests)
 
     assert asyncio.run(run()) == 0

@@ -18,7 +18,7 @@ from agent.errors import PolicyError, SourceError
 from agent.evidence import Passage
 from agent.policies.scripted import ScriptedPolicy
 from agent.sources.base import SearchRequest, SearchResult
-from agent.sources.pages.told import tell_blocked
+from agent.sources.pages.blocked import report_blocked
 from server.chat.service import Service
 from server.telemetry import health
 from server.telemetry.logs import set_up_logs
@@ -89,8 +89,8 @@ class Cached:
     """A source that had looked before."""
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        tell_blocked("robots")
-        tell_blocked("slow")
+        report_blocked("robots")
+        report_blocked("slow")
         return SearchResult((Passage(id="1", source="web", title="T", text="She comes from Trieste."),), cached="stale")
 
 

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from train.data.records import Candidate, Doc
 
 
@@ -21,7 +21,7 @@ def _steps(candidate: Candidate) -> int:
 
 def as_question(candidate: Candidate, docs: dict[str, Doc]) -> dict[str, object]:
     """A line of a question list, with `sources` beside what every list has."""
-    question = Question(
+    question = GoldQuestion(
         id=candidate.id,
         question=candidate.question,
         answers=candidate.answers,

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from agent.errors import CorpusError, SetupError
-from agent.sources.corpus.documents import Record, line_problem, numbered_lines
+from agent.sources.corpus.documents import DocumentLine, line_problem, numbered_lines
 from agent.world import World
 from train.data.records import Doc
 
@@ -15,7 +15,7 @@ Named = tuple[str, Path]
 """The name of a source ("" where the lines say it), and the file."""
 
 
-class _Row(Record):
+class _Row(DocumentLine):
     source: str = ""
 
 

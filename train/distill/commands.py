@@ -21,7 +21,7 @@ from train.evaluation.commands import (
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
-    from agent.sources.questions import Question
+    from agent.sources.questions import GoldQuestion
     from agent.trace import Trace
     from train.distill.keep import Check
     from train.evaluation.chosen import Choice
@@ -170,7 +170,7 @@ def _check(
     )
 
 
-def _questions(settings: "CairnSettings", questions: Path | None, dataset: str | None) -> "list[Question]":
+def _questions(settings: "CairnSettings", questions: Path | None, dataset: str | None) -> "list[GoldQuestion]":
     """The questions with their gold: of a list, or of the world."""
     from agent.world import load_world
     from train.evaluation.questions import read_questions, world_questions

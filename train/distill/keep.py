@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.protocols import TextProtocol, protocol_named
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from agent.trace import DOUBTED, Planned, PlanRejected, Trace
 from train.rewards import Reward, Task, reward_of
 from train.rewards.base import Rollout
@@ -39,7 +39,7 @@ class Verdict:
     """What the check says of one rollout."""
 
     trace: Trace
-    question: Question | None
+    question: GoldQuestion | None
     why_not: str
     """Empty where it is kept."""
     parts: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -55,7 +55,7 @@ def key_of(question: str, history: Iterable[tuple[str, str]]) -> Key:
     return (" ".join(question.split()), tuple(history))
 
 
-async def judge(traces: Iterable[Trace], questions: Sequence[Question], check: Check) -> list[Verdict]:
+async def judge(traces: Iterable[Trace], questions: Sequence[GoldQuestion], check: Check) -> list[Verdict]:
     """Hold every rollout against the check.
 
     Args:
@@ -79,7 +79,7 @@ async def judge(traces: Iterable[Trace], questions: Sequence[Question], check: C
     return _best(verdicts, check.each)
 
 
-async def _verdict(trace: Trace, question: Question | None, check: Check, exact: Reward[Any]) -> Verdict:
+async def _verdict(trace: Trace, question: GoldQuestion | None, check: Check, exact: Reward[Any]) -> Verdict:
     if why := _broken(trace, check.protocol or protocol_named(trace.protocol)):
         return Verdict(trace, question, why)
     needs_gold = check.right or check.reward is not None

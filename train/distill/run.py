@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent.errors import SetupError
 from agent.protocols import protocol_named
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from agent.trace import Trace
 from train.distill.keep import Check, Verdict, judge
 from train.distill.rows import Row, rows_of, write_rows
@@ -89,7 +89,7 @@ class Distilled:
 
 async def distill(
     traces: Iterable[Trace],
-    questions: Sequence[Question],
+    questions: Sequence[GoldQuestion],
     check: Check,
     out: Path,
     *,

@@ -7,7 +7,7 @@ from agent.errors import AgentError, QuestionError, SetupError
 from agent.loop.agent import Agent
 from agent.trace import Trace
 from train.evaluation.answer import Answer
-from train.evaluation.questions import Question
+from train.evaluation.questions import GoldQuestion
 from train.evaluation.result import Failure
 
 Said = Trace | Answer
@@ -24,7 +24,7 @@ class AskFailed(AgentError):
 class Asker(Protocol):
     """Somebody who can be asked many questions at the same time."""
 
-    async def ask(self, question: Question) -> Said:
+    async def ask(self, question: GoldQuestion) -> Said:
         """Ask one question, with the earlier turns that it leans on.
 
         Raises:
@@ -45,7 +45,7 @@ class Rollouts:
     agent: Agent
     seed: int = 0
 
-    async def ask(self, question: Question) -> Trace:
+    async def ask(self, question: GoldQuestion) -> Trace:
         """What fails in an engine or a source is on the trace, not raised."""
         try:
             trace = self.agent.new_trace(question.question, history=question.history, seed=self.seed)

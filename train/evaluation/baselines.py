@@ -18,7 +18,7 @@ from agent.trace import Answered, Gathered, Stopped, Timings, Trace, Usage
 from agent.world import World
 from train.evaluation.asking import AskFailed, Rollouts
 from train.evaluation.gold import Written
-from train.evaluation.questions import Question
+from train.evaluation.questions import GoldQuestion
 from train.world.reader import first_passage_answer
 
 NO_ENDPOINT: Final = "plain RAG asks a model behind an endpoint; set --policy openai, --base-url and --model"
@@ -39,7 +39,7 @@ class FirstPassage:
     def __post_init__(self) -> None:
         self._planned = {question.id: question for question in self.world.questions}
 
-    async def ask(self, question: Question) -> Trace:
+    async def ask(self, question: GoldQuestion) -> Trace:
         found = [p.model_copy(update={"number": 1}) for p in self.world.find("all", question.question, limit=1)]
         answer = first_passage_answer(self.world, self._planned[question.id])
         return Trace(
@@ -69,7 +69,7 @@ class PlainRag:
             raise SetupError(NO_ENDPOINT)
         self._agent, self._endpoint = agent, agent.policy.endpoint
 
-    async def ask(self, question: Question) -> Trace:
+    async def ask(self, question: GoldQuestion) -> Trace:
         begun = time.monotonic()
         asked = question.question
         try:
@@ -106,7 +106,9 @@ class PlainRag:
 class GoldGiven:
     """The agent where every search gives the question's gold passages: what is left is reading and reasoning."""
 
-    def __init__(self, agent: Agent, documents: Iterable[Written], questions: Iterable[Question], *, seed: int) -> None:
+    def __init__(
+        self, agent: Agent, documents: Iterable[Written], questions: Iterable[GoldQuestion], *, seed: int
+    ) -> None:
         """Pick the gold passages of some questions.
 
         Args:
@@ -127,7 +129,7 @@ class GoldGiven:
         if not self._gold:
             raise SetupError("the corpus has no gold passage of these questions; name it with `supporting` in each one")
 
-    async def ask(self, question: Question) -> Trace:
+    async def ask(self, question: GoldQuestion) -> Trace:
         gold = [passage for key in question.supporting for passage in self._gold.get(key, ())]
         sources = dict.fromkeys(self._agent.sources, _Given(gold))
         return await Rollouts(dataclasses.replace(self._agent, sources=sources), self._seed).ask(question)

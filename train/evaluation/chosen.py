@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.errors import SetupError
-from train.evaluation.questions import Question
+from train.evaluation.questions import GoldQuestion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,7 @@ class Choice:
     types: tuple[str, ...] = ()
     """Only of these types; empty: of all."""
 
-    def pick(self, questions: Sequence[Question]) -> list[Question]:
+    def pick(self, questions: Sequence[GoldQuestion]) -> list[GoldQuestion]:
         """The chosen ones, in the order in which they are asked.
 
         Raises:

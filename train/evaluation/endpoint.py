@@ -21,7 +21,7 @@ from train.evaluation.answer import Answer
 from train.evaluation.asking import AskFailed
 from train.evaluation.cited import Passages, read_citations
 from train.evaluation.extract import INSTRUCTION, short_answer, without_reasoning
-from train.evaluation.questions import Question
+from train.evaluation.questions import GoldQuestion
 from train.evaluation.replies import Chat, Reply, Responses
 
 Api = Literal["chat", "responses"]
@@ -103,7 +103,7 @@ class Endpoint:
     async def aclose(self) -> None:
         await self._client.aclose()
 
-    async def ask(self, question: Question) -> Answer:
+    async def ask(self, question: GoldQuestion) -> Answer:
         """Ask one question, again where that may help.
 
         Raises:
@@ -124,7 +124,7 @@ class Endpoint:
                 raise SetupError(str(error)) from error
             raise AskFailed(error.kind, f"{error} (asked {tries} times)" if tries > 1 else str(error)) from error
 
-    def _body(self, question: Question) -> dict[str, Any]:
+    def _body(self, question: GoldQuestion) -> dict[str, Any]:
         where = self._where
         messages = [] if where.plain else [{"role": "system", "content": INSTRUCTION}]
         for asked, answered in question.history:

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from urllib.parse import unquote
 
 from agent.outbound.urls import NO_URL, split_url
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from train.evaluation.normalisations import unicode
 
 _NOTHING: Final[Mapping[str, str]] = {}
@@ -49,7 +49,7 @@ class GoldBook:
         return not self.ids and bool(self.titles)
 
     @classmethod
-    def of(cls, questions: Iterable[Question], documents: Iterable[Written]) -> "GoldBook":
+    def of(cls, questions: Iterable[GoldQuestion], documents: Iterable[Written]) -> "GoldBook":
         """Look through a corpus once; only what is gold is kept."""
         ids: set[str] = set()
         titles: set[str] = set()
@@ -72,19 +72,19 @@ class GoldBook:
         return cls(ids=frozenset(had), titles=frozenset(named), urls=urls, texts=texts)
 
 
-def gold_of(question: Question, book: GoldBook | None) -> tuple[str, ...]:
+def gold_of(question: GoldQuestion, book: GoldBook | None) -> tuple[str, ...]:
     """Names of the question's gold passages: ids, or folded titles where the corpus has other ids."""
     if book and book.by_title and question.titles:
         return tuple(dict.fromkeys(map(fold, question.titles)))
     return tuple(dict.fromkeys(question.supporting))
 
 
-def gold_among(question: Question, named: Iterable[Named], book: GoldBook | None = None) -> set[str]:
+def gold_among(question: GoldQuestion, named: Iterable[Named], book: GoldBook | None = None) -> set[str]:
     """Those names of gold passages that some of `named` are."""
     return {key for one in named if (key := gold_name(question, one, book))}
 
 
-def gold_name(question: Question, named: Named, book: GoldBook | None = None) -> str:
+def gold_name(question: GoldQuestion, named: Named, book: GoldBook | None = None) -> str:
     """The gold passage that this is, or ""; a part `ID#2` of a long passage counts as the passage.
 
     One without a known id is known by its address: gold may be addresses itself, and a corpus tells those of its own.
@@ -101,7 +101,7 @@ def gold_name(question: Question, named: Named, book: GoldBook | None = None) ->
     return next((key for key in gold if "://" in key and plain_url(key) == plain), "")
 
 
-def in_corpus(question: Question, book: GoldBook) -> float | None:
+def in_corpus(question: GoldQuestion, book: GoldBook) -> float | None:
     """The share of the question's gold passages that the corpus has; None where none are known."""
     gold = gold_of(question, book)
     had = book.titles if book.by_title and question.titles else book.ids

@@ -25,7 +25,7 @@ from agent.outbound.llm import LlmClient
 from agent.outbound.llm_errors import OptionNames
 from agent.outbound.reply_cache import ReplyCache, reply_key
 from agent.outbound.retries import BATCH, Sleep
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from agent.trace import Gathered, Merged, Reflected, Trace
 from train.evaluation.snr import average, block_sentences, share
 from train.evaluation.words import sentences, size
@@ -152,12 +152,12 @@ class Judge:
         Raises:
             SetupError: the judge gives no verdict; the sentence says why.
         """
-        probe = Question(id="probe", question="What is two plus two?", answers=("4",))
+        probe = GoldQuestion(id="probe", question="What is two plus two?", answers=("4",))
         if await self.verdict(probe, "four") is None:
             why = next(iter(self.failures), "it said nothing")
             raise SetupError(f"the judge {self.settings.model} at {self._client.base_url} cannot be used: {why}")
 
-    async def verdict(self, question: Question, answer: str) -> bool | None:
+    async def verdict(self, question: GoldQuestion, answer: str) -> bool | None:
         """Whether the answer is right; None where the judge gave no verdict. An empty answer is wrong."""
         if not any(c.isalnum() for c in answer):
             return False
@@ -168,7 +168,7 @@ class Judge:
         }
         return await self.ask(VERDICT, asked, read_verdict)
 
-    async def helpful(self, question: Question, given: Sequence[str]) -> list[bool] | None:
+    async def helpful(self, question: GoldQuestion, given: Sequence[str]) -> list[bool] | None:
         """Which sentences help to answer; None where the judge did not say it of all of them."""
         marks: list[bool] = []
         for at in range(0, len(given), SENTENCES):
@@ -185,7 +185,7 @@ class Judge:
         return marks
 
     async def figures(
-        self, question: Question, answer: str, trace: Trace | None = None, *, abstained: bool = False
+        self, question: GoldQuestion, answer: str, trace: Trace | None = None, *, abstained: bool = False
     ) -> dict[str, float | None]:
         """The figures of a judge for one question, to be joined with those of `measure`.
 
@@ -206,7 +206,7 @@ class Judge:
             figures["snr_merge_judged"] = await self._snr(question, merged)
         return figures
 
-    async def _snr(self, question: Question, blocks: Sequence[Sequence[str]]) -> float | None:
+    async def _snr(self, question: GoldQuestion, blocks: Sequence[Sequence[str]]) -> float | None:
         """The mean over blocks; None where one of them was not judged."""
         shares: list[float | None] = []
         for block in blocks:

@@ -5,7 +5,7 @@ None says that a figure does not apply: a mean is over those questions that have
 
 from collections.abc import Sequence
 
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from agent.trace import Answered, Gathered, Planned, PlanRejected, Searched, SearchFailed, Skipped, Trace
 from train.evaluation.abstention import abstains
 from train.evaluation.answer import Answer, Citation
@@ -22,7 +22,7 @@ __all__ = ["METRICS", "GoldBook", "Metric", "measure", "measure_answer", "measur
 Figures = dict[str, float | None]
 
 
-def measure(question: Question, trace: Trace, *, book: GoldBook | None = None) -> Figures:
+def measure(question: GoldQuestion, trace: Trace, *, book: GoldBook | None = None) -> Figures:
     """Every figure of a rollout.
 
     Args:
@@ -42,7 +42,7 @@ def measure(question: Question, trace: Trace, *, book: GoldBook | None = None) -
 
 
 def measure_answer(
-    question: Question, text: str, citations: Sequence[Citation] = (), *, book: GoldBook | None = None
+    question: GoldQuestion, text: str, citations: Sequence[Citation] = (), *, book: GoldBook | None = None
 ) -> Figures:
     """The figures that an answer and what it cites allow."""
     return (
@@ -52,7 +52,7 @@ def measure_answer(
     )
 
 
-def measure_reply(question: Question, answer: Answer, *, book: GoldBook | None = None) -> Figures:
+def measure_reply(question: GoldQuestion, answer: Answer, *, book: GoldBook | None = None) -> Figures:
     """The figures of an agent without a trace: of its answer, and what it tells of its cost."""
     return measure_answer(question, answer.text, answer.citations, book=book) | {
         "searches": answer.searches,
@@ -64,7 +64,7 @@ def measure_reply(question: Question, answer: Answer, *, book: GoldBook | None =
     }
 
 
-def _words(question: Question, text: str, read: Sequence[str]) -> Figures:
+def _words(question: GoldQuestion, text: str, read: Sequence[str]) -> Figures:
     """What the text of the answer says, and whether it stands in what was read."""
     empty = not any(c.isalnum() for c in text)
     unanswerable = question.unanswerable or not question.answers
@@ -100,7 +100,7 @@ def _unanswered(right: float) -> Figures:
     return dict.fromkeys(_scores("", ()), right)
 
 
-def _choice(question: Question, text: str) -> Figures:
+def _choice(question: GoldQuestion, text: str) -> Figures:
     gold = right_options(question.answers, question.options)
     if not gold:
         return {"choice": None, "choice_f1": None}
@@ -108,7 +108,7 @@ def _choice(question: Question, text: str) -> Figures:
     return {"choice": float(named == gold), "choice_f1": set_f1(named, gold)}
 
 
-def _searching(question: Question, trace: Trace, book: GoldBook | None) -> Figures:
+def _searching(question: GoldQuestion, trace: Trace, book: GoldBook | None) -> Figures:
     steps = trace.steps
     found = [step for step in steps if isinstance(step, Searched)]
     gold = gold_of(question, book)
@@ -142,11 +142,11 @@ def _repeated(trace: Trace) -> int:
     return len(asked) - len(set(asked))
 
 
-def _coverage(question: Question, book: GoldBook | None) -> Figures:
+def _coverage(question: GoldQuestion, book: GoldBook | None) -> Figures:
     return {"gold_in_corpus": in_corpus(question, book) if book else None}
 
 
-def _evidence(question: Question, trace: Trace, book: GoldBook | None) -> Figures:
+def _evidence(question: GoldQuestion, trace: Trace, book: GoldBook | None) -> Figures:
     claims = claims_of(trace)
     shown = {passage.number: passage for passage in trace.passages}
     numbers = [number for claim in claims for number in claim.cites]
@@ -164,7 +164,7 @@ def _evidence(question: Question, trace: Trace, book: GoldBook | None) -> Figure
     } | _citations(question, cited, book)
 
 
-def _citations(question: Question, cited: Sequence[Named], book: GoldBook | None) -> Figures:
+def _citations(question: GoldQuestion, cited: Sequence[Named], book: GoldBook | None) -> Figures:
     """How much of what is cited is gold, and how much of the gold is cited."""
     different = {_key(one): one for one in cited}.values()
     gold = gold_of(question, book)

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from train.evaluation.datasets import read_dataset
 
-__all__ = ["Question", "fingerprint", "read_questions", "world_questions"]
+__all__ = ["GoldQuestion", "fingerprint", "read_questions", "world_questions"]
 
 
-def read_questions(path: Path, name: str | None = None) -> list[Question]:
+def read_questions(path: Path, name: str | None = None) -> list[GoldQuestion]:
     """Read a question list, the project's own or a published one; see `train.evaluation.datasets`.
 
     Raises:
@@ -21,18 +21,18 @@ def read_questions(path: Path, name: str | None = None) -> list[Question]:
     return read_dataset(path, name).questions
 
 
-def world_questions(questions: Iterable[Any]) -> list[Question]:
+def world_questions(questions: Iterable[Any]) -> list[GoldQuestion]:
     """The questions of a world without their gold plans, which nothing here may look at."""
     return [_of_world(question) for question in questions]
 
 
-def _of_world(question: Any) -> Question:
+def _of_world(question: Any) -> GoldQuestion:
     """A choice keeps its options: they stand in the question."""
-    asked = Question.model_validate(question)
+    asked = GoldQuestion.model_validate(question)
     return asked.model_copy(update={"options": question.candidates}) if question.type == "choice" else asked
 
 
-def fingerprint(questions: Iterable[Question]) -> str:
+def fingerprint(questions: Iterable[GoldQuestion]) -> str:
     """Two lists with the same fingerprint ask the same, with the same gold."""
     digest = hashlib.sha256()
     for question in questions:

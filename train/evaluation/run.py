@@ -8,7 +8,7 @@ from typing import Final
 from agent.errors import AgentError, SetupError
 from agent.trace import Trace
 from train.evaluation.asking import Asker, AskFailed
-from train.evaluation.questions import Question
+from train.evaluation.questions import GoldQuestion
 from train.evaluation.result import FAILURES, Failure, Result
 from train.evaluation.scoring import Scoring, failed
 
@@ -26,7 +26,7 @@ class TooManyFailed(SetupError):
 
 async def evaluate(
     asker: Asker,
-    questions: Sequence[Question],
+    questions: Sequence[GoldQuestion],
     *,
     scoring: Scoring,
     concurrency: int,
@@ -70,7 +70,7 @@ async def evaluate(
         raise group.exceptions[0] from None
 
 
-async def _ask(asker: Asker, question: Question, scoring: Scoring) -> tuple[Result, Trace | None]:
+async def _ask(asker: Asker, question: GoldQuestion, scoring: Scoring) -> tuple[Result, Trace | None]:
     try:
         said = await asker.ask(question)
     except AskFailed as error:

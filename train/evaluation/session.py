@@ -29,7 +29,7 @@ from train.evaluation.chosen import Choice
 from train.evaluation.cited import Passages
 from train.evaluation.gold import GoldBook, Written
 from train.evaluation.normalisations import DEFAULT
-from train.evaluation.questions import Question, fingerprint, read_questions, world_questions
+from train.evaluation.questions import GoldQuestion, fingerprint, read_questions, world_questions
 from train.evaluation.report import Figures, summarise
 from train.evaluation.report_files import write_report
 from train.evaluation.result import Result
@@ -216,7 +216,9 @@ class Evaluation:
             asyncio.run(asker.aclose())
             ask_elsewhere(spread, self._arguments(), waiting, concurrency=self._concurrency, on_result=on_result)
 
-    async def _ask_here(self, asker: Asker, questions: list[Question], scoring: Scoring, on_result: OnResult) -> None:
+    async def _ask_here(
+        self, asker: Asker, questions: list[GoldQuestion], scoring: Scoring, on_result: OnResult
+    ) -> None:
         try:
             if scoring.judge and questions:
                 await scoring.judge.check()
@@ -226,7 +228,7 @@ class Evaluation:
             if scoring.judge:
                 await scoring.judge.aclose()
 
-    async def ask(self, asker: Asker, questions: Sequence[Question], scoring: Scoring, on_result: OnResult) -> None:
+    async def ask(self, asker: Asker, questions: Sequence[GoldQuestion], scoring: Scoring, on_result: OnResult) -> None:
         """Ask some of the questions; `asker` gives who, and how the answers are scored. Neither is closed.
 
         Raises:

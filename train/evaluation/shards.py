@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, TypeVar
 from agent.parallel.workers import at_end
 from agent.settings import CairnSettings
 from agent.trace import Trace
-from train.evaluation.questions import Question
+from train.evaluation.questions import GoldQuestion
 from train.evaluation.result import Result
 from train.evaluation.run import OnResult, TooManyFailed
 
@@ -60,7 +60,7 @@ def pickled(settings: CairnSettings, arguments: dict[str, Any]) -> bytes:
 
 
 def ask_elsewhere(
-    spread: Spreads, arguments: bytes, questions: Sequence[Question], *, concurrency: int, on_result: OnResult
+    spread: Spreads, arguments: bytes, questions: Sequence[GoldQuestion], *, concurrency: int, on_result: OnResult
 ) -> None:
     """Have the questions asked, and tell `on_result` of each as its shard ends.
 

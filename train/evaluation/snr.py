@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agent.evidence import Passage
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from agent.trace import Gathered, Merged, Reflected, Searched, Trace
 from train.evaluation.gold import GoldBook, gold_name
 from train.evaluation.metrics import HOTPOTQA_LABELS, cover
@@ -26,7 +26,7 @@ _CITE: Final = re.compile(r"\s*\[\d+(?:\s*[,;–-]\s*\d+)*\]")
 class Signal:
     """What counts as signal for one question."""
 
-    def __init__(self, question: Question, found: Iterable[Passage], book: GoldBook | None = None) -> None:
+    def __init__(self, question: GoldQuestion, found: Iterable[Passage], book: GoldBook | None = None) -> None:
         """Take note of a question.
 
         Args:
@@ -58,7 +58,7 @@ class Signal:
         return bool(wanted) and any(len(wanted & gold) >= FROM_GOLD * len(wanted) for gold in self._gold)
 
 
-def tell_tale(question: Question) -> list[str]:
+def tell_tale(question: GoldQuestion) -> list[str]:
     """Gold answers whose presence in a text says something: not yes or no, and not a single letter or digit."""
     plain = {answer: squad(answer) for answer in question.answers}
     return [answer for answer, text in plain.items() if len(text) > 1 and text not in HOTPOTQA_LABELS]
@@ -85,7 +85,7 @@ def share(parts: Sequence[tuple[int, bool]]) -> float | None:
     return sum(amount for amount, good in parts if good) / whole if whole else None
 
 
-def snr_of(question: Question, trace: Trace, book: GoldBook | None = None) -> dict[str, float | None]:
+def snr_of(question: GoldQuestion, trace: Trace, book: GoldBook | None = None) -> dict[str, float | None]:
     """Of one trace: the mean over single queries, over information blocks, and over merge and reflect blocks."""
     queries = [step.passages for step in trace.steps if isinstance(step, Searched)]
     shown = [step.passages for step in trace.steps if isinstance(step, Gathered)]

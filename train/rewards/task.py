@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Task:
             raise ValueError(f"the task {self.question!r} has no gold answer; say `unanswerable` where there is none")
 
     @classmethod
-    def of(cls, question: Question, *, texts: Sequence[str] = ()) -> "Task":
+    def of(cls, question: GoldQuestion, *, texts: Sequence[str] = ()) -> "Task":
         """The task of a question from a list, or of one of the little world's (`world_questions` converts those)."""
         return cls(
             id=question.id,
@@ -51,6 +51,6 @@ class Task:
             unanswerable=question.unanswerable,
         )
 
-    def as_question(self) -> Question:
+    def as_question(self) -> GoldQuestion:
         """What a judge is asked about."""
-        return Question(id=self.id or "task", question=self.question, answers=self.answers, options=self.options)
+        return GoldQuestion(id=self.id or "task", question=self.question, answers=self.answers, options=self.options)

@@ -15,7 +15,7 @@ from agent.policies.model_folder import trained_with, with_passages
 from agent.protocols import TextProtocol
 from agent.settings import CairnSettings
 from agent.sources.base import Source
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from agent.world import World
 from agent.world.names import Split
 from train.evaluation.questions import world_questions
@@ -34,7 +34,7 @@ _DEV_QUESTIONS: Final = 16
 class Ask:
     """One question, how it is asked, and where."""
 
-    question: Question
+    question: GoldQuestion
     task: Task
     protocol: TextProtocol
     sources: Mapping[str, Source]
@@ -146,7 +146,7 @@ class ListTasks:
 
         assert recipe.data.questions is not None
         found = read_dataset(recipe.data.questions, recipe.data.dataset).questions
-        self._questions: Sequence[Question] = found[: recipe.data.limit or None]
+        self._questions: Sequence[GoldQuestion] = found[: recipe.data.limit or None]
         self._recipe = recipe
         self._protocols = protocols_of(recipe)
         self._sources = build_sources(_searched(recipe)) if sources is None else sources

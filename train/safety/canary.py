@@ -92,7 +92,7 @@ class Canary:
 
 def world_probes(world: World, sources: Sequence[str]) -> tuple[Probe, ...]:
     """A probe for each of these sources of a little world: a document's first words, which must find it."""
-    found = (_probe(world, name) for name in dict.fromkeys(sources) if name in world.shelves or name in _ALL)
+    found = (_probe(world, name) for name in dict.fromkeys(sources) if name in world.indexes or name in _ALL)
     return tuple(probe for probe in found if probe)
 
 

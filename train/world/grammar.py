@@ -72,8 +72,8 @@ class Teller:
 
     def _predicate(self, clause: Clause) -> str:
         relation = RELATIONS[clause.relation]
-        far = relation.told_far and self._rng.random() < self._paraphrase
-        return self._rng.choice(relation.told_far if far else relation.told)
+        far = relation.stated_far and self._rng.random() < self._paraphrase
+        return self._rng.choice(relation.stated_far if far else relation.stated)
 
     def _single(self, entity: Entity, subject: str, clause: Clause) -> str:
         sentences = RELATIONS[clause.relation].sentences

@@ -72,7 +72,7 @@ class NewsWriter:
         source = "news" if self._rng.random() < 0.5 else "web"
         day = date(2019, 1, 4) + timedelta(days=self._rng.randint(0, 2600))
         text = [
-            capital(fill(self._rng.choice(RELATIONS[fact.relation].aside), entity)),
+            capital(fill(self._rng.choice(RELATIONS[fact.relation].distractors), entity)),
             self._rng.choice(FILLERS[entity.kind]) if entity.kind in FILLERS else "",
             self._rng.choice(FILLERS["news"]),
         ]

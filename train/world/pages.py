@@ -150,7 +150,7 @@ class PageWriter:
             if listing.source != "web" or listing.scattered:
                 continue
             subject, labels = self._universe.label(holder), tuple(self._universe.label(member) for member in members)
-            text = capital(self._rng.choice(listing.told).format(s=subject, o=", ".join(labels)))
+            text = capital(self._rng.choice(listing.stated).format(s=subject, o=", ".join(labels)))
             states = (Stated(subject=subject, relation=name, values=labels),)
             yield Draft("web", f"List of {listing.noun} {subject}", text, states, _REVISED.isoformat())
 

@@ -197,7 +197,7 @@ def part(
         return shard.documents
     drawing = Drawing(shard)
     asked = tuple(drawing.ask(kinds, name if of == 1 else f"{name}-{number}"))
-    return World(name, shard.documents, asked, drawing.world.shelves)
+    return World(name, shard.documents, asked, drawing.world.indexes)
 
 
 def _kinds_of(seed: int, questions: int, number: int, of: int, difficulty: Difficulty) -> list[QuestionType]:

@@ -54,7 +54,7 @@ def survey(each: int, seed: int, split: Split, show: Show, difficulty: Difficult
         drawing = Drawing(make_shard(seed, 0, split=split, difficulty=difficulty))
         wanted = {kind: min(_OF_EACH, each - tally.types[kind]) for kind in missing}
         asked = tuple(question for kind in missing for question in _questions(drawing, kind, wanted[kind]))
-        tally.add(World(f"{split}-{seed}", drawing.world.documents, asked, drawing.world.shelves))
+        tally.add(World(f"{split}-{seed}", drawing.world.documents, asked, drawing.world.indexes))
         barren = 0 if tally.questions > before else barren + 1
         seed += 1
         show(sum(min(each, tally.types[kind]) for kind in TYPES), each * len(TYPES))

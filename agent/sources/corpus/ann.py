@@ -42,7 +42,7 @@ TABLE_BYTES: Final = 256 << 20
 """What faiss may make of a small index while it reads it, beside what is in the file: tables of distances."""
 
 
-class Shape(Frozen):
+class AnnShape(Frozen):
     """What an index is made of; written into its card."""
 
     kind: Kind
@@ -56,7 +56,7 @@ class Shape(Frozen):
 
 
 def kind_for(rows: int) -> Kind:
-    """What fits a corpus of this size, where nobody chooses."""
+    """What fits a corpus of this size, where no one chooses."""
     if rows < 50_000:
         return "flat"
     if rows < 1_000_000:
@@ -64,30 +64,30 @@ def kind_for(rows: int) -> Kind:
     return "ivf-sq8" if rows < 20_000_000 else "ivf-pq"
 
 
-def shape_for(kind: Kind, rows: int, dim: int, *, effort: int | None = None) -> Shape:
-    """The usual parameters for so many vectors.
+def shape_for(kind: Kind, rows: int, dim: int, *, effort: int | None = None) -> AnnShape:
+    """The usual parameters for N vectors.
 
     Raises:
         SetupError: there are too few vectors for this kind.
     """
     if kind == "flat":
-        return Shape(kind=kind)
+        return AnnShape(kind=kind)
     if kind == "hnsw":
-        return Shape(kind=kind, effort=effort or 64)
+        return AnnShape(kind=kind, effort=effort or 64)
     if rows < 256:
         raise SetupError(f"{kind} needs at least 256 passages, there are {rows}; choose flat or hnsw")
     cells = max(1, min(int(4 * math.sqrt(rows)), rows // 39))
     wide = effort or max(8, cells // 64)
     if kind == "ivf-sq8":
-        return Shape(kind=kind, effort=min(wide, cells), cells=cells)
+        return AnnShape(kind=kind, effort=min(wide, cells), cells=cells)
     codes = next(codes for codes in (dim // 4, dim // 8, 1) if codes and dim % codes == 0)
-    return Shape(kind=kind, effort=min(wide, cells), cells=cells, codes=codes, rescored=RESCORED)
+    return AnnShape(kind=kind, effort=min(wide, cells), cells=cells, codes=codes, rescored=RESCORED)
 
 
 class Ann:
     """An index that is open. Searches may run in several threads."""
 
-    def __init__(self, index: Any, vectors: NDArray[np.float32], shape: Shape) -> None:
+    def __init__(self, index: Any, vectors: NDArray[np.float32], shape: AnnShape) -> None:
         self._faiss = need("faiss")
         self.index = index
         """None: the vectors themselves are searched."""
@@ -95,7 +95,7 @@ class Ann:
         self.shape = shape
 
     @classmethod
-    def build(cls, vectors: NDArray[np.float32], shape: Shape) -> "Ann":
+    def build(cls, vectors: NDArray[np.float32], shape: AnnShape) -> "Ann":
         """Make an index of vectors by row."""
         faiss = need("faiss")
         if shape.kind == "flat":
@@ -108,12 +108,12 @@ class Ann:
         return cls(index, vectors, shape)
 
     def save(self, folder: Path) -> None:
-        """Write what the vectors' own file does not hold; whoever calls makes that atomic."""
+        """Write what the vectors' own file does not hold; the caller makes that atomic."""
         if self.index is not None:
             self._faiss.write_index(self.index, str(folder / FILE))
 
     @classmethod
-    def open(cls, folder: Path, shape: Shape) -> "Ann":
+    def open(cls, folder: Path, shape: AnnShape) -> "Ann":
         """Open what `save` wrote, beside the vectors' file, by mmap.
 
         Raises:
@@ -141,7 +141,7 @@ class Ann:
 
         Args:
             queries: shape (queries, dim).
-            limit: rows for each query, if there are so many.
+            limit: rows for each query, if there are as many.
             effort: instead of the one that the index was built with.
 
         Returns:
@@ -174,7 +174,7 @@ class Ann:
         return scores, rows
 
     def use_threads(self, count: int) -> None:
-        """Let the thread that calls this search with so many of faiss's own threads; it starts with one a core."""
+        """Let the thread that calls this search with N of faiss's own threads; it starts with one a core."""
         self._faiss.omp_set_num_threads(count)
 
     def but(self, effort: int) -> "Ann":
@@ -182,7 +182,7 @@ class Ann:
         return Ann(self.index, self.vectors, self.shape.model_copy(update={"effort": effort}))
 
     def _parameters(self, effort: int, limit: int, wanted: int) -> Any:
-        """An effort that can find so many: who asks for all rows gets them."""
+        """An effort that can find N rows: a request for all rows gets them."""
         if self.shape.kind == "hnsw":
             return self._faiss.SearchParametersHNSW(efSearch=max(effort, wanted))
         needed = math.ceil(2 * self.shape.cells * limit / len(self.vectors))
@@ -204,7 +204,7 @@ def recall(ann: Ann, queries: NDArray[np.float32], *, cut: int = 10, effort: int
     """Share of the `cut` exact nearest rows that an index finds among its first `cut`; mean over the queries."""
     if ann.shape.kind == "flat" or not len(queries):
         return 1.0
-    exact = Ann(None, ann.vectors, Shape(kind="flat")).search(queries, cut)[1]
+    exact = Ann(None, ann.vectors, AnnShape(kind="flat")).search(queries, cut)[1]
     found = ann.search(queries, cut, effort=effort)[1]
     both = [len(set(a) & set(b)) for a, b in zip(exact.tolist(), found.tolist(), strict=True)]
     return sum(both) / exact.size
@@ -219,7 +219,7 @@ def tuned(ann: Ann, queries: NDArray[np.float32]) -> tuple[Ann, float]:
     return ann.but(effort), found
 
 
-def _empty(faiss: Any, shape: Shape, dim: int) -> Any:
+def _empty(faiss: Any, shape: AnnShape, dim: int) -> Any:
     product = faiss.METRIC_INNER_PRODUCT
     if shape.kind == "hnsw":
         index = faiss.IndexHNSWFlat(dim, LINKS, product)

@@ -1,7 +1,7 @@
 """Builds an index folder out of documents. What an older index has of files that did not change is kept.
 
 Passages come from the older index or from the files, in the order of the files; then BM25 is made of all of them
-anew, which costs seconds where reading costs minutes; vectors are kept by the text that they were made of.
+again, which costs seconds where reading costs minutes; vectors are kept by the text that they were made of.
 """
 
 import shutil
@@ -18,8 +18,8 @@ from agent.sources.arrays import load_array
 from agent.sources.bm25 import CHUNK, Bm25Index, batched, stems_of
 from agent.sources.corpus.ann import Kind
 from agent.sources.corpus.dense import DENSE, DenseCard, build_dense, discard
-from agent.sources.corpus.documents import Document, Found, Skipped, find_files
-from agent.sources.corpus.elsewhere import Spreads, encode_with
+from agent.sources.corpus.documents import FoundFiles, SkippedFile, StoredPassage, find_files
+from agent.sources.corpus.elsewhere import ItemSpread, encode_with
 from agent.sources.corpus.encoder import Encoder, model_name
 from agent.sources.corpus.folder import (
     INDEX,
@@ -27,7 +27,7 @@ from agent.sources.corpus.folder import (
     RECORDS,
     TITLE_WEIGHT,
     VECTORS,
-    Card,
+    IndexCard,
     locked,
     new_building,
     new_data_name,
@@ -40,14 +40,14 @@ from agent.sources.corpus.records import Records
 
 Stage = Literal["reading", "indexing", "encoding", "writing"]
 Progress = Callable[[Stage, int, int], None]
-"""Is told how far the building came: the stage, how much is done, of how much: bytes of input while reading, passages
+"""Takes the stage of the building, how much is done, and of how much: bytes of input while reading, passages
 while indexing and encoding, steps while writing."""
 
-_TOLD_EVERY: Final = 1000
+_REPORT_EVERY: Final = 1000
 
 
 def silent(stage: Stage, done: int, total: int) -> None:
-    """Nobody watches."""
+    """No one watches."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Dense:
         return self.encoder or Encoder.load(self.model)
 
     def made(self, card: DenseCard | None) -> bool:
-        """Whether an index is what is wanted, as far as one can tell without loading the model."""
+        """Whether an index is what is wanted, as far as can be seen without loading the model."""
         if card is None or card.model != model_name(self.model) or (self.ann and card.index.kind != self.ann):
             return False
         return self.encoder is None or self.encoder.fingerprint == card.fingerprint
@@ -75,7 +75,7 @@ class Dense:
 class Outcome:
     """What a build did."""
 
-    card: Card
+    card: IndexCard
     new: int
     """Files that give passages and gave none before."""
     changed: int
@@ -83,7 +83,7 @@ class Outcome:
     """Files that gave passages and give none any more."""
     kept: int
     """Files that are as they were: nothing of them was read again."""
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedFile, ...]
     """Files that give no passages, or not all of them."""
     seconds: float
 
@@ -96,7 +96,7 @@ def build_index(
     strict: bool = False,
     wait: bool = False,
     progress: Progress = silent,
-) -> Card:
+) -> IndexCard:
     """As `update_index`, for who wants the card only."""
     return update_index(paths, out, dense=dense, strict=strict, wait=wait, progress=progress).card
 
@@ -108,7 +108,7 @@ def update_index(
     dense: Dense | None = None,
     strict: bool = False,
     wait: bool = False,
-    spread: Spreads | None = None,
+    spread: ItemSpread | None = None,
     progress: Progress = silent,
 ) -> Outcome:
     """Index documents into the folder `out`. Whatever ends the work before leaves the index that was there.
@@ -120,7 +120,7 @@ def update_index(
         strict: stop at a file or line that cannot be read, instead of going on without it.
         wait: wait for another build of this index, instead of refusing.
         spread: who finds the words and makes the vectors; None: this process. The index is the same.
-        progress: is told how far it came.
+        progress: takes how far it came.
 
     Raises:
         CorpusError: documents that cannot be read, or `out` holds something that is no index, or is being written.
@@ -136,7 +136,7 @@ def update_index(
 
 
 def _update(
-    found: Found, out: Path, dense: Dense | None, strict: bool, spread: Spreads | None, progress: Progress
+    found: FoundFiles, out: Path, dense: Dense | None, strict: bool, spread: ItemSpread | None, progress: Progress
 ) -> Outcome:
     """Build under the lock of the folder."""
     started = perf_counter()
@@ -158,14 +158,14 @@ def _update(
 
 
 def _gathered(
-    found: Found,
+    found: FoundFiles,
     out: Path,
     older: Older | None,
     dense: Dense | None,
     strict: bool,
-    spread: Spreads | None,
+    spread: ItemSpread | None,
     progress: Progress,
-) -> tuple[Card, Gathering]:
+) -> tuple[IndexCard, Gathering]:
     """The card of what is in `out` in the end, and how the documents came there."""
     gathering = Gathering(found, older, strict=strict, tick=lambda done, total: progress("reading", done, total))
     if older and gathering.unchanged and (dense.made(older.card.dense) if dense else older.card.dense is None):
@@ -186,9 +186,9 @@ def _write(
     gathering: Gathering,
     older: Older | None,
     dense: Dense | None,
-    spread: Spreads | None,
+    spread: ItemSpread | None,
     progress: Progress,
-) -> Card:
+) -> IndexCard:
     encoder = dense.load() if dense else None  # what is wrong with it should show before an hour of reading
     gathering.write(building)
     rows = gathering.rows
@@ -201,7 +201,7 @@ def _write(
         if dense and encoder:
             dense_card = _write_dense(building, out, stored, older, encoder, dense.ann, spread, progress)
     progress("writing", 0, 1)
-    card = Card(
+    card = IndexCard(
         data=new_data_name(),
         documents=rows,
         sources=sum(entry.rows > 0 for entry in gathering.entries),
@@ -224,7 +224,7 @@ def _write_dense(
     older: Older | None,
     encoder: Encoder,
     kind: Kind | None,
-    spread: Spreads | None,
+    spread: ItemSpread | None,
     progress: Progress,
 ) -> DenseCard:
     progress("encoding", 0, len(stored))
@@ -243,13 +243,13 @@ def _write_dense(
 
 def _watched(stage: Stage, texts: Iterator[str], total: int, progress: Progress) -> Iterator[str]:
     for done, text in enumerate(texts):
-        if done % _TOLD_EVERY == 0:
+        if done % _REPORT_EVERY == 0:
             progress(stage, done, total)
         yield text
     progress(stage, total, total)
 
 
-def _weighted(document: Document) -> str:
+def _weighted(document: StoredPassage) -> str:
     """What is indexed of a passage."""
     return f"{document.title} " * TITLE_WEIGHT + document.text
 

@@ -1,6 +1,6 @@
 """The dense part of an index folder: one vector a passage, a nearest-neighbour index of them, and a card.
 
-It knows passages by row number only; whoever keeps the passages gives their texts in that order.
+It knows passages by row number only; the caller keeps the passages and gives their texts in that order.
 """
 
 import shutil
@@ -19,7 +19,7 @@ from agent.cores import cores
 from agent.errors import CorpusError
 from agent.evidence import Frozen
 from agent.files.foreign import read_file
-from agent.sources.corpus.ann import Ann, Kind, Shape, kind_for, recall, shape_for, tuned
+from agent.sources.corpus.ann import Ann, AnnShape, Kind, kind_for, recall, shape_for, tuned
 from agent.sources.corpus.encoder import Encoder, Vectors
 from agent.sources.corpus.vectors import KEYS, VECTORS, VectorLog, exact_vectors, key_of, row_keys
 
@@ -47,9 +47,9 @@ class DenseCard(Frozen):
     dtype: str
     dim: int
     passages: int
-    index: Shape
+    index: AnnShape
     recall_10: float
-    """Of the index against flat search, on beginnings of passages asked as queries."""
+    """Of the index against flat search, with beginnings of passages as queries."""
     probes: int
     """How many of those."""
     encoded: int
@@ -91,7 +91,7 @@ class PassageEncoder(QueryEncoder, Protocol):
 Encode = Callable[[Iterable[list[str]]], Iterator[Vectors]]
 """Gives the vectors of each list of texts, in their order. It may read a few lists ahead."""
 Progress = Callable[[int, int], None]
-"""Is told how many passages have their vector, of how many."""
+"""Takes how many passages have their vector, and of how many."""
 
 
 def passage_text(title: str, text: str) -> str:
@@ -112,7 +112,7 @@ def build_dense(
     encode: Encode | None = None,
     progress: Progress = lambda done, total: None,
 ) -> DenseCard:
-    """Write the dense part of an index into `folder`; whoever calls makes that atomic.
+    """Write the dense part of an index into `folder`; the caller makes that atomic.
 
     Args:
         passages: title and text of each row, in order; read once.
@@ -125,7 +125,7 @@ def build_dense(
         log: a folder beside the index for vectors on their way: a build that follows a killed one finds them there.
             Remove it with `discard` when the index is in its place. None: beside `folder`, removed at the end.
         encode: makes the vectors elsewhere, with the same model; None: `encoder` does.
-        progress: is told how far it came.
+        progress: takes how far it came.
 
     Raises:
         CorpusError: there are more or fewer passages than `count`.

@@ -17,9 +17,9 @@ from pydantic_core import from_json
 
 from agent.errors import CorpusError
 from agent.files import foreign as files
-from agent.sources.corpus.extract import Extracted, ExtractError, decode
-from agent.sources.corpus.reader import MAX_BYTES, unopened
 from agent.sources.corpus.split import split_markdown, split_page, split_text
+from agent.sources.extract.document import MAX_BYTES, plain_text, unopened
+from agent.sources.extract.text import Extracted, ExtractError
 
 SUFFIXES: Final = {
     ".jsonl": "lines",
@@ -43,16 +43,16 @@ TITLE_CHARS: Final = 1000
 URL_CHARS: Final = 4000
 DATE_CHARS: Final = 40
 LINE_BYTES: Final = 16 << 20
-"""A longer line is no document, and what stands behind it in its file is not read."""
-READING: Final = 3
-"""Raised whenever the same file would give other passages than before: what an older index kept is read anew."""
+"""A longer line is no document, and what follows it in its file is not read."""
+READING: Final = 4
+"""Raised whenever the same file would give other passages than before: what an older index kept is read again."""
 
-_MEND: Final = 'each line must be one object like {"id": "…", "title": "…", "text": "…"}'
+_HINT: Final = 'each line must be one object like {"id": "…", "title": "…", "text": "…"}'
 _ISO: Final = re.compile(r"\d{4}(-\d\d(-\d\d([T ].*)?)?)?")
 
 
-class Record(BaseModel):
-    """One JSON line. Fields that nobody asks for are left out."""
+class DocumentLine(BaseModel):
+    """One JSON line. Fields that no one needs are left out."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
 
@@ -78,8 +78,8 @@ class Record(BaseModel):
         return value
 
 
-class Document(Record):
-    """One passage of a corpus, and where it stands."""
+class StoredPassage(DocumentLine):
+    """One passage of a corpus, and where it is."""
 
     id: str = Field(max_length=ID_CHARS + 20)
     """That of the record or file, and a number."""
@@ -108,7 +108,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True)
-class Skipped:
+class SkippedFile:
     """One file that gives no passages, or not all of them."""
 
     name: str
@@ -118,14 +118,14 @@ class Skipped:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundFiles:
     """What there is to read."""
 
     files: tuple[SourceFile, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedFile, ...]
 
 
-def find_files(paths: Sequence[Path], *, leave_out: Path | None = None) -> Found:
+def find_files(paths: Sequence[Path], *, leave_out: Path | None = None) -> FoundFiles:
     """Every file with documents, folders searched through, in a fixed order.
 
     A list of questions often lies beside its documents: in a folder it is passed over, as is what is hidden. A link
@@ -139,7 +139,7 @@ def find_files(paths: Sequence[Path], *, leave_out: Path | None = None) -> Found
         CorpusError: a path is missing, no regular file or of no known kind, or a folder holds no documents.
     """
     found: dict[Path, SourceFile] = {}
-    skipped: list[Skipped] = []
+    skipped: list[SkippedFile] = []
     for path in paths:
         if path.is_dir():
             inside, passed_over = _search(path, leave_out)
@@ -152,7 +152,7 @@ def find_files(paths: Sequence[Path], *, leave_out: Path | None = None) -> Found
             found.setdefault(file.path.resolve(), file)
     names = Counter(file.name for file in found.values())
     named = (f if names[f.name] == 1 else SourceFile(f.path, spelled(f.path), f.place) for f in found.values())
-    return Found(tuple(named), tuple(skipped))
+    return FoundFiles(tuple(named), tuple(skipped))
 
 
 def _named(path: Path) -> SourceFile:
@@ -168,26 +168,26 @@ def _named(path: Path) -> SourceFile:
     return SourceFile(path, spelled(Path(path.name)), path.resolve())
 
 
-def _search(folder: Path, leave_out: Path | None) -> tuple[list[SourceFile], list[Skipped]]:
+def _search(folder: Path, leave_out: Path | None) -> tuple[list[SourceFile], list[SkippedFile]]:
     found: list[SourceFile] = []
-    skipped: list[Skipped] = []
+    skipped: list[SkippedFile] = []
     for path, problem in _walk(folder, leave_out):
         name = spelled(path.relative_to(folder))
         suffix = path.suffix.lower()
         if problem:
-            skipped.append(problem if problem.name else Skipped(name, problem.reason, problem.why))
+            skipped.append(problem if problem.name else SkippedFile(name, problem.reason, problem.why))
         elif suffix not in SUFFIXES:
-            skipped.append(Skipped(name, "kind", suffix or "no suffix"))
+            skipped.append(SkippedFile(name, "kind", suffix or "no suffix"))
         elif len(name) > ID_CHARS:
-            skipped.append(Skipped(name, "unreadable", f"its path has more than {ID_CHARS:,} characters"))
+            skipped.append(SkippedFile(name, "unreadable", f"its path has more than {ID_CHARS:,} characters"))
         elif _asks(path):
-            skipped.append(Skipped(name, "questions", "it is a list of questions"))
+            skipped.append(SkippedFile(name, "questions", "it is a list of questions"))
         else:
             found.append(SourceFile(path, name, path))
     return found, skipped
 
 
-def _walk(folder: Path, leave_out: Path | None) -> Iterator[tuple[Path, Skipped | None]]:
+def _walk(folder: Path, leave_out: Path | None) -> Iterator[tuple[Path, SkippedFile | None]]:
     """Everything below a folder that is not hidden, sorted, with why it cannot be read. No link is followed."""
     without = _identity(leave_out)
     waiting = [folder]
@@ -202,16 +202,16 @@ def _walk(folder: Path, leave_out: Path | None) -> Iterator[tuple[Path, Skipped 
                     waiting += (path / name for name in reversed(names))
                 continue
         except OSError as error:
-            yield path, Skipped("", "unreadable", f"it cannot be opened: {error.strerror or error}")
+            yield path, SkippedFile("", "unreadable", f"it cannot be opened: {error.strerror or error}")
             continue
         yield path, _problem(state.st_mode)
 
 
-def _problem(mode: int) -> Skipped | None:
+def _problem(mode: int) -> SkippedFile | None:
     if stat.S_ISLNK(mode):
-        return Skipped("", "link", "it is a symbolic link; what it leads to is read only if you name it")
+        return SkippedFile("", "link", "it is a symbolic link; what it leads to is read only if you name it")
     why = files.not_a_file(mode)
-    return Skipped("", "unreadable", why) if why else None
+    return SkippedFile("", "unreadable", why) if why else None
 
 
 def _identity(folder: Path | None) -> tuple[int, int] | None:
@@ -227,9 +227,9 @@ def spelled(path: Path) -> str:
     return path.as_posix().encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _reasons(skipped: Sequence[Skipped]) -> str:
-    told = [f"{skip.name}: {skip.why}" for skip in skipped if skip.reason != "kind"]
-    return f" ({'; '.join(told[:3])}{'; …' if len(told) > 3 else ''})" if told else ""
+def _reasons(skipped: Sequence[SkippedFile]) -> str:
+    reasons = [f"{skip.name}: {skip.why}" for skip in skipped if skip.reason != "kind"]
+    return f" ({'; '.join(reasons[:3])}{'; …' if len(reasons) > 3 else ''})" if reasons else ""
 
 
 def _asks(file: Path) -> bool:
@@ -240,27 +240,27 @@ def _asks(file: Path) -> bool:
         with files.open_file(file, follow=False) as lines:
             first: object = from_json(lines.readline(LINE_BYTES) or b"null")
     except (OSError, ValueError):
-        return False  # whoever reads the whole file says what is wrong with it
+        return False  # reading the whole file says what is wrong with it
     return isinstance(first, dict) and "question" in first and "text" not in first
 
 
 Tick = Callable[[int], None]
-"""Is told how many bytes were read since the last call."""
+"""Takes how many bytes were read since the last call."""
 
 
 Reject = Callable[[int, str], None]
-"""Is told the number of a line that is no document, and why."""
+"""Takes the number of a line that is no document, and why."""
 
 
-class Reader(Protocol):
+class DocumentReader(Protocol):
     """What reads files that must be parsed."""
 
     def read(self, path: Path, kind: str) -> Extracted: ...
 
 
 def read_file(
-    file: SourceFile, reader: Reader, *, tick: Tick = lambda _: None, reject: Reject | None = None
-) -> Iterator[Document]:
+    file: SourceFile, reader: DocumentReader, *, tick: Tick = lambda _: None, reject: Reject | None = None
+) -> Iterator[StoredPassage]:
     """Read one file, cut into passages. `tick` hears of JSON lines only; any other file is read at once.
 
     A short JSON line keeps its id; the parts of a long one are `ID#1`, `ID#2`, …, the passages of any other file
@@ -287,7 +287,7 @@ def read_file(
     for heading, start, end in _sections(found, file.kind, title):
         for at, to in split_text(found.text, start, end):
             number += 1
-            yield Document(
+            yield StoredPassage(
                 id=f"{file.name}#{number}",
                 title=_cut_title(heading),
                 text=found.text[at:to],
@@ -319,10 +319,10 @@ def _read_text(file: Path) -> Extracted:
         raw = files.read_file(file, most=MAX_BYTES, follow=False)
     except OSError as error:
         raise ExtractError(unopened(error)) from error
-    return Extracted(decode(raw).replace("\r\n", "\n").replace("\r", "\n"))
+    return Extracted(plain_text(raw).replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def _read_lines(file: SourceFile, tick: Tick, reject: Reject | None) -> Iterator[Document]:
+def _read_lines(file: SourceFile, tick: Tick, reject: Reject | None) -> Iterator[StoredPassage]:
     with files.open_file(file.place, follow=False) as opened:
         for number, line in _bounded(opened):
             tick(len(line))
@@ -332,7 +332,7 @@ def _read_lines(file: SourceFile, tick: Tick, reject: Reject | None) -> Iterator
                 record = _parse(content, whole=len(line) < LINE_BYTES)
             except CorpusError as error:
                 if reject is None:
-                    raise CorpusError(f"{file.path}, line {number}: {error}; {_MEND}") from error
+                    raise CorpusError(f"{file.path}, line {number}: {error}; {_HINT}") from error
                 reject(number, str(error))
                 continue
             yield from _cut(record)
@@ -360,11 +360,11 @@ def _bounded(opened: BinaryIO) -> Iterator[tuple[int, bytes]]:
             return
 
 
-def _parse(line: bytes, *, whole: bool) -> Record:
+def _parse(line: bytes, *, whole: bool) -> DocumentLine:
     if not whole:
         raise CorpusError(f"this line is longer than {LINE_BYTES >> 20} MB, and nothing behind it was read")
     try:
-        return Record.model_validate_json(line)
+        return DocumentLine.model_validate_json(line)
     except ValidationError as error:
         raise CorpusError(line_problem(error)) from error
 
@@ -384,8 +384,10 @@ def line_problem(error: ValidationError) -> str:
             return f"the field {field!r} cannot be used: {first['msg'].removeprefix('Value error, ')}"
 
 
-def _cut(record: Record) -> Iterator[Document]:
-    whole = Document.model_construct(None, **dict(record), document=record.id, start=0, end=len(record.text), page=0)
+def _cut(record: DocumentLine) -> Iterator[StoredPassage]:
+    whole = StoredPassage.model_construct(
+        None, **dict(record), document=record.id, start=0, end=len(record.text), page=0
+    )
     if len(record.text) <= RECORD_CHARS:
         yield whole
         return

@@ -1,11 +1,11 @@
-"""Ids that stand twice among the passages of a build: which records give way to an earlier one."""
+"""Ids that occur twice among the passages of a build: which records give way to an earlier one."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from agent.sources.corpus.documents import Document, SourceFile
+from agent.sources.corpus.documents import SourceFile, StoredPassage
 
-Row = tuple[int, Document, SourceFile]
+Row = tuple[int, StoredPassage, SourceFile]
 """A passage by its number, and the file that it comes from."""
 
 
@@ -25,7 +25,7 @@ def find_doubles(rows: Callable[[], Iterable[Row]], twice: Sequence[bool]) -> Do
 
     Args:
         rows: gives all passages, in their order; is read twice.
-        twice: of each row, whether its id may stand twice.
+        twice: of each row, whether its id may occur twice.
     """
     owned = {document.id for row, document, file in rows() if twice[row] and file.kind != "lines"}
     found = Doubles()

@@ -15,8 +15,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Spreads(Protocol):
-    """Whoever does the work, in the items' order; `agent.parallel.spread.Spread` is one."""
+class ItemSpread(Protocol):
+    """What does the work, in the items' order; `agent.parallel.spread.Spread` is one."""
 
     @property
     def here(self) -> bool:
@@ -27,7 +27,7 @@ class Spreads(Protocol):
 
 
 @dataclass(frozen=True)
-class Model:
+class EncoderModel:
     """An encoder, as another process can load it."""
 
     name: str
@@ -37,7 +37,7 @@ class Model:
     fingerprint: str
 
     @classmethod
-    def of(cls, encoder: Encoder) -> "Model":
+    def of(cls, encoder: Encoder) -> "EncoderModel":
         half = encoder.dtype == "bfloat16"
         return cls(encoder.name, encoder.query_prefix, encoder.passage_prefix, half, encoder.fingerprint)
 
@@ -46,7 +46,7 @@ class Model:
 class Texts:
     """Passages, and the model that is to encode them."""
 
-    model: Model
+    model: EncoderModel
     texts: list[str]
 
 
@@ -59,14 +59,14 @@ def encode(texts: Texts) -> Vectors:
     return _encoder(texts.model).encode_passages(texts.texts)
 
 
-def encode_with(spread: Spreads, encoder: Encoder) -> Callable[[Iterable[list[str]]], Iterator[Vectors]]:
+def encode_with(spread: ItemSpread, encoder: Encoder) -> Callable[[Iterable[list[str]]], Iterator[Vectors]]:
     """What gives the vectors of list after list."""
-    model = Model.of(encoder)
+    model = EncoderModel.of(encoder)
     return lambda lists: spread.mapped(encode, (Texts(model, texts) for texts in lists))
 
 
 @lru_cache(maxsize=1)
-def _encoder(model: Model) -> Encoder:
+def _encoder(model: EncoderModel) -> Encoder:
     encoder = Encoder.load(
         model.name, query_prefix=model.query_prefix, passage_prefix=model.passage_prefix, half=model.half
     )

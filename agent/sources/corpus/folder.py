@@ -58,7 +58,7 @@ _VERSION_1: Final = (RECORDS, OFFSETS, INDEX)
 """What the first version kept beside its card."""
 
 
-class Card(Frozen):
+class IndexCard(Frozen):
     """What an index folder says of itself."""
 
     version: int = FORMAT
@@ -112,7 +112,7 @@ class _Version(BaseModel):
     version: int
 
 
-class Entry(Frozen):
+class FileEntry(Frozen):
     """What an index keeps of one file that it read."""
 
     name: str
@@ -132,7 +132,7 @@ class Entry(Frozen):
     """How many of those for an id that stands twice: other files decide that, so they are looked at again."""
 
 
-def read_card(folder: Path) -> Card:
+def read_card(folder: Path) -> IndexCard:
     """Read the card of an index folder and look whether its files are all there.
 
     Raises:
@@ -143,33 +143,33 @@ def read_card(folder: Path) -> Card:
         again = _parse_card(folder)
         if again.data == card.data:
             raise CorpusError(
-                f"the index in {folder} is damaged: {missing} is missing or has another size; {_mend(folder)}"
+                f"the index in {folder} is damaged: {missing} is missing or has another size; {_hint(folder)}"
             )
         card = again  # a build has put another one in its place just now
     return card
 
 
-def _parse_card(folder: Path) -> Card:
+def _parse_card(folder: Path) -> IndexCard:
     if not folder.is_dir():
-        raise CorpusError(f"there is no index folder {folder}; {_mend(folder)}")
+        raise CorpusError(f"there is no index folder {folder}; {_hint(folder)}")
     if not (folder / CARD).is_file():
-        raise CorpusError(f"the folder {folder} is no index: it has no {CARD}; {_mend(folder)}")
+        raise CorpusError(f"the folder {folder} is no index: it has no {CARD}; {_hint(folder)}")
     try:
         content = read_file(folder / CARD, most=_CARD_BYTES, follow=False)
         if (version := _Version.model_validate_json(content).version) != FORMAT:
             raise CorpusError(
-                f"the index in {folder} has the version {version}, this one reads {FORMAT}; {_mend(folder)}"
+                f"the index in {folder} has the version {version}, this one reads {FORMAT}; {_hint(folder)}"
             )
-        return Card.model_validate_json(content)
+        return IndexCard.model_validate_json(content)
     except (OSError, ValueError) as error:
-        raise CorpusError(f"the index in {folder} is damaged: {CARD} cannot be read; {_mend(folder)}") from error
+        raise CorpusError(f"the index in {folder} is damaged: {CARD} cannot be read; {_hint(folder)}") from error
 
 
-def _mend(folder: Path) -> str:
+def _hint(folder: Path) -> str:
     return f"build it with: cairn index build CORPUS --out {folder}"
 
 
-def _missing(folder: Path, card: Card) -> str:
+def _missing(folder: Path, card: IndexCard) -> str:
     """The first part that is not there as the card says, with no link in its place; empty where all are."""
     data = folder / card.data
     folders = {data.joinpath(above) for name in card.files for above in PurePosixPath(name).parents} | {data / INDEX}
@@ -188,7 +188,7 @@ def _size(path: Path) -> int:
     return state.st_size if stat.S_ISREG(state.st_mode) else -1
 
 
-def read_entries(folder: Path, card: Card) -> list[Entry]:
+def read_entries(folder: Path, card: IndexCard) -> list[FileEntry]:
     """What the index keeps of each file, in the order of its passages.
 
     Raises:
@@ -196,9 +196,9 @@ def read_entries(folder: Path, card: Card) -> list[Entry]:
     """
     try:
         lines = read_file(folder / card.data / FILES, most=_ENTRIES_BYTES, follow=False).splitlines()
-        return [Entry.model_validate_json(line) for line in lines]
+        return [FileEntry.model_validate_json(line) for line in lines]
     except (OSError, ValueError) as error:
-        raise CorpusError(f"the index in {folder} is damaged: {FILES} cannot be read; {_mend(folder)}") from error
+        raise CorpusError(f"the index in {folder} is damaged: {FILES} cannot be read; {_hint(folder)}") from error
 
 
 def refuse_strange(out: Path) -> None:
@@ -287,7 +287,7 @@ def new_data_name() -> str:
     return f"{_DATA}{uuid.uuid4().hex[:8]}"
 
 
-def publish(building: Path, folder: Path, card: Card) -> None:
+def publish(building: Path, folder: Path, card: IndexCard) -> None:
     """Put a finished index in the place of the older one."""
     for path in building.rglob("*"):
         if path.is_file():

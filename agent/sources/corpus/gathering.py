@@ -23,22 +23,22 @@ from agent.files.foreign import has_holes, open_file
 from agent.sources.arrays import load_array
 from agent.sources.corpus.documents import (
     PARSED,
-    Document,
-    Found,
-    Reader,
-    Record,
-    Skipped,
+    DocumentLine,
+    DocumentReader,
+    FoundFiles,
+    SkippedFile,
     SourceFile,
+    StoredPassage,
     numbered_lines,
     read_file,
     spelled,
 )
 from agent.sources.corpus.doubles import Doubles, find_doubles
-from agent.sources.corpus.extract import ExtractError
-from agent.sources.corpus.folder import FILES, OFFSETS, RECORDS, Card, Entry, read_card, read_entries
-from agent.sources.corpus.read_ahead import ReadAhead
-from agent.sources.corpus.reader import MAX_BYTES, unopened
+from agent.sources.corpus.folder import FILES, OFFSETS, RECORDS, FileEntry, IndexCard, read_card, read_entries
 from agent.sources.corpus.records import Records
+from agent.sources.extract.document import MAX_BYTES, unopened
+from agent.sources.extract.reader import FileReader
+from agent.sources.extract.text import ExtractError
 
 _DOUBT_NS: Final = 2_000_000_000
 """A file that was changed this shortly before it was read may have been changed again without another time."""
@@ -57,10 +57,10 @@ class OlderDamaged(CorpusError):
 class Older:
     """The index that is there: its passages by file."""
 
-    def __init__(self, folder: Path, card: Card) -> None:
+    def __init__(self, folder: Path, card: IndexCard) -> None:
         self.card = card
         self.folder = folder / card.data
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, FileEntry] = {}
         self._rows: dict[str, int] = {}
         row = 0
         for entry in read_entries(folder, card):
@@ -92,22 +92,24 @@ class Older:
 class Gathering:
     """The passages of one build, written to disk on the way: what stays in memory is two numbers a passage."""
 
-    def __init__(self, found: Found, older: Older | None, *, strict: bool, tick: Callable[[int, int], None]) -> None:
+    def __init__(
+        self, found: FoundFiles, older: Older | None, *, strict: bool, tick: Callable[[int, int], None]
+    ) -> None:
         """Look which files are known; nothing is read yet.
 
         Args:
             found: what there is to read.
             older: the index that is there.
             strict: stop at a file that cannot be read.
-            tick: is told how many bytes are done, of how many.
+            tick: takes how many bytes are done, of how many.
         """
         self.counts = Counter[str]()
         """Files that give passages, as new, changed or kept."""
-        self.entries: list[Entry] = []
+        self.entries: list[FileEntry] = []
         self.skipped = list(found.skipped)
         self.dated = self.with_url = 0
-        self._files, self._older, self._strict, self._told = found.files, older, strict, tick
-        self._usable = older is not None and older.card.kept == Card.model_construct().kept
+        self._files, self._older, self._strict, self._report = found.files, older, strict, tick
+        self._usable = older is not None and older.card.kept == IndexCard.model_construct().kept
         self._known = older.entries if older and self._usable else {}
         self._kept = [self._keep(file) for file in found.files]
         self._ids = array("q")
@@ -149,13 +151,13 @@ class Gathering:
 
         Raises:
             CorpusError: there are no passages at all; or, in a strict build, a file or a line that cannot be read, or
-                an id that stands twice.
+                an id that occurs twice.
             OlderDamaged: what the older index kept is damaged.
         """
         self._kept = [None if entry and entry.doubles else entry for entry in self._kept]
         pairs = zip(self._files, self._kept, strict=True)
         parsed = [(file.place, file.kind) for file, known in pairs if known is None and file.kind in PARSED]
-        with (folder / RECORDS).open("wb") as records, ReadAhead(parsed) as reader:
+        with (folder / RECORDS).open("wb") as records, FileReader(parsed) as reader:
             for file, known in zip(self._files, self._kept, strict=True):
                 self._take(file, known, reader, records.write)
         if self._ids:
@@ -168,7 +170,7 @@ class Gathering:
         lines = (entry.model_dump_json(exclude_defaults=True) + "\n" for entry in self.entries)
         (folder / FILES).write_text("".join(lines), encoding="utf-8")
 
-    def _keep(self, file: SourceFile) -> Entry | None:
+    def _keep(self, file: SourceFile) -> FileEntry | None:
         """What is known of a file that did not change since it was read."""
         known, (size, mtime_ns) = self._known.get(file.name), _state(file.place)
         if known is None or known.size != size:
@@ -180,10 +182,10 @@ class Gathering:
         try:
             same = bool(known.sha256) and _sha256(file) == known.sha256
         except (OSError, ExtractError):
-            return None  # whoever reads it says why it cannot be read
+            return None  # reading it says why it cannot be read
         return known.model_copy(update={"path": path, "mtime_ns": mtime_ns, "read_ns": read_ns}) if same else None
 
-    def _take(self, file: SourceFile, known: Entry | None, reader: Reader, write: Write) -> None:
+    def _take(self, file: SourceFile, known: FileEntry | None, reader: DocumentReader, write: Write) -> None:
         """Write the passages of one file."""
         first = self.rows
         if known and self._older:
@@ -202,11 +204,11 @@ class Gathering:
     def _copy(self, older: Older, file: SourceFile, write: Write) -> None:
         try:
             for line in older.lines(file.name):
-                self._add(Document.model_validate_json(line), line, write)
+                self._add(StoredPassage.model_validate_json(line), line, write)
         except (CorpusError, ValidationError) as error:
             raise OlderDamaged(f"the index in {older.folder} is damaged") from error
 
-    def _read(self, file: SourceFile, reader: Reader, write: Write) -> Entry:
+    def _read(self, file: SourceFile, reader: DocumentReader, write: Write) -> FileEntry:
         first, before, read_ns, why, sha256 = self.rows, self._done, time_ns(), "", ""
         size, mtime_ns = _state(file.place)
         bad: list[str] = []
@@ -228,7 +230,7 @@ class Gathering:
         if self.rows == first and not why:
             why = "it is empty"
         self._tick(before + size - self._done)
-        return Entry(
+        return FileEntry(
             name=file.name,
             path=_path(file),
             size=size,
@@ -240,22 +242,22 @@ class Gathering:
             bad=len(bad),
         )
 
-    def _refuse(self, entry: Entry) -> None:
+    def _refuse(self, entry: FileEntry) -> None:
         """In a strict build, stop at a file of which something cannot be read."""
         if entry.why and self._strict:
             raise CorpusError(f"{entry.path} cannot be read: {entry.why}")
 
-    def _note(self, entry: Entry) -> None:
+    def _note(self, entry: FileEntry) -> None:
         """Keep in mind that a file gave nothing, or not all."""
         self._refuse(entry)
         if entry.why and entry.rows:
             lines = "1 line was" if entry.bad == 1 else f"{entry.bad:,} lines were"
-            told = f"{lines} left out; {entry.why}" if entry.bad else entry.why
-            self.skipped.append(Skipped(entry.name, "lines", told))
+            why = f"{lines} left out; {entry.why}" if entry.bad else entry.why
+            self.skipped.append(SkippedFile(entry.name, "lines", why))
         elif entry.why:
-            self.skipped.append(Skipped(entry.name, "unreadable", entry.why))
+            self.skipped.append(SkippedFile(entry.name, "unreadable", entry.why))
 
-    def _add(self, document: Document, line: bytes, write: Write) -> None:
+    def _add(self, document: StoredPassage, line: bytes, write: Write) -> None:
         write(line)
         self._hash.update(line)
         self._ids.append(hash(document.id))
@@ -265,10 +267,10 @@ class Gathering:
 
     def _tick(self, read: int) -> None:
         self._done += read
-        self._told(self._done, self._total)
+        self._report(self._done, self._total)
 
     def _leave_doubles_out(self, folder: Path) -> None:
-        """Find ids that stand twice by reading again, as numbers alone are kept of the ids; write what is left."""
+        """Find ids that occur twice by reading again, as numbers alone are kept of the ids; write what is left."""
         ids = np.frombuffer(self._ids, dtype=np.int64)
         order = np.sort(ids)
         twice = np.isin(ids, order[1:][order[1:] == order[:-1]])
@@ -295,7 +297,7 @@ class Gathering:
         for place, (file, entry) in enumerate(zip(self._files, self.entries, strict=True)):
             if doubles := found.counts.get(file.name, 0):
                 id = found.first[file.name]
-                why = f"the id {id[:_ID_SHOWN]!r} stands twice; give every document its own"
+                why = f"the id {id[:_ID_SHOWN]!r} occurs twice; give every document its own"
                 line = _line_of(file, id)
                 if self._strict:
                     raise CorpusError(f"{file.path}{f', line {line}' if line else ''}: {why}")
@@ -312,8 +314,8 @@ class Gathering:
 
     def _nothing(self) -> str:
         reasons = [f"{skip.name}: {skip.why}" for skip in self.skipped if skip.reason == "unreadable"]
-        shown = "; ".join(reasons[:_SHOWN]) + ("; …" if len(reasons) > _SHOWN else "")
-        return f"there are no documents to index ({shown})"
+        named = "; ".join(reasons[:_SHOWN]) + ("; …" if len(reasons) > _SHOWN else "")
+        return f"there are no documents to index ({named})"
 
 
 def _path(file: SourceFile) -> str:
@@ -350,7 +352,7 @@ def _line_of(file: SourceFile, record: str) -> int:
     try:
         for number, line in numbered_lines(file.place):
             with suppress(ValidationError):
-                if Record.model_validate_json(line.removeprefix(b"\xef\xbb\xbf").strip()).id == record:
+                if DocumentLine.model_validate_json(line.removeprefix(b"\xef\xbb\xbf").strip()).id == record:
                     last = number
     except CorpusError:
         return last

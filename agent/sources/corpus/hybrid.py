@@ -14,11 +14,11 @@ from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.sources.corpus.dense import DENSE, DenseIndex, QueryEncoder, passage_text
-from agent.sources.corpus.documents import Document
+from agent.sources.corpus.documents import StoredPassage
 from agent.sources.corpus.encoder import Encoder
 from agent.sources.corpus.rerank import Pair, Reranker
 from agent.sources.corpus.source import CACHE, THREAD_ROWS, CorpusSource
-from agent.sources.filters import Wanted
+from agent.sources.filters import ReadFilters
 from agent.sources.microbatch import MicroBatcher
 
 Mode = Literal["auto", "bm25", "dense", "hybrid"]
@@ -98,8 +98,8 @@ class HybridSource:
             corpus: keeps the passages and searches them by words.
             dense: searches them by meaning.
             encoder: of the queries; must be the one that `dense` was built with.
-            words: whether BM25 is asked; without it `dense` must be there.
-            reranker: orders the first `reranked` passages anew.
+            words: whether BM25 searches; without it `dense` must be there.
+            reranker: orders the first `reranked` passages again.
             depth: rows that each part gives to the fusion.
             reranked: how many passages the reranker reads.
 
@@ -124,7 +124,7 @@ class HybridSource:
         parts = [part for part, there in (("bm25", words), ("dense", dense), ("rerank", reranker)) if there]
         self.backend = "+".join(parts)
 
-    def documents(self) -> Iterator[Document]:
+    def documents(self) -> Iterator[StoredPassage]:
         """Every passage of the corpus, read one by one."""
         return self._corpus.documents()
 
@@ -153,10 +153,10 @@ class HybridSource:
         """The best passages that pass the filters; where too few pass, more rows are looked at."""
         rows = self._corpus.card.documents
         wanted = self._corpus.wanted(filters)
-        depth = max(self._depth, limit) if self._words or wanted != Wanted() else limit
+        depth = max(self._depth, limit) if self._words or wanted != ReadFilters() else limit
         while True:
             passages = self._corpus.passages(await self._fused(query, depth), limit, wanted)
-            if len(passages) >= limit or wanted == Wanted() or depth >= rows:
+            if len(passages) >= limit or wanted == ReadFilters() or depth >= rows:
                 return passages
             depth = min(rows, depth * WIDER)
 
@@ -203,14 +203,14 @@ class _Searcher:
         self._dense, self._encoder = dense, encoder
         self._here = threading.local()
 
-    def __call__(self, asked: Sequence[tuple[str, int]]) -> list[Ranked]:
+    def __call__(self, requests: Sequence[tuple[str, int]]) -> list[Ranked]:
         if isinstance(self._encoder, Encoder) and not hasattr(self._here, "begun"):
             self._here.begun = True
             self._encoder.share_cores()
             self._dense.share_cores(self._encoder.workers)
-        depth = max(depth for _, depth in asked)
-        found = self._dense.search(self._encoder.encode_queries([query for query, _ in asked]), depth)
-        return [ranked[:depth] for ranked, (_, depth) in zip(found, asked, strict=True)]
+        depth = max(depth for _, depth in requests)
+        found = self._dense.search(self._encoder.encode_queries([query for query, _ in requests]), depth)
+        return [ranked[:depth] for ranked, (_, depth) in zip(found, requests, strict=True)]
 
 
 class _Judge:
@@ -219,6 +219,6 @@ class _Judge:
     def __init__(self, reranker: Reranker) -> None:
         self._reranker = reranker
 
-    def __call__(self, asked: Sequence[Sequence[Pair]]) -> list[list[float]]:
-        scores = iter(self._reranker.score([pair for pairs in asked for pair in pairs]))
-        return [[next(scores) for _ in pairs] for pairs in asked]
+    def __call__(self, requests: Sequence[Sequence[Pair]]) -> list[list[float]]:
+        scores = iter(self._reranker.score([pair for pairs in requests for pair in pairs]))
+        return [[next(scores) for _ in pairs] for pairs in requests]

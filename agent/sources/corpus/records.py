@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from agent.errors import CorpusError
 from agent.files.foreign import open_file
-from agent.sources.corpus.documents import LINE_BYTES, Document
+from agent.sources.corpus.documents import LINE_BYTES, StoredPassage
 
 LONGEST: Final = 8 * LINE_BYTES
 """Bytes of one stored passage: its fields are bounded, and JSON spells some characters with several bytes."""
@@ -53,18 +53,18 @@ class Records:
             raise self._damaged(row)
         return self._map[start:end]
 
-    def __getitem__(self, row: int) -> Document:
+    def __getitem__(self, row: int) -> StoredPassage:
         """One passage.
 
         Raises:
             CorpusError: the index is damaged.
         """
         try:
-            return Document.model_validate_json(self.line(row))
+            return StoredPassage.model_validate_json(self.line(row))
         except ValidationError as error:
             raise self._damaged(row) from error
 
-    def __iter__(self) -> Iterator[Document]:
+    def __iter__(self) -> Iterator[StoredPassage]:
         return (self[row] for row in range(len(self)))
 
     def _damaged(self, row: int) -> CorpusError:

@@ -21,13 +21,13 @@ from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.bm25 import Bm25Index, stem, words
 from agent.sources.bm25s_library import STOP_WORDS
 from agent.sources.corpus.build import Outcome, build_index, update_index
-from agent.sources.corpus.documents import Document
-from agent.sources.corpus.folder import CARD, FORMAT, INDEX, OFFSETS, RECORDS, Card, read_card
+from agent.sources.corpus.documents import StoredPassage
+from agent.sources.corpus.folder import CARD, FORMAT, INDEX, OFFSETS, RECORDS, IndexCard, read_card
 from agent.sources.corpus.records import Records
 from agent.sources.corpus.split import BETWEEN_TITLES
-from agent.sources.filters import Wanted, read_filters, unhonoured
+from agent.sources.filters import ReadFilters, read_filters, unhonoured
 
-__all__ = ["CARD", "Card", "CorpusSource", "Outcome", "build_index", "cached_index", "read_card", "update_index"]
+__all__ = ["CARD", "CorpusSource", "IndexCard", "Outcome", "build_index", "cached_index", "read_card", "update_index"]
 
 HONOURS: Final = frozenset({"after", "before", "recent", "site", "not"})
 THREAD_ROWS: Final = 20_000
@@ -37,8 +37,8 @@ _TITLES: Final = 100
 _LONGEST_TITLE: Final = 10
 """Words of a query that may be a title."""
 _BRACKETS: Final = re.compile(r"\s*\([^()]*\)\s*$")
-_ASKING: Final = STOP_WORDS | set("what who which where when how do does did can have has i me my s tell".split())
-_TOLD: Final = 5
+_FILLERS: Final = STOP_WORDS | set("what who which where when how do does did can have has i me my s tell".split())
+_NAMED: Final = 5
 """Files that are named where some cannot be read."""
 _log: Final = logging.getLogger(__name__)
 CACHE: Final = Path.home() / ".cache" / "cairn" / "indexes"
@@ -104,7 +104,7 @@ class CorpusSource:
     def find(self, query: str, *, limit: int, filters: Sequence[Filter] = ()) -> list[Passage]:
         """Search right here: best first, at most `limit`."""
         wanted = self.wanted(filters)
-        narrow = wanted != Wanted()
+        narrow = wanted != ReadFilters()
         named = words(query)[: _LONGEST_TITLE + 1]
         deep = max(limit, _TITLES) if len(named) <= _LONGEST_TITLE else limit
         ranked = self.ranked(query, self.card.documents if narrow else deep)
@@ -131,7 +131,7 @@ class CorpusSource:
             return 2
         return int(_content(named) in map(_content, parts))
 
-    def documents(self) -> Iterator[Document]:
+    def documents(self) -> Iterator[StoredPassage]:
         """Every passage of the index, read one by one."""
         return iter(self._records)
 
@@ -139,7 +139,7 @@ class CorpusSource:
         """Rows and their BM25 scores, best first, at most `limit`."""
         return self._index.search(query, limit)
 
-    def wanted(self, filters: Sequence[Filter]) -> Wanted:
+    def wanted(self, filters: Sequence[Filter]) -> ReadFilters:
         """The conditions that documents here can be measured by."""
         return read_filters(f for f in filters if self._honours(f))
 
@@ -158,7 +158,7 @@ class CorpusSource:
         there = self.card.with_url if condition.name in ("site", "not") else self.card.dated
         return condition.name in HONOURS and there > 0
 
-    def passages(self, ranked: Iterable[tuple[int, float]], limit: int, wanted: Wanted) -> list[Passage]:
+    def passages(self, ranked: Iterable[tuple[int, float]], limit: int, wanted: ReadFilters) -> list[Passage]:
         """The first `limit` rows that meet the conditions, as passages."""
         found: list[Passage] = []
         for row, score in ranked:
@@ -170,7 +170,7 @@ class CorpusSource:
         return found
 
 
-def _passage(document: Document, *, source: str, score: float, rank: int) -> Passage:
+def _passage(document: StoredPassage, *, source: str, score: float, rank: int) -> Passage:
     return Passage(
         id=document.id,
         source=source,
@@ -184,11 +184,11 @@ def _passage(document: Document, *, source: str, score: float, rank: int) -> Pas
 
 
 def _content(found: Sequence[str]) -> list[str]:
-    """The stems of the words that say what is asked; of all words where none of them does."""
-    return [stem(word) for word in found if word not in _ASKING] or [stem(word) for word in found]
+    """The stems of the words that carry the question; of all words where none of them does."""
+    return [stem(word) for word in found if word not in _FILLERS] or [stem(word) for word in found]
 
 
-def allows(document: Document, wanted: Wanted, *, today: date) -> bool:
+def allows(document: StoredPassage, wanted: ReadFilters, *, today: date) -> bool:
     """Whether a document meets the conditions.
 
     One without a date passes those on dates, since nothing is known that would exclude it; one that knows its year
@@ -226,7 +226,7 @@ def cached_index(paths: Sequence[Path], *, cache: Path = CACHE) -> Path:
     make_private(folder)
     left_out = [skip for skip in outcome.skipped if skip.reason in ("link", "lines", "unreadable")]
     if left_out:
-        named = "; ".join(f"{skip.name}: {skip.why}" for skip in left_out[:_TOLD])
-        more = f"; and {len(left_out) - _TOLD:,} more" if len(left_out) > _TOLD else ""
+        named = "; ".join(f"{skip.name}: {skip.why}" for skip in left_out[:_NAMED])
+        more = f"; and {len(left_out) - _NAMED:,} more" if len(left_out) > _NAMED else ""
         _log.warning("not all of %s can be searched (%s%s)", ", ".join(map(str, paths)), named, more)
     return folder

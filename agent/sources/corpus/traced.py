@@ -34,14 +34,14 @@ def traced(model: Any) -> Run:
     torch, logs = need("torch"), need("transformers.utils.logging")
     if model.device.type != "cpu":
         return model
-    told = logs.get_verbosity()
+    verbosity = logs.get_verbosity()
     logs.set_verbosity_error()
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")  # of what a recording cannot see; that is looked at below
             return _tried(torch, model, _record_packed) or _tried(torch, model, _record) or model
     finally:
-        logs.set_verbosity(told)
+        logs.set_verbosity(verbosity)
 
 
 def _tried(torch: Any, model: Any, record: Callable[[Any, Any], Callable[[Features], Any]]) -> Run | None:

@@ -1,6 +1,6 @@
 """Triples into one SQLite file: entities by how often they are named, edges both ways, names four ways.
 
-Sorting is SQLite's, on the disk, so memory stays bounded; what is asked of the file is in `store`. The file appears
+Sorting is SQLite's, on the disk, so memory stays bounded; queries of the file are in `store`. The file appears
 when it is whole: whatever ends the work before leaves what was there.
 """
 
@@ -16,8 +16,8 @@ from time import perf_counter
 from typing import Final, TypeVar
 
 from agent.errors import SetupError
-from agent.sources.kg.reader import RawNames, RawTriple, Tally, digest, has_member, read_names, read_triples
-from agent.sources.kg.schema import APPLICATION_ID, INDEX, LABEL, LINK, NUMBER, RAW, SCHEMA, Card, Input
+from agent.sources.kg.reader import RawNames, RawTriple, ReadTally, digest, has_member, read_names, read_triples
+from agent.sources.kg.schema import APPLICATION_ID, INDEX, LABEL, LINK, NUMBER, RAW, SCHEMA, GraphCard, Input
 from agent.sources.kg.spelling import SpellingWriter
 from agent.sources.kg.words import fold, split
 
@@ -28,7 +28,7 @@ _BATCH: Final = 50_000
 
 
 @dataclass(frozen=True)
-class Progress:
+class BuildProgress:
     """How far a build is."""
 
     stage: str
@@ -51,8 +51,8 @@ _SHARES: Final = {
 """Of the time: what a graph of 5 million triples and 1.4 million names took."""
 
 
-def _silent(progress: Progress) -> None:
-    """Nobody watches."""
+def _silent(progress: BuildProgress) -> None:
+    """No one watches."""
 
 
 def build_graph(
@@ -61,8 +61,8 @@ def build_graph(
     *,
     aliases: Path | None = None,
     relations: Path | None = None,
-    progress: Callable[[Progress], None] = _silent,
-) -> Card:
+    progress: Callable[[BuildProgress], None] = _silent,
+) -> GraphCard:
     """Build a graph file; one that is there already is replaced in one step.
 
     Args:
@@ -70,7 +70,7 @@ def build_graph(
         out: the graph file.
         aliases: names of entities: key and names with tabs between; a tar may hold those of relations, too.
         relations: names of relations, in the same form.
-        progress: is told now and then how far it is.
+        progress: takes now and then how far it is.
 
     Raises:
         SetupError: a file that cannot be read or written, or no triple in all of them.
@@ -106,7 +106,7 @@ _SCRATCH: Final = "scratch.sqlite"
 
 
 def _sync(file: Path) -> None:
-    """Wait until a file is on the disk: after a power cut, its name must not stand for half of it."""
+    """Wait until a file is on the disk: after a power cut, its name must not mean half of it."""
     with file.open("rb+") as opened:
         os.fsync(opened.fileno())
 
@@ -151,14 +151,14 @@ def _let_signals_in() -> None:
 class _Building:
     """One build in its own folder: the graph, and a scratch file that is thrown away."""
 
-    def __init__(self, folder: Path, progress: Callable[[Progress], None]) -> None:
+    def __init__(self, folder: Path, progress: Callable[[BuildProgress], None]) -> None:
         self._progress = progress
         self._stage = ""
         self._total = 0
         self._bytes_before = 0
         self._named = 0
-        self._tally = Tally(tick=self._tell)
-        self._told = 0.0
+        self._tally = ReadTally(tick=self._report)
+        self._reported = 0.0
         self._db = sqlite3.connect(folder / _GRAPH, isolation_level=None)
         # Nothing else reads these files and a broken build is thrown away: no journal, no waiting for the disk.
         for pragma in ("main.page_size = 4096", "locking_mode = EXCLUSIVE", "synchronous = OFF", "threads = 1"):
@@ -177,7 +177,7 @@ class _Building:
     def __exit__(self, *_: object) -> None:
         self._db.close()
 
-    def run(self, triples: Sequence[Path], *, aliases: Path | None, relations: Path | None) -> Card:
+    def run(self, triples: Sequence[Path], *, aliases: Path | None, relations: Path | None) -> GraphCard:
         paths = list(dict.fromkeys((*triples, *(path for path in (aliases, relations) if path is not None))))
         inputs = tuple(Input(name=path.name, sha256=digest(path)) for path in paths)
         self._begin("reading triples", total=sum(path.stat().st_size for path in triples))
@@ -193,7 +193,7 @@ class _Building:
         self._write_names()
         self._begin("indexing")
         self._db.executescript(f"BEGIN; {INDEX} COMMIT;")
-        card = Card(
+        card = GraphCard(
             triples=self._count("edge_out"),
             entities=self._count("entity"),
             relations=len(keys),
@@ -236,7 +236,7 @@ class _Building:
     def _write_relations(self, numbers: dict[str, int], path: Path | None) -> None:
         names: dict[str, tuple[str, ...]] = {}
         if path is not None:
-            found = read_names(path, Tally(), part="relation")
+            found = read_names(path, ReadTally(), part="relation")
             names = {row.key: row.names for row in found if row.key in numbers}
         rows = ((number, key, *_label_and_others(key, names.get(key, ()))) for key, number in numbers.items())
         self._db.executemany("INSERT INTO relation VALUES (?, ?, ?, ?)", rows)
@@ -253,7 +253,7 @@ class _Building:
             self._db.executemany("INSERT INTO name VALUES (?, ?, ?)", rows)
             for at, _, folded in rows:
                 spelling.add(at, folded)
-            self._tell()
+            self._report()
         spelling.flush()
         self._db.execute("COMMIT")
 
@@ -282,17 +282,17 @@ class _Building:
         self._stage = stage
         self._total = total
         self._bytes_before = self._tally.bytes
-        self._told = 0.0
-        self._tell()
+        self._reported = 0.0
+        self._report()
 
-    def _tell(self) -> None:
-        if perf_counter() - self._told < 0.1:
+    def _report(self) -> None:
+        if perf_counter() - self._reported < 0.1:
             return
-        self._told = perf_counter()
+        self._reported = perf_counter()
         names = list(_SHARES)
         before = sum(_SHARES[name] for name in names[: names.index(self._stage)])
         part = min(self._part(), 1.0) * _SHARES[self._stage]
-        self._progress(Progress(self._stage, lines=self._tally.read, done=before + part))
+        self._progress(BuildProgress(self._stage, lines=self._tally.read, done=before + part))
 
     def _part(self) -> float:
         """How much of a stage is done: of reading, by bytes; of naming, by names; else it is not known."""
@@ -313,7 +313,7 @@ def _batches(rows: Iterable[_T]) -> Iterator[list[_T]]:
 
 
 def _inline_names(batch: Iterable[RawTriple]) -> Iterator[tuple[str, int, str]]:
-    """Names that stand in the triples themselves."""
+    """Names in the triples themselves."""
     for triple in batch:
         for key, names in ((triple.head, triple.head_names), (triple.tail, triple.tail_names)):
             for place, name in enumerate(names):

@@ -116,9 +116,9 @@ class GraphDatabase:
         if self.rows("PRAGMA application_id", kinds="i") != [(APPLICATION_ID,)]:
             raise SetupError(f"{self._path} is no graph: build one with cairn kg build TRIPLES --out FILE")
         expected = _tables()
-        told = self.rows("SELECT type, name, sql FROM sqlite_schema LIMIT 100", kinds="ssT")
-        found = {name: (kind, sql) for kind, name, sql in told if not name.startswith("sqlite_autoindex_")}
-        if found != expected or len(told) > len(expected):
+        stored = self.rows("SELECT type, name, sql FROM sqlite_schema LIMIT 100", kinds="ssT")
+        found = {name: (kind, sql) for kind, name, sql in stored if not name.startswith("sqlite_autoindex_")}
+        if found != expected or len(stored) > len(expected):
             strange = min(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
             raise self.damaged(f"{strange[:80]!r} in it is not what a graph has")
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 KEEP: Final = 5
 SEES: Final = 100
-"""The filter reads so many passages at most."""
+"""Passages that the filter reads, at most."""
 SECONDS: Final = 20.0
 MAX_TOKENS: Final = 1024
 """Of the model's turn: a few numbers, and room to think before them."""
@@ -65,11 +65,12 @@ class FilteredSource:
         found = await self._source.search(replace(request, limit=max(request.limit, SEES)))
         if not found.passages:
             return found
-        shown = found.passages[:SEES]
+        candidates = found.passages[:SEES]
         keep = min(self._keep, request.limit)
         try:
             async with asyncio.timeout(self._seconds):
-                numbers = read_numbers(await self._ask(write_prompt(request, shown, keep=keep)), most=len(shown))
+                reply = await self._ask(write_prompt(request, candidates, keep=keep))
+                numbers = read_numbers(reply, most=len(candidates))
         except TimeoutError:
             return _open(found, request.limit, f"no answer in {self._seconds:g} s")
         except AgentError as error:
@@ -78,9 +79,9 @@ class FilteredSource:
             return _open(found, request.limit, f"{type(error).__name__}: {error}")
         if numbers is None:
             return _open(found, request.limit, "its answer is no list of numbers")
-        kept = [shown[number - 1] for number in sorted(numbers[:keep])]
+        kept = [candidates[number - 1] for number in sorted(numbers[:keep])]
         passages = [p.model_copy(update={"rank": rank}) for rank, p in enumerate(kept, start=1)]
-        return _with(found, passages, note=f"the filter kept {len(kept)} of {len(shown)} passages")
+        return _with(found, passages, note=f"the filter kept {len(kept)} of {len(candidates)} passages")
 
     async def aclose(self) -> None:
         """Close the source."""

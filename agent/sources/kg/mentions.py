@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.sources.kg.store import Entity, Graph
+from agent.sources.kg.store import Graph, GraphEntity
 from agent.sources.kg.words import STOP_WORDS, fold, is_relation_word, split, stem
 
 WINDOW: Final = 16
@@ -35,11 +35,11 @@ _EVERYDAY: Final = frozenset(
 
 
 @dataclass(frozen=True)
-class Mention:
+class EntityMention:
     """Some of the question's words, and an entity that is called so."""
 
     text: str
-    entity: Entity
+    entity: GraphEntity
     weight: float
     """How sure it is, from 0 to 1."""
 
@@ -49,14 +49,14 @@ class _Span:
     first: int
     last: int
     text: str
-    found: tuple[Mention, ...]
+    found: tuple[EntityMention, ...]
     weak: bool
 
     def overlaps(self, other: "_Span") -> bool:
         return self.first <= other.last and other.first <= self.last
 
 
-def find_mentions(query: str, graph: Graph) -> list[Mention]:
+def find_mentions(query: str, graph: Graph) -> list[EntityMention]:
     """Find the entities that a question names, the surest first."""
     bracketed = [mention for text in _BRACKETS.findall(query) for mention in _bracketed(text, graph)]
     if bracketed:
@@ -70,9 +70,9 @@ def find_mentions(query: str, graph: Graph) -> list[Mention]:
     return _near_mentions(tokens, graph) + [mention for span in spans[:MENTIONS] for mention in span.found]
 
 
-def _bracketed(text: str, graph: Graph) -> list[Mention]:
+def _bracketed(text: str, graph: Graph) -> list[EntityMention]:
     matches = graph.exact(text, limit=NAMESAKES) or graph.typo(text, limit=2) or graph.words(text, limit=2)
-    return [Mention(text, match.entity, match.score) for match in matches]
+    return [EntityMention(text, match.entity, match.score) for match in matches]
 
 
 def _exact_spans(tokens: Sequence[str], graph: Graph) -> Iterator[_Span]:
@@ -87,7 +87,7 @@ def _exact_spans(tokens: Sequence[str], graph: Graph) -> Iterator[_Span]:
                     weight = _WEAK if weak else 1.0
                     # Of namesakes the one that is written just so comes first: Taxi the film, taxi the keyword.
                     found = [
-                        Mention(form, match.entity, weight * (1.0 if match.entity.label in (form, raw) else 0.95))
+                        EntityMention(form, match.entity, weight * (1.0 if match.entity.label in (form, raw) else 0.95))
                         for match in matches
                     ]
                     found.sort(key=lambda mention: -mention.weight)
@@ -124,11 +124,11 @@ def _choose(spans: Iterator[_Span]) -> list[_Span]:
     return taken
 
 
-def _near_mentions(tokens: Sequence[str], graph: Graph) -> list[Mention]:
+def _near_mentions(tokens: Sequence[str], graph: Graph) -> list[EntityMention]:
     """Names that are nearly in the question: with typos, and else by their words."""
     runs = sorted(set(_runs(tokens)), key=lambda run: -len(run))[:_NEARLY]
     for way, weight in ((graph.typo, 0.9), (graph.words, 0.5)):
-        found = [Mention(run, match.entity, weight * match.score) for run in runs for match in way(run, limit=3)]
+        found = [EntityMention(run, match.entity, weight * match.score) for run in runs for match in way(run, limit=3)]
         if found:
             return sorted(found, key=lambda mention: -mention.weight)[:MENTIONS]
     return []

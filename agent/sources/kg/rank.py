@@ -1,4 +1,4 @@
-"""Which triples fit a question: by the words they share with it, at most so many triples and tokens. Pure.
+"""Which triples fit a question: by the words they share with it, at most N triples and tokens. Pure.
 
 Triples of one entity and relation rise and fall together, as they are shown in one passage; groups that fit equally
 well share the room.
@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from agent.sources.kg.triples import Triple
+from agent.sources.kg.triples import GraphTriple
 from agent.sources.kg.words import asks, estimate_tokens, meanings, readable, stems
 
 LIMIT = 100
@@ -22,12 +22,12 @@ _NEWS = 0.5
 
 def rank_triples(
     query: str,
-    triples: Iterable[Triple],
+    triples: Iterable[GraphTriple],
     *,
     limit: int = LIMIT,
     tokens: int = TOKENS,
     aliases: Mapping[str, Sequence[str]] | None = None,
-) -> list[Triple]:
+) -> list[GraphTriple]:
     """Order triples by how well they fit a question, and keep what has room.
 
     Args:
@@ -38,7 +38,7 @@ def rank_triples(
         aliases: other names of relations.
 
     Returns:
-        Best first; the triples of one group stand together.
+        Best first; the triples of one group are together.
     """
     groups = _grouped(triples)
     if not groups:
@@ -47,15 +47,15 @@ def rank_triples(
     scorer = _Scorer(query, words)
     scored = [scorer.score(group, relation) for group, relation in zip(groups, words, strict=True)]
     scored.sort(key=lambda pair: -pair[0])
-    tiers: dict[float, list[list[Triple]]] = {}
+    tiers: dict[float, list[list[GraphTriple]]] = {}
     for score, group in scored:
         tiers.setdefault(score, []).append(group)
     room = _Room(limit, tokens)
     return [triple for tier in tiers.values() for group in room.take(tier) for triple in group]
 
 
-def _grouped(triples: Iterable[Triple]) -> list[list[Triple]]:
-    groups: dict[tuple[str, str, str], dict[tuple[str, str], Triple]] = {}
+def _grouped(triples: Iterable[GraphTriple]) -> list[list[GraphTriple]]:
+    groups: dict[tuple[str, str, str], dict[tuple[str, str], GraphTriple]] = {}
     for triple in triples:
         news = (triple.news, triple.tail_id if triple.found_by == "head" else triple.head_id)
         groups.setdefault(triple.group, {}).setdefault(news, triple)
@@ -78,7 +78,7 @@ class _Scorer:
     """Weighs words by how few of the relations at hand have them."""
 
     def __init__(self, query: str, relations: Sequence[tuple[frozenset[str], frozenset[str]]]) -> None:
-        self._asked = Counter(asks(query))
+        self._question = Counter(asks(query))
         self._known: dict[str, frozenset[str]] = {}
         distinct = set(relations)
         self._in = Counter(word for own, _ in distinct for word in own)
@@ -86,35 +86,35 @@ class _Scorer:
         self._of = len(distinct)
 
     def score(
-        self, group: Sequence[Triple], relation: tuple[frozenset[str], frozenset[str]]
-    ) -> tuple[float, list[Triple]]:
-        """How well a group fits, the same for those that fit equally well; and the group, what is asked for first."""
-        asked = self._asked_beside(group[0].mention or group[0].known)
+        self, group: Sequence[GraphTriple], relation: tuple[frozenset[str], frozenset[str]]
+    ) -> tuple[float, list[GraphTriple]]:
+        """How well a group fits, the same for those that fit equally well; and the group in the order of its fit."""
+        wanted = self._wanted_beside(group[0].mention or group[0].known)
         own, other = relation
-        same = sum(self._rarity(self._in[word]) for word in own & asked)
-        kin = sum(self._rarity(self._kin_in[meaning]) for meaning in meanings(own - asked) & meanings(asked - own))
-        alias = self._rarity(1) if other & asked else 0.0  # once: some relations have thirty other names
-        news = [len(_overlap(triple.news, asked)) for triple in group]
-        unasked = len(own - asked) / (1 + len(own))
-        fit = same + _KIN * (kin + alias) + _NEWS * max(news) - 0.1 * unasked
+        same = sum(self._rarity(self._in[word]) for word in own & wanted)
+        kin = sum(self._rarity(self._kin_in[meaning]) for meaning in meanings(own - wanted) & meanings(wanted - own))
+        alias = self._rarity(1) if other & wanted else 0.0  # once: some relations have thirty other names
+        news = [len(_overlap(triple.news, wanted)) for triple in group]
+        unwanted = len(own - wanted) / (1 + len(own))
+        fit = same + _KIN * (kin + alias) + _NEWS * max(news) - 0.1 * unwanted
         order = sorted(range(len(group)), key=lambda at: -news[at]) if max(news) else range(len(group))
         score = round(group[0].weight * (1 + max(fit, 0.0)) + 0.01 * min(fit, 0.0), 6)
         return score, [group[at] for at in order]
 
-    def _asked_beside(self, name: str) -> frozenset[str]:
+    def _wanted_beside(self, name: str) -> frozenset[str]:
         """The question's words without those that only name the entity."""
         if name not in self._known:
-            self._known[name] = frozenset((self._asked - Counter(asks(name))).keys())
+            self._known[name] = frozenset((self._question - Counter(asks(name))).keys())
         return self._known[name]
 
     def _rarity(self, count: int) -> float:
         return math.log(1 + self._of / max(count, 1)) / math.log(1 + self._of)
 
 
-def _overlap(name: str, asked: frozenset[str]) -> frozenset[str]:
-    """The words of a name that are asked for, if all of them are: one of three is chance."""
-    words = frozenset(stems(name)) if asked else frozenset[str]()
-    return words & asked if words and words <= asked else frozenset()
+def _overlap(name: str, wanted: frozenset[str]) -> frozenset[str]:
+    """The words of a name that the question wants, if all of them are: one of three is chance."""
+    words = frozenset(stems(name)) if wanted else frozenset[str]()
+    return words & wanted if words and words <= wanted else frozenset()
 
 
 class _Room:
@@ -124,9 +124,9 @@ class _Room:
         self._triples = triples
         self._tokens = tokens
 
-    def take(self, tier: Sequence[list[Triple]]) -> list[list[Triple]]:
+    def take(self, tier: Sequence[list[GraphTriple]]) -> list[list[GraphTriple]]:
         """Deal the room out between groups that fit equally well, one triple each in turn."""
-        kept: list[list[Triple]] = [[] for _ in tier]
+        kept: list[list[GraphTriple]] = [[] for _ in tier]
         open_ = list(range(len(tier)))
         while open_ and self._triples > 0:
             for at in tuple(open_):
@@ -137,7 +137,7 @@ class _Room:
                 kept[at].append(group[len(kept[at])])
         return [group for group in kept if group]
 
-    def _pays(self, triple: Triple, *, first: bool) -> bool:
+    def _pays(self, triple: GraphTriple, *, first: bool) -> bool:
         """Whether there is room for a triple, which is then taken."""
         text = f"{triple.known} | {readable(triple.relation)} | {triple.news}" if first else f"; {triple.news}"
         cost = estimate_tokens(text)

@@ -23,7 +23,7 @@ from agent.sources.kg.database import TEXT_CHARS
 LINE_BYTES: Final = 1_000_000
 """A longer line is a bad one: no list of names is so long, and memory stays bounded."""
 UNPACKED_RATIO: Final = 100
-"""A packed file may give so many times its own size; that of triples is packed to a tenth."""
+"""A packed file may give this many times its own size; that of triples is packed to a tenth."""
 UNPACKED_BYTES: Final = 256 << 20
 """Or so much, if that is more."""
 _UNREADABLE: Final = (OSError, EOFError, tarfile.TarError, zlib.error, MemoryError, RecursionError)
@@ -50,7 +50,7 @@ class RawNames(NamedTuple):
 
 
 @dataclass
-class Tally:
+class ReadTally:
     """How the reading goes."""
 
     read: int = 0
@@ -72,7 +72,7 @@ class _Bad(Exception):
     """A line that cannot be read; the text says why."""
 
 
-def read_triples(path: Path, tally: Tally) -> Iterator[RawTriple]:
+def read_triples(path: Path, tally: ReadTally) -> Iterator[RawTriple]:
     """Read every good triple of a file; of a tar, those of all its text files.
 
     Raises:
@@ -89,7 +89,7 @@ def read_triples(path: Path, tally: Tally) -> Iterator[RawTriple]:
             yield triple
 
 
-def read_names(path: Path, tally: Tally, *, part: str) -> Iterator[RawNames]:
+def read_names(path: Path, tally: ReadTally, *, part: str) -> Iterator[RawNames]:
     """Read `key<TAB>name<TAB>name…`; of a tar, those files whose name holds `part` (entity or relation).
 
     Raises:
@@ -198,7 +198,7 @@ def _others(row: dict[str, object], names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(" ".join(cell.split()) for cell in cells if isinstance(cell, str) and cell.strip())
 
 
-def _lines(path: Path, tally: Tally, *, member: Callable[[str], bool]) -> Iterator[tuple[Callable[[], str], bytes]]:
+def _lines(path: Path, tally: ReadTally, *, member: Callable[[str], bool]) -> Iterator[tuple[Callable[[], str], bytes]]:
     """Every line, with a function that names its place."""
     before = tally.bytes
     try:

@@ -63,7 +63,7 @@ class Input(Frozen):
     sha256: str
 
 
-class Card(Frozen):
+class GraphCard(Frozen):
     """What a graph file says of itself."""
 
     version: int = FORMAT

@@ -1,6 +1,6 @@
 """The knowledge graph as a source: the entities that a question names, one hop out and in, ranked and packed.
 
-SQLite is asked in a few threads with a connection each; the event loop never waits for it.
+SQLite is queried in a few threads with a connection each; the event loop never waits for it.
 """
 
 import asyncio
@@ -14,11 +14,11 @@ from typing import Final, Self
 from agent.errors import SetupError, SourceError
 from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import unhonoured
-from agent.sources.kg.mentions import Mention, find_mentions
+from agent.sources.kg.mentions import EntityMention, find_mentions
 from agent.sources.kg.rank import LIMIT, TOKENS, rank_triples
-from agent.sources.kg.schema import Card
-from agent.sources.kg.store import Edge, Entity, Graph
-from agent.sources.kg.triples import End, Triple, to_passages
+from agent.sources.kg.schema import GraphCard
+from agent.sources.kg.store import Graph, GraphEdge, GraphEntity
+from agent.sources.kg.triples import End, GraphTriple, to_passages
 
 BACKEND: Final = "graph"
 HONOURS: Final[frozenset[str]] = frozenset()
@@ -39,7 +39,7 @@ class KgSource:
     def __init__(
         self,
         path: Path,
-        card: Card,
+        card: GraphCard,
         *,
         packed: bool = True,
         triples: int = LIMIT,
@@ -95,7 +95,7 @@ class KgSource:
         passages = to_passages(ranked, limit=request.limit, source=self.name, packed=self._packed)
         return SearchResult(tuple(passages), backend=BACKEND, notes=notes)
 
-    def find(self, query: str) -> list[Triple]:
+    def find(self, query: str) -> list[GraphTriple]:
         """Give the triples that fit a query, best first. Blocks for some milliseconds; any thread may call it.
 
         Raises:
@@ -145,11 +145,11 @@ class KgSource:
 
 
 def triples_of(
-    graph: Graph, entity: Entity, *, relations: Sequence[int] | None = None, limit: int = LIMIT
-) -> list[Triple]:
+    graph: Graph, entity: GraphEntity, *, relations: Sequence[int] | None = None, limit: int = LIMIT
+) -> list[GraphTriple]:
     """One hop from an entity, out and in, each with at most `limit` triples; along some relations only, or all."""
-    mention = Mention("", entity, 1.0)
-    found: list[Triple] = []
+    mention = EntityMention("", entity, 1.0)
+    found: list[GraphTriple] = []
     for end in _ENDS:
         if relations is None:
             edges = graph.edges(entity.id, end, limit=limit)
@@ -159,12 +159,12 @@ def triples_of(
     return found
 
 
-def _one_hop(graph: Graph, mention: Mention, query: str) -> list[Triple]:
+def _one_hop(graph: Graph, mention: EntityMention, query: str) -> list[GraphTriple]:
     """The triples around a mention; of an entity with very many, those of the relations that fit the query."""
     return [_triple(graph, mention, end, edge) for end in _ENDS for edge in _edges(graph, mention, end, query)]
 
 
-def _edges(graph: Graph, mention: Mention, end: End, query: str) -> list[Edge]:
+def _edges(graph: Graph, mention: EntityMention, end: End, query: str) -> list[GraphEdge]:
     entity = mention.entity.id
     edges = graph.edges(entity, end, limit=WHOLE)
     if len(edges) < WHOLE:
@@ -172,17 +172,17 @@ def _edges(graph: Graph, mention: Mention, end: End, query: str) -> list[Edge]:
     named = [graph.relations[number] for number in graph.relations_of(entity, end)]
     aliases = {relation.label: relation.aliases for relation in named}
     numbers = {relation.label: relation.id for relation in named}
-    shells = [Triple(mention.entity.label, label, "", mention=mention.text) for label in numbers]
+    shells = [GraphTriple(mention.entity.label, label, "", mention=mention.text) for label in numbers]
     best = rank_triples(query, shells, limit=HUB_RELATIONS, tokens=1_000_000, aliases=aliases)
     return graph.edges_by(entity, end, [numbers[shell.relation] for shell in best], limit=LIMIT)
 
 
-def _triple(graph: Graph, mention: Mention, end: End, edge: Edge) -> Triple:
+def _triple(graph: Graph, mention: EntityMention, end: End, edge: GraphEdge) -> GraphTriple:
     entity = mention.entity
     known, news = (entity.label, _id(entity.key, entity.label)), (edge.label, _id(edge.key, edge.label))
     head, tail = (known, news) if end == "head" else (news, known)
     relation = graph.relations[edge.relation].label
-    return Triple(head[0], relation, tail[0], head[1], tail[1], end, mention.weight, mention.text)
+    return GraphTriple(head[0], relation, tail[0], head[1], tail[1], end, mention.weight, mention.text)
 
 
 def _id(key: str, label: str) -> str:

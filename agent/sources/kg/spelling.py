@@ -15,11 +15,11 @@ from agent.sources.kg.schema import SPELLING
 PART_BITS: Final = 16
 """A list's row number is its gram, shifted by so much, and the part."""
 BUFFER_BYTES: Final = 2_000_000
-"""So many bytes of names are sorted at once."""
+"""Bytes of names that are sorted at once."""
 POSTINGS: Final = 60_000
-"""So many entries are read for one query: those of its rarest grams."""
+"""Entries that are read for one query: those of its rarest grams."""
 CANDIDATES: Final = 192
-"""So many names are then compared letter by letter."""
+"""Names that are then compared letter by letter."""
 _END: Final = 0x0A
 _PARTS: Final = "FROM spelling WHERE id BETWEEN ? AND ?"
 
@@ -84,13 +84,13 @@ def _rows(pairs: Grams, part: int) -> Iterator[tuple[int, bytes]]:
         yield int(grams[start]) << PART_BITS | part, ids[start:end].tobytes()
 
 
-class Rows(Protocol):
+class RunsStatement(Protocol):
     """Runs a statement; `kinds` are those of its columns."""
 
     def __call__(self, sql: str, parameters: Sequence[object], *, kinds: str) -> list[tuple[Any, ...]]: ...
 
 
-def alike(rows: Rows, folded: str, *, postings: int = POSTINGS, most: int = CANDIDATES) -> Ids:
+def alike(rows: RunsStatement, folded: str, *, postings: int = POSTINGS, most: int = CANDIDATES) -> Ids:
     """Numbers of the names that share the most grams with `folded`, best first; ties go to the lower number."""
     lists = _rarest(rows, grams_of(folded), postings=postings)
     if not lists:
@@ -107,7 +107,7 @@ def alike(rows: Rows, folded: str, *, postings: int = POSTINGS, most: int = CAND
     return together[starts[np.argsort(np.uint8(255) - shared, kind="stable")]]
 
 
-def _rarest(rows: Rows, grams: list[int], *, postings: int) -> list[Ids]:
+def _rarest(rows: RunsStatement, grams: list[int], *, postings: int) -> list[Ids]:
     """The lists of the rarest grams, as many as may be read; at least the rarest one, cut."""
     sizes: list[tuple[int, int]] = []
     for gram in grams:

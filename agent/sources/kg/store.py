@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from agent.errors import SetupError
 from agent.sources.kg.database import GraphDatabase
-from agent.sources.kg.schema import FORMAT, Card
+from agent.sources.kg.schema import FORMAT, GraphCard
 from agent.sources.kg.triples import End
 from agent.sources.kg.words import fold, readable, split, stem
 
@@ -33,7 +33,7 @@ _EDGES: Final = {"head": ("edge_out", "head", "tail"), "tail": ("edge_in", "tail
 _NAMES: Final = TypeAdapter(tuple[str, ...])
 
 
-class Entity(NamedTuple):
+class GraphEntity(NamedTuple):
     """One entity; the more it is named, the lower its number."""
 
     id: int
@@ -44,10 +44,10 @@ class Entity(NamedTuple):
     """How many lines of triples name it."""
 
 
-class Match(NamedTuple):
+class NameMatch(NamedTuple):
     """An entity that a text may mean."""
 
-    entity: Entity
+    entity: GraphEntity
     name: str
     """The folded name that was found."""
     how: How
@@ -55,7 +55,7 @@ class Match(NamedTuple):
     """How alike text and name are, from 0 to 1."""
 
 
-class Relation(NamedTuple):
+class GraphRelation(NamedTuple):
     """A relation, with its other names."""
 
     id: int
@@ -65,11 +65,11 @@ class Relation(NamedTuple):
 
     def is_called(self, text: str) -> bool:
         """Whether one of its names is `text`, but for case, accents, endings and how words are joined."""
-        asked = _joined(text)
-        return any(_joined(name) == asked for name in (self.key, self.label, *self.aliases))
+        wanted = _joined(text)
+        return any(_joined(name) == wanted for name in (self.key, self.label, *self.aliases))
 
 
-class Edge(NamedTuple):
+class GraphEdge(NamedTuple):
     """One hop: the relation's number, and the entity at the other end."""
 
     relation: int
@@ -89,8 +89,8 @@ class Graph:
     """A graph file for one thread at a time."""
 
     path: Path
-    card: Card
-    relations: dict[int, Relation]
+    card: GraphCard
+    relations: dict[int, GraphRelation]
     _db: GraphDatabase
 
     @classmethod
@@ -110,7 +110,7 @@ class Graph:
             raise
 
     def begin(self, seconds: float) -> None:
-        """Let what is asked from now until `end` take so long together; then it is refused as a `SetupError`."""
+        """Let queries from now until `end` take this long together; then they are refused as a `SetupError`."""
         self._db.begin(seconds)
 
     def end(self) -> None:
@@ -119,15 +119,15 @@ class Graph:
     def close(self) -> None:
         self._db.close()
 
-    def exact(self, name: str, *, limit: int = 16) -> list[Match]:
+    def exact(self, name: str, *, limit: int = 16) -> list[NameMatch]:
         """Entities that are called so but for case and accents, the often named ones first."""
         folded = fold(name)
         sql = "SELECT entity FROM name WHERE folded = ? ORDER BY entity LIMIT ?"
         rows = self._db.rows(sql, (folded, limit), kinds="i")
-        found = [Match(self.entity(entity), folded, "exact", 1.0) for (entity,) in rows]
+        found = [NameMatch(self.entity(entity), folded, "exact", 1.0) for (entity,) in rows]
         return found or self._by_key(name)
 
-    def prefix(self, start: str, *, limit: int = 16) -> list[Match]:
+    def prefix(self, start: str, *, limit: int = 16) -> list[NameMatch]:
         """Entities with a name that starts so, the often named ones first."""
         folded = fold(start)
         if not folded:
@@ -138,9 +138,9 @@ class Graph:
             kinds="si",
         )
         best = _distinct(sorted(rows, key=lambda row: row[1]), limit)
-        return [Match(self.entity(entity), name, "prefix", len(folded) / len(name)) for name, entity in best]
+        return [NameMatch(self.entity(entity), name, "prefix", len(folded) / len(name)) for name, entity in best]
 
-    def words(self, text: str, *, limit: int = 16) -> list[Match]:
+    def words(self, text: str, *, limit: int = 16) -> list[NameMatch]:
         """Entities with a name that holds every word, those with the fewest other words first."""
         words = sorted(set(split(text[:LONGEST])))
         if not words:
@@ -153,9 +153,9 @@ class Graph:
         )
         best = _distinct(sorted(rows, key=lambda row: (len(row[0].split()), row[1])), limit)
         share = [(name, entity, min(len(words) / len(name.split()), 1.0)) for name, entity in best]
-        return [Match(self.entity(entity), name, "words", score) for name, entity, score in share]
+        return [NameMatch(self.entity(entity), name, "words", score) for name, entity, score in share]
 
-    def typo(self, text: str, *, limit: int = 16, likeness: float = LIKENESS) -> list[Match]:
+    def typo(self, text: str, *, limit: int = 16, likeness: float = LIKENESS) -> list[NameMatch]:
         """Entities with a name that is spelled nearly so, the most alike first."""
         from rapidfuzz.distance import OSA
 
@@ -169,11 +169,11 @@ class Graph:
         scored = sorted((row for row in scored if row[0] >= likeness), key=lambda row: (-row[0], row[2]))
         likeness_of = {(name, entity): score for score, name, entity in scored}
         best = _distinct([(name, entity) for _, name, entity in scored], limit)
-        return [Match(self.entity(entity), name, "typo", likeness_of[name, entity]) for name, entity in best]
+        return [NameMatch(self.entity(entity), name, "typo", likeness_of[name, entity]) for name, entity in best]
 
-    def lookup(self, text: str, *, limit: int = 16) -> list[Match]:
+    def lookup(self, text: str, *, limit: int = 16) -> list[NameMatch]:
         """Entities that a text may mean: exact names, then beginnings, then words; typos where nothing else fits."""
-        found: dict[int, Match] = {}
+        found: dict[int, NameMatch] = {}
         for way in (self.exact, self.prefix, self.words, self.typo):
             if way == self.typo and found:
                 break
@@ -183,19 +183,19 @@ class Graph:
                 break
         return list(found.values())[:limit]
 
-    def entity(self, number: int) -> Entity:
+    def entity(self, number: int) -> GraphEntity:
         sql = "SELECT id, key, coalesce(label, key), degree FROM entity WHERE id = ?"
         rows = self._db.rows(sql, (number,), kinds="issi")
         if not rows:
             raise self._db.damaged(f"there is no entity {number}")
-        return Entity(*rows[0])
+        return GraphEntity(*rows[0])
 
-    def _by_key(self, key: str) -> list[Match]:
+    def _by_key(self, key: str) -> list[NameMatch]:
         sql = "SELECT id, key, label, degree FROM entity WHERE key = ? AND label IS NOT NULL LIMIT 1"
         rows = self._db.rows(sql, (key.strip(),), kinds="issi")
-        return [Match(Entity(*row), row[1], "exact", 1.0) for row in rows]
+        return [NameMatch(GraphEntity(*row), row[1], "exact", 1.0) for row in rows]
 
-    def edges(self, entity: int, end: End, *, limit: int = 100) -> list[Edge]:
+    def edges(self, entity: int, end: End, *, limit: int = 100) -> list[GraphEdge]:
         """One hop from an entity that stands at `end`: triples in the order of relations, often named ends first."""
         table, here, there = _EDGES[end]
         rows = self._db.rows(
@@ -207,7 +207,7 @@ class Graph:
         )
         return [self._edge(row) for row in rows]
 
-    def edges_by(self, entity: int, end: End, relations: Sequence[int], *, limit: int = 100) -> list[Edge]:
+    def edges_by(self, entity: int, end: End, relations: Sequence[int], *, limit: int = 100) -> list[GraphEdge]:
         """The same along some relations only, with at most `limit` of each."""
         table, here, there = _EDGES[end]
         sql = (
@@ -218,8 +218,8 @@ class Graph:
         rows = (self._db.rows(sql, (entity, relation, limit), kinds="iiss") for relation in relations)
         return [self._edge(row) for found in rows for row in found]
 
-    def _edge(self, row: tuple[int, int, str, str]) -> Edge:
-        edge = Edge(*row)
+    def _edge(self, row: tuple[int, int, str, str]) -> GraphEdge:
+        edge = GraphEdge(*row)
         if edge.relation not in self.relations:
             raise self._db.damaged(f"there is no relation {edge.relation}")
         return edge
@@ -253,24 +253,25 @@ def _distinct(rows: Sequence[tuple[str, int]], limit: int) -> list[tuple[str, in
     return [(name, entity) for entity, name in best.items()]
 
 
-def _card(db: GraphDatabase, path: Path) -> Card:
+def _card(db: GraphDatabase, path: Path) -> GraphCard:
     rows = db.rows("SELECT text FROM card LIMIT 1", kinds="t")
     try:
         version = _Version.model_validate_json(rows[0][0] if rows else "").version
         if version != FORMAT:
             raise SetupError(f"the graph {path} has version {version}, this Cairn reads {FORMAT}: build it again")
-        return Card.model_validate_json(rows[0][0])
+        return GraphCard.model_validate_json(rows[0][0])
     except ValidationError as error:
         raise db.damaged("its card is no card") from error
 
 
-def _relations(db: GraphDatabase) -> dict[int, Relation]:
+def _relations(db: GraphDatabase) -> dict[int, GraphRelation]:
     rows = db.rows("SELECT id, key, label, aliases FROM relation LIMIT ?", (MOST_RELATIONS + 1,), kinds="isst")
     if len(rows) > MOST_RELATIONS:
         raise db.damaged(f"it has more than {MOST_RELATIONS:,} relations")
     try:
         return {
-            number: Relation(number, key, label, _NAMES.validate_json(aliases)) for number, key, label, aliases in rows
+            number: GraphRelation(number, key, label, _NAMES.validate_json(aliases))
+            for number, key, label, aliases in rows
         }
     except ValidationError as error:
         raise db.damaged("the names of its relations cannot be read") from error

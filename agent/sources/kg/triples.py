@@ -11,7 +11,7 @@ End = Literal["head", "tail"]
 
 
 @dataclass(frozen=True, slots=True)
-class Triple:
+class GraphTriple:
     """One fact, with the names that are shown, and the end by which it was found."""
 
     head: str
@@ -43,12 +43,12 @@ class Triple:
 
     @property
     def group(self) -> tuple[str, str, End]:
-        """What it shares with the triples that stand in one passage with it."""
+        """What it shares with the triples in one passage with it."""
         known = (self.head_id or self.head) if self.found_by == "head" else (self.tail_id or self.tail)
         return known, self.relation, self.found_by
 
 
-def render(triples: Iterable[Triple]) -> str:
+def render(triples: Iterable[GraphTriple]) -> str:
     """The triples of one group as one line."""
     facts = list(triples)
     first = facts[0]
@@ -57,21 +57,21 @@ def render(triples: Iterable[Triple]) -> str:
     return " | ".join((known, relation, others) if first.found_by == "head" else (others, relation, known))
 
 
-def pack(triples: Iterable[Triple]) -> list[list[Triple]]:
-    """Put triples of one group together; groups stand in the order of their first triple."""
-    groups: dict[tuple[str, str, End], list[Triple]] = {}
+def pack(triples: Iterable[GraphTriple]) -> list[list[GraphTriple]]:
+    """Put triples of one group together; groups keep the order of their first triple."""
+    groups: dict[tuple[str, str, End], list[GraphTriple]] = {}
     for triple in triples:
         groups.setdefault(triple.group, []).append(triple)
     return list(groups.values())
 
 
 def to_passages(
-    triples: Iterable[Triple],
+    triples: Iterable[GraphTriple],
     *,
     limit: int,
     source: str = "kg",
     packed: bool = True,
-    url: Callable[[Triple], str] = lambda triple: "",
+    url: Callable[[GraphTriple], str] = lambda triple: "",
 ) -> list[Passage]:
     """Make passages of ranked triples, one for each group, best first; the text is the whole passage.
 

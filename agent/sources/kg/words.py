@@ -23,7 +23,7 @@ STOP_WORDS: Final = frozenset(
     "this those to too under up us was we were what when where which while who whom whose why will with would you your "
     "give given find show know called".split()
 )
-"""Words that are no name by themselves, and that say nothing of what is asked for."""
+"""Words that are no name by themselves, and that say nothing of what the question wants."""
 
 _SAME: Final = (
     "write wrote written writer author screenwriter scriptwriter screenplay script penned",
@@ -76,7 +76,7 @@ _SAME: Final = (
     "influence influenced inspired based",
     "continent region",
 )
-"""Each line: words that ask for the same kind of relation; a word may stand in several lines."""
+"""Each line: words that ask for the same kind of relation; a word may be in several lines."""
 
 
 class _Stemmer(Protocol):
@@ -142,7 +142,7 @@ def meanings(words: Iterable[str]) -> frozenset[int]:
 
 
 def asks(query: str) -> list[str]:
-    """The stems of a question, with what "when" and "where" stand for."""
+    """The stems of a question, with what "when" and "where" mean."""
     words = split(query)
     return [stem(word) for word in words if word not in STOP_WORDS or word in ("when", "where")]
 

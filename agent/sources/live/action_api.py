@@ -5,7 +5,7 @@ from typing import Any, Final, cast
 
 from agent.errors import SourceError, SourceErrorKind
 from agent.outbound.numbers import retry_after
-from agent.sources.http import Answer, Api
+from agent.sources.http import Api, ApiAnswer
 
 _KINDS: Final[Mapping[str, SourceErrorKind]] = {
     "maxlag": "rate",
@@ -25,7 +25,7 @@ _OURS: Final = (
 """How the codes of errors begin that another try will meet again."""
 
 
-def read_object(api: Api, answer: Answer) -> dict[str, Any]:
+def read_object(api: Api, answer: ApiAnswer) -> dict[str, Any]:
     """The answer's object.
 
     Raises:
@@ -40,9 +40,9 @@ def read_object(api: Api, answer: Answer) -> dict[str, Any]:
     return found
 
 
-def _error(api: Api, error: object, answer: Answer) -> SourceError:
-    told = cast(dict[str, Any], error if isinstance(error, dict) else {"info": repr(error)})
-    code = str(told.get("code", "an error"))
+def _error(api: Api, error: object, answer: ApiAnswer) -> SourceError:
+    details = cast(dict[str, Any], error if isinstance(error, dict) else {"info": repr(error)})
+    code = str(details.get("code", "an error"))
     kind = _KINDS.get(code) or ("bad_query" if code.startswith(_OURS) else "upstream")
-    why = " ".join(str(told.get("info")).split())[:160]
+    why = " ".join(str(details.get("info")).split())[:160]
     return SourceError(f"{api.name} says {code}: {why}", kind=kind, retry_after=retry_after(answer.headers))

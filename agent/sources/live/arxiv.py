@@ -18,8 +18,8 @@ from agent.errors import SourceError
 from agent.evidence import Passage
 from agent.outbound.numbers import retry_after
 from agent.sources.base import SearchRequest, SearchResult
-from agent.sources.filters import Wanted, read_filters, unhonoured
-from agent.sources.http import Answer, Api
+from agent.sources.filters import ReadFilters, read_filters, unhonoured
+from agent.sources.http import Api, ApiAnswer
 from agent.sources.limits import Limits
 from agent.sources.live.polite_queue import PoliteQueue
 from agent.sources.live.queries import telling
@@ -57,7 +57,7 @@ _SAYS_NOTHING: Final = frozenset(
 _YEAR: Final = re.compile(r"(?:19|20)\d\d")
 _MUST: Final = 3
 _WORDS: Final = 8
-"""At most so many must be there, and so many are used at all."""
+"""How many must be there at most, and how many are used at all."""
 _ERROR_ENTRY: Final = re.compile(rb"<id>\s*https?://(?:export\.)?arxiv\.org/api/errors")
 _SUMMARY: Final = re.compile(rb"<summary[^>]*>(.*?)</summary>", re.DOTALL)
 
@@ -88,7 +88,7 @@ class ArxivSource:
         Args:
             client: shared; who made it closes it.
             base: of the API, without /api/query.
-            limits: for whoever guards this source.
+            limits: for the guard around this source.
             queue: every request waits here for its turn, those of other objects too.
             request_seconds: for one request, without the wait for its turn.
             today: the day (GMT) that `recent` is counted from.
@@ -106,11 +106,11 @@ class ArxivSource:
             SourceError: with its kind; the wait for one's turn is bounded by the caller.
         """
         notes = unhonoured(request.filters, honours=HONOURS, by=self.name)
-        asked = _asked(request.query, read_filters(request.filters), today=self._today())
-        if request.limit < 1 or not asked:
+        wanted = _parameters(request.query, read_filters(request.filters), today=self._today())
+        if request.limit < 1 or not wanted:
             return SearchResult(backend=self.name, notes=notes)
         params = {
-            **asked,
+            **wanted,
             "start": 0,
             "max_results": min(request.limit, MAX_RESULTS),
             "sortBy": "relevance",
@@ -120,7 +120,7 @@ class ArxivSource:
             answer = await self._get(params)
         return SearchResult(tuple(read_feed(answer.body)), backend=self.name, notes=notes)
 
-    async def _get(self, params: Mapping[str, object]) -> Answer:
+    async def _get(self, params: Mapping[str, object]) -> ApiAnswer:
         try:
             async with asyncio.timeout(self._request_seconds):
                 answer = await self._api.send("GET", "/api/query", params=params)
@@ -144,7 +144,7 @@ def read_feed(body: bytes) -> list[Passage]:
     """
     import arxiv._feed as feed_parser  # loads lxml and requests  # pyright: ignore[reportMissingTypeStubs]
 
-    if not body.rstrip().endswith(b"</feed>"):  # the parser would mend it, and lose papers in silence
+    if not body.rstrip().endswith(b"</feed>"):  # the parser would repair it, and lose papers in silence
         raise SourceError("arxiv sent a feed that breaks off", kind="parse")
     try:
         feed: Any = feed_parser.parse(body)
@@ -172,7 +172,7 @@ def _passage(result: Any, *, rank: int) -> Passage:
 
 
 def _byline(result: Any) -> str:
-    """Who wrote it, where it belongs, where it was published: questions ask for these, and no abstract tells them."""
+    """Who wrote it, where it belongs, where it was published: questions ask for these, and no abstract states them."""
     authors = [_line(author.name) for author in result.authors]
     others = [f"{len(authors) - MAX_AUTHORS} others"] if len(authors) > MAX_AUTHORS else []
     parts = [", ".join([*authors[:MAX_AUTHORS], *others]), ", ".join(result.categories)]
@@ -193,8 +193,8 @@ def _error_entry(body: bytes) -> str:
     return _line(unescape(summary[1].decode("utf-8", errors="replace"))) if summary else "no reason given"
 
 
-def _asked(query: str, wanted: Wanted, *, today: date) -> dict[str, str]:
-    """The parameters that say what is asked; empty where the query holds no word."""
+def _parameters(query: str, wanted: ReadFilters, *, today: date) -> dict[str, str]:
+    """The parameters of a search; empty where the query holds no word."""
     dates = _submitted(wanted, today=today)
     if ids := _ids(query):
         return {"id_list": ",".join(ids)} | ({"search_query": dates} if dates else {})
@@ -212,7 +212,7 @@ def _ids(query: str) -> list[str]:
     return list(dict.fromkeys(named))
 
 
-def _submitted(wanted: Wanted, *, today: date) -> str:
+def _submitted(wanted: ReadFilters, *, today: date) -> str:
     since, until = wanted.since(today), wanted.before
     if since is None and until is None:
         return ""
@@ -224,10 +224,10 @@ def search_query(text: str) -> str:
 
     * Who writes prefixes (`ti:`, `au:`, `cat:` …) is taken at their word. With operators but no prefix, each operand is
       read by the next rule.
-    * Phrases and the three words that tell the most (names, numbers and hyphens first, then the longest) must all be
+    * Phrases and the three words that say the most (names, numbers and hyphens first, then the longest) must all be
       there; of up to five more, at least one. All words ANDed find nothing for a long question, all words ORed find
       hundreds of thousands of papers and rank them poorly. The text as a whole may also be a title:
-      "Attention is all you need" has hardly a word that tells anything.
+      "Attention is all you need" has hardly a word that says anything.
     """
     text = _line(text)
     if _PREFIX.search(text):
@@ -256,8 +256,8 @@ def _wanted_words(text: str) -> str:
     phrases = [part for phrase in found.phrases if (part := _all(phrase))]
     words = [word for word in found.words if not _YEAR.fullmatch(word)] or list(
         found.words
-    )  # no abstract tells its year
-    # The longest and the most particular words tell most; the order in the text decides between equals.
+    )  # no abstract states its year
+    # The longest and the most particular words say most; the order in the text decides between equals.
     ranked = sorted(words, key=_weight, reverse=True)[:_WORDS]
     must, may = ranked[:_MUST], ranked[_MUST:]
     clauses = phrases + [_all(word) for word in words if word in must]

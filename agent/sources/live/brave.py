@@ -1,4 +1,4 @@
-"""Brave's own index: web and news. Its errors name their reason in a code, its rate limits stand in headers."""
+"""Brave's own index: web and news. Its errors name their reason in a code, its rate limits are in headers."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -10,13 +10,13 @@ import httpx2
 from agent.errors import SourceError
 from agent.outbound.numbers import retry_after
 from agent.sources.base import SearchRequest, SearchResult
-from agent.sources.filters import Wanted, read_filters, unhonoured
-from agent.sources.http import Answer, Api, sentence_of
+from agent.sources.filters import ReadFilters, read_filters, unhonoured
+from agent.sources.http import Api, ApiAnswer, sentence_of
 from agent.sources.limits import Limits
 from agent.sources.live.dates import iso_date, utc_now
 from agent.sources.live.queries import cut
 from agent.sources.live.reading import (
-    Row,
+    ResultRow,
     Topic,
     checked_key,
     member,
@@ -76,7 +76,7 @@ class BraveSource:
             base: of the API.
             topic: what is searched, and the name of the source that passages carry.
             usd_per_credit: what a request costs you.
-            limits: for whoever guards this source.
+            limits: for the guard around this source.
             now: the time that relative dates and filters count from.
 
         Raises:
@@ -126,24 +126,24 @@ class BraveSource:
             usd=self._usd_per_credit,
         )
 
-    def _rows(self, data: dict[str, Any], wanted: Wanted, topic: Topic) -> Iterator[Row]:
+    def _rows(self, data: dict[str, Any], wanted: ReadFilters, topic: Topic) -> Iterator[ResultRow]:
         """Where the web has nothing, `web` is absent."""
         found = member(data, "web") if topic == "web" else data
         for row in rows_of(found, "results", by=self.name, needed=topic == "news"):
-            yield Row(
+            yield ResultRow(
                 title=plain(row.get("title")),
                 text="\n".join(dict.fromkeys(texts([row.get("description")]) + texts(row.get("extra_snippets")))),
                 url=url_of(row.get("url")),
                 date=self._date(row, wanted),
             )
 
-    def _date(self, row: dict[str, Any], wanted: Wanted) -> str:
+    def _date(self, row: dict[str, Any], wanted: ReadFilters) -> str:
         """`page_age` is a timestamp, `age` is for people: "2 days ago"."""
         dates = (iso_date(row.get(name), now=self._now(), lang=wanted.lang) for name in ("page_age", "age"))
         return next(filter(None, dates), "")
 
 
-def _honours(wanted: Wanted, *, topic: Topic, lang: str) -> frozenset[str]:
+def _honours(wanted: ReadFilters, *, topic: Topic, lang: str) -> frozenset[str]:
     """There are neither science nor finance, and only some languages."""
     return (
         HONOURS
@@ -158,15 +158,15 @@ def _bounded(query: str, operators: str) -> str:
     return f"{cut(' '.join(words), MAX_QUERY - len(operators) - 1)} {operators}".strip()
 
 
-def _freshness(wanted: Wanted, *, today: date) -> str | None:
+def _freshness(wanted: ReadFilters, *, today: date) -> str | None:
     """A period until now, or a range of days; a range has two ends."""
     if wanted.after is None and wanted.before is None:
         return _RECENT.get(wanted.recent)
     return f"{wanted.since(today) or _LONG_AGO}to{wanted.before or today}"
 
 
-def _explained(answer: Answer, *, by: str) -> Answer:
-    """Tell apart what Brave answers with one status: a bad key from a bad query, a month's quota from a second's rate.
+def _explained(answer: ApiAnswer, *, by: str) -> ApiAnswer:
+    """Separate what Brave answers with one status: a bad key from a bad query, a month's quota from a second's rate.
 
     Raises:
         SourceError: the key, the quota or the rate.
@@ -179,8 +179,8 @@ def _explained(answer: Answer, *, by: str) -> Answer:
         resets = _numbers(answer.headers.get("x-ratelimit-reset", ""))
         spent = answer.status == 402 or "QUOTA" in answer.text or (len(left) > 1 and left[-1] == 0)
         reset = (resets[-1] if spent else resets[0]) if resets else None
-        told = retry_after(answer.headers)
-        raise SourceError(why, kind="quota" if spent else "rate", retry_after=reset if told is None else told)
+        stated = retry_after(answer.headers)
+        raise SourceError(why, kind="quota" if spent else "rate", retry_after=reset if stated is None else stated)
     return answer
 
 

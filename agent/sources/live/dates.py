@@ -142,6 +142,7 @@ def _spoken(text: str, now: datetime, lang: str) -> str:
         moment: datetime | None = found["date_obj"]
         if moment is None or not _EPOCH <= moment.date() <= now.date() + timedelta(days=366):
             continue
-        told = {"year": len("2026"), "month": len("2026-11")}.get(str(found["period"])) if _YEAR.search(text) else None
-        return moment.date().isoformat()[:told]
+        lengths = {"year": len("2026"), "month": len("2026-11")}
+        length = lengths.get(str(found["period"])) if _YEAR.search(text) else None
+        return moment.date().isoformat()[:length]
     return ""

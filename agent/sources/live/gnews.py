@@ -9,12 +9,12 @@ import httpx2
 
 from agent.errors import SourceError
 from agent.sources.base import SearchRequest, SearchResult
-from agent.sources.filters import Wanted, read_filters, unhonoured
-from agent.sources.http import Answer, Api, sentence_of
+from agent.sources.filters import ReadFilters, read_filters, unhonoured
+from agent.sources.http import Api, ApiAnswer, sentence_of
 from agent.sources.limits import Limits
 from agent.sources.live.dates import iso_date, utc_now
 from agent.sources.live.queries import telling
-from agent.sources.live.reading import Row, checked_key, object_of, passages, plain, rows_of, url_of
+from agent.sources.live.reading import ResultRow, checked_key, object_of, passages, plain, rows_of, url_of
 
 BASE: Final = "https://gnews.io"
 HONOURS: Final = frozenset({"after", "before", "not", "recent", "lang", "kind"})
@@ -55,7 +55,7 @@ class GNewsSource:
             base: of the API.
             max_results: never ask for more; the plan has its own bound.
             usd_per_credit: what a request costs you.
-            limits: for whoever guards this source.
+            limits: for the guard around this source.
             now: the time that filters and the quota's end count from.
 
         Raises:
@@ -105,8 +105,8 @@ class GNewsSource:
             usd=self._usd_per_credit,
         )
 
-    def _with_quota(self, answer: Answer) -> Answer:
-        """403 is the day's quota; it begins anew at 00:00 UTC.
+    def _with_quota(self, answer: ApiAnswer) -> ApiAnswer:
+        """403 is the day's quota; it begins again at 00:00 UTC.
 
         Raises:
             SourceError: it is spent.
@@ -115,11 +115,11 @@ class GNewsSource:
             return answer
         now = self._now().astimezone(UTC)
         midnight = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-        why = f"{self.name} answered 403: {sentence_of(answer)}; its daily quota begins anew at 00:00 UTC"
+        why = f"{self.name} answered 403: {sentence_of(answer)}; its daily quota begins again at 00:00 UTC"
         raise SourceError(why, kind="quota", retry_after=(midnight - now).total_seconds())
 
-    def _row(self, row: dict[str, Any], wanted: Wanted) -> Row:
-        return Row(
+    def _row(self, row: dict[str, Any], wanted: ReadFilters) -> ResultRow:
+        return ResultRow(
             title=plain(row.get("title")),
             text=_whole(plain(row.get("description")), _CUT_OFF.sub("…", plain(row.get("content")))),
             url=url_of(row.get("url")),
@@ -134,9 +134,9 @@ def _whole(description: str, content: str) -> str:
 
 
 def query_text(query: str) -> str:
-    """A query in GNews's language: every term must match, and what is no plain word stands in quotes.
+    """A query in GNews's language: every term must match, and what is no plain word is quoted.
 
-    AND, OR and NOT stay where they join terms. Without them, words that tell nothing are left out. What is longer than
+    AND, OR and NOT stay where they join terms. Without them, words that say nothing are left out. What is longer than
     200 characters loses its last terms.
     """
     terms = [_term(found) for found in _TERM.findall(query)]

@@ -23,11 +23,11 @@ from agent.sources.live.reading import text_of, url_of
 
 BASE: Final = "https://{lang}.wikipedia.org"
 LIMITS: Final = Limits(concurrency=3, requests=5.0, per_seconds=1.0, timeout_seconds=10.0)
-"""Wikimedia wants at most three requests at once from whoever is not logged in."""
+"""Wikimedia wants at most three requests at once from clients that are not logged in."""
 HONOURS: Final = frozenset({"lang"})
 MAX_QUERY: Final = 300
 MAX_PAGES: Final = 20
-"""So many extracts come in one answer."""
+"""Extracts in one answer, at most."""
 MAX_EXTRACT: Final = 1500
 """Characters of one introduction."""
 
@@ -50,9 +50,9 @@ class MediaWikiSource:
 
         Args:
             client: shared; who made it closes it.
-            base: without /w/api.php; `{lang}` in it stands for the language.
+            base: without /w/api.php; `{lang}` in it is the language.
             lang: where no filter asks for another.
-            limits: for whoever guards this source.
+            limits: for the guard around this source.
         """
         self._client = client
         self._base = base

@@ -44,7 +44,7 @@ class PoliteQueue:
         self._busy = threading.Lock()
         self._last = float("-inf")
         self._held: IO[bytes] | None = None
-        """The locked file, of whoever holds `_busy`."""
+        """The locked file, of the task that holds `_busy`."""
         self._warned = False
 
     @asynccontextmanager

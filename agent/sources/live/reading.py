@@ -1,4 +1,4 @@
-"""What the connectors to search APIs share: keys checked, answers that nobody vouches for read into passages.
+"""What the connectors to search APIs share: keys checked, unverified answers read into passages.
 
 Nothing here touches a network.
 """
@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, cast
 from agent.errors import SetupError, SourceError
 from agent.evidence import Passage
 from agent.outbound.urls import split_url
-from agent.sources.filters import Wanted
+from agent.sources.filters import ReadFilters
 
 Topic = Literal["web", "news"]
 
@@ -33,8 +33,8 @@ _IN_URL: Final = re.compile(r"[\x00-\x20\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Row:
-    """One result as an API tells it; any of it may be missing."""
+class ResultRow:
+    """One result as an API gives it; any of it may be missing."""
 
     title: str = ""
     text: str = ""
@@ -53,7 +53,7 @@ def checked_key(key: str, *, api: str, get_one: str) -> str:
     if not key:
         raise SetupError(f"{api} needs an API key; get one at {get_one}")
     if not _KEY.fullmatch(key):
-        raise SetupError(f"the API key for {api} holds a space or a character that no key has; copy it anew")
+        raise SetupError(f"the API key for {api} holds a space or a character that no key has; copy it again")
     return key
 
 
@@ -105,9 +105,9 @@ def number(value: Any) -> float | None:
     return float(value) if fits and abs(value) < 1e9 else None
 
 
-def cost(told: Any, *, otherwise: float) -> float:
+def cost(stated: Any, *, otherwise: float) -> float:
     """What an API says a request cost; what is known of its prices, where it says nothing that can be."""
-    used = number(told)
+    used = number(stated)
     return otherwise if used is None or used < 0 else used
 
 
@@ -137,8 +137,10 @@ def url_of(value: Any) -> str:
     return url if parts.scheme.lower() in {"http", "https"} and there else ""
 
 
-def passages(rows: Iterable[Row], *, by: str, topic: Topic, wanted: Wanted, limit: int) -> tuple[Passage, ...]:
-    """At most `limit` passages of rows that say something, from the hosts that were asked for.
+def passages(
+    rows: Iterable[ResultRow], *, by: str, topic: Topic, wanted: ReadFilters, limit: int
+) -> tuple[Passage, ...]:
+    """At most `limit` passages of rows that say something, from the requested hosts.
 
     A passage's id is its URL; without one, or where an earlier passage has it, what it says makes the difference.
     """
@@ -160,11 +162,11 @@ def passages(rows: Iterable[Row], *, by: str, topic: Topic, wanted: Wanted, limi
     )
 
 
-def _digest(row: Row) -> str:
+def _digest(row: ResultRow) -> str:
     return hashlib.sha256(f"{row.title}\n{row.text}".encode()).hexdigest()[:16]
 
 
-def on_wanted_host(url: str, wanted: Wanted) -> bool:
+def on_wanted_host(url: str, wanted: ReadFilters) -> bool:
     """Whether a URL is on one of the sites wanted, and on none of those not wanted."""
     if wanted.sites and not any(_is_on(url, site) for site in wanted.sites):
         return False
@@ -184,17 +186,17 @@ def bare_site(site: str) -> str:
     return site.split("://", 1)[-1].removeprefix("www.").removeprefix("*").removeprefix(".").rstrip("/")
 
 
-def site_operators(wanted: Wanted, *, without: str = "-site:", room: int) -> str:
+def site_operators(wanted: ReadFilters, *, without: str = "-site:", room: int) -> str:
     """Sites as search engines take them inside a query, in at most `room` characters: `(site:a OR site:b) -site:c`.
 
     Sites that do not fit are left out here; `passages` holds to all of them.
     """
-    told = ""
+    query = ""
     for site in wanted.sites:
-        longer = f"{told} OR site:{bare_site(site)}" if told else f"site:{bare_site(site)}"
-        told = longer if len(longer) + 2 <= room else told
-    told = f"({told})" if " OR " in told else told
+        longer = f"{query} OR site:{bare_site(site)}" if query else f"site:{bare_site(site)}"
+        query = longer if len(longer) + 2 <= room else query
+    query = f"({query})" if " OR " in query else query
     for site in wanted.not_sites:
-        longer = f"{told} {without}{bare_site(site)}".strip()
-        told = longer if len(longer) <= room else told
-    return told
+        longer = f"{query} {without}{bare_site(site)}".strip()
+        query = longer if len(longer) <= room else query
+    return query

@@ -10,13 +10,13 @@ import httpx2
 from agent.errors import SetupError, SourceError
 from agent.outbound.numbers import retry_after
 from agent.sources.base import SearchRequest, SearchResult
-from agent.sources.filters import Wanted, read_filters, unhonoured
-from agent.sources.http import Answer, Api
+from agent.sources.filters import ReadFilters, read_filters, unhonoured
+from agent.sources.http import Api, ApiAnswer
 from agent.sources.limits import Limits
 from agent.sources.live.dates import iso_date, utc_now
 from agent.sources.live.queries import cut
 from agent.sources.live.reading import (
-    Row,
+    ResultRow,
     Topic,
     number,
     object_of,
@@ -62,7 +62,7 @@ class SearxngSource:
             client: shared; who made it closes it.
             base: of the instance, for example http://127.0.0.1:8888, or http://name:password@searx.example.org.
             topic: what is searched, and the name of the source that passages carry.
-            limits: for whoever guards this source.
+            limits: for the guard around this source.
             now: the time that relative dates count from.
 
         Raises:
@@ -116,13 +116,13 @@ class SearxngSource:
             notes=(*notes, f"searxng had no answer from {silent}") if silent else notes,
         )
 
-    def _rows(self, data: dict[str, Any], wanted: Wanted) -> Iterator[Row]:
+    def _rows(self, data: dict[str, Any], wanted: ReadFilters) -> Iterator[ResultRow]:
         results = rows_of(data, "results", by=self.name, needed=True)
         if self._topic == "web":
             yield from _answers(data.get("answers"))
             yield from (_infobox(box) for box in rows_of(data, "infoboxes", by=self.name) if plain(box.get("content")))
         for row in results:
-            yield Row(
+            yield ResultRow(
                 title=plain(row.get("title")),
                 text=plain(row.get("content")),
                 url=url_of(row.get("url")),
@@ -131,8 +131,8 @@ class SearxngSource:
             )
 
 
-def _open(answer: Answer, *, by: str) -> Answer:
-    """Name the mend of the two ways in which an instance refuses programs."""
+def _open(answer: ApiAnswer, *, by: str) -> ApiAnswer:
+    """Name the fix of the two ways in which an instance refuses programs."""
     if answer.status == 403:
         raise SourceError(f"{by} answered 403: {_SWITCHED_OFF}", kind="auth")
     if answer.status == 429:
@@ -142,25 +142,25 @@ def _open(answer: Answer, *, by: str) -> Answer:
 
 def _silent(data: dict[str, Any]) -> str:
     """The engines that gave no answer, with their reasons: `brave (too many requests), qwant (timeout)`."""
-    told = data.get("unresponsive_engines")
-    pairs = cast(list[Any], told) if isinstance(told, list) else []
+    names = data.get("unresponsive_engines")
+    pairs = cast(list[Any], names) if isinstance(names, list) else []
     named = [cast(list[Any], pair) for pair in pairs if isinstance(pair, list)]
     return ", ".join(f"{plain(pair[0])} ({plain(pair[1])})" for pair in named if len(pair) > 1)[:200]
 
 
-def _answers(told: Any) -> Iterator[Row]:
+def _answers(answers: Any) -> Iterator[ResultRow]:
     """What engines say at once: sentences, or objects in newer versions."""
-    for answer in cast(list[Any], told) if isinstance(told, list) else []:
+    for answer in cast(list[Any], answers) if isinstance(answers, list) else []:
         said = cast(dict[str, Any], answer) if isinstance(answer, dict) else {"answer": answer}
         if text := plain(said.get("answer")):
-            yield Row(title="Answer", text=text, url=url_of(said.get("url")))
+            yield ResultRow(title="Answer", text=text, url=url_of(said.get("url")))
 
 
-def _infobox(box: dict[str, Any]) -> Row:
+def _infobox(box: dict[str, Any]) -> ResultRow:
     """A description and facts, mostly of Wikipedia and Wikidata."""
     facts = [f"{plain(row.get('label'))}: {plain(row.get('value'))}" for row in objects(box.get("attributes"))]
     links = [url_of(link.get("url")) for link in objects(box.get("urls"))]
-    return Row(
+    return ResultRow(
         title=plain(box.get("infobox")),
         text="\n".join(filter(None, (plain(box.get("content")), *facts))),
         url=url_of(box.get("id")) or next(filter(None, links), ""),

@@ -9,13 +9,13 @@ import httpx2
 from agent.errors import SourceError
 from agent.outbound.numbers import retry_after
 from agent.sources.base import SearchRequest, SearchResult
-from agent.sources.filters import Wanted, read_filters, unhonoured
-from agent.sources.http import Answer, Api
+from agent.sources.filters import ReadFilters, read_filters, unhonoured
+from agent.sources.http import Api, ApiAnswer
 from agent.sources.limits import Limits
 from agent.sources.live.dates import iso_date, utc_now
 from agent.sources.live.queries import cut
 from agent.sources.live.reading import (
-    Row,
+    ResultRow,
     Topic,
     checked_key,
     cost,
@@ -69,7 +69,7 @@ class SerperSource:
             topic: what is searched, and the name of the source that passages carry.
             max_results: never ask for more, up to 100; more than 10 cost two credits.
             usd_per_credit: what a credit costs you.
-            limits: for whoever guards this source.
+            limits: for the guard around this source.
             now: the time that relative dates and filters count from.
 
         Raises:
@@ -98,17 +98,17 @@ class SerperSource:
         notes = unhonoured(request.filters, honours=_honours(wanted, kind), by=self.name)
         if request.limit < 1 or not request.query.strip():
             return SearchResult(backend=self.name, notes=notes, credits=0.0)
-        asked = min(request.limit, self._max_results)
+        count = min(request.limit, self._max_results)
         operators = site_operators(wanted, room=MAX_QUERY // 2)
         body = {
             "q": f"{cut(request.query, MAX_QUERY - len(operators) - 1)} {operators}".strip(),
-            "num": asked,
+            "num": count,
             "hl": wanted.lang or None,
             "tbs": None if kind == "science" else _time(wanted, today=self._now().date()),
         }
         answer = await self._api.send("POST", _PATHS[kind], body=body)
         data = object_of(self._api.parse(self._api.checked(_paid(answer, by=self.name))), by=self.name)
-        credits = cost(data.get("credits"), otherwise=_credits(asked))
+        credits = cost(data.get("credits"), otherwise=_credits(count))
         return SearchResult(
             passages(
                 self._rows(data, wanted, kind), by=self.name, topic=self._topic, wanted=wanted, limit=request.limit
@@ -119,11 +119,11 @@ class SerperSource:
             usd=credits * self._usd_per_credit,
         )
 
-    def _rows(self, data: dict[str, Any], wanted: Wanted, kind: str) -> Iterator[Row]:
+    def _rows(self, data: dict[str, Any], wanted: ReadFilters, kind: str) -> Iterator[ResultRow]:
         if kind == "general":
             yield from filter(None, (_answer_box(member(data, "answerBox")), _graph(member(data, "knowledgeGraph"))))
         for row in rows_of(data, "news" if kind == "news" else "organic", by=self.name):
-            yield Row(
+            yield ResultRow(
                 title=plain(row.get("title")),
                 text="\n".join(filter(None, (plain(row.get("publicationInfo")), plain(row.get("snippet"))))),
                 url=url_of(row.get("link")) or url_of(row.get("pdfUrl")),
@@ -135,13 +135,13 @@ def _credits(results: int) -> float:
     return 1.0 if results <= RESULTS_FOR_ONE_CREDIT else 2.0
 
 
-def _honours(wanted: Wanted, kind: str) -> frozenset[str]:
+def _honours(wanted: ReadFilters, kind: str) -> frozenset[str]:
     """Scholar knows no dates; there is no endpoint for finance, and news is all that a source of news has."""
     without = {"after", "before", "recent"} if kind == "science" else set[str]()
     return HONOURS - without - ({"kind"} if wanted.kind not in {"", "general", kind} else set())
 
 
-def _time(wanted: Wanted, *, today: date) -> str | None:
+def _time(wanted: ReadFilters, *, today: date) -> str | None:
     """Google's own time filter: a period until now, or a range of days."""
     if wanted.after is None and wanted.before is None:
         return _RECENT.get(wanted.recent)
@@ -149,7 +149,7 @@ def _time(wanted: Wanted, *, today: date) -> str | None:
     return ",".join(["cdr:1", *(f"{name}:{day.month}/{day.day}/{day.year}" for name, day in days.items() if day)])
 
 
-def _paid(answer: Answer, *, by: str) -> Answer:
+def _paid(answer: ApiAnswer, *, by: str) -> ApiAnswer:
     """Serper calls an empty account a bad request."""
     if answer.status in {400, 402, 429} and "not enough credits" in answer.text.lower():
         why = f"{by} answered {answer.status}: the account has no credits left; buy some at https://serper.dev"
@@ -157,15 +157,15 @@ def _paid(answer: Answer, *, by: str) -> Answer:
     return answer
 
 
-def _answer_box(box: dict[str, Any]) -> Row | None:
+def _answer_box(box: dict[str, Any]) -> ResultRow | None:
     """What Google shows above all results."""
     text = "\n".join(dict.fromkeys(filter(None, (plain(box.get("answer")), plain(box.get("snippet"))))))
-    return Row(title=plain(box.get("title")), text=text, url=url_of(box.get("link"))) if text else None
+    return ResultRow(title=plain(box.get("title")), text=text, url=url_of(box.get("link"))) if text else None
 
 
-def _graph(graph: dict[str, Any]) -> Row | None:
+def _graph(graph: dict[str, Any]) -> ResultRow | None:
     """What Google shows beside the results: a description, and facts as `name: value`."""
-    facts = [f"{name}: {value}" for name, told in member(graph, "attributes").items() if (value := plain(told))]
+    facts = [f"{name}: {value}" for name, stated in member(graph, "attributes").items() if (value := plain(stated))]
     text = "\n".join(filter(None, (plain(graph.get("type")), plain(graph.get("description")), *facts)))
     url = url_of(graph.get("descriptionLink")) or url_of(graph.get("website"))
-    return Row(title=plain(graph.get("title")), text=text, url=url) if text else None
+    return ResultRow(title=plain(graph.get("title")), text=text, url=url) if text else None

@@ -10,7 +10,7 @@ import httpx2
 
 from agent.errors import SourceError
 from agent.evidence import Passage
-from agent.sources.http import Answer, Api
+from agent.sources.http import Api, ApiAnswer
 from agent.sources.live.wikibase import entity_id, one_line
 
 BASE: Final = "https://query.wikidata.org"
@@ -26,7 +26,7 @@ _QUERY: Final = re.compile(r"(?is)\s*(?:(?:#[^\n]*\n|prefix\s+[\w-]*:\s*<[^>]*>)
 
 @dataclass(frozen=True)
 class Term:
-    """What a variable stands for in one row."""
+    """The value of a variable in one row."""
 
     kind: Literal["uri", "literal", "bnode"]
     value: str
@@ -66,7 +66,7 @@ class QueryService:
         except (AttributeError, KeyError, TypeError) as error:
             raise SourceError(f"{self._api.name} sent no SPARQL results: {answer.text[:80]!r}", kind="parse") from error
 
-    def _check(self, answer: Answer) -> None:
+    def _check(self, answer: ApiAnswer) -> None:
         """Read the sentence out of what is a Java stack trace."""
         if answer.status in (400, 500):
             if malformed := _MALFORMED.search(answer.text):
@@ -81,22 +81,22 @@ def read_rows(data: Any) -> list[Row]:
     if "boolean" in data:
         return [{"answer": Term("literal", str(bool(data["boolean"])).lower())}]
     bindings = cast(list[dict[str, dict[str, str]]], data["results"]["bindings"])
-    return [{name: _term(told) for name, told in binding.items()} for binding in bindings]
+    return [{name: _term(term) for name, term in binding.items()} for binding in bindings]
 
 
-def _term(told: Mapping[str, str]) -> Term:
-    kind = told["type"]
+def _term(term: Mapping[str, str]) -> Term:
+    kind = term["type"]
     known: Literal["uri", "literal", "bnode"] = kind if kind in ("uri", "bnode") else "literal"
-    return Term(known, one_line(told["value"]), told.get("xml:lang", ""))
+    return Term(known, one_line(term["value"]), term.get("xml:lang", ""))
 
 
 def row_passages(rows: Sequence[Row], *, limit: int) -> list[Passage]:
     """A passage for each row: its variables with their values, items by their labels where the row has them."""
     passages: list[Passage] = []
     for rank, row in enumerate(rows[:limit], start=1):
-        shown = {name: term for name, term in row.items() if not (name.endswith("Label") and name[:-5] in row)}
-        first = next((term.value for term in shown.values() if term.kind == "uri" and entity_id(term.value)), "")
-        labels = [(name, row.get(f"{name}Label", term)) for name, term in shown.items()]
+        visible = {name: term for name, term in row.items() if not (name.endswith("Label") and name[:-5] in row)}
+        first = next((term.value for term in visible.values() if term.kind == "uri" and entity_id(term.value)), "")
+        labels = [(name, row.get(f"{name}Label", term)) for name, term in visible.items()]
         text = " | ".join(f"{name}: {_shown(term)}" for name, term in labels)
         passages.append(
             Passage(

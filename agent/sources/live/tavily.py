@@ -1,4 +1,4 @@
-"""Tavily, through its own library: web, news and finance. The key is never left out, so nothing is asked keyless.
+"""Tavily, through its own library: web, news and finance. The key is never left out, so no request goes out keyless.
 
 The library builds the requests; they travel over the client that all connectors share, which bounds answers and maps
 every failure, its Retry-After included, before the library sees it.
@@ -13,13 +13,13 @@ from tavily import AsyncTavilyClient  # pyright: ignore[reportMissingTypeStubs]
 
 from agent.errors import SourceErrorKind
 from agent.sources.base import SearchRequest, SearchResult
-from agent.sources.filters import Wanted, read_filters, unhonoured
+from agent.sources.filters import ReadFilters, read_filters, unhonoured
 from agent.sources.http import Api
 from agent.sources.limits import Limits
 from agent.sources.live.dates import iso_date, utc_now
 from agent.sources.live.queries import cut
 from agent.sources.live.reading import (
-    Row,
+    ResultRow,
     Topic,
     bare_site,
     checked_key,
@@ -78,7 +78,7 @@ class TavilySource:
             topic: what is searched, and the name of the source that passages carry.
             depth: of the search; advanced costs two credits, the others one.
             usd_per_credit: what a credit costs you.
-            limits: for whoever guards this source.
+            limits: for the guard around this source.
             now: the time that relative dates and filters count from.
 
         Raises:
@@ -132,7 +132,7 @@ class TavilySource:
             usd=credits * self._usd_per_credit,
         )
 
-    def _conditions(self, wanted: Wanted) -> dict[str, Any]:
+    def _conditions(self, wanted: ReadFilters) -> dict[str, Any]:
         """The filters as Tavily's own parameters; what is None is not sent."""
         dated = wanted.after is not None or wanted.before is not None
         since = wanted.since(self._now().date()) if dated else None
@@ -146,8 +146,8 @@ class TavilySource:
             "filter_by_language": True if wanted.lang else None,
         }
 
-    def _row(self, row: dict[str, Any], wanted: Wanted) -> Row:
-        return Row(
+    def _row(self, row: dict[str, Any], wanted: ReadFilters) -> ResultRow:
+        return ResultRow(
             title=plain(row.get("title")),
             text=text_of(row.get("content")),
             url=url_of(row.get("url")),

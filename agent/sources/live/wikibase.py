@@ -32,7 +32,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Statement:
+class ItemStatement:
     """One statement of an item."""
 
     id: str
@@ -43,7 +43,7 @@ class Statement:
     qualifiers: tuple[tuple[str, Value], ...] = ()
 
 
-def read_statements(data: object) -> list[Statement]:
+def read_statements(data: object) -> list[ItemStatement]:
     """REST: an object of lists by property.
 
     Raises:
@@ -52,7 +52,7 @@ def read_statements(data: object) -> list[Statement]:
     return _best(_rest_statement(raw) for statements in _object(data).values() for raw in _list(statements))
 
 
-def read_claims(entity: object) -> list[Statement]:
+def read_claims(entity: object) -> list[ItemStatement]:
     """Action API: an entity with its claims.
 
     Raises:
@@ -62,53 +62,53 @@ def read_claims(entity: object) -> list[Statement]:
     return _best(_claim(raw) for statements in claims.values() for raw in _list(statements))
 
 
-def worth_showing(statement: Statement, *, identifiers: bool) -> bool:
-    """Files and maps are not, and identifiers in other catalogues only where one is asked for."""
+def worth_showing(statement: ItemStatement, *, identifiers: bool) -> bool:
+    """Files and maps are not, and identifiers in other catalogues only where one is requested."""
     return statement.data_type not in _FILES and (identifiers or statement.data_type != "external-id")
 
 
-def _best(statements: Iterable[Statement]) -> list[Statement]:
+def _best(statements: Iterable[ItemStatement]) -> list[ItemStatement]:
     """In their order, without deprecated ones; of each property the preferred ones first."""
-    by_property: dict[str, list[Statement]] = {}
+    by_property: dict[str, list[ItemStatement]] = {}
     for statement in statements:
         if statement.rank != "deprecated":
             by_property.setdefault(statement.property, []).append(statement)
     return [s for group in by_property.values() for s in sorted(group, key=lambda s: s.rank != "preferred")]
 
 
-def _rest_statement(raw: object) -> Statement:
-    told = _object(raw)
-    name, data_type, value = _rest_value(told)
-    return Statement(
-        id=str(told.get("id", "")),
+def _rest_statement(raw: object) -> ItemStatement:
+    stated = _object(raw)
+    name, data_type, value = _rest_value(stated)
+    return ItemStatement(
+        id=str(stated.get("id", "")),
         property=name,
         data_type=data_type,
         value=value,
-        rank=_rank(told),
-        qualifiers=tuple((q, v) for q, _, v in map(_rest_value, _list(told.get("qualifiers") or []))),
+        rank=_rank(stated),
+        qualifiers=tuple((q, v) for q, _, v in map(_rest_value, _list(stated.get("qualifiers") or []))),
     )
 
 
 def _rest_value(raw: object) -> tuple[str, str, Value]:
-    told = _object(raw)
-    of = _object(told.get("property"))
+    stated = _object(raw)
+    of = _object(stated.get("property"))
     data_type = str(of.get("data_type") or of.get("data-type") or "")
-    value = _object(told.get("value"))
+    value = _object(stated.get("value"))
     return str(of["id"]), data_type, _value(str(value.get("type")), value.get("content"), data_type=data_type)
 
 
-def _claim(raw: object) -> Statement:
-    told = _object(raw)
-    name, data_type, value = _snak(told.get("mainsnak"))
-    qualifiers = _object(told.get("qualifiers", {}))
-    order = [q for q in _list(told.get("qualifiers-order") or list(qualifiers)) if q in qualifiers]
+def _claim(raw: object) -> ItemStatement:
+    stated = _object(raw)
+    name, data_type, value = _snak(stated.get("mainsnak"))
+    qualifiers = _object(stated.get("qualifiers", {}))
+    order = [q for q in _list(stated.get("qualifiers-order") or list(qualifiers)) if q in qualifiers]
     snaks = [_snak(snak) for q in order for snak in _list(qualifiers[q])]
-    return Statement(
-        id=str(told.get("id", "")),
+    return ItemStatement(
+        id=str(stated.get("id", "")),
         property=name,
         data_type=data_type,
         value=value,
-        rank=_rank(told),
+        rank=_rank(stated),
         qualifiers=tuple((q, v) for q, _, v in snaks),
     )
 
@@ -128,8 +128,8 @@ def _named(content: Any) -> Any:
     return cast(object, content)
 
 
-def _rank(told: Mapping[str, Any]) -> Rank:
-    rank = told.get("rank")
+def _rank(stated: Mapping[str, Any]) -> Rank:
+    rank = stated.get("rank")
     return rank if rank in ("preferred", "deprecated") else "normal"
 
 
@@ -138,21 +138,21 @@ def _value(kind: str, content: object, *, data_type: str) -> Value:
         return Value("no value" if kind == "novalue" else "unknown value")
     if isinstance(content, str):
         return Value("{}", content) if data_type in _ITEM_TYPES else Value(one_line(content))
-    told = _object(content)
-    if "time" in told:
-        return Value(format_time(str(told["time"]), precision=int(told.get("precision", 11))))
-    if "amount" in told:
-        return _quantity(told)
-    if "latitude" in told:
-        return Value(f"{float(told['latitude']):.4f}, {float(told['longitude']):.4f}")
-    if "text" in told:
-        return Value(one_line(told["text"]))
-    raise ValueError(f"a value of an unknown shape: {sorted(told)}")
+    stated = _object(content)
+    if "time" in stated:
+        return Value(format_time(str(stated["time"]), precision=int(stated.get("precision", 11))))
+    if "amount" in stated:
+        return _quantity(stated)
+    if "latitude" in stated:
+        return Value(f"{float(stated['latitude']):.4f}, {float(stated['longitude']):.4f}")
+    if "text" in stated:
+        return Value(one_line(stated["text"]))
+    raise ValueError(f"a value of an unknown shape: {sorted(stated)}")
 
 
-def _quantity(told: Mapping[str, Any]) -> Value:
-    amount = str(told["amount"]).removeprefix("+")
-    unit = entity_id(str(told.get("unit", "1")))
+def _quantity(stated: Mapping[str, Any]) -> Value:
+    amount = str(stated["amount"]).removeprefix("+")
+    unit = entity_id(str(stated.get("unit", "1")))
     return Value(f"{amount} {{}}", unit) if unit else Value(amount)
 
 

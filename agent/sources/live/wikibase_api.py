@@ -9,20 +9,20 @@ from typing import Any, Final, TypeVar, cast
 import httpx2
 
 from agent.errors import SourceError
-from agent.sources.http import Answer, Api
+from agent.sources.http import Api, ApiAnswer
 from agent.sources.live.action_api import read_object
-from agent.sources.live.wikibase import Statement, entity_id, one_line, read_claims, read_statements
+from agent.sources.live.wikibase import ItemStatement, entity_id, one_line, read_claims, read_statements
 
 AT_ONCE: Final = 3
 BATCH: Final = 50
-"""Ids in one request, for whoever is not logged in."""
+"""Ids in one request, for clients that are not logged in."""
 REMEMBERED: Final = 20_000
 _REST: Final = "/w/rest.php/wikibase/v1/entities/items"
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundItem:
     """One item that a look-up by name gave."""
 
     id: str
@@ -54,7 +54,7 @@ class WikibaseApi:
     def base(self) -> str:
         return self._api.base
 
-    async def find(self, name: str, *, lang: str, limit: int = 5) -> list[Found]:
+    async def find(self, name: str, *, lang: str, limit: int = 5) -> list[FoundItem]:
         """Items whose label or alias begins with `name`, the best known first."""
         data = await self._action(
             action="wbsearchentities", search=name, language=lang, uselang=lang, type="item", limit=limit
@@ -64,7 +64,7 @@ class WikibaseApi:
         except (AttributeError, KeyError, TypeError) as error:
             raise self._unknown(error) from error
 
-    async def statements(self, item: str) -> list[Statement]:
+    async def statements(self, item: str) -> list[ItemStatement]:
         """What REST says of an item; an item that was merged is followed once."""
         answer = await self._send(f"{_REST}/{item}/statements")
         if answer.status == 308 and (target := _redirected(answer)):
@@ -75,7 +75,7 @@ class WikibaseApi:
         except (KeyError, TypeError, ValueError) as error:
             raise self._unknown(error) from error
 
-    async def claims(self, items: Sequence[str]) -> dict[str, list[Statement]]:
+    async def claims(self, items: Sequence[str]) -> dict[str, list[ItemStatement]]:
         """The same by the action API: one request for up to 50 items; one that is not there has no statements."""
         data = await self._action(action="wbgetentities", ids="|".join(items[:BATCH]), props="claims")
         try:
@@ -85,7 +85,7 @@ class WikibaseApi:
             raise self._unknown(error) from error
 
     async def names(self, ids: Iterable[str], *, lang: str, aliases: bool = False) -> dict[str, Names]:
-        """The names of ids, in the language or one that stands in for it; asked once, then remembered.
+        """The names of ids, in the language or its fallback; requested once, then remembered.
 
         An id that has no name is left out.
         """
@@ -115,7 +115,7 @@ class WikibaseApi:
     async def _action(self, **params: object) -> dict[str, Any]:
         return read_object(self._api, await self._send("/w/api.php", format="json", **params))
 
-    async def _send(self, path: str, **params: object) -> Answer:
+    async def _send(self, path: str, **params: object) -> ApiAnswer:
         async with self._slots:
             return await self._api.send("GET", path, params=params)
 
@@ -136,11 +136,11 @@ async def together(calls: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
     return [task.result() for task in tasks]
 
 
-def _found(raw: Mapping[str, Any]) -> Found:
+def _found(raw: Mapping[str, Any]) -> FoundItem:
     match: Mapping[str, Any] = raw.get("match") or {}
     name = entity_id(raw["id"])
     label = one_line(raw.get("label")) or name
-    return Found(name, label, one_line(raw.get("description")), one_line(match.get("text")) or label)
+    return FoundItem(name, label, one_line(raw.get("description")), one_line(match.get("text")) or label)
 
 
 def _names(raw: Mapping[str, Any], *, lang: str) -> Names:
@@ -154,6 +154,6 @@ def _by_language(raw: object) -> dict[str, Any]:
     return cast(dict[str, Any], raw) if isinstance(raw, dict) else {}  # PHP writes an empty object as an empty list
 
 
-def _redirected(answer: Answer) -> str:
+def _redirected(answer: ApiAnswer) -> str:
     place = answer.headers.get("location", "").partition("/statements")[0]
     return entity_id(place)

@@ -2,12 +2,12 @@
 
 How a question is answered; never are more than three requests under way:
 
-1. Each name in it (`mentions`, at most three) is looked up; the best two items are taken. Q-ids stand for themselves.
+1. Each name in it (`mentions`, at most three) is looked up; the best two items are taken. Q-ids mean themselves.
 2. REST gives their statements; where it fails as a machine, the action API gives the same in one request for both.
 3. The names of their properties (with aliases) and of values come in batches of 50, and are remembered.
 4. SPARQL comes second, as it alone knows the edges that lead to an item ("films directed by X"): where the question has
    "by" before the item's name, where no property of the item has a word or a meaning of the question, or always, if the
-   source was told so. It gets 8 s; where it fails, what REST knew stands.
+   source is configured so. It gets 8 s; where it fails, what REST gave is used.
 5. Triples are ranked by the words they share with the question: at most 100 triples and 1,024 tokens.
 
 A query that is SPARQL itself is sent as it is.
@@ -27,14 +27,14 @@ from agent.evidence import Passage
 from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.filters import read_filters, unhonoured
 from agent.sources.kg.rank import rank_triples
-from agent.sources.kg.triples import Triple, to_passages
+from agent.sources.kg.triples import GraphTriple, to_passages
 from agent.sources.kg.words import asks, fold, meanings, stems
 from agent.sources.limits import Limits
 from agent.sources.live.mentions import item_ids, mentions
 from agent.sources.live.sparql import BASE as SPARQL_BASE
 from agent.sources.live.sparql import DEADLINE_SECONDS, QueryService, Row, incoming_query, is_sparql, row_passages
-from agent.sources.live.wikibase import Statement, Value, entity_id, worth_showing
-from agent.sources.live.wikibase_api import Found, Names, WikibaseApi, together
+from agent.sources.live.wikibase import ItemStatement, Value, entity_id, worth_showing
+from agent.sources.live.wikibase_api import FoundItem, Names, WikibaseApi, together
 
 BASE: Final = "https://www.wikidata.org"
 LIMITS: Final = Limits(concurrency=2, requests=1.0, per_seconds=1.0, timeout_seconds=20.0)
@@ -49,13 +49,13 @@ Incoming = Literal["auto", "always", "never"]
 _ITEMS: Final = 2
 _MAX_PROPERTIES: Final = 200
 _MAX_VALUES: Final = 150
-"""Properties and values whose names are asked for, at most."""
+"""Properties and values whose names are requested, at most."""
 _SHOWN_QUALIFIERS: Final = 3
 _WHEN: Final = ("P580", "P582", "P585")
 """Start, end and point in time: of all qualifiers they are shown first."""
 _IDENTIFIER_WORDS: Final = frozenset("id ids identifier identifiers isbn issn doi orcid imdb viaf url code".split())
 _OTHER_WAY: Final = frozenset({"upstream", "parse", "bad_query"})
-"""Kinds of failure of REST after which the action API is asked."""
+"""Kinds of failure of REST after which the action API is tried."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class _Facts:
     """What a search knows so far."""
 
     items: list[_Item]
-    statements: dict[str, list[Statement]] = field(default_factory=dict[str, list[Statement]])
+    statements: dict[str, list[ItemStatement]] = field(default_factory=dict[str, list[ItemStatement]])
     properties: dict[str, Names] = field(default_factory=dict[str, Names])
-    incoming: list[Triple] = field(default_factory=list[Triple])
+    incoming: list[GraphTriple] = field(default_factory=list[GraphTriple])
     places: dict[str, str] = field(default_factory=dict[str, str])
     """Property ids by their shown names."""
     failures: list[Failure] = field(default_factory=list[Failure])
@@ -107,8 +107,8 @@ class WikidataSource:
             base: without /w/api.php and /w/rest.php.
             sparql_base: without /sparql.
             lang: of names, where no filter asks for another.
-            incoming: whether edges that lead to an item are asked for: where the question wants them, always, never.
-            limits: for whoever guards this source.
+            incoming: whether edges that lead to an item are requested: where the question wants them, always, never.
+            limits: for the guard around this source.
         """
         self._api = WikibaseApi(client, base=base, name=self.name)
         self._service = QueryService(client, base=sparql_base, name=self.name)
@@ -171,7 +171,7 @@ class WikidataSource:
         if left := [item.id for item in facts.items if item.id not in facts.statements]:
             facts.statements |= await self._api.claims(left)
 
-    async def _rest(self, item: str) -> list[Statement] | Failure:
+    async def _rest(self, item: str) -> list[ItemStatement] | Failure:
         started = asyncio.get_running_loop().time()
         try:
             return await self._api.statements(item)
@@ -184,8 +184,8 @@ class WikidataSource:
         identifiers = bool(_IDENTIFIER_WORDS & set(fold(query).split()))
         for item, statements in facts.statements.items():
             facts.statements[item] = [s for s in statements if worth_showing(s, identifiers=identifiers)]
-        shown = [statement for statements in facts.statements.values() for statement in statements]
-        ids = [s.property for s in shown] + [q for s in shown for q, _ in _qualifiers(s)]
+        visible = [statement for statements in facts.statements.values() for statement in statements]
+        ids = [s.property for s in visible] + [q for s in visible for q, _ in _qualifiers(s)]
         ids = list(dict.fromkeys(ids))[:_MAX_PROPERTIES]
         facts.properties = await self._api.names(ids, lang=lang, aliases=True)
         facts.places |= {names.label: name for name, names in facts.properties.items()}
@@ -196,14 +196,14 @@ class WikidataSource:
         first = re.escape(fold(facts.items[0].label))
         if re.search(rf"\bby (?:the )?{first}\b", fold(query)):
             return True
-        asked = _asked_of(query, facts.items)
+        wanted = _words_of(query, facts.items)
         own = [[names.label, *names.aliases] for names in facts.properties.values()]
         words = {word for names in own for name in names for word in stems(name)}
-        return bool(asked) and not (asked & words or meanings(asked) & meanings(words))
+        return bool(wanted) and not (wanted & words or meanings(wanted) & meanings(words))
 
     async def _ask_incoming(self, request: SearchRequest, facts: _Facts, *, lang: str) -> None:
         item = facts.items[0]
-        query = incoming_query(item.id, words=_asked_of(request.query, facts.items), lang=lang)
+        query = incoming_query(item.id, words=_words_of(request.query, facts.items), lang=lang)
         seconds = min(INCOMING_SECONDS, max(0.0, request.seconds_left - _TO_RANK_SECONDS))
         started = asyncio.get_running_loop().time()
         try:
@@ -220,12 +220,14 @@ class WikidataSource:
                 facts.places.setdefault(relation, entity_id(row["p"].value))
                 subject = entity_id(row["s"].value)
                 label = row["sLabel"].value if "sLabel" in row else subject
-                facts.incoming.append(Triple(label, relation, item.label, subject, item.id, "tail", item.weight))
+                facts.incoming.append(GraphTriple(label, relation, item.label, subject, item.id, "tail", item.weight))
 
     async def _passages(self, query: str, facts: _Facts, *, limit: int, lang: str) -> list[Passage]:
-        """Rank twice: only the values of what fits are asked for their names, and names count in the ranking."""
+        """Rank twice: names are requested only for the values of what fits, and names count in the ranking."""
         pairs = {
-            Triple(item.label, _label(facts.properties, s.property), str(at), item.id, str(at), "head", item.weight): s
+            GraphTriple(
+                item.label, _label(facts.properties, s.property), str(at), item.id, str(at), "head", item.weight
+            ): s
             for item in facts.items
             for at, s in enumerate(facts.statements.get(item.id, ()))
         }
@@ -235,39 +237,39 @@ class WikidataSource:
         ids = list(dict.fromkeys(value.entity for value in values if value.entity))[:_MAX_VALUES]
         names = {name: known.label for name, known in (await self._api.names(ids, lang=lang)).items()}
         triples = [
-            Triple(t.head, t.relation, _tail(pairs[t], facts.properties, names), t.head_id, "", "head", t.weight)
+            GraphTriple(t.head, t.relation, _tail(pairs[t], facts.properties, names), t.head_id, "", "head", t.weight)
             for t in fitting
         ]
         said = [
-            Triple(item.label, "description", item.description, item.id, "", "head", item.weight)
+            GraphTriple(item.label, "description", item.description, item.id, "", "head", item.weight)
             for item in facts.items
             if item.description
         ]
         best = rank_triples(query, [*triples, *said, *facts.incoming], aliases=aliases)
 
-        def url(triple: Triple) -> str:
+        def url(triple: GraphTriple) -> str:
             place = facts.places.get(triple.relation, "")
             return f"{self._api.base}/wiki/{triple.head_id}{'#' if place else ''}{place}"
 
         return to_passages(best, limit=limit, url=url)
 
 
-def _ranked(query: str, name: str, found: Sequence[Found]) -> list[_Item]:
+def _ranked(query: str, name: str, found: Sequence[FoundItem]) -> list[_Item]:
     """The items that one name may mean, the likeliest first: the question may hold words of a description."""
-    asked = set(stems(query)) - set(stems(name))
+    wanted = set(stems(query)) - set(stems(name))
     real = [item for item in found if not item.description.startswith("Wikimedia")]
-    ordered = sorted(real, key=lambda item: (_differs(item, name), -len(asked & set(stems(item.description)))))
+    ordered = sorted(real, key=lambda item: (_differs(item, name), -len(wanted & set(stems(item.description)))))
     return [
         _Item(item.id, item.label, item.description, (0.7 if _differs(item, name) else 1.0) * 0.8 ** (place > 0))
         for place, item in enumerate(ordered)
     ]
 
 
-def _differs(item: Found, name: str) -> bool:
+def _differs(item: FoundItem, name: str) -> bool:
     return fold(item.matched) != fold(name)
 
 
-def _asked_of(query: str, items: Iterable[_Item]) -> set[str]:
+def _words_of(query: str, items: Iterable[_Item]) -> set[str]:
     """The stems of the question without those of the items' names."""
     named = {stem for item in items for stem in stems(item.label)}
     named |= {stem for name in mentions(query) for stem in stems(name)} if len(query.split()) > 1 else set()
@@ -278,17 +280,17 @@ def _label(properties: Mapping[str, Names], name: str) -> str:
     return properties[name].label if name in properties else name
 
 
-def _values(statement: Statement) -> list[Value]:
+def _values(statement: ItemStatement) -> list[Value]:
     return [statement.value, *(value for _, value in _qualifiers(statement))]
 
 
-def _qualifiers(statement: Statement) -> list[tuple[str, Value]]:
+def _qualifiers(statement: ItemStatement) -> list[tuple[str, Value]]:
     """Those that are shown."""
     return sorted(statement.qualifiers, key=lambda qualifier: qualifier[0] not in _WHEN)[:_SHOWN_QUALIFIERS]
 
 
-def _tail(statement: Statement, properties: Mapping[str, Names], names: Mapping[str, str]) -> str:
+def _tail(statement: ItemStatement, properties: Mapping[str, Names], names: Mapping[str, str]) -> str:
     """A value with its qualifiers: "Trieste (start time 1999, end time 2003)"."""
-    told = [f"{_label(properties, name)} {value.shown(names)}" for name, value in _qualifiers(statement)]
-    said = ", ".join(told)
+    stated = [f"{_label(properties, name)} {value.shown(names)}" for name, value in _qualifiers(statement)]
+    said = ", ".join(stated)
     return f"{statement.value.shown(names)} ({said})" if said else statement.value.shown(names)

@@ -13,18 +13,20 @@ from weakref import WeakValueDictionary
 import httpx2
 
 from agent.files.own import NotPrivate, private_file, private_folder
+from agent.sources.extract.pool import ExtractPool
+from agent.sources.extract.text import Extracted, ExtractError, Kind
 from agent.sources.pages.errors import PageError
-from agent.sources.pages.extract import Extracted, Kind
 from agent.sources.pages.get import MAX_BYTES, Getter, Got
 from agent.sources.pages.guard import Guard, GuardedTransport
 from agent.sources.pages.robots import Robots
-from agent.sources.pages.workers import Workers
 
 _log: Final = logging.getLogger(__name__)
 SECONDS: Final = 10.0
 """For one whole page: waiting for its turn, robots.txt, redirects, the body and its extraction."""
 CONCURRENCY: Final = 8
 PER_HOST: Final = 2
+WHY_CHARS: Final = 100
+"""Of a reason: a parser that a page has taken over may have written it."""
 CACHE_BYTES: Final = 256 * 1024 * 1024
 TYPES: Final[dict[str, Kind]] = {
     "text/html": "html",
@@ -38,11 +40,11 @@ TYPES: Final[dict[str, Kind]] = {
 
 
 @dataclass(frozen=True)
-class Page:
+class WebPage:
     """A page that was read."""
 
     url: str
-    """Where it stood in the end."""
+    """Its last address, after redirects."""
     text: str
     title: str = ""
     date: str = ""
@@ -53,13 +55,13 @@ class Page:
 
 
 class Fetcher:
-    """Reads pages, a few at the same time. One for a whole event loop; whoever made it closes it there."""
+    """Reads pages, a few at the same time. One for a whole event loop; its owner closes it there."""
 
     def __init__(
         self,
         *,
         guard: Guard | None = None,
-        workers: Workers | None = None,
+        workers: ExtractPool | None = None,
         cache: Path | None = None,
         robots: bool = True,
         seconds: float = SECONDS,
@@ -70,19 +72,19 @@ class Fetcher:
             guard: what may be fetched.
             workers: the processes that extract; closed with this.
             cache: the file in which answers are kept as long as they allow (RFC 9111); None: none are kept.
-            robots: whether robots.txt is asked first.
+            robots: whether robots.txt is read first.
             seconds: for one whole page.
         """
         self._guard = guard or Guard()
         self._transport = _cached(GuardedTransport(self._guard, connections=2 * CONCURRENCY), cache)
         self._getter = Getter(self._guard, self._transport)
         self._robots = Robots(self._getter) if robots else None
-        self._workers = workers or Workers()
+        self._workers = workers or ExtractPool()
         self._seconds = seconds
         self._turns = asyncio.Semaphore(CONCURRENCY)
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    async def page(self, url: str) -> Page:
+    async def page(self, url: str) -> WebPage:
         """Read a page.
 
         Raises:
@@ -98,27 +100,30 @@ class Fetcher:
         except Exception as error:  # a stranger's server, a cache file, a parser: a page that fails fails alone
             raise PageError(f"it failed with {type(error).__name__}", kind="unreadable") from error
 
-    async def _page(self, url: str) -> Page:
+    async def _page(self, url: str) -> WebPage:
         got = await self._get(url)
         if got.status != 200:
             raise PageError(f"its server answered {got.status}", kind="status")
         found = await self._extract(got)
-        return Page(str(got.url), found.text, found.title, found.date, found.language, found.how, got.cached)
+        return WebPage(str(got.url), found.text, found.title, found.date, found.language, found.how, got.cached)
 
     async def _get(self, url: str) -> Got:
         host = self._guard.url(url).host
         host_turns = self._hosts.get(host) or asyncio.Semaphore(PER_HOST)
         self._hosts[host] = host_turns
         async with host_turns, self._turns:
-            return await self._getter.get(url, before=self._ask_robots, types=frozenset(TYPES))
+            return await self._getter.get(url, before=self._check_robots, types=frozenset(TYPES))
 
-    async def _ask_robots(self, url: httpx2.URL) -> None:
+    async def _check_robots(self, url: httpx2.URL) -> None:
         if self._robots is not None:
             await self._robots.check(url)
 
     async def _extract(self, got: Got) -> Extracted:
         kind = kind_of(got.content_type, got.body)
-        return await self._workers.extract(got.body, kind=kind, charset=got.charset, url=str(got.url))
+        try:
+            return await self._workers.page(got.body, kind=kind, charset=got.charset, url=str(got.url))
+        except ExtractError as error:
+            raise PageError(str(error)[:WHY_CHARS], kind="unreadable") from error
 
     async def aclose(self) -> None:
         """Close connections, processes and the cache; more than once does no harm."""

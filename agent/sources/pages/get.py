@@ -26,7 +26,7 @@ HEADERS: Final[Mapping[str, str]] = {
 }
 
 _TIMEOUT: Final = {"connect": 5.0, "read": 10.0, "write": 5.0, "pool": 10.0}
-"""Seconds of one step; whoever asks bounds the whole."""
+"""Seconds of one step; the caller bounds the whole."""
 
 Before = Callable[[httpx2.URL], Awaitable[None]]
 
@@ -43,7 +43,7 @@ class Got:
     charset: str
     body: bytes
     cut: bool = False
-    """Whether it was longer than asked for."""
+    """Whether it was longer than its bound."""
     cached: bool = False
 
 

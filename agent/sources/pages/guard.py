@@ -1,8 +1,8 @@
 """The guard against server-side request forgery: which URLs may be fetched, and where a connection may go.
 
-Two gates. `Guard.url` reads a URL, before each request and at each redirect. `GuardedBackend` looks the name up, checks
-every address and connects to one of those very addresses: neither a second look-up (rebinding) nor a redirect, a cache
-or a mistake in the first gate can lead round it. TLS and the Host header keep the name.
+Two checks. `Guard.url` reads a URL, before each request and at each redirect. `GuardedBackend` looks the name up,
+checks every address and connects to one of those very addresses: neither a second look-up (rebinding) nor a redirect,
+a cache or a mistake in the first check can lead round it. TLS and the Host header keep the name.
 """
 
 import asyncio
@@ -177,7 +177,7 @@ def _refused(why: str) -> PageError:
 
 
 def _literal(host: str) -> str:
-    """Give an address back that stands in its one usual spelling; empty for names and for anything else."""
+    """Give an address back that has its one usual spelling; empty for names and for anything else."""
     try:
         return str(IPv6Address(host)) if ":" in host else str(IPv4Address(host))
     except AddressValueError:

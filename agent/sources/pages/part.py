@@ -1,7 +1,7 @@
 """The part of a page that fits a query: one run of its sentences, found by BM25 over words and stems. Pure.
 
 The page is its own collection: a sentence is a document for the rarity of words, a run of sentences is one for the
-score. Words that stand in every sentence, as a page's subject does, thus count little.
+score. Words in every sentence, as a page's subject does, thus count little.
 """
 
 import math
@@ -29,17 +29,17 @@ _LONG: Final = re.compile(rf"\S[\s\S]{{0,{SENTENCE_CHARS - 1}}}(?=\s|\Z)|\S{{1,{
 
 
 @dataclass(frozen=True)
-class Part:
+class PagePart:
     """A run of whole sentences: `page[start:end]` is the text."""
 
     start: int
     end: int
     text: str
     score: float
-    """0 where no word of the query stands in the page: then this is how the page begins."""
+    """0 where no word of the query is in the page: then this is how the page begins."""
 
 
-def best_part(page: str, query: str, *, subject: str = "", chars: int = PART_CHARS) -> Part:
+def best_part(page: str, query: str, *, subject: str = "", chars: int = PART_CHARS) -> PagePart:
     """Find the run of sentences that fits the query best; of equal ones, the first.
 
     Args:
@@ -50,7 +50,7 @@ def best_part(page: str, query: str, *, subject: str = "", chars: int = PART_CHA
     """
     spans = list(sentences(page))
     if not spans:
-        return Part(0, 0, "", 0.0)
+        return PagePart(0, 0, "", 0.0)
     wanted = list(dict.fromkeys(query_stems(query)))
     counts = _count(page, spans, wanted)
     known = set(query_stems(subject))
@@ -64,7 +64,7 @@ def best_part(page: str, query: str, *, subject: str = "", chars: int = PART_CHA
         first, last = _grow(page, spans, 0, 0, chars)
     start = spans[first][0]
     end = min(spans[last][1], start + chars)
-    return Part(start, end, page[start:end], score)
+    return PagePart(start, end, page[start:end], score)
 
 
 def sentences(page: str) -> Iterator[tuple[int, int]]:

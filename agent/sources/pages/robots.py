@@ -25,7 +25,7 @@ KEEP_SECONDS: Final = 24 * 3600.0
 KEEP_FAILURE_SECONDS: Final = 300.0
 MAX_SITES: Final = 1_000
 MAX_WORK: Final = 200_000
-"""Rules times the agents that they are for: more is an attack on whoever reads it."""
+"""Rules times the agents that they are for: more is an attack on their reader."""
 LONGEST_WAIT_SECONDS: Final = 5.0
 """A Crawl-delay is waited for if it ends within so long; else the page is not fetched this time."""
 

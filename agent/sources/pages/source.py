@@ -10,10 +10,10 @@ from typing import Final
 
 from agent.evidence import Passage
 from agent.sources.base import Closable, SearchRequest, SearchResult, Source, credits_of
+from agent.sources.pages.blocked import report_blocked
 from agent.sources.pages.errors import PageError
-from agent.sources.pages.fetch import Fetcher, Page
+from agent.sources.pages.fetch import Fetcher, WebPage
 from agent.sources.pages.part import PART_CHARS, best_part
-from agent.sources.pages.told import tell_blocked
 
 LEAST_CHARS: Final = 80
 """A part that is shorter says less than a snippet."""
@@ -32,7 +32,7 @@ class WithPages:
         """Wrap a source.
 
         Args:
-            source: asked first.
+            source: searched first.
             fetcher: shared by all sources that read pages; closed with each of them, which does no harm.
             pages: how many of the best hits are read.
             seconds: for one whole search, the source's own time included, or less where the caller waits for less;
@@ -47,7 +47,7 @@ class WithPages:
 
     @property
     def credits_per_search(self) -> float:
-        """What the source asks for; reading pages costs nothing."""
+        """The price of the source; reading pages costs nothing."""
         return credits_of(self._source)
 
     async def search(self, request: SearchRequest) -> SearchResult:
@@ -79,7 +79,7 @@ class WithPages:
                 subject = page.title or hit.title
                 part = await asyncio.to_thread(best_part, page.text, query, subject=subject, chars=self._chars)
         except PageError as error:
-            tell_blocked(error.kind)
+            report_blocked(error.kind)
             return hit, str(error)
         except TimeoutError:
             return hit, "its page was not there in time"
@@ -103,6 +103,6 @@ def _wanted(hits: Sequence[Passage], pages: int) -> list[int]:
     return list(first.values())[:pages]
 
 
-def _improved(hit: Passage, page: Page, text: str) -> Passage:
+def _improved(hit: Passage, page: WebPage, text: str) -> Passage:
     """Put a page's text into a hit; what the source said of title and date counts more than what the page says."""
     return hit.model_copy(update={"text": text, "title": hit.title or page.title, "date": hit.date or page.date})

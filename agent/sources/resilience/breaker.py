@@ -1,7 +1,8 @@
 """A circuit breaker: a back end that fails again and again is left alone for a while. It keeps count, nothing more.
 
-Closed: everybody may ask. Open: nobody may. When its time is over, one try goes through (half-open): if it is answered
-the breaker closes, if not it opens again. What a try that began under an earlier state reports changes nothing.
+Closed: every request may pass. Open: none may. When its time is over, one try goes through (half-open): if it is
+answered the breaker closes, if not it opens again. What a try that began under an earlier state reports changes
+nothing.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ State = Literal["closed", "open", "half-open"]
 
 
 @dataclass(frozen=True)
-class Turn:
+class Permit:
     """The leave to try once; handed back with how the try ended."""
 
     epoch: int
@@ -22,7 +23,7 @@ class Breaker:
     """Times are of whatever clock the caller reads; they are passed in."""
 
     def __init__(self, *, failures: int, seconds: float) -> None:
-        """Open for `seconds` after so many failures in a row."""
+        """Open for `seconds` after N failures in a row."""
         self._failures = failures
         self._seconds = seconds
         self._row = 0.0
@@ -46,15 +47,15 @@ class Breaker:
             case "half-open":
                 return 0.0 if self._probing else None
 
-    def enter(self, now: float) -> Turn:
+    def enter(self, now: float) -> Permit:
         """Begin a try; only where `closed_for` says None."""
         assert self.closed_for(now) is None, "the breaker is open"
         if self.state(now) == "closed":
-            return Turn(self._epoch)
+            return Permit(self._epoch)
         self._probing = True
-        return Turn(self._epoch, probe=True)
+        return Permit(self._epoch, probe=True)
 
-    def answered(self, turn: Turn) -> None:
+    def answered(self, turn: Permit) -> None:
         """The back end is alive."""
         if turn.epoch != self._epoch:
             return
@@ -63,7 +64,7 @@ class Breaker:
             self._until = None
             self._next_state()
 
-    def failed(self, turn: Turn, now: float, *, weight: float = 1.0) -> None:
+    def failed(self, turn: Permit, now: float, *, weight: float = 1.0) -> None:
         """The back end is not well: one more in the row, or a part of one where that is not so sure."""
         if turn.epoch != self._epoch:
             return
@@ -71,15 +72,15 @@ class Breaker:
         if turn.probe or self._row >= self._failures:
             self.open(turn, now, seconds=self._seconds)
 
-    def open(self, turn: Turn, now: float, *, seconds: float) -> None:
+    def open(self, turn: Permit, now: float, *, seconds: float) -> None:
         """Leave it alone at once, and for so long."""
         if turn.epoch != self._epoch:
             return
         self._until = now + seconds
         self._next_state()
 
-    def left(self, turn: Turn) -> None:
-        """The try came to no end, because nobody waited for it any more: it says nothing."""
+    def left(self, turn: Permit) -> None:
+        """The try came to no end, because no one waited for it any more: it says nothing."""
         if turn.epoch == self._epoch and turn.probe:
             self._probing = False
 

@@ -1,11 +1,12 @@
 """A source that remembers: equal queries in flight share one call, and what was found is kept for a while.
 
-What is kept, and for how long: an answer for `keep_seconds`; after that, for `stale_seconds` more, only to stand in
-where asking again fails (and is marked stale). An answer that is honestly empty is kept for ten minutes at most and
-never stands in; an empty one that came after failures is not kept, an error neither. What cannot be read is not there.
+What is kept, and for how long: an answer for `keep_seconds`; after that, for `stale_seconds` more, only to be given
+where a new request fails (and is marked stale). An answer that is honestly empty is kept for ten minutes at most and
+is never given so; an empty one that came after failures is not kept, an error neither. What cannot be read is
+not there.
 
-Who shares a call: it is asked on behalf of all, paid by the first who is still there when it ends, and cancelled when
-nobody is. Its failures are told to each one that waited for its end; who leaves before is told of no one's.
+Who shares a call: it is made for all, paid by the first who is still there when it ends, and cancelled when
+no one is. Its failures go to each one that waited for its end, and to no one who left before.
 """
 
 import asyncio
@@ -24,17 +25,17 @@ from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.sources.base import Closable, SearchRequest, SearchResult, Source, credits_of
 from agent.sources.limits import Limits
-from agent.sources.resilience.gate import spoken
-from agent.sources.resilience.store import Store
+from agent.sources.resilience.limiter import spoken
+from agent.sources.resilience.store import AnswerStore
 
 VERSION: Final = 1
 """Of an entry: one of another version is not there."""
 EMPTY_SECONDS: Final = 600.0
 STANDS_IN: Final = frozenset({"rate", "quota", "upstream", "timeout", "auth"})
-"""Kinds of failure for which an old answer may stand in; a bad query has no good old answer."""
+"""Kinds of failure for which an old answer may be given; a bad query has no good old answer."""
 
 
-class Entry(BaseModel):
+class CachedAnswer(BaseModel):
     """What is kept of one answer."""
 
     version: Literal[1] = VERSION
@@ -47,14 +48,14 @@ class Entry(BaseModel):
 
 
 class _Flight:
-    """One call on behalf of everybody who asks the same at the same time."""
+    """One call for all that request the same at the same time."""
 
     def __init__(self) -> None:
         self.task: asyncio.Task[SearchResult]
         self.waiting = 0
         self.paid = False
-        self.old: Entry | None = None
-        """What may stand in, once it was looked up."""
+        self.old: CachedAnswer | None = None
+        """What may be given instead, once it was looked up."""
 
 
 class Cached:
@@ -65,7 +66,7 @@ class Cached:
         source: Source,
         *,
         name: str,
-        store: Store | None,
+        store: AnswerStore | None,
         limits: Limits,
         variant: str = "",
         now: Callable[[], float] = time.time,
@@ -73,7 +74,7 @@ class Cached:
         """Remember what `source` finds.
 
         Args:
-            source: asked for what is not kept.
+            source: searched for what is not kept.
             name: part of every key: two sources with one name share their answers.
             store: None: equal queries in flight share a call, and nothing is kept.
             limits: `keep_seconds` and `stale_seconds` count.
@@ -97,7 +98,7 @@ class Cached:
         """Give what is kept, or ask.
 
         Raises:
-            SourceError: asking failed, and no old answer may stand in.
+            SourceError: the request failed, and no old answer may be given.
         """
         failures: tuple[Failure, ...] = ()
         while True:
@@ -126,7 +127,7 @@ class Cached:
         finally:
             flight.waiting -= 1
             if not flight.waiting and not flight.task.done():
-                flight.task.cancel()  # now, so that nobody boards it any more
+                flight.task.cancel()  # now, so that no one boards it any more
                 await asyncio.wait([flight.task])
 
     async def aclose(self) -> None:
@@ -162,7 +163,7 @@ class Cached:
             if flights.get(key) is flight:
                 del flights[key]
             if not task.cancelled():
-                task.exception()  # it was seen: perhaps nobody waits any more
+                task.exception()  # it was seen: perhaps no one waits any more
 
         flight.task.add_done_callback(landed)
         flights[key] = flight
@@ -194,23 +195,23 @@ class Cached:
         paid, flight.paid = flight.paid, True
         return replace(found, credits=0.0, usd=0.0) if paid else found
 
-    def _stand_in(self, old: Entry | None, error: SourceError) -> SearchResult:
+    def _stand_in(self, old: CachedAnswer | None, error: SourceError) -> SearchResult:
         """An old answer in place of a failure, or the failure."""
         if old is None or error.kind not in STANDS_IN:
             raise error
-        note = f"found {spoken(self._now() - old.saved)} ago: asking again failed"
+        note = f"found {spoken(self._now() - old.saved)} ago: a new request failed"
         failures = error.failures or (Failure(self.name, error.kind, str(error)),)
         return replace(_kept(old, cached="stale"), notes=(*old.notes, note), failures=failures)
 
     def _fresh_for(self, passages: Sequence[Passage]) -> float:
         return self._keep_seconds if passages else min(self._keep_seconds, EMPTY_SECONDS)
 
-    async def _look_up(self, key: str, *, within: float) -> Entry | None:
+    async def _look_up(self, key: str, *, within: float) -> CachedAnswer | None:
         raw = await self._store.get(key, within=within) if self._store else None
         if raw is None:
             return None
         try:
-            entry = Entry.model_validate_json(raw)
+            entry = CachedAnswer.model_validate_json(raw)
         except ValidationError:
             return None
         return entry if entry.key == key else None
@@ -220,10 +221,10 @@ class Cached:
         seconds = self._fresh_for(passages) + (self._stale_seconds if passages else 0.0)
         if self._store is None or self._keep_seconds <= 0 or found.cached or (found.failures and not passages):
             return
-        entry = Entry(key=key, saved=self._now(), backend=found.backend, notes=found.notes, passages=passages)
+        entry = CachedAnswer(key=key, saved=self._now(), backend=found.backend, notes=found.notes, passages=passages)
         await self._store.put(key, entry.model_dump_json().encode(), seconds=seconds, within=within)
 
 
-def _kept(entry: Entry, *, cached: Literal["fresh", "stale"]) -> SearchResult:
+def _kept(entry: CachedAnswer, *, cached: Literal["fresh", "stale"]) -> SearchResult:
     """What was kept, which costs nothing now."""
     return SearchResult(entry.passages, backend=entry.backend, notes=entry.notes, cached=cached, credits=0.0)

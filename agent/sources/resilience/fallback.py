@@ -1,8 +1,8 @@
-"""Several back ends as one source, asked in their order until there is enough. It neither retries nor waits.
+"""Several back ends as one source, tried in their order until there is enough. It neither retries nor waits.
 
 Time is shared: a back end may use the n-th part of what is left of the caller's time, where n counts it and those that
-have not been asked yet. What one leaves over is the next one's, and the last one may use all: however the first ones
-hang, each one that is behind them is still asked. Where there is no deadline, each has a minute.
+have not been tried yet. What one leaves over is the next one's, and the last one may use all: however the first ones
+hang, each one that is behind them is still tried. Where there is no deadline, each has a minute.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from agent.sources.base import SearchRequest, SearchResult, Source, ask, close_s
 
 LONGEST_SECONDS: Final = 60.0
 TELLING: Final[Sequence[SourceErrorKind]] = ("auth", "quota", "rate", "timeout", "upstream", "parse", "bad_query")
-"""Which kind stands for all when every back end failed: first what a person must mend, last what the query is to blame
+"""Which kind names them all when every back end failed: first what a person must fix, last what the query is to blame
 for, since a query is only bad where every back end says so."""
 
 
-class Named(Source, Protocol):
+class NamedSource(Source, Protocol):
     """A source with a name for failures."""
 
     @property
@@ -28,13 +28,13 @@ class Named(Source, Protocol):
 class Fallback:
     """The first back end that has enough answers; what several found is put together without doubles."""
 
-    def __init__(self, name: str, backends: Sequence[Named], *, enough: int = 1) -> None:
+    def __init__(self, name: str, backends: Sequence[NamedSource], *, enough: int = 1) -> None:
         """Ask `backends` in their order.
 
         Args:
             name: of the whole, for sentences.
             backends: first choice first.
-            enough: with fewer passages than these the next one is asked too; 0: any answer is enough.
+            enough: with fewer passages than these the next one is tried too; 0: any answer is enough.
         """
         if not backends:
             raise ValueError(f"{name} has no back end")
@@ -49,7 +49,7 @@ class Fallback:
         return sum(credits) if self._enough else max(credits)
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        """Give at most `limit` passages; what failed on the way is told with them.
+        """Give at most `limit` passages; what failed on the way comes with them.
 
         Raises:
             SourceError: every back end that there was time for failed.
@@ -91,7 +91,7 @@ def _all_failed(errors: Sequence[tuple[str, SourceError]], failures: tuple[Failu
 
 
 def _together(answers: Sequence[SearchResult], *, limit: int, failures: tuple[Failure, ...]) -> SearchResult:
-    """One list in the order in which they were asked, without what an earlier one found already."""
+    """One list in the order in which they were tried, without what an earlier one found already."""
     passages: list[Passage] = []
     for answer in answers:
         there = {_place(passage) for passage in passages}

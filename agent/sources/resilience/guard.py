@@ -1,6 +1,6 @@
-"""One back end, asked with care: in its turn, for a bounded time, again where that may help, and not while it is down.
+"""One back end behind its limits: in its turn, for a bounded time, again where that may help, and not while it is down.
 
-Whatever it fails with is told: a `Failure` for every try, beside the answer or in the error.
+Whatever it fails with is reported: a `Failure` for every try, beside the answer or in the error.
 
 What an error means for the breaker:
 
@@ -23,8 +23,8 @@ from agent.errors import Failure, SourceError
 from agent.outbound.retries import log_retries_without_words
 from agent.sources.base import Closable, SearchRequest, SearchResult, Source, ask, credits_of
 from agent.sources.limits import Limits
-from agent.sources.resilience.breaker import Turn
-from agent.sources.resilience.gate import LONGEST_SECONDS, Gate, NotAsked
+from agent.sources.resilience.breaker import Permit
+from agent.sources.resilience.limiter import LONGEST_SECONDS, NotTried, RateLimiter
 
 AGAIN: Final = frozenset({"rate", "upstream", "timeout"})
 """Kinds of failure after which a try may help."""
@@ -37,20 +37,20 @@ log_retries_without_words()
 
 
 class Guarded:
-    """A back end behind its gate."""
+    """A back end behind its limiter."""
 
-    def __init__(self, source: Source, *, name: str, limits: Limits, gate: Gate | None = None) -> None:
+    def __init__(self, source: Source, *, name: str, limits: Limits, limiter: RateLimiter | None = None) -> None:
         """Guard `source`.
 
         Args:
             source: makes exactly one attempt a call.
             name: of the back end, for failures.
-            limits: how hard it may be asked.
-            gate: shared with everybody else who asks the same back end; its own where left out.
+            limits: how many requests it takes.
+            limiter: shared with all others that use the same back end; its own where left out.
         """
         self.name = name
         self.limits = limits
-        self.gate = gate or Gate(name, limits)
+        self.limiter = limiter or RateLimiter(name, limits)
         self._source = source
         self._open = True
 
@@ -75,8 +75,8 @@ class Guarded:
                 except SourceError as error:
                     took = clock() - started
                     failures += error.failures or [Failure(self.name, error.kind, str(error), took)]
-                    told = NotAsked if isinstance(error, NotAsked) else SourceError
-                    raise told(
+                    error_type = NotTried if isinstance(error, NotTried) else SourceError
+                    raise error_type(
                         str(error), kind=error.kind, retry_after=error.retry_after, failures=tuple(failures)
                     ) from error
                 return replace(found, backend=found.backend or self.name, failures=(*failures, *found.failures))
@@ -86,20 +86,20 @@ class Guarded:
         usual = self.limits.wait_seconds
 
         def pause_after(error: Exception) -> Literal[False] | float:
-            """Seconds until the next try, or no next try: where it cannot help, and where nobody would wait for it."""
+            """Seconds until the next try, or no next try: where it cannot help, and where no one would wait for it."""
             nonlocal usual
-            if not isinstance(error, SourceError) or isinstance(error, NotAsked) or error.kind not in AGAIN:
+            if not isinstance(error, SourceError) or isinstance(error, NotTried) or error.kind not in AGAIN:
                 return False
             longest = self.limits.longest_wait_seconds
             pause = max(min(usual + random.uniform(0, self.limits.wait_seconds), longest), error.retry_after or 0.0)
             usual *= 2
             too_long = pause > longest or pause >= request.seconds_left
-            return False if too_long or self.gate.is_shut else pause
+            return False if too_long or self.limiter.is_shut else pause
 
         return stamina.retry_context(on=pause_after, attempts=self.limits.tries, timeout=None)
 
     async def _try(self, request: SearchRequest) -> SearchResult:
-        async with self.gate.turn(request) as turn:
+        async with self.limiter.turn(request) as turn:
             seconds = min(self.limits.timeout_seconds, request.seconds_left)
             try:
                 found = await ask(self._source, request, seconds=seconds)
@@ -107,27 +107,27 @@ class Guarded:
                 self._judge(error, turn, seconds=seconds)
                 raise
             except BaseException:  # the caller left
-                self.gate.breaker.left(turn)
+                self.limiter.breaker.left(turn)
                 raise
-            self.gate.breaker.answered(turn)
+            self.limiter.breaker.answered(turn)
             return found
 
-    def _judge(self, error: SourceError, turn: Turn, *, seconds: float) -> None:
-        """Tell the gate what this failure means."""
+    def _judge(self, error: SourceError, turn: Permit, *, seconds: float) -> None:
+        """Apply what this failure means to the limiter."""
         now = asyncio.get_running_loop().time()
-        breaker = self.gate.breaker
+        breaker = self.limiter.breaker
         match error.kind:
             case "bad_query" | "parse":
                 breaker.answered(turn)
             case "quota" | "auth":
-                self.gate.remember(error)
+                self.limiter.remember(error)
                 usual = QUOTA_SECONDS if error.kind == "quota" else AUTH_SECONDS
-                asked = usual if error.retry_after is None else error.retry_after
-                breaker.open(turn, now, seconds=min(asked, LONGEST_SECONDS))
+                pause = usual if error.retry_after is None else error.retry_after
+                breaker.open(turn, now, seconds=min(pause, LONGEST_SECONDS))
             case "rate" | "upstream" | "timeout":
-                self.gate.remember(error)
+                self.limiter.remember(error)
                 if error.retry_after:
-                    self.gate.pause(error.retry_after)
+                    self.limiter.pause(error.retry_after)
                 fair = min(self.limits.timeout_seconds, FAIR_SECONDS)
                 breaker.failed(turn, now, weight=min(1.0, seconds / fair) if error.kind == "timeout" else 1.0)
 

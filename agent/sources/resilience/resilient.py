@@ -8,13 +8,13 @@ from agent.sources.base import Source
 from agent.sources.limits import Limits
 from agent.sources.resilience.cached import Cached
 from agent.sources.resilience.fallback import Fallback
-from agent.sources.resilience.gate import Gates
 from agent.sources.resilience.guard import Guarded
-from agent.sources.resilience.store import Store
+from agent.sources.resilience.limiter import RateLimiters
+from agent.sources.resilience.store import AnswerStore
 
 
 class Backend(Source, Protocol):
-    """A connector: it makes exactly one attempt a call, and says how hard it may be asked."""
+    """A connector: it makes exactly one attempt a call, and says how many requests it takes."""
 
     @property
     def name(self) -> str: ...
@@ -23,17 +23,17 @@ class Backend(Source, Protocol):
 
 
 PLUGIN: Final = Limits(concurrency=16, requests=50, keep_seconds=0.0)
-"""For a plug-in that says nothing of itself. It may well be a file on this machine, so it is asked more often than a
-stranger's server would be; and nobody but its author knows how long an answer holds, so none is kept."""
+"""For a plug-in that says nothing of itself. It may well be a file on this machine, so it takes more requests than a
+stranger's server would; and only its author knows how long an answer holds, so none is kept."""
 
 
-def resilient_plugin(name: str, source: Source, *, limits: Limits, store: Store | None) -> Cached:
-    """Guard somebody else's source, and share the calls of equal queries; closing it closes the source and the store.
+def resilient_plugin(name: str, source: Source, *, limits: Limits, store: AnswerStore | None) -> Cached:
+    """Guard other people's source, and share the calls of equal queries; closing it closes the source and the store.
 
     Args:
         name: of the plug-in, for failures and as part of what is kept.
         source: makes one attempt a call.
-        limits: how hard it may be asked.
+        limits: how many requests it takes.
         store: where answers are kept, if `limits` keep them for any time; None: nowhere.
     """
     return Cached(Guarded(source, name=name, limits=limits), name=name, store=store, limits=limits)
@@ -41,41 +41,41 @@ def resilient_plugin(name: str, source: Source, *, limits: Limits, store: Store 
 
 def limits_of(source: Source) -> Limits:
     """What a plug-in says of itself in `limits`, else the defaults for one."""
-    told: object = getattr(source, "limits", None)
-    return told if isinstance(told, Limits) else PLUGIN
+    limits: object = getattr(source, "limits", None)
+    return limits if isinstance(limits, Limits) else PLUGIN
 
 
 def resilient(
     name: str,
     backends: Sequence[Backend],
     *,
-    store: Store | None,
+    store: AnswerStore | None,
     enough: int = 1,
     limits: Mapping[str, Limits] | None = None,
-    gates: Gates | None = None,
+    limiters: RateLimiters | None = None,
     around: Callable[[Source], Source] | None = None,
     now: Callable[[], float] = time.time,
 ) -> Cached:
-    """Make one source of its back ends; closing it closes them and the store. With other back ends it asks anew.
+    """Make one source of its back ends; closing it closes them and the store. With other back ends it requests again.
 
     Args:
         name: of the source; its answers are kept under it, for the shortest time that one of its back ends says.
-        backends: in the order in which they are asked.
+        backends: in the order in which they are tried.
         store: where answers are kept; None: nowhere.
-        enough: with fewer passages than these from one back end, the next one is asked too.
+        enough: with fewer passages than these from one back end, the next one is tried too.
         limits: in place of what a back end says of itself, by its name.
-        gates: shared with all other sources, so that a back end that several of them ask is asked no harder.
+        limiters: shared with all other sources, so that a back end that several of them share gets no more requests.
         around: put between the back ends and the cache, for example to read the pages of hits.
         now: seconds since 1970, for the age of what is kept.
     """
-    gates = Gates() if gates is None else gates
+    limiters = RateLimiters() if limiters is None else limiters
     guarded: list[Guarded] = []
     for backend in backends:
         wanted = limits.get(backend.name, backend.limits) if limits else backend.limits
-        gate = gates.of(backend.name, wanted)
-        guarded.append(Guarded(backend, name=backend.name, limits=wanted, gate=gate))
+        limiter = limiters.of(backend.name, wanted)
+        guarded.append(Guarded(backend, name=backend.name, limits=wanted, limiter=limiter))
     shortest = min(guarded, key=lambda guard: guard.limits.keep_seconds).limits
-    asked: Source = Fallback(name, guarded, enough=enough)
+    found: Source = Fallback(name, guarded, enough=enough)
     variant = "+".join(guard.name for guard in guarded) + (" around" if around else "")
-    asked = around(asked) if around else asked
-    return Cached(asked, name=name, store=store, limits=shortest, variant=variant, now=now)
+    found = around(found) if around else found
+    return Cached(found, name=name, store=store, limits=shortest, variant=variant, now=now)

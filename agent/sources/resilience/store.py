@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 
 
-class Kept(Protocol):
+class OpenStore(Protocol):
     """A place that is open."""
 
     async def get(self, key: str, /) -> object:
@@ -48,14 +48,14 @@ class Kept(Protocol):
         ...
 
 
-class Store:
+class AnswerStore:
     """Bytes by key, for a time. It is opened at its first use, and no input or output runs on the event loop."""
 
     def __init__(self, where: str, *, max_bytes: int = MAX_BYTES) -> None:
         """Keep entries at `where`; see `open_store`."""
         self._where = where
         self._max_bytes = max_bytes
-        self._cache: Kept | None = None
+        self._cache: OpenStore | None = None
         self._opening = threading.Lock()
         self._rest_until = 0.0
         self._said = False
@@ -64,7 +64,7 @@ class Store:
     async def get(self, key: str, *, within: float = math.inf) -> bytes | None:
         """What is kept under a key; None where nothing is, or the store is broken or takes over `within` seconds."""
 
-        async def get(cache: Kept) -> bytes | None:
+        async def get(cache: OpenStore) -> bytes | None:
             found: object = await cache.get(key)
             return found if isinstance(found, bytes) else None
 
@@ -73,7 +73,7 @@ class Store:
     async def put(self, key: str, value: bytes, *, seconds: float, within: float = math.inf) -> None:
         """Keep `value` for so long, unless the store is broken or takes over `within` seconds."""
 
-        async def put(cache: Kept) -> None:
+        async def put(cache: OpenStore) -> None:
             await cache.put(key, value, seconds=seconds)
 
         await self._careful(put, within)
@@ -88,7 +88,7 @@ class Store:
             except Exception as error:  # noqa: BLE001  # cashews raises what its back end raises
                 self._broke(str(error))
 
-    async def _careful(self, use: Callable[[Kept], Awaitable[_T]], left: float) -> _T | None:
+    async def _careful(self, use: Callable[[OpenStore], Awaitable[_T]], left: float) -> _T | None:
         now = asyncio.get_running_loop().time()
         if self._closed or now < self._rest_until or not left:
             return None
@@ -116,10 +116,10 @@ class Store:
         parts = split_url(self._where)
         return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
 
-    async def _open(self) -> Kept:
+    async def _open(self) -> OpenStore:
         return self._opened() if self._where == MEMORY else await asyncio.to_thread(self._opened)
 
-    def _opened(self) -> Kept:
+    def _opened(self) -> OpenStore:
         """The place; a folder is made, and nothing that any place holds is ever unpickled."""
         with self._opening:
             if self._cache is None:
@@ -168,7 +168,7 @@ class _Cashews:
         await self._cache.close()
 
 
-def open_store(where: str | Path, *, max_bytes: int = MAX_BYTES) -> Store:
+def open_store(where: str | Path, *, max_bytes: int = MAX_BYTES) -> AnswerStore:
     """A store in a folder, at a redis:// or rediss:// URL, or `memory:`. Nothing is opened before its first use.
 
     Raises:
@@ -177,4 +177,4 @@ def open_store(where: str | Path, *, max_bytes: int = MAX_BYTES) -> Store:
     text = str(where)
     if "://" in text and not text.startswith(("redis://", "rediss://")):
         raise ValueError(f"{text!r} is no place for the query cache; give a folder, a redis:// URL, or memory:")
-    return Store(text, max_bytes=max_bytes)
+    return AnswerStore(text, max_bytes=max_bytes)

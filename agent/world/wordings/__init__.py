@@ -1,1 +1,1 @@
-"""The wordings of the little world: how each relation is asked for, searched for and told. Data only."""
+"""The wordings of the little world: how questions, queries and documents put each relation. Data only."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, kw_only=True)
-class Relation:
+class RelationWording:
     """One relation of the world.
 
     In every wording `{s}` is the subject, `{o}` the object, `{p}` "her", "his" or "its", `{he}` the pronoun, `{w}`
@@ -18,7 +18,7 @@ class Relation:
     object: str
     """Kind of entity that it leads to; year or word for a plain value."""
     noun: str
-    """How plans, merges and evidence call it: "birth year" of somebody."""
+    """How plans, merges and evidence call it: "birth year" of a person."""
     sources: tuple[str, ...]
     """Where it can stand, the most current source last."""
     asks: tuple[str, ...]
@@ -29,9 +29,9 @@ class Relation:
     phrases_far: tuple[str, ...] = ()
     rephrased: tuple[str, ...]
     """Other queries for the same thing."""
-    told: tuple[str, ...]
+    stated: tuple[str, ...]
     """What the subject does, as the rest of a sentence: "was born in {o}"."""
-    told_far: tuple[str, ...] = ()
+    stated_far: tuple[str, ...] = ()
     sentences: tuple[str, ...] = ()
     """Whole sentences that do not begin with the subject."""
     trail: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Relation:
     """Headline and lead of a dated report; `{old}` is what it replaces, if the relation changes."""
     hearsay: tuple[str, ...] = ()
     """What an unreliable page says."""
-    aside: tuple[str, ...] = ()
+    distractors: tuple[str, ...] = ()
     """Sentences that use the words of the relation and state nothing of it."""
 
     @property
@@ -58,7 +58,7 @@ class Relation:
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """A relation from one to many, told as one list or one by one."""
+    """A relation from one to many, stated as one list or one by one."""
 
     name: str
     subject: str
@@ -67,16 +67,16 @@ class Listing:
     noun: str
     """As plans, merges and evidence call it: "people born in" Tarnton."""
     rephrased: str
-    told: tuple[str, ...]
+    stated: tuple[str, ...]
     clause: tuple[str, ...]
     """As a condition in a question."""
     counts: tuple[str, ...]
     """Questions for how many there are."""
     scattered: str = ""
-    """The relation that tells it member by member, where no document tells it as a whole."""
+    """The relation that states it member by member, where no document states it as a whole."""
 
 
-def wordings(of: Relation | Listing) -> list[str]:
+def wordings(of: RelationWording | Listing) -> list[str]:
     """Every template of a relation or a listing."""
     names = ("name", "subject", "object", "noun", "sources", "member", "source", "scattered")
     values = [getattr(of, field.name) for field in fields(of) if field.name not in names]

@@ -94,7 +94,7 @@ def tellings(lookup: Lookup, value: str, stated: Stated | None) -> Iterator[str]
         yield f"The {relation.noun} of {lookup.subject} is {value}."
     for phrase in (*relation.phrases, *relation.phrases_far) if not lookup.when else ():
         yield capital(f"{phrase.format(s=lookup.subject)} is {value}.")
-    for told in (*relation.told, *relation.told_far):
+    for told in (*relation.stated, *relation.stated_far):
         if (
             _DETAIL.search(told)
             or ("{since}" in told and not names["since"])

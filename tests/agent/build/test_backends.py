@@ -73,7 +73,7 @@ def test_the_cache_outlives_the_process_that_filled_it(tmp_path: Path):
             await close_sources(sources.values())
             assert isinstance(step, Searched)
             assert step.cached == cached
-        assert len(server.asked) == 1
+        assert len(server.requests) == 1
 
     run(test)
 
@@ -111,7 +111,7 @@ def test_a_model_looks_through_what_a_named_source_finds(tmp_path: Path):
         assert isinstance(step, Searched)
         assert len(step.passages) == 1
         assert "the filter kept 1 of" in step.note
-        assert "Who wrote the book behind the film?" in server.asked[-1].json["messages"][0]["content"]
+        assert "Who wrote the book behind the film?" in server.requests[-1].json["messages"][0]["content"]
 
     run(test)
 
@@ -147,7 +147,7 @@ def test_the_settings_limits_and_prices_reach_the_back_end(tmp_path: Path):
         sources = live_sources(made.model_copy(update={"tavily_url": server.base}))
         (step,) = await searched(sources, ("web", "x"))
         assert isinstance(step, SearchFailed)
-        assert len(step.failures) == len(server.asked) == 1
+        assert len(step.failures) == len(server.requests) == 1
         server.routes["/search"] = recorded("tavily/basic_search.json")
         (step,) = await searched(sources, ("web", "x"))
         await close_sources(sources.values())

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent.doctor import Diagnosis, checks_of, examine
 from agent.settings import CairnSettings
-from tests.agent.sources.live.apiserver import ApiServer, Asked, Route
+from tests.agent.sources.live.apiserver import ApiRequest, ApiServer, Route
 
 URLS = ("tavily", "serper", "brave", "gnews", "arxiv", "wiki", "wikidata", "sparql")
 SECRET = "s3cret-key"
@@ -41,12 +41,12 @@ def look_beside(
     *,
     probe: bool = False,
     seconds: float = 10.0,
-) -> tuple[Diagnosis, list[Asked]]:
+) -> tuple[Diagnosis, list[ApiRequest]]:
     """The finding, with settings of the server's address, and the requests to the server."""
 
-    async def run() -> tuple[Diagnosis, list[Asked]]:
+    async def run() -> tuple[Diagnosis, list[ApiRequest]]:
         async with asyncio.timeout(20), ApiServer(routes) as server:
-            return await one(make(server.base), name, probe=probe, seconds=seconds), server.asked
+            return await one(make(server.base), name, probe=probe, seconds=seconds), server.requests
 
     return asyncio.run(run())
 

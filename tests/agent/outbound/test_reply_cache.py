@@ -1,4 +1,4 @@
-"""Replies in a file: kept as they come, read again after a kill, and refused where somebody changed them."""
+"""Replies in a file: kept as they come, read again after a kill, and refused where they were changed."""
 
 import json
 import os

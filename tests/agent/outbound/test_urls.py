@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from agent.evidence import web_address
 from agent.outbound.urls import NO_URL, host_of, split_url
-from agent.sources.corpus.documents import Document
+from agent.sources.corpus.documents import StoredPassage
 from agent.sources.corpus.source import allows
-from agent.sources.filters import Wanted
+from agent.sources.filters import ReadFilters
 from agent.sources.live.reading import on_wanted_host, url_of
 from train.evaluation.cited import address
 from train.evaluation.datasets.open_domain import page_title
@@ -22,8 +22,8 @@ addresses = odd | odd.map(lambda rest: f"http://{rest}") | st.text(max_size=30)
 def test_no_text_makes_an_address_raise(url: str) -> None:
     for read in (split_url, host_of, web_address, url_of, address, plain_url, page_title):
         read(url)
-    on_wanted_host(url, Wanted(sites=("example.org",)))
-    allows(Document(id="a", text="t", url=url), Wanted(sites=("example.org",)), today=date(2026, 1, 1))
+    on_wanted_host(url, ReadFilters(sites=("example.org",)))
+    allows(StoredPassage(id="a", text="t", url=url), ReadFilters(sites=("example.org",)), today=date(2026, 1, 1))
 
 
 @pytest.mark.parametrize("url", ["http://[bad", "http://x:99999999/", "http://[::1", "http://\u2100.example/"])

@@ -197,7 +197,7 @@ def test_a_redirect_is_not_followed() -> None:
             elsewhere = Reply(b"", 302, {"location": f"{target.base}/v1/models"})
             async with ApiServer({"*": elsewhere}) as server:
                 found = await find_local_servers(ports={port_of(server): "LM Studio"}, seconds=5.0)
-                return found, len(target.asked)
+                return found, len(target.requests)
 
     assert asyncio.run(run()) == ((), 0)
 
@@ -215,10 +215,10 @@ def test_no_key_is_sent_and_no_proxy_of_the_environment_is_used(monkeypatch: pyt
 
     found, server, proxy = asyncio.run(run())
     assert [one.name for one in found] == ["Ollama"]
-    assert proxy.asked == []
-    assert [(one.method, one.target, one.body) for one in server.asked] == [("GET", "/v1/models", b"")]
-    assert not {"authorization", "cookie", "x-api-key"} & set(server.asked[0].headers)
-    assert "s3cret" not in str(server.asked)
+    assert proxy.requests == []
+    assert [(one.method, one.target, one.body) for one in server.requests] == [("GET", "/v1/models", b"")]
+    assert not {"authorization", "cookie", "x-api-key"} & set(server.requests[0].headers)
+    assert "s3cret" not in str(server.requests)
 
 
 @given(st.text(min_size=1, max_size=MAX_NAME_CHARS).filter(lambda name: "\0" not in name))

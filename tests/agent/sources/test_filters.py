@@ -3,7 +3,7 @@ from datetime import date
 import pytest
 
 from agent.plan import Filter
-from agent.sources.filters import Wanted, read_filters, unhonoured
+from agent.sources.filters import ReadFilters, read_filters, unhonoured
 
 
 def filters(*pairs: tuple[str, str]) -> list[Filter]:
@@ -27,17 +27,17 @@ def test_a_short_date_means_its_first_day_after_which_and_its_last_before_which(
 
 def test_sites_add_up_and_lose_their_www():
     wanted = read_filters(filters(("site", "www.A.org"), ("site", "b.org"), ("not", "c.org"), ("lang", "de-AT")))
-    assert wanted == Wanted(sites=("a.org", "b.org"), not_sites=("c.org",), lang="de")
+    assert wanted == ReadFilters(sites=("a.org", "b.org"), not_sites=("c.org",), lang="de")
 
 
 def test_the_later_of_two_beginnings_counts():
     today = date(2026, 3, 10)
-    assert Wanted(recent="week").since(today) == date(2026, 3, 3)
-    assert Wanted(recent="week", after=date(2026, 3, 8)).since(today) == date(2026, 3, 8)
-    assert Wanted(recent="day", after=date(2020, 1, 1)).since(today) == date(2026, 3, 9)
-    assert Wanted().since(today) is None
+    assert ReadFilters(recent="week").since(today) == date(2026, 3, 3)
+    assert ReadFilters(recent="week", after=date(2026, 3, 8)).since(today) == date(2026, 3, 8)
+    assert ReadFilters(recent="day", after=date(2020, 1, 1)).since(today) == date(2026, 3, 9)
+    assert ReadFilters().since(today) is None
 
 
 def test_what_cannot_be_honoured_is_said_in_a_sentence_each():
-    asked = filters(("after", "2026"), ("lang", "de"))
-    assert unhonoured(asked, honours={"after"}, by="gnews") == ("gnews cannot filter by 'lang de'",)
+    wanted = filters(("after", "2026"), ("lang", "de"))
+    assert unhonoured(wanted, honours={"after"}, by="gnews") == ("gnews cannot filter by 'lang de'",)

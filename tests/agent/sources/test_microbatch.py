@@ -20,16 +20,16 @@ class Work:
     started: threading.Event = field(default_factory=threading.Event)
     go: threading.Event = field(default_factory=threading.Event)
 
-    def __call__(self, asked: Sequence[int]) -> list[int]:
-        self.batches.append(list(asked))
+    def __call__(self, numbers: Sequence[int]) -> list[int]:
+        self.batches.append(list(numbers))
         self.started.set()
         if self.held and not self.go.wait(10):
-            raise AssertionError("nobody let it go")
-        if 17 in asked:
+            raise AssertionError("no one let it go")
+        if 17 in numbers:
             raise StopIteration
-        if 13 in asked:
+        if 13 in numbers:
             raise ValueError("13 is a bad number")
-        return [2 * number for number in asked]
+        return [2 * number for number in numbers]
 
 
 async def started(work: Work) -> None:
@@ -115,7 +115,7 @@ def test_who_is_cancelled_takes_its_request_away_and_leaves_its_neighbours():
             work.go.set()
             assert await tasks[1] == 2
             assert await tasks[3] == 6
-            assert work.batches == [[0], [1, 3]], "nobody works for who has left"
+            assert work.batches == [[0], [1, 3]], "no work is done for who has left"
             await batcher.aclose()
 
     asyncio.run(run())
@@ -193,6 +193,6 @@ class Meeting:
     def __init__(self, parties: int) -> None:
         self._all = threading.Barrier(parties)
 
-    def __call__(self, asked: Sequence[int]) -> list[int]:
+    def __call__(self, numbers: Sequence[int]) -> list[int]:
         self._all.wait(5)
-        return [2 * number for number in asked]
+        return [2 * number for number in numbers]

@@ -39,7 +39,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     importlib.invalidate_caches()
     before = set(sys.modules)
 
-    def lay(code: str, *, package: str = "their-package", points: str = "shelf = {module}:make") -> None:
+    def lay(code: str, *, package: str = "their-package", points: str = "archive = {module}:make") -> None:
         module = package.replace("-", "_")
         (tmp_path / f"{module}.py").write_text(code, encoding="utf-8")
         info = tmp_path / f"{module}-1.2.dist-info"
@@ -53,7 +53,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
             del sys.modules[name]
 
 
-def refusal(name: str = "shelf", **options: Any) -> str:
+def refusal(name: str = "archive", **options: Any) -> str:
     with pytest.raises(SetupError) as caught:
         load_plugin(name, options)
     return str(caught.value)
@@ -61,22 +61,22 @@ def refusal(name: str = "shelf", **options: Any) -> str:
 
 def test_a_plug_in_is_made_with_its_options(install: Install) -> None:
     install(GOOD)
-    made: Any = load_plugin("shelf", {"file": "a.txt"})
+    made: Any = load_plugin("archive", {"file": "a.txt"})
     assert made.options == {"file": "a.txt", "depth": 1}
     assert asyncio.run(made.search(SearchRequest("x", limit=1))) == SearchResult()
 
 
 def test_looking_what_is_installed_imports_nothing(install: Install) -> None:
     install("raise RuntimeError('imported')")
-    assert installed()["shelf"].value == "their_package:make"
+    assert installed()["archive"].value == "their_package:make"
     assert "their_package" not in sys.modules
 
 
-def test_a_name_that_nobody_brings_lists_what_there_is(install: Install) -> None:
+def test_a_name_that_no_package_brings_lists_what_there_is(install: Install) -> None:
     install(GOOD)
     why = refusal("shlef")
     assert "no plug-in 'shlef'" in why
-    assert "shelf" in why.split("installed are:")[1]
+    assert "archive" in why.split("installed are:")[1]
 
 
 def test_two_packages_with_the_same_name_are_both_named(install: Install) -> None:
@@ -88,7 +88,7 @@ def test_two_packages_with_the_same_name_are_both_named(install: Install) -> Non
 @pytest.mark.parametrize(
     ("code", "says"),
     [
-        ("import module_that_nobody_has", "cannot be imported (ModuleNotFoundError"),
+        ("import module_that_no_one_has", "cannot be imported (ModuleNotFoundError"),
         ("1 / 0", "cannot be imported (ZeroDivisionError"),
         ("other = 1", "cannot be imported (AttributeError"),
         ("make = 3", "is a int, not something to call"),
@@ -98,7 +98,7 @@ def test_two_packages_with_the_same_name_are_both_named(install: Install) -> Non
             "class make:\n async def search(self, query, *, limit, filters=()): return []",
             "cannot be called as search(request), with a SearchRequest: missing a required argument: 'limit'",
         ),
-        ("def make(): raise KeyError('token')", "cannot make its source (KeyError: 'token'); check [plugins.shelf]"),
+        ("def make(): raise KeyError('token')", "cannot make its source (KeyError: 'token'); check [plugins.archive]"),
         (
             "from agent.errors import SetupError\ndef make(): raise SetupError('no file; write one')",
             "of their-package 1.2: no file; write one",
@@ -116,7 +116,7 @@ def test_options_that_do_not_fit_name_the_setting_and_what_fits(install: Install
     install(GOOD)
     wrong = refusal(fil="a.txt")
     assert "'fil'" in wrong or "'file'" in wrong
-    assert "it takes: file, depth. Correct [plugins.shelf] in cairn.toml" in wrong
+    assert "it takes: file, depth. Correct [plugins.archive] in cairn.toml" in wrong
     assert "'file'" in refusal()
 
 
@@ -126,7 +126,7 @@ def test_a_built_in_name_is_not_given_away(install: Install, name: str) -> None:
     assert "a name that Cairn itself uses" in refusal(name, file="a")
 
 
-@pytest.mark.parametrize("name", ["my shelf", "9th", "regal.größe"])
+@pytest.mark.parametrize("name", ["my archive", "9th", "regal.größe"])
 def test_a_name_that_no_plan_can_write_is_refused(install: Install, name: str) -> None:
     install(GOOD, points=name + " = {module}:make")
     assert "which no plan can name" in refusal(name, file="a")
@@ -138,7 +138,7 @@ def test_a_method_that_was_wrapped_is_still_a_search(install: Install) -> None:
         "def timed(f):\n @functools.wraps(f)\n def g(*a, **k): return f(*a, **k)\n return g\n"
         "class make:\n @timed\n async def search(self, request): return None"
     )
-    load_plugin("shelf", {})
+    load_plugin("archive", {})
 
 
 FAILING = """
@@ -147,33 +147,37 @@ from agent.sources.base import SearchResult
 from agent.sources.limits import Limits
 class make:
     {limits}
-    asked, closed = 0, 0
+    requests, closed = 0, 0
     async def search(self, request):
-        make.asked += 1
+        make.requests += 1
         {act}
-        return SearchResult((Passage(id=request.query, source="shelf", title="", text="found"),))
+        return SearchResult((Passage(id=request.query, source="archive", title="", text="found"),))
     async def aclose(self): make.closed += 1
 """
 
 
 def cared_for(tmp_path: Path, **limits: float) -> Source:
-    given: dict[str, Any] = {"plugins": {"shelf": {}}, "limits": {"shelf": limits}, "cache": str(tmp_path / "cache")}
-    return plugin_source(CairnSettings.model_validate(given), "shelf")
+    given: dict[str, Any] = {
+        "plugins": {"archive": {}},
+        "limits": {"archive": limits},
+        "cache": str(tmp_path / "cache"),
+    }
+    return plugin_source(CairnSettings.model_validate(given), "archive")
 
 
-def times_asked() -> int:
-    return importlib.import_module("their_package").make.asked
+def times_searched() -> int:
+    return importlib.import_module("their_package").make.requests
 
 
-def test_a_plug_in_that_fails_is_asked_again_and_each_failure_is_told(install: Install, tmp_path: Path) -> None:
-    install(FAILING.format(limits="", act="if self.asked < 3: raise RuntimeError('the shelf fell')"))
+def test_a_plug_in_that_fails_is_tried_again_and_each_failure_is_reported(install: Install, tmp_path: Path) -> None:
+    install(FAILING.format(limits="", act="if self.requests < 3: raise RuntimeError('the archive fell')"))
 
     async def main() -> None:
         source = cared_for(tmp_path)
         hits = await ask(source, SearchRequest("x", limit=3), seconds=60)
         assert [passage.text for passage in hits.passages] == ["found"]
-        told = [(f.backend, f.kind, f.why) for f in hits.failures]
-        assert told == [("shelf", "upstream", "RuntimeError: the shelf fell")] * 2
+        failures = [(f.backend, f.kind, f.why) for f in hits.failures]
+        assert failures == [("archive", "upstream", "RuntimeError: the archive fell")] * 2
         await close_sources([source])
         assert importlib.import_module("their_package").make.closed == 1
 
@@ -192,15 +196,15 @@ def test_a_plug_in_that_hangs_is_not_waited_for_and_then_left_alone(install: Ins
                 await ask(source, SearchRequest("x", limit=3), seconds=60)
             assert [failure.kind for failure in caught.value.failures] == ["timeout"] * 2
         began = now()
-        with pytest.raises(SourceError, match="shelf is left alone, it will be tried again in"):
+        with pytest.raises(SourceError, match="archive is left alone, it will be tried again in"):
             await ask(source, SearchRequest("x", limit=3), seconds=60)
-        assert (now(), times_asked()) == (began, 4)
+        assert (now(), times_searched()) == (began, 4)
 
     run(main())
 
 
 @pytest.mark.parametrize(
-    ("own", "said", "asked"),
+    ("own", "said", "requests"),
     [
         ("nothing = Limits()", {}, 2),
         ("nothing = Limits()", {"keep_seconds": 60.0}, 1),
@@ -208,14 +212,14 @@ def test_a_plug_in_that_hangs_is_not_waited_for_and_then_left_alone(install: Ins
     ],
 )
 def test_what_a_plug_in_finds_is_kept_only_where_it_or_the_settings_say_so(
-    install: Install, tmp_path: Path, own: str, said: dict[str, float], asked: int
+    install: Install, tmp_path: Path, own: str, said: dict[str, float], requests: int
 ) -> None:
     install(FAILING.format(limits=own, act="pass"))
 
     async def main() -> None:
         source = cared_for(tmp_path, **said)
         assert [len((await ask(source, SearchRequest("x", limit=3), seconds=60)).passages) for _ in range(2)] == [1, 1]
-        assert times_asked() == asked
+        assert times_searched() == requests
         await close_sources([source])
 
     asyncio.run(main())

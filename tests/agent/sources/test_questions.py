@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from agent.errors import CorpusError
-from agent.sources.questions import Question, gold_found, read_questions
+from agent.sources.questions import GoldQuestion, gold_found, read_questions
 
 GOOD = {"id": "q1", "question": "Who?", "answers": ["Lina", "L. Orr"]}
 
@@ -17,8 +17,8 @@ def write(path: Path, *lines: object) -> Path:
 def test_questions_are_read_with_what_is_known_of_them(tmp_path: Path):
     whole = {**GOOD, "id": 2, "supporting": ["p1"], "hops": 2, "type": "chain", "level": "hard"}
     assert read_questions(write(tmp_path / "q.jsonl", GOOD, "", whole)) == [
-        Question(id="q1", question="Who?", answers=("Lina", "L. Orr")),
-        Question(id="2", question="Who?", answers=("Lina", "L. Orr"), supporting=("p1",), hops=2, type="chain"),
+        GoldQuestion(id="q1", question="Who?", answers=("Lina", "L. Orr")),
+        GoldQuestion(id="2", question="Who?", answers=("Lina", "L. Orr"), supporting=("p1",), hops=2, type="chain"),
     ]
 
 
@@ -37,7 +37,7 @@ def test_a_question_without_an_answer_says_so_and_a_conversation_is_kept(tmp_pat
         ({"id": "a", "question": "Who?", "answers": []}, "needs at least one answer"),
         ({"id": "a", "question": "Who?", "answers": ["…"]}, "needs at least one answer"),
         ({"id": "a", "question": "Who?", "answers": "x"}, "the field 'answers' cannot be used"),
-        (GOOD, "the id 'q1' stands twice"),
+        (GOOD, "the id 'q1' occurs twice"),
     ],
 )
 def test_a_bad_line_is_named_with_its_file_and_number(tmp_path: Path, line: object, why: str):

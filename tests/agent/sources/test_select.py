@@ -21,15 +21,15 @@ from tests.conftest import Echo
 
 @dataclass
 class Listening:
-    """A source that remembers how it was asked, and honours no filter."""
+    """A source that remembers its requests, and honours no filter."""
 
     name: str
-    asked: list[tuple[str, tuple[Filter, ...]]] = field(default_factory=list[tuple[str, tuple[Filter, ...]]])
+    requests: list[tuple[str, tuple[Filter, ...]]] = field(default_factory=list[tuple[str, tuple[Filter, ...]]])
     credits_per_search: float = 0.0
 
     async def search(self, request: SearchRequest) -> SearchResult:
         query = request.query
-        self.asked.append((query, request.filters))
+        self.requests.append((query, request.filters))
         found = Passage(id=f"{self.name}:{query}", source=self.name, title=query, text=f"About {query}.")
         return SearchResult((found,), notes=unhonoured(request.filters, honours=(), by=self.name))
 
@@ -60,9 +60,9 @@ def test_the_filters_of_a_request_reach_every_search_and_stand_in_the_trace() ->
     plain = agent_of(listening())
     agent = Agent(plain.policy, plain.protocol, sources, filters=wanted)
     trace = roll(agent)
-    assert sources["kg"].asked == [("the director", wanted)]
-    assert sources["web"].asked == [("the film", (*filters(after="2020"), *wanted))]
-    assert sources["all"].asked == [("both", wanted)]
+    assert sources["kg"].requests == [("the director", wanted)]
+    assert sources["web"].requests == [("the film", (*filters(after="2020"), *wanted))]
+    assert sources["all"].requests == [("both", wanted)]
     assert trace.filters == wanted
     notes = [step.note for step in trace.steps if isinstance(step, Searched) and step.source == "kg"]
     assert notes == ["kg cannot filter by 'site a.org'; kg cannot filter by 'before 2026-01-01'"]
@@ -76,27 +76,27 @@ def test_what_the_policy_reads_and_writes_is_the_same_with_filters_as_without() 
     assert "filters" not in roll(plain).model_dump()
 
 
-def test_only_the_chosen_sources_are_asked_and_answer_for_the_others() -> None:
+def test_only_the_chosen_sources_are_searched_and_answer_for_the_others() -> None:
     sources = listening()
     plain = agent_of(sources)
     trace = roll(Agent(plain.policy, plain.protocol, sources, only=("news",)))
-    assert [query for query, _ in sources["news"].asked] == ["the film", "the director", "both"]
-    assert [sources[name].asked for name in ("web", "kg", "all")] == [[], [], []]
+    assert [query for query, _ in sources["news"].requests] == ["the film", "the director", "both"]
+    assert [sources[name].requests for name in ("web", "kg", "all")] == [[], [], []]
     steps = {step.source: step for step in trace.steps if isinstance(step, Searched)}
-    assert steps["kg"].note == "kg was not chosen: news was asked"
+    assert steps["kg"].note == "kg was not chosen: news was searched"
     assert [passage.source for passage in steps["kg"].passages] == ["news"]
     assert steps["all"].note == ""
     assert trace.only == ("news",)
 
 
-def test_several_chosen_sources_are_fused_and_each_is_asked_once() -> None:
+def test_several_chosen_sources_are_fused_and_each_is_searched_once() -> None:
     sources = listening()
     sources["wiki"] = sources["web"]
     made = selected(sources, only=("web", "wiki", "kg"))
     hits = asyncio.run(made["news"].search(SearchRequest("q", limit=9)))
     assert [passage.source for passage in hits.passages] == ["web", "kg"]
-    assert hits.notes == ("news was not chosen: web, wiki, kg were asked",)
-    assert len(sources["web"].asked) == 1
+    assert hits.notes == ("news was not chosen: web, wiki, kg were searched",)
+    assert len(sources["web"].requests) == 1
 
 
 def test_the_documents_beside_a_graph_stay_without_the_graph() -> None:
@@ -107,7 +107,7 @@ def test_the_documents_beside_a_graph_stay_without_the_graph() -> None:
     assert set(made) == set(sources)
 
 
-def test_whoever_wants_nothing_gets_the_sources_themselves() -> None:
+def test_a_request_without_a_choice_gets_the_sources_themselves() -> None:
     sources = listening()
     assert selected(sources) is sources
     made = selected(sources, only=("all",), filters=filters(site="x"))
@@ -176,14 +176,14 @@ def test_one_source_answers_under_all_too_and_under_no_other_name():
     assert chosen["all"] is SOURCES["kg"]
 
 
-def test_a_source_under_several_names_is_asked_once():
+def test_a_source_under_several_names_is_searched_once():
     echo = Echo("web")
     chosen = choose({"web": echo, "news": echo, "all": echo}, ["web", "news"])
     assert chosen["all"] is echo
 
 
 @pytest.mark.parametrize("name", ["x", DOCUMENTS, ""])
-def test_a_name_that_nobody_may_choose_is_an_error_that_tells_those_one_may(name: str):
+def test_a_name_that_is_not_for_choice_is_an_error_that_lists_those_that_are(name: str):
     with pytest.raises(QuestionError, match=r"there are: web, kg, news$"):
         choose(SOURCES, [name])
     assert names_of(SOURCES) == ("web", "kg", "news")

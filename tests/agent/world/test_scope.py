@@ -139,13 +139,13 @@ def test_a_follow_up_leans_on_turns_that_lean_on_a_name(newest: World) -> None:
 
 def test_a_world_without_follow_ups_takes_none_for_its_policy_learned_none() -> None:
     first = load_world("test-v1")
-    asked = next(q for q in first.questions if q.type == "chain1")
-    history = [(asked.question, asked.answers[0])]
+    question = next(q for q in first.questions if q.type == "chain1")
+    history = [(question.question, question.answers[0])]
     assert first.outside("And when was it founded?", history) == SENTENCE
-    assert first.outside(asked.question, history) is None
+    assert first.outside(question.question, history) is None
 
 
-def test_a_name_that_nobody_has_is_inside_where_the_policy_knows_to_say_so(newest: World) -> None:
+def test_a_name_that_no_one_has_is_inside_where_the_policy_knows_to_say_so(newest: World) -> None:
     question = "Who taught Jostel Zindado?"
     assert question in {q.question for q in newest.questions if q.unanswerable}
     assert newest.outside(question) is None
@@ -153,7 +153,7 @@ def test_a_name_that_nobody_has_is_inside_where_the_policy_knows_to_say_so(newes
 
 
 @given(first=st.sampled_from(words("first", "test")), last=st.sampled_from(words("last", "test")))
-def test_every_first_and_last_name_of_a_split_could_be_somebody_s_there_alone(first: str, last: str) -> None:
+def test_every_first_and_last_name_of_a_split_could_be_a_person_s_there_alone(first: str, last: str) -> None:
     assert split_of(last) == "test"
     assert could_be_named(first, last, "test")
     assert not could_be_named(first, last, "train")

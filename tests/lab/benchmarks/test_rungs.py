@@ -9,7 +9,7 @@ import pytest
 from agent.cli import run
 from lab.benchmarks.rungs import CLOSED, CUT, RAG, cut, rows_of
 from lab.cli import rungs as commands_rungs
-from tests.agent.sources.live.apiserver import Asked, Reply, json_reply
+from tests.agent.sources.live.apiserver import ApiRequest, Reply, json_reply
 from tests.model_servers import in_thread
 from tests.train.evaluation.test_session import DOCUMENTS, QUESTIONS, write
 from train.evaluation.result import Result
@@ -56,7 +56,7 @@ def corpus(tmp_path: Path) -> Path:
     return write(tmp_path / "documents.jsonl", DOCUMENTS)
 
 
-def reply(asked: Asked) -> Reply:
+def reply(asked: ApiRequest) -> Reply:
     """A model that knows one name, whatever is asked."""
     message = {"role": "assistant", "content": "Lina Orr"}
     return json_reply({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})

@@ -6,7 +6,7 @@ from functools import cache
 
 from agent.build.agent import build_agent
 from agent.settings import CairnSettings
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from agent.trace import Trace
 from agent.world import load_world
 from train.evaluation.questions import world_questions
@@ -17,7 +17,7 @@ COPIED = ("chain1", "chain2", "chain3", "comparison", "intersection", "choice")
 
 
 @cache
-def questions() -> tuple[Question, ...]:
+def questions() -> tuple[GoldQuestion, ...]:
     asked = [question for question in load_world(WORLD).questions if question.type in COPIED]
     return tuple(world_questions(asked)[:20])
 

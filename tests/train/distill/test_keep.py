@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from agent.protocols import protocol_named
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from agent.trace import Trace
 from tests.train.distill.made import questions, rollouts
 from tests.train.rewards.rollouts import EVIDENCE, NEXT, QUERY, TASK, broken, rollout, said
@@ -15,7 +15,7 @@ GOLD = TASK.as_question()
 RIGHT = rollout("evidence", QUERY, NEXT, EVIDENCE + said("Trieste"))
 
 
-def verdicts(*traces: Trace, asked: Sequence[Question] = (GOLD,), check: Check | None = None) -> list[Verdict]:
+def verdicts(*traces: Trace, asked: Sequence[GoldQuestion] = (GOLD,), check: Check | None = None) -> list[Verdict]:
     return asyncio.run(judge(traces, asked, check or Check()))
 
 

@@ -2,10 +2,10 @@ import pytest
 
 from agent.errors import SetupError
 from train.evaluation.chosen import Choice
-from train.evaluation.questions import Question
+from train.evaluation.questions import GoldQuestion
 
 LISTED = [
-    Question(id=f"q{i}", question=f"Who is {i}?", answers=("x",), type="chain" if i % 3 else "choice")
+    GoldQuestion(id=f"q{i}", question=f"Who is {i}?", answers=("x",), type="chain" if i % 3 else "choice")
     for i in range(60)
 ]
 

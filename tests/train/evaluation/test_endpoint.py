@@ -13,14 +13,14 @@ from train.evaluation.asking import AskFailed
 from train.evaluation.cited import Passages
 from train.evaluation.endpoint import Endpoint, Where
 from train.evaluation.extract import INSTRUCTION
-from train.evaluation.questions import Question
+from train.evaluation.questions import GoldQuestion
 from train.evaluation.result import Failure
 
-DUNE = Question(id="q", question="Who wrote Dune?", answers=("Frank Herbert",))
+DUNE = GoldQuestion(id="q", question="Who wrote Dune?", answers=("Frank Herbert",))
 SECRET = "sk-very-secret-0123456789"
 
 
-def ask(agent: FarAgent, question: Question = DUNE, waits: list[float] | None = None, **how: Any) -> Answer:
+def ask(agent: FarAgent, question: GoldQuestion = DUNE, waits: list[float] | None = None, **how: Any) -> Answer:
     """Ask once, bounded in time; waits between tries are noted and not waited."""
     noted = [] if waits is None else waits
 
@@ -87,7 +87,7 @@ def test_a_server_that_does_not_stream_may_answer_whole():
 
 
 def test_the_question_goes_with_its_earlier_turns_and_the_instruction():
-    follow_up = Question(id="q", question="And when?", answers=("1965",), history=(("Who wrote Dune?", "Herbert"),))
+    follow_up = GoldQuestion(id="q", question="And when?", answers=("1965",), history=(("Who wrote Dune?", "Herbert"),))
     with far_agent(in_turn(chat("1965"))) as agent:
         ask(agent, follow_up, temperature=0.5)
         ask(agent, follow_up, plain=True)

@@ -1,12 +1,12 @@
 import pytest
 
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from tests.train.evaluation.traces import FERRY, HARBOUR, MARN, QUESTION, passage
 from train.evaluation.answer import Citation
 from train.evaluation.gold import GoldBook, gold_among, gold_name, gold_of, in_corpus, plain_url
 
 TITLED = QUESTION.model_copy(update={"titles": ("Tarn_Harbour", "Ilse Marn")})
-FRAMES = Question(
+FRAMES = GoldQuestion(
     id="f",
     question="?",
     answers=("30",),

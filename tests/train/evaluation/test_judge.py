@@ -12,11 +12,11 @@ from pydantic import SecretStr
 
 from agent.errors import SetupError
 from agent.evidence import Passage
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from agent.trace import Gathered, Merged, Trace
 from train.evaluation.judge import FILE, Judge, JudgeSettings, read_numbers, read_verdict
 
-QUESTION = Question(id="q", question="Where was Lina Orr born?", answers=("Trieste", "Triest"))
+QUESTION = GoldQuestion(id="q", question="Where was Lina Orr born?", answers=("Trieste", "Triest"))
 SETTINGS = JudgeSettings(base_url="http://judge.test/v1", model="m")
 
 T = TypeVar("T")
@@ -250,7 +250,7 @@ def test_what_was_shown_and_merged_is_judged_by_words():
 
 
 def test_where_no_answer_exists_the_judge_is_not_asked():
-    question = Question(id="q", question="Who?", answers=(), unanswerable=True)
+    question = GoldQuestion(id="q", question="Who?", answers=(), unanswerable=True)
     bench = Bench("incorrect")
     assert run(lambda judge: judge.figures(question, "I do not know", abstained=True), bench) == {"judged": 1.0}
     assert not bench.asked

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from agent.trace import Answered, Stopped
 from tests.conftest import ANSWER_TURN, PLAN_TURN, answer
 from tests.train.evaluation.traces import HARBOUR, MARN, QUESTION, passage, trace_of, whole
@@ -94,7 +94,7 @@ def test_figures_can_be_kept_as_json():
 
 sayings = st.one_of(st.text(max_size=20), st.sampled_from(["Dell", "I do not know", "(B)", "yes", "Dell, Tarn", ""]))
 questions = st.builds(
-    Question,
+    GoldQuestion,
     id=st.just("q"),
     question=st.just("Where?"),
     unanswerable=st.just(True),
@@ -105,7 +105,7 @@ questions = st.builds(
 
 
 @given(question=questions, unanswerable=st.booleans(), said=sayings)
-def test_every_share_is_between_0_and_1(question: Question, unanswerable: bool, said: str):
+def test_every_share_is_between_0_and_1(question: GoldQuestion, unanswerable: bool, said: str):
     asked = question.model_copy(update={"unanswerable": unanswerable})
     figures = measure_answer(asked, said, [Citation(id="marn"), Citation(url="https://x.test")])
     for name, value in figures.items():
@@ -134,7 +134,7 @@ def test_abstaining_is_right_exactly_where_no_answer_exists(
     rightly: float | None,
     precision: float | None,
 ):
-    question = Question(id="q", question="Who?", answers=gold, unanswerable=not gold)
+    question = GoldQuestion(id="q", question="Who?", answers=gold, unanswerable=not gold)
     found = measure_answer(question, said)
     assert (found["em"], found["f1"], found["cover"], found["f1_hotpotqa"]) == (right,) * 4
     assert (found["abstained_wrongly"], found["abstained_rightly"], found["abstention_precision"]) == (
@@ -148,7 +148,7 @@ def test_abstaining_is_right_exactly_where_no_answer_exists(
     ("said", "em", "choice", "share"), [("(B)", 1, 1, 1), ("Tarn", 1, 1, 1), ("A", 0, 0, 0), ("A, B", 0, 0, 2 / 3)]
 )
 def test_a_choice_is_scored_by_letter_and_in_words(said: str, em: int, choice: int, share: float):
-    question = Question(id="q", question="Which?", answers=("Tarn",), options=("Dell", "Tarn"))
+    question = GoldQuestion(id="q", question="Which?", answers=("Tarn",), options=("Dell", "Tarn"))
     found = measure_answer(question, said)
     assert (found["em"], found["choice"], found["choice_f1"]) == pytest.approx((em, choice, share))
 

@@ -19,7 +19,7 @@ from agent.world import frozen_lists, load_world
 from train.evaluation.measure import measure_answer
 from train.evaluation.metrics import cover, cover_anywhere, exact_match, f1, f1_hotpotqa, mean
 from train.evaluation.normalisations import triviaqa
-from train.evaluation.questions import Question, read_questions, world_questions
+from train.evaluation.questions import GoldQuestion, read_questions, world_questions
 
 DATA = load_settings().data
 REAL = DATA / "qa_2wiki_train500"
@@ -71,7 +71,7 @@ def hotpots(said: str, gold: str) -> float:
     return score(one, two)
 
 
-def predictions(question: Question, words: list[str], rng: random.Random) -> Iterator[str]:
+def predictions(question: GoldQuestion, words: list[str], rng: random.Random) -> Iterator[str]:
     """What agents say: the gold in many clothes, parts of it, more than it, something else, nothing."""
     gold = rng.choice(question.answers)
     parts = gold.split()
@@ -91,7 +91,7 @@ def predictions(question: Question, words: list[str], rng: random.Random) -> Ite
     yield rng.choice(question.question.split())
 
 
-def agree(question: Question, said: str) -> None:
+def agree(question: GoldQuestion, said: str) -> None:
     golds = [squads(g) for g in question.answers]
     tokens = squads(said)
     assert exact_match(said, question.answers) == (bool(tokens) and tokens in golds), (said, question.answers)
@@ -158,7 +158,7 @@ def test_what_a_real_model_answered_is_scored_as_published():
     rows = [json.loads(line) for line in SAID.read_text(encoding="utf-8").splitlines()]
     asked = [(row, row["pred_answer"]) for row in rows if row.get("gold_answers") and row.get("pred_answer")]
     for row, said in asked:
-        question = Question(id=row["id"], question=row["question"], answers=row["gold_answers"])
+        question = GoldQuestion(id=row["id"], question=row["question"], answers=row["gold_answers"])
         agree(question, said)
         in_order(measure_answer(question, said))
         right += exact_match(said, question.answers)

@@ -9,20 +9,22 @@ from agent.sources.base import SearchRequest, SearchResult
 from agent.trace import Answered, Stopped, Trace, Usage
 from tests.conftest import ANSWER_TURN, PLAN_TURN, Broken, answer, make_agent
 from train.evaluation.asking import Rollouts
-from train.evaluation.questions import Question, fingerprint
+from train.evaluation.questions import GoldQuestion, fingerprint
 from train.evaluation.result import Result
 from train.evaluation.run import HOPELESS, TooManyFailed, evaluate, tally
 from train.evaluation.scoring import Scoring, score_trace
 
-DUNE = Question(id="q", question="Who wrote Dune?", answers=("Frank Herbert",), supporting=("web:who wrote Dune", "x"))
+DUNE = GoldQuestion(
+    id="q", question="Who wrote Dune?", answers=("Frank Herbert",), supporting=("web:who wrote Dune", "x")
+)
 
 
-def many(n: int) -> list[Question]:
-    return [Question(id=f"q{i}", question=f"Who wrote book {i}?", answers=("Frank Herbert",)) for i in range(n)]
+def many(n: int) -> list[GoldQuestion]:
+    return [GoldQuestion(id=f"q{i}", question=f"Who wrote book {i}?", answers=("Frank Herbert",)) for i in range(n)]
 
 
 def run_all(
-    agent: Agent, questions: list[Question], *, concurrency: int = 4, most_failed: float = 0.5
+    agent: Agent, questions: list[GoldQuestion], *, concurrency: int = 4, most_failed: float = 0.5
 ) -> dict[str, Result]:
     results: dict[str, Result] = {}
 
@@ -160,7 +162,9 @@ def test_the_last_questions_failure_does_not_end_a_run_that_is_over():
 
 
 def test_earlier_turns_are_given_to_the_agent():
-    asked = Question(id="q", question="And when?", answers=("1965",), history=(("Who wrote Dune?", "Frank Herbert"),))
+    asked = GoldQuestion(
+        id="q", question="And when?", answers=("1965",), history=(("Who wrote Dune?", "Frank Herbert"),)
+    )
     traces: list[Trace] = []
 
     def keep(result: Result, trace: Trace | None) -> None:
@@ -174,7 +178,7 @@ def test_earlier_turns_are_given_to_the_agent():
 
 
 def test_a_question_that_cannot_be_asked_is_named():
-    long = Question(id="long", question="x" * 30_000, answers=("y",))
+    long = GoldQuestion(id="long", question="x" * 30_000, answers=("y",))
     with pytest.raises(SetupError, match="'long' cannot be asked: "):
         run_all(make_agent([]), [long])
 

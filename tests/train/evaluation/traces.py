@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agent.evidence import Passage
 from agent.plan import Node, Plan
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from agent.trace import (
     Answered,
     Claim,
@@ -22,7 +22,7 @@ from agent.trace import (
     Usage,
 )
 
-QUESTION = Question(
+QUESTION = GoldQuestion(
     id="q1", question="Where was the builder of Tarn Harbour born?", answers=("Dell",), supporting=("harbour", "marn")
 )
 

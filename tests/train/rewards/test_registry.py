@@ -8,7 +8,7 @@ import pytest
 
 from agent.errors import SetupError
 from agent.protocols import load_protocol
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from agent.trace import Trace
 from tests.train.rewards.rollouts import MERGED, TASK, THREE, parts, rollout, said
 from train.rewards import Task, Tools, reward_names, reward_of, settings_of
@@ -55,7 +55,7 @@ def test_lists_from_a_recipe_become_word_lists():
 
 
 def test_a_task_is_made_of_a_question():
-    question = Question(id="q", question="Where?", answers=("Trieste",), supporting=("a",), titles=("A",), hops=2)
+    question = GoldQuestion(id="q", question="Where?", answers=("Trieste",), supporting=("a",), titles=("A",), hops=2)
     task = Task.of(question, texts=["all of a"])
     assert (task.gold, task.titles, task.texts, task.hops, task.unanswerable) == (
         ("a",),

@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from agent.sources.questions import Question  # noqa: E402
+from agent.sources.questions import GoldQuestion  # noqa: E402
 from agent.trace import Stopped, Trace  # noqa: E402
 from agent.trace.samples import Sample  # noqa: E402 - only where torch is
 from tests.train.rl.small import recipe  # noqa: E402
@@ -18,7 +18,7 @@ from train.rl.tasks import Ask, protocols_of  # noqa: E402
 pytestmark = pytest.mark.train
 
 SMALL = recipe()
-QUESTION = Question(id="1", question="who?", answers=("x",))
+QUESTION = GoldQuestion(id="1", question="who?", answers=("x",))
 ASK = Ask(QUESTION, Task.of(QUESTION), protocols_of(SMALL)[0], {})
 
 

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("torch")
 
 from agent.errors import SetupError
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from tests.train.rl.small import recipe
 from train.rewards.task import Task
 from train.rewards.vectors import cosines, hashed_words
@@ -23,7 +23,7 @@ from train.rl.tools import tools_of
 
 pytestmark = pytest.mark.train
 
-TASK = Task.of(Question(id="q1", question="Where is it?", answers=("here",)))
+TASK = Task.of(GoldQuestion(id="q1", question="Where is it?", answers=("here",)))
 
 
 class Line:

@@ -42,7 +42,7 @@ def changed(world: World, kind: str, **update: object) -> World:
     place = next(n for n, question in enumerate(world.questions) if question.type == kind)
     questions = list(world.questions)
     questions[place] = questions[place].model_copy(update=update)
-    return World(world.name, world.documents, tuple(questions), world.shelves)
+    return World(world.name, world.documents, tuple(questions), world.indexes)
 
 
 def test_the_first_frozen_list_keeps_every_promise_but_that_of_a_mix() -> None:
@@ -186,7 +186,7 @@ def test_validation_sees_names_of_training_worlds(world: World) -> None:
 def test_well_known_questions_are_told_apart_in_the_baselines(world: World) -> None:
     tally = Tally("dev")
     known: tuple[Question, ...] = tuple(q for q in world.questions if q.well_known)
-    tally.add(World(world.name, world.documents, known, world.shelves))
+    tally.add(World(world.name, world.documents, known, world.indexes))
     shares = {check.name: check.value for check in tally.checks(mixed=False)}
     assert known
     assert shares["first passage, perfectly read"] == 0

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 
 Row = Mapping[str, Any]
 
@@ -52,7 +52,7 @@ class Published(Record):
     """One row of a published file."""
 
     @abstractmethod
-    def asked(self, number: int, beside: Beside) -> Question:
+    def asked(self, number: int, beside: Beside) -> GoldQuestion:
         """The question, in the project's form. `number` counts from 1, for files without ids."""
 
     def paragraphs(self) -> Iterable[Paragraph]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from pydantic import AliasChoices, Field, model_validator
 
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from train.evaluation.choices import LETTERS
 from train.evaluation.datasets.base import Beside, Published, Row
 
@@ -27,10 +27,10 @@ class Choice(Published):
     def _read(cls, row: Any) -> Any:
         return row if "stem" in row and "right" in row else {**row, **_parts(row)}
 
-    def asked(self, number: int, beside: Beside) -> Question:
+    def asked(self, number: int, beside: Beside) -> GoldQuestion:
         offered = " ".join(f"({letter}) {option}" for letter, option in zip(LETTERS, self.options, strict=False))
         right = self.options[self.right]
-        return Question(
+        return GoldQuestion(
             id=self.id or f"choice-{number}",
             question=f"{self.stem.strip()} Options: {offered}",
             answers=(right,) if any(c.isalnum() for c in right) else (LETTERS[self.right],),

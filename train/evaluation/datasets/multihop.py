@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import AliasChoices, Field, field_validator
 
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from train.evaluation.datasets.base import Beside, Paragraph, Published, Record, distinct, gold_in
 
 _ID = AliasChoices("_id", "id")
@@ -46,12 +46,12 @@ class Hotpot(Context):
     def _fact_pairs(cls, value: Any) -> Any:
         return in_pairs(value, "title", "sent_id")
 
-    def asked(self, number: int, beside: Beside) -> Question:
+    def asked(self, number: int, beside: Beside) -> GoldQuestion:
         return self._asked("hotpotqa", (self.answer,))
 
-    def _asked(self, dataset: str, answers: Sequence[str]) -> Question:
+    def _asked(self, dataset: str, answers: Sequence[str]) -> GoldQuestion:
         supporting, titles = gold_in((title for title, _ in self.supporting_facts), self.paragraphs())
-        return Question(
+        return GoldQuestion(
             id=self.id,
             question=self.question.strip(),
             answers=distinct(*answers),
@@ -68,7 +68,7 @@ class TwoWiki(Hotpot):
 
     answer_id: str | None = None
 
-    def asked(self, number: int, beside: Beside) -> Question:
+    def asked(self, number: int, beside: Beside) -> GoldQuestion:
         return self._asked("2wikimultihopqa", (self.answer, *beside.aliases.get(self.answer_id or "", ())))
 
 
@@ -93,9 +93,9 @@ class Musique(Published):
     context: tuple[_MusiqueParagraph, ...] = Field(validation_alias="paragraphs")
     question_decomposition: tuple[dict[str, Any], ...] = ()
 
-    def asked(self, number: int, beside: Beside) -> Question:
+    def asked(self, number: int, beside: Beside) -> GoldQuestion:
         gold = [p.paragraph for p in self.context if p.is_supporting and self.answerable]
-        return Question(
+        return GoldQuestion(
             id=self.id,
             question=self.question.strip(),
             unanswerable=not self.answerable,
@@ -122,10 +122,10 @@ class MoreHop(Context):
     reasoning_type: str = ""
     question_decomposition: tuple[dict[str, Any], ...] = ()
 
-    def asked(self, number: int, beside: Beside) -> Question:
+    def asked(self, number: int, beside: Beside) -> GoldQuestion:
         named = [str(step.get("paragraph_support_title") or "") for step in self.question_decomposition]
         supporting, titles = gold_in(filter(None, named), self.paragraphs())
-        return Question(
+        return GoldQuestion(
             id=self.id,
             question=self.question.strip(),
             answers=distinct(self.answer),

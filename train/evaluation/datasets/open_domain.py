@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from pydantic import AliasChoices, Field, field_validator
 
 from agent.outbound.urls import split_url
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from train.evaluation.datasets.base import Beside, Paragraph, Published, Record, distinct, gold_in
 from train.evaluation.datasets.files import literal_list
 from train.evaluation.datasets.multihop import in_pairs
@@ -26,8 +26,10 @@ class NaturalQuestions(Published):
     def _listed(cls, value: Any) -> Any:
         return literal_list(value) if isinstance(value, str) else value
 
-    def asked(self, number: int, beside: Beside) -> Question:
-        return Question(id=f"nq-{number}", question=self.question.strip(), answers=distinct(*self.answer), dataset="nq")
+    def asked(self, number: int, beside: Beside) -> GoldQuestion:
+        return GoldQuestion(
+            id=f"nq-{number}", question=self.question.strip(), answers=distinct(*self.answer), dataset="nq"
+        )
 
 
 class _TriviaAnswer(Record):
@@ -41,13 +43,13 @@ class _TriviaAnswer(Record):
 
 class TriviaQa(Published):
     id: str = Field(validation_alias=AliasChoices("QuestionId", "question_id"))
-    question: str = Field(validation_alias=AliasChoices("Question", "question"))
+    question: str = Field(validation_alias=AliasChoices("GoldQuestion", "question"))
     answer: _TriviaAnswer = Field(validation_alias=AliasChoices("Answer", "answer"))
 
-    def asked(self, number: int, beside: Beside) -> Question:
+    def asked(self, number: int, beside: Beside) -> GoldQuestion:
         gold = self.answer
         answers = distinct(gold.value, *gold.aliases, *gold.normalized, *gold.human)
-        return Question(id=self.id, question=self.question.strip(), answers=answers, dataset="triviaqa")
+        return GoldQuestion(id=self.id, question=self.question.strip(), answers=answers, dataset="triviaqa")
 
 
 class PopQa(Published):
@@ -61,8 +63,8 @@ class PopQa(Published):
     def _listed(cls, value: Any) -> Any:
         return literal_list(value) if isinstance(value, str) else value
 
-    def asked(self, number: int, beside: Beside) -> Question:
-        return Question(
+    def asked(self, number: int, beside: Beside) -> GoldQuestion:
+        return GoldQuestion(
             id=self.id,
             question=self.question.strip(),
             answers=distinct(*self.possible_answers),
@@ -77,9 +79,9 @@ class Bamboogle(Published):
     answer: str = Field(validation_alias="Answer")
     second: str = Field(default="", validation_alias="Answer 2")
 
-    def asked(self, number: int, beside: Beside) -> Question:
+    def asked(self, number: int, beside: Beside) -> GoldQuestion:
         answers = distinct(self.answer, self.second)
-        return Question(
+        return GoldQuestion(
             id=f"bamboogle-{number}", question=self.question.strip(), answers=answers, hops=2, dataset="bamboogle"
         )
 
@@ -98,9 +100,9 @@ class Frames(Published):
     def _listed(cls, value: Any) -> Any:
         return literal_list(value) if isinstance(value, str) else value
 
-    def asked(self, number: int, beside: Beside) -> Question:
+    def asked(self, number: int, beside: Beside) -> GoldQuestion:
         links = distinct(*self.wiki_links)
-        return Question(
+        return GoldQuestion(
             id=f"frames-{self.number or number - 1}",
             question=self.prompt.strip(),
             answers=distinct(self.answer),
@@ -135,10 +137,10 @@ class FlashRag(Published):
     def _none(cls, value: Any) -> Any:
         return {} if value is None else value
 
-    def asked(self, number: int, beside: Beside) -> Question:
+    def asked(self, number: int, beside: Beside) -> GoldQuestion:
         facts = in_pairs(self.metadata.get("supporting_facts") or [], "title", "sent_id")
         supporting, titles = gold_in((str(fact[0]) for fact in facts), self.paragraphs())
-        return Question(
+        return GoldQuestion(
             id=self.id or f"{self.data_source or 'flashrag'}-{number}",
             question=self.question.strip(),
             answers=distinct(*self.golden_answers),

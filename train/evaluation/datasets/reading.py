@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from agent.errors import CorpusError
 from agent.files.foreign import open_file
 from agent.sources.corpus.documents import line_problem
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from train.evaluation.datasets.base import NOTHING_BESIDE, Beside, Paragraph, Published, Row
 from train.evaluation.datasets.files import read_rows
 from train.evaluation.datasets.registry import FORMATS, Format, recognised
@@ -30,7 +30,7 @@ class Dataset:
     path: Path
     sha256: str
     """Of the file."""
-    questions: list[Question]
+    questions: list[GoldQuestion]
 
 
 def read_dataset(path: Path, name: str | None = None) -> Dataset:
@@ -46,7 +46,7 @@ def read_dataset(path: Path, name: str | None = None) -> Dataset:
     """
     form, rows = _rows(path, name)
     beside = _beside(path) if form.name == "2wikimultihopqa" else NOTHING_BESIDE
-    questions: dict[str, Question] = {}
+    questions: dict[str, GoldQuestion] = {}
     for number, (where, row) in enumerate(rows, start=1):
         question = _question(row, number, beside, where=where, form=form)
         if question.id in questions:
@@ -95,7 +95,7 @@ def write_corpus(path: Path, out: Path, name: str | None = None) -> int:
     return written
 
 
-def write_questions(questions: list[Question], out: Path) -> int:
+def write_questions(questions: list[GoldQuestion], out: Path) -> int:
     """Write questions as lines of the project's own form.
 
     Raises:
@@ -104,7 +104,7 @@ def write_questions(questions: list[Question], out: Path) -> int:
     return _write(out, (json.dumps(_plain(q), ensure_ascii=False) for q in questions))
 
 
-def _plain(question: Question) -> dict[str, Any]:
+def _plain(question: GoldQuestion) -> dict[str, Any]:
     return question.model_dump(exclude_defaults=True) | {"answers": question.answers}
 
 
@@ -165,7 +165,7 @@ def _published(row: Row, *, where: str, form: Format) -> Published:
         raise CorpusError(f"{where}: {line_problem(error)}; {form.label} is {form.expects}") from error
 
 
-def _question(row: Published, number: int, beside: Beside, *, where: str, form: Format) -> Question:
+def _question(row: Published, number: int, beside: Beside, *, where: str, form: Format) -> GoldQuestion:
     try:
         return row.asked(number, beside)
     except ValidationError as error:

@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import ConfigDict
 
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from train.evaluation.datasets.base import Beside, Published, Row
 from train.evaluation.datasets.choice import Choice, is_choice
 from train.evaluation.datasets.multihop import Hotpot, MoreHop, Musique, TwoWiki
@@ -18,8 +18,8 @@ class Own(Published):
 
     model_config = ConfigDict(extra="allow")
 
-    def asked(self, number: int, beside: Beside) -> Question:
-        return Question.model_validate(self.model_extra)
+    def asked(self, number: int, beside: Beside) -> GoldQuestion:
+        return GoldQuestion.model_validate(self.model_extra)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ _ALL: Final = (
         _has("Prompt", "Answer"),
     ),
     Format(
-        "bamboogle", "Bamboogle", "a table with the columns Question, Answer", Bamboogle, _has("Question", "Answer")
+        "bamboogle", "Bamboogle", "a table with the columns Question, Answer", Bamboogle, _has("GoldQuestion", "Answer")
     ),
     Format(
         "flashrag",

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from agent.errors import CorpusError, SetupError
 from agent.sources.corpus import ann
-from agent.sources.corpus.ann import FILE, Ann, Kind, Shape, kind_for, recall, shape_for, tuned
+from agent.sources.corpus.ann import FILE, Ann, AnnShape, Kind, kind_for, recall, shape_for, tuned
 from agent.sources.corpus.vectors import VECTORS
 from tests.agent.sources.corpus.encoding import clustered, needs_faiss
 
@@ -39,17 +39,17 @@ def measured(found: NDArray[np.int64], exact: list[set[int]]) -> float:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_saved_and_opened_finds_the_same_with_the_recall_that_was_told(
+def test_what_is_saved_and_opened_finds_the_same_with_the_recall_that_was_reported(
     kind: Kind, vectors: NDArray[np.float32], queries: NDArray[np.float32], tmp_path: Path
 ):
-    built, told = tuned(Ann.build(vectors, shape_for(kind, ROWS, DIM)), queries)
+    built, recall = tuned(Ann.build(vectors, shape_for(kind, ROWS, DIM)), queries)
     np.save(tmp_path / VECTORS, vectors)
     built.save(tmp_path)
     opened = Ann.open(tmp_path, built.shape)
     scores, rows = opened.search(queries, 10)
     assert np.array_equal(rows, built.search(queries, 10)[1])
-    assert measured(rows, exactly(vectors, queries, 10)) == pytest.approx(told, abs=0.002)
-    assert told >= 0.9
+    assert measured(rows, exactly(vectors, queries, 10)) == pytest.approx(recall, abs=0.002)
+    assert recall >= 0.9
     assert rows.shape == scores.shape == (50, 10)
     assert (np.diff(scores, axis=1) <= 1e-6).all(), "best first"
 
@@ -114,7 +114,7 @@ def test_who_asks_for_all_rows_gets_them(kind: Kind, vectors: NDArray[np.float32
 
 
 def test_a_cell_with_too_few_rows_leaves_places_empty(vectors: NDArray[np.float32], queries: NDArray[np.float32]):
-    built = Ann.build(vectors, Shape(kind="ivf-sq8", effort=1, cells=100))
+    built = Ann.build(vectors, AnnShape(kind="ivf-sq8", effort=1, cells=100))
     scores, rows = built.search(queries, 60)
     assert (rows == -1).any()
     assert np.isneginf(scores[rows == -1]).all()
@@ -142,4 +142,4 @@ def test_a_damaged_index_is_refused(damage: str, vectors: NDArray[np.float32], t
 def test_the_kind_follows_the_size():
     sizes = (10, 100_000, 5_000_000, 50_000_000)
     assert tuple(kind_for(rows) for rows in sizes) == KINDS
-    assert shape_for("flat", 10, DIM) == Shape(kind="flat")
+    assert shape_for("flat", 10, DIM) == AnnShape(kind="flat")

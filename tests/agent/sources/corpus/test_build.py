@@ -13,7 +13,7 @@ from agent.errors import CorpusError, SetupError
 from agent.sources.corpus.build import Dense, Outcome
 from agent.sources.corpus.folder import locked, read_entries
 from agent.sources.corpus.source import CorpusSource, build_index, read_card, update_index
-from tests.agent.sources.corpus.files import make_pdf
+from tests.agent.sources.extract.files import make_pdf
 
 LONG_AGO = time_ns() - 10**12
 
@@ -99,7 +99,7 @@ def all_at_once(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("edit", "told"),
+    ("edit", "expected"),
     [
         (change, (0, 1, 0, 4)),
         (touch, (0, 0, 0, 5)),
@@ -110,12 +110,12 @@ def all_at_once(folder: Path) -> None:
     ],
 )
 def test_a_changed_folder_gives_the_index_that_a_full_build_gives(
-    notes: Path, tmp_path: Path, edit: Callable[[Path], None], told: tuple[int, int, int, int]
+    notes: Path, tmp_path: Path, edit: Callable[[Path], None], expected: tuple[int, int, int, int]
 ):
     build_index([notes], tmp_path / "i")
     edit(notes)
     outcome = update_index([notes], tmp_path / "i")
-    assert counts(outcome) == told
+    assert counts(outcome) == expected
     full = build_index([notes], tmp_path / "full")
     assert outcome.card.sha256 == full.sha256
     assert outcome.card.model_dump(exclude={"data", "files"}) == full.model_dump(exclude={"data", "files"})
@@ -137,7 +137,7 @@ def test_another_file_of_the_same_name_size_and_time_is_no_known_one(notes: Path
     assert counts(update_index([tmp_path / "other"], tmp_path / "i")) == (0, 1, 0, 4)
 
 
-def test_an_index_that_was_read_by_other_rules_is_read_anew(notes: Path, tmp_path: Path):
+def test_an_index_that_was_read_by_other_rules_is_read_again(notes: Path, tmp_path: Path):
     card = build_index([notes], tmp_path / "i")
     older = card.model_copy(update={"reading": card.reading - 1})
     (tmp_path / "i" / "index.json").write_text(older.model_dump_json(), encoding="utf-8")
@@ -145,7 +145,7 @@ def test_an_index_that_was_read_by_other_rules_is_read_anew(notes: Path, tmp_pat
     assert len(read_entries(tmp_path / "i", read_card(tmp_path / "i"))) == 5
 
 
-def test_a_damaged_index_is_built_anew_and_one_of_the_first_version_too(notes: Path, tmp_path: Path):
+def test_a_damaged_index_is_built_again_and_one_of_the_first_version_too(notes: Path, tmp_path: Path):
     card = build_index([notes], tmp_path / "i")
     (tmp_path / "i" / card.data / "documents.jsonl").unlink()
     assert counts(update_index([notes], tmp_path / "i")) == (5, 0, 0, 0)
@@ -157,7 +157,7 @@ def test_a_damaged_index_is_built_anew_and_one_of_the_first_version_too(notes: P
     assert sorted(p.name for p in first.iterdir()) == [read_card(first).data, "index.json"]
 
 
-def test_files_that_cannot_be_read_are_told_and_the_rest_is_indexed(notes: Path, tmp_path: Path):
+def test_files_that_cannot_be_read_are_reported_and_the_rest_is_indexed(notes: Path, tmp_path: Path):
     put(notes / "scan.pdf", make_pdf([]))
     put(notes / "broken.pdf", make_pdf(["One page."])[:300])
     put(notes / "picture.png", b"\x89PNG")
@@ -187,7 +187,7 @@ def test_a_strict_build_stops_at_a_file_that_cannot_be_read(notes: Path, tmp_pat
         build_index([notes], tmp_path / "i", strict=True)
 
 
-def test_a_file_that_goes_away_while_an_index_is_built_is_told(notes: Path, tmp_path: Path):
+def test_a_file_that_goes_away_while_an_index_is_built_is_reported(notes: Path, tmp_path: Path):
     build_index([notes], tmp_path / "i")
     put(notes / "a.txt", "first of all", time_ns())
 
@@ -202,7 +202,7 @@ def test_a_file_that_goes_away_while_an_index_is_built_is_told(notes: Path, tmp_
     }
 
 
-def test_a_model_that_cannot_be_loaded_is_told_before_anything_is_read(notes: Path, tmp_path: Path):
+def test_a_model_that_cannot_be_loaded_is_reported_before_anything_is_read(notes: Path, tmp_path: Path):
     pytest.importorskip("sentence_transformers")
     stages: list[str] = []
     with pytest.raises(SetupError, match="there is no model folder"):
@@ -211,15 +211,15 @@ def test_a_model_that_cannot_be_loaded_is_told_before_anything_is_read(notes: Pa
 
 
 def test_progress_comes_to_its_end_in_each_stage(notes: Path, tmp_path: Path):
-    told: dict[str, list[tuple[int, int]]] = {}
-    build_index([notes], tmp_path / "i", progress=lambda stage, done, of: told.setdefault(stage, []).append((done, of)))
+    seen: dict[str, list[tuple[int, int]]] = {}
+    build_index([notes], tmp_path / "i", progress=lambda stage, done, of: seen.setdefault(stage, []).append((done, of)))
     size = sum(path.stat().st_size for path in notes.iterdir())
-    assert {stage: steps[-1] for stage, steps in told.items()} == {
+    assert {stage: steps[-1] for stage, steps in seen.items()} == {
         "reading": (size, size),
         "indexing": (6, 6),
         "writing": (1, 1),
     }
-    assert all(steps == sorted(steps) for steps in told.values())
+    assert all(steps == sorted(steps) for steps in seen.values())
 
 
 def test_an_index_inside_its_own_documents_is_not_read(notes: Path):
@@ -238,10 +238,10 @@ import sys
 from pathlib import Path
 from agent.sources.corpus.source import build_index
 
-def told(stage, done, total):
+def report(stage, done, total):
     print(stage, flush=True)
 
-build_index([Path(sys.argv[1])], Path(sys.argv[2]), progress=told)
+build_index([Path(sys.argv[1])], Path(sys.argv[2]), progress=report)
 """
 
 
@@ -255,7 +255,7 @@ def start_build(documents: Path, index: Path) -> "subprocess.Popen[str]":
 def test_a_killed_build_leaves_the_older_index_or_none_and_the_next_one_works(
     notes: Path, tmp_path: Path, steps: int, older: bool
 ):
-    """It tells its steps: one for each line and file, then four while indexing, then two around the replacement."""
+    """It reports its steps: one for each line and file, then four while indexing, then two around the replacement."""
     index = tmp_path / "i"
     if older:
         build_index([notes], index)
@@ -263,9 +263,9 @@ def test_a_killed_build_leaves_the_older_index_or_none_and_the_next_one_works(
     put(notes / "many.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     with start_build(notes, index) as build:
         assert build.stdout is not None
-        told = [line for line, _ in zip(build.stdout, range(steps), strict=False)]
+        lines = [line for line, _ in zip(build.stdout, range(steps), strict=False)]
         build.kill()
-    assert len(told) == steps
+    assert len(lines) == steps
     if older:
         assert CorpusSource(index).card.documents in (6, 3006)
     elif (index / "index.json").exists():
@@ -326,7 +326,7 @@ print(card.dense.encoded)
 
 
 def build_dense(documents: Path, index: Path, *, calls: int) -> "subprocess.CompletedProcess[str]":
-    """Build with an encoder that kills its process after so many calls."""
+    """Build with an encoder that kills its process after N calls."""
     command = [sys.executable, "-c", DENSE, str(documents), str(index), str(calls)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

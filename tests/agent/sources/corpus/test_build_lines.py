@@ -8,11 +8,11 @@ import pytest
 
 from agent.errors import CorpusError
 from agent.sources.corpus.source import CorpusSource, build_index, update_index
-from tests.agent.sources.corpus.files import make_pdf
 from tests.agent.sources.corpus.test_build import data_files, put
+from tests.agent.sources.extract.files import make_pdf
 
 
-def test_where_nothing_can_be_read_the_reasons_are_told(tmp_path: Path):
+def test_where_nothing_can_be_read_the_reasons_are_reported(tmp_path: Path):
     (tmp_path / "d").mkdir()
     put(tmp_path / "d" / "scan.pdf", make_pdf([]))
     with pytest.raises(CorpusError, match=r"there are no documents to index \(scan\.pdf: none of its pages"):
@@ -23,8 +23,8 @@ def test_where_nothing_can_be_read_the_reasons_are_told(tmp_path: Path):
 @pytest.mark.parametrize(
     ("first", "second", "why"),
     [
-        (["a", "b", "a"], [], r"one\.jsonl, line 3: the id 'a' stands twice"),
-        (["a", "b"], ["c", "b"], r"two\.jsonl, line 2: the id 'b' stands twice"),
+        (["a", "b", "a"], [], r"one\.jsonl, line 3: the id 'a' occurs twice"),
+        (["a", "b"], ["c", "b"], r"two\.jsonl, line 2: the id 'b' occurs twice"),
     ],
 )
 def test_an_id_that_stands_twice_is_named_with_its_line(tmp_path: Path, first: list[str], second: list[str], why: str):
@@ -67,7 +67,7 @@ def test_what_gave_way_to_another_file_comes_back_when_that_is_gone(tmp_path: Pa
     assert {"x#1", "y#1", "w", "z", "c.md#1"} <= {d.id for d in CorpusSource(tmp_path / "i").documents()}
 
 
-def test_lines_that_are_no_documents_are_left_out_and_told(tmp_path: Path):
+def test_lines_that_are_no_documents_are_left_out_and_reported(tmp_path: Path):
     docs = tmp_path / "d"
     docs.mkdir()
     deep = '{"id": "deep", "text": ' + "[" * 200_000

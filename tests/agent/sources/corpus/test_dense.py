@@ -115,24 +115,24 @@ def test_the_log_of_another_model_is_dropped(tmp_path: Path):
 
 
 @pytest.mark.parametrize("kind", ["hnsw", "ivf-sq8", "ivf-pq"])
-def test_the_recall_on_the_card_is_the_recall_that_one_measures_anew(tmp_path: Path, kind: dense.Kind):
+def test_the_recall_on_the_card_is_the_recall_of_another_measurement(tmp_path: Path, kind: dense.Kind):
     encoder = WordEncoder()
-    told = list[tuple[int, int]]()
+    reported = list[tuple[int, int]]()
     card = build_dense(
         passages(3000),
         tmp_path / "dense",
         count=3000,
         encoder=encoder,
         kind=kind,
-        progress=lambda done, total: told.append((done, total)),
+        progress=lambda done, total: reported.append((done, total)),
     )
     probes = [" ".join(text.split()[:12]) for _, text in passages(3000)[::15]]
     assert len(probes) == card.probes == 200
     opened = Ann.open(tmp_path / "dense", card.index)
     assert recall(opened, encoder.encode_queries(probes)) == pytest.approx(card.recall_10, abs=1e-4)
     assert card.recall_10 >= 0.9
-    assert told[-1] == (3000, 3000)
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert reported[-1] == (3000, 3000)
+    assert [done for done, _ in reported] == sorted(done for done, _ in reported)
 
 
 def test_queries_of_another_model_are_refused(tmp_path: Path):
@@ -184,7 +184,7 @@ def other_count(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [damage_card, damage_vectors, other_vectors, other_count])
-def test_a_damaged_part_is_refused_with_the_mend_and_gives_nothing_to_the_next_build(tmp_path: Path, damage: object):
+def test_a_damaged_part_is_refused_with_the_fix_and_gives_nothing_to_the_next_build(tmp_path: Path, damage: object):
     build_dense(passages(10), tmp_path / "dense", count=10, encoder=WordEncoder())
     assert callable(damage)
     damage(tmp_path / "dense")
@@ -207,7 +207,7 @@ def test_each_worker_searches_with_its_share_of_the_cores(tmp_path: Path):
     thread.start()
     thread.join()
     assert shares == [1]
-    assert faiss.omp_get_max_threads() == before, "nobody else's threads are touched"
+    assert faiss.omp_get_max_threads() == before, "no other threads are touched"
 
 
 def test_passages_are_read_once_and_chunk_by_chunk(tmp_path: Path):

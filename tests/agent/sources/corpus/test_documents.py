@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from agent.errors import CorpusError
-from agent.sources.corpus.documents import RECORD_CHARS, Document, find_files, read_file
-from agent.sources.corpus.extract import ExtractError
-from agent.sources.corpus.reader import FileReader
-from tests.agent.sources.corpus.files import make_pdf
+from agent.sources.corpus.documents import RECORD_CHARS, StoredPassage, find_files, read_file
+from agent.sources.extract.reader import FileReader
+from agent.sources.extract.text import ExtractError
+from tests.agent.sources.extract.files import make_pdf
 
 
 def write(path: Path, *lines: object) -> Path:
@@ -16,7 +16,7 @@ def write(path: Path, *lines: object) -> Path:
     return path
 
 
-def read_all(*paths: Path) -> list[Document]:
+def read_all(*paths: Path) -> list[StoredPassage]:
     with FileReader() as reader:
         return [document for file in find_files(paths).files for document in read_file(file, reader)]
 
@@ -29,10 +29,10 @@ def test_each_json_line_is_a_document_and_unknown_fields_are_left_out(tmp_path: 
         {"id": "b", "text": "No title."},
     )
     assert read_all(path) == [
-        Document(
+        StoredPassage(
             id="7", title="Dune", text="A novel.", url="https://x.org/d", date="1965-08", document="7", start=0, end=8
         ),
-        Document(id="b", text="No title.", document="b", start=0, end=9),
+        StoredPassage(id="b", text="No title.", document="b", start=0, end=9),
     ]
 
 
@@ -85,7 +85,7 @@ def test_a_file_of_bytes_that_are_no_text_is_refused(tmp_path: Path):
         read_all(tmp_path)
 
 
-def test_a_folder_is_searched_through_and_what_is_passed_over_is_told(tmp_path: Path):
+def test_a_folder_is_searched_through_and_what_is_passed_over_is_reported(tmp_path: Path):
     for name in ("b.md", "a.txt", "sub/c.jsonl", ".git/d.md", "e.png", "index/documents.jsonl", "z.pdf"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x", encoding="utf-8")
@@ -120,7 +120,7 @@ def test_an_id_is_the_path_below_the_folder_and_does_not_hang_on_other_files(tmp
     assert ids == [f"{tmp_path.as_posix()}/{folder}/a.txt#1" for folder in ("x", "y")]
 
 
-def test_the_bytes_of_json_lines_that_were_read_are_told(tmp_path: Path):
+def test_the_bytes_of_json_lines_that_were_read_are_reported(tmp_path: Path):
     path = write(tmp_path / "c.jsonl", *({"id": i, "text": "é"} for i in range(5)))
     ticks: list[int] = []
     (file,) = find_files([path]).files

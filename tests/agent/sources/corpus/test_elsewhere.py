@@ -1,4 +1,4 @@
-"""An index is the same, whoever found its words and made its vectors."""
+"""An index is the same, wherever its words are found and its vectors made."""
 
 import asyncio
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from agent.sources.base import SearchRequest, close_sources
 from agent.sources.bm25 import Bm25Index, batched, stems_of
 from agent.sources.corpus.build import Dense, Outcome, update_index
 from agent.sources.corpus.dense import DENSE
-from agent.sources.corpus.elsewhere import Model, Texts, encode
+from agent.sources.corpus.elsewhere import EncoderModel, Texts, encode
 from agent.sources.corpus.encoder import Encoder
 from agent.sources.corpus.folder import OFFSETS, RECORDS
 from agent.sources.corpus.hybrid import Mode, open_corpus
@@ -70,7 +70,7 @@ def others(request: pytest.FixtureRequest) -> Iterator[Spread]:
 @needs_faiss
 @pytest.mark.timeout(300)
 def test_an_index_that_others_built_finds_the_same_by_words_and_by_meaning(tmp_path: Path, others: Spread):
-    asked = write_world(tmp_path / "world.jsonl")
+    questions = write_world(tmp_path / "world.jsonl")
     tiny_encoder(tmp_path / "model")
     here, there = build(tmp_path, "here", None), build(tmp_path, "there", others)
     folders = [tmp_path / name / outcome.card.data for name, outcome in (("here", here), ("there", there))]
@@ -83,7 +83,7 @@ def test_an_index_that_others_built_finds_the_same_by_words_and_by_meaning(tmp_p
     assert there.card.dense is not None
     assert here.card.dense.encoded == there.card.dense.encoded < here.card.documents
     for mode in MODES:
-        by_us, by_them = (find(tmp_path / name, mode, asked) for name in ("here", "there"))
+        by_us, by_them = (find(tmp_path / name, mode, questions) for name in ("here", "there"))
         assert [[hit.id for hit in hits] for hits in by_us] == [[hit.id for hit in hits] for hits in by_them]
         scores = [[hit.score for hits in found for hit in hits] for found in (by_us, by_them)]
         assert scores[0] == pytest.approx(scores[1], abs=1e-5)
@@ -91,8 +91,8 @@ def test_an_index_that_others_built_finds_the_same_by_words_and_by_meaning(tmp_p
 
 @needs_faiss
 def test_a_worker_that_finds_another_model_says_so(tmp_path: Path):
-    model = Model.of(Encoder.load(tiny_encoder(tmp_path / "model")))
-    other = Model(model.name, model.query_prefix, model.passage_prefix, model.half, "another")
+    model = EncoderModel.of(Encoder.load(tiny_encoder(tmp_path / "model")))
+    other = EncoderModel(model.name, model.query_prefix, model.passage_prefix, model.half, "another")
     assert encode(Texts(model, ["a falcon"])).shape[0] == 1
     with pytest.raises(CorpusError, match="give every machine the same one"):
         encode(Texts(other, ["a falcon"]))

@@ -106,7 +106,7 @@ def test_instructed_models_want_a_prefix_before_queries_only():
 
 
 @needs_model
-def test_what_is_no_model_is_said_with_the_mend(tmp_path: Path):
+def test_what_is_no_model_is_reported_with_the_fix(tmp_path: Path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(SetupError, match=r"cannot be loaded .*name a folder with a sentence-transformers model"):
         Encoder.load(tmp_path / "empty")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent.settings import load_settings
 from agent.sources.corpus.source import CorpusSource, update_index
-from tests.agent.sources.corpus.files import make_pdf
+from tests.agent.sources.extract.files import make_pdf
 
 REAL = load_settings().data / "docs_redocred1000" / "documents.jsonl"
 GOOD = 500

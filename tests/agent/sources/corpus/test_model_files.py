@@ -11,7 +11,7 @@ from agent.sources.corpus.model_files import check_model
 
 
 def folder_with(path: Path, **files: Any) -> Path:
-    """A folder of JSON files; a name without its ending is enough, and `__` stands for a folder."""
+    """A folder of JSON files; a name without its ending is enough, and `__` means a folder."""
     for name, content in files.items():
         file = path / f"{name.replace('__', '/')}.json"
         file.parent.mkdir(parents=True, exist_ok=True)

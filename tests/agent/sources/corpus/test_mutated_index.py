@@ -60,9 +60,9 @@ for turn in range(rounds):
         path.write_bytes(mutated(path.read_bytes()))
     card = folder / "index.json"
     if path != card and random.random() < 0.9:  # the card says the new size, as an attacker's would
-        told = json.loads(card.read_bytes())
-        told["files"][path.relative_to(folder / told["data"]).as_posix()] = path.stat().st_size
-        card.write_text(json.dumps(told))
+        stated = json.loads(card.read_bytes())
+        stated["files"][path.relative_to(folder / stated["data"]).as_posix()] = path.stat().st_size
+        card.write_text(json.dumps(stated))
     try:
         source = CorpusSource(folder)
         for query in ("owl heron", "number 7", "the"):
@@ -127,9 +127,9 @@ def test_a_changed_index_gives_passages_or_an_error(whole: Path, tmp_path: Path,
     command = [sys.executable, "-P", "-c", TRY, str(tmp_path), str(seed), str(ROUNDS)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    told = json.loads(done.stdout)
-    assert told["opened"] + told["refused"] == ROUNDS
-    assert told["refused"] > ROUNDS / 4, "most changes can be seen"
+    stated = json.loads(done.stdout)
+    assert stated["opened"] + stated["refused"] == ROUNDS
+    assert stated["refused"] > ROUNDS / 4, "most changes can be seen"
 
 
 def test_changed_vectors_are_refused_and_never_unpickled(tmp_path: Path) -> None:

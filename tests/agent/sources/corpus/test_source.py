@@ -12,9 +12,9 @@ from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import SearchRequest, SearchResult
 from agent.sources.corpus import source as corpus
-from agent.sources.corpus.documents import Document
+from agent.sources.corpus.documents import StoredPassage
 from agent.sources.corpus.folder import RECORDS
-from agent.sources.corpus.source import CARD, Card, CorpusSource, build_index, cached_index, read_card
+from agent.sources.corpus.source import CARD, CorpusSource, IndexCard, build_index, cached_index, read_card
 
 DOCUMENTS: list[dict[str, str]] = [
     {
@@ -32,7 +32,7 @@ DOCUMENTS: list[dict[str, str]] = [
         "url": "https://news.example/2",
         "date": "2026-04-01",
     },
-    {"id": "u", "title": "", "text": "Nobody knows when this film was made: the film."},
+    {"id": "u", "title": "", "text": "No one knows when this film was made: the film."},
 ]
 
 
@@ -93,8 +93,8 @@ def test_the_title_counts_more_than_the_text(tmp_path: Path):
     ("query", "first"),
     [
         ("Mercury", "named"),
-        ("what is mercury?", "asked"),
-        ("Terms › What is Mercury?", "asked"),
+        ("what is mercury?", "planet"),
+        ("Terms › What is Mercury?", "planet"),
         ("What's mercury poisoning?", "more"),
         ("Where does one buy Mercury?", "much"),
     ],
@@ -103,7 +103,7 @@ def test_a_passage_whose_title_is_the_query_comes_first(query: str, first: str, 
     rows = [
         {"id": "much", "title": "Mercury Records", "text": "Mercury, Mercury, Mercury. " * 3},
         {"id": "more", "title": "Mercury poisoning", "text": "Mercury is poisonous. " * 3},
-        {"id": "asked", "title": "Terms › What is Mercury?", "text": "A planet."},
+        {"id": "planet", "title": "Terms › What is Mercury?", "text": "A planet."},
         {"id": "named", "title": "Mercury (planet)", "text": "It is near to the sun. " * 40},
     ]
     build_index([write(tmp_path / "documents.jsonl", rows)], tmp_path / "index")
@@ -144,8 +144,8 @@ def test_a_filter_does_not_cost_places_in_the_list(source: CorpusSource):
 
 def test_a_filter_that_no_document_can_be_measured_by_hides_nothing_and_is_said(tmp_path: Path):
     build_index([write(tmp_path / "d.jsonl", [{"id": "a", "text": "film"}])], tmp_path / "index")
-    asked = {"site": "x.org", "not": "y.org", "after": "2026", "recent": "week", "lang": "de"}
-    conditions = [Filter(name=name, value=value) for name, value in asked.items()]
+    wanted = {"site": "x.org", "not": "y.org", "after": "2026", "recent": "week", "lang": "de"}
+    conditions = [Filter(name=name, value=value) for name, value in wanted.items()]
     found = search(CorpusSource(tmp_path / "index"), "film", *conditions)
     assert ids(found.passages) == ["a"]
     assert found.notes == (
@@ -168,7 +168,7 @@ def test_a_large_index_gives_the_same_from_a_thread(source: CorpusSource, monkey
     assert search(source, "film") == here
 
 
-def test_the_card_tells_what_is_in_the_index(documents: Path, tmp_path: Path):
+def test_the_card_says_what_is_in_the_index(documents: Path, tmp_path: Path):
     card = build_index([documents], tmp_path / "index")
     assert card == read_card(tmp_path / "index")
     assert (card.documents, card.dated, card.with_url) == (4, 3, 3)
@@ -207,7 +207,7 @@ def other_version(path: Path) -> None:
         ("data/bm25/data.csc.index.npy", shorten, "data.csc.index.npy is missing or has another size"),
     ],
 )
-def test_a_folder_that_is_no_index_is_a_sentence_with_the_mend(
+def test_a_folder_that_is_no_index_is_a_sentence_with_the_fix(
     source: CorpusSource, tmp_path: Path, file: str, harm: Callable[[Path], None], why: str
 ):
     harm(tmp_path / "index" / file.replace("data/", f"{source.card.data}/"))
@@ -244,7 +244,7 @@ def test_a_reader_that_comes_between_two_indices_opens_the_newer_one(
     """It has read the older card when the newer index takes its place and the older one is removed."""
     older, times = source.card, iter([True])
 
-    def read(folder: Path) -> Card:
+    def read(folder: Path) -> IndexCard:
         return older if next(times, False) else read_card(folder)
 
     build_index([write(tmp_path / "new.jsonl", [{"id": "x", "text": "a falcon"}])], tmp_path / "index")
@@ -262,7 +262,7 @@ def test_parts_of_two_indices_are_no_index(source: CorpusSource, tmp_path: Path)
 
 def test_what_is_stored_is_what_was_read(source: CorpusSource):
     stored = {p.id: p for p in source.find("film", limit=10)}
-    for document in (Document.model_validate(d) for d in DOCUMENTS):
+    for document in (StoredPassage.model_validate(d) for d in DOCUMENTS):
         passage = stored[document.id]
         assert (passage.title, passage.text, passage.url, passage.date) == (
             document.title,

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent.errors import SetupError
-from agent.sources.kg.build import Progress, build_graph
+from agent.sources.kg.build import BuildProgress, build_graph
 from agent.sources.kg.store import Graph
 from tests.agent.sources.kg.graphs import FILMS, facts_of, make_graph, write_tsv
 
@@ -110,7 +110,7 @@ def test_wikidata_files_are_read_out_of_their_tars(tmp_path: Path):
         ("place of birth", ("born in", "birthplace")),
         ("P20", ()),
     }
-    assert not graph.exact("nobody")
+    assert not graph.exact("no one")
     graph.close()
 
 
@@ -149,11 +149,11 @@ def test_a_file_that_is_no_graph_is_not_replaced(tmp_path: Path):
 
 
 def test_progress_only_goes_forward(tmp_path: Path):
-    told: list[Progress] = []
-    build_graph([write_tsv(tmp_path / "t.tsv", FILMS)], tmp_path / "g.kg", progress=told.append)
-    assert told[0].stage == "reading triples"
-    assert [far.done for far in told] == sorted(far.done for far in told)
-    assert told[-1].done <= told[-1].total
+    reported: list[BuildProgress] = []
+    build_graph([write_tsv(tmp_path / "t.tsv", FILMS)], tmp_path / "g.kg", progress=reported.append)
+    assert reported[0].stage == "reading triples"
+    assert [far.done for far in reported] == sorted(far.done for far in reported)
+    assert reported[-1].done <= reported[-1].total
 
 
 BUILD_AND_STOP = """

@@ -90,7 +90,7 @@ def test_a_filter_that_a_graph_cannot_honour_is_said(path: Path):
     assert hits.notes == ("the knowledge graph cannot filter by 'after 2020'",)
 
 
-def test_an_entity_with_very_many_triples_stays_in_bounds_and_is_asked_by_relation(hub: Path):
+def test_an_entity_with_very_many_triples_stays_in_bounds_and_is_searched_by_relation(hub: Path):
     invented, subject, anything = search(hub, "who invented Drama", "the subject of which plays is Drama", "Drama")
     assert texts(invented)[0] == "Drama | invented by | Aristotle"
     assert texts(subject)[0].endswith(" | subject | Drama")
@@ -106,7 +106,7 @@ def test_many_tasks_share_one_source(path: Path):
     assert [texts(hits) for hits in together] == alone * 50
 
 
-def test_the_event_loop_goes_on_while_the_graph_is_asked(path: Path):
+def test_the_event_loop_goes_on_while_the_graph_is_searched(path: Path):
     ticks = 0
 
     async def run() -> None:
@@ -122,7 +122,7 @@ def test_the_event_loop_goes_on_while_the_graph_is_asked(path: Path):
     assert ticks > 1
 
 
-def test_a_closed_source_opens_again_when_it_is_asked(path: Path):
+def test_a_closed_source_opens_again_when_it_is_searched(path: Path):
     async def run() -> list[SearchResult]:
         source = KgSource.open(path)
         assert isinstance(source, Closable)
@@ -177,7 +177,7 @@ def test_a_graph_that_vanishes_is_a_source_error(tmp_path: Path):
     asyncio.run(run())
 
 
-def test_a_missing_graph_is_told_when_it_is_opened(tmp_path: Path):
+def test_a_missing_graph_is_reported_when_it_is_opened(tmp_path: Path):
     with pytest.raises(SetupError, match="build one with cairn kg build"):
         KgSource.open(tmp_path / "none.kg")
 

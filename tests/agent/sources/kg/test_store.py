@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent.errors import SetupError
 from agent.sources.kg.build import build_graph
 from agent.sources.kg.spelling import SpellingWriter, alike
-from agent.sources.kg.store import SCAN, Graph, Match
+from agent.sources.kg.store import SCAN, Graph, NameMatch
 from tests.agent.sources.kg.graphs import make_graph, write_tsv
 
 HUB = 3000
@@ -34,7 +34,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory):
     opened.close()
 
 
-def labels(matches: list[Match]) -> list[str]:
+def labels(matches: list[NameMatch]) -> list[str]:
     return [match.entity.label for match in matches]
 
 
@@ -170,7 +170,7 @@ def test_many_names_with_one_start_are_read_in_part(hub: Graph):
     assert len(hub.words("film", limit=10 * SCAN)) == SCAN
 
 
-def test_a_file_that_is_no_graph_is_refused_with_the_mend(tmp_path: Path):
+def test_a_file_that_is_no_graph_is_refused_with_the_fix(tmp_path: Path):
     with pytest.raises(SetupError, match=r"no graph at .*: build one with cairn kg build"):
         Graph.open(tmp_path / "none.kg")
     (tmp_path / "text.kg").write_text("no graph, " * 1000)

@@ -63,10 +63,10 @@ def test_a_possessive_is_its_owner():
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"), [("wrote", "writer"), ("born", "birth"), ("act", "starred"), ("wife", "spouse")]
+    ("question", "text"), [("wrote", "writer"), ("born", "birth"), ("act", "starred"), ("wife", "spouse")]
 )
-def test_words_of_one_meaning_meet(asked: str, told: str):
-    assert meanings([stem(asked)]) & meanings([stem(told)])
+def test_words_of_one_meaning_meet(question: str, text: str):
+    assert meanings([stem(question)]) & meanings([stem(text)])
 
 
 def test_words_of_two_meanings_do_not_meet():

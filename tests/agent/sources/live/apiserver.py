@@ -1,10 +1,10 @@
-"""A small HTTP API on 127.0.0.1 that answers as it is told, or fails to; it keeps what it was asked.
+"""A small HTTP API on 127.0.0.1 that answers as its routes say, or fails to; it keeps the requests.
 
 async with ApiServer() as server:
-    server.routes["/search"] = json_reply({"results": []})          # or a function of what was asked
+    server.routes["/search"] = json_reply({"results": []})          # or a function of the request
     server.routes["/slow"] = Reply(how="hang")
     await source_at(server.base).search(…)
-    assert server.asked[0].params == {"q": "dune"}
+    assert server.requests[0].params == {"q": "dune"}
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ApiRequest:
     """One request as it came."""
 
     method: str
@@ -62,7 +62,7 @@ class Asked:
         return dict(parse_qsl(self.body.decode(), keep_blank_values=True))
 
 
-Route = Reply | Callable[[Asked], Reply]
+Route = Reply | Callable[[ApiRequest], Reply]
 
 
 def json_reply(data: object, status: int = 200, **headers: str) -> Reply:
@@ -90,7 +90,7 @@ class ApiServer:
 
     def __init__(self, routes: Mapping[str, Route] | None = None) -> None:
         self.routes: dict[str, Route] = dict(routes or {})
-        self.asked: list[Asked] = []
+        self.requests: list[ApiRequest] = []
         self.base = ""
         """http://127.0.0.1:PORT, once it runs."""
         self._server: asyncio.Server | None = None
@@ -119,10 +119,10 @@ class ApiServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            asked = await _read(reader)
-            self.asked.append(asked)
-            route = self.routes.get(asked.path) or self.routes.get("*") or Reply(b"no such route", 404)
-            reply = route if isinstance(route, Reply) else route(asked)
+            request = await _read(reader)
+            self.requests.append(request)
+            route = self.routes.get(request.path) or self.routes.get("*") or Reply(b"no such route", 404)
+            reply = route if isinstance(route, Reply) else route(request)
             if reply.how == "hang":
                 await reader.read()  # until the client leaves
             else:
@@ -133,7 +133,7 @@ class ApiServer:
             writer.close()
 
 
-async def _read(reader: asyncio.StreamReader) -> Asked:
+async def _read(reader: asyncio.StreamReader) -> ApiRequest:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     first, *lines = head.strip().split("\r\n")
     method, target, _ = first.split(" ", 2)
@@ -141,13 +141,13 @@ async def _read(reader: asyncio.StreamReader) -> Asked:
     body = await reader.readexactly(int(headers.get("content-length", "0")))
     url = urlsplit(target)
     params = dict(parse_qsl(url.query, keep_blank_values=True))
-    return Asked(method, unquote(url.path), params, headers, body, target)
+    return ApiRequest(method, unquote(url.path), params, headers, body, target)
 
 
 async def _answer(writer: asyncio.StreamWriter, reply: Reply) -> None:
     headers = {"content-length": str(len(reply.body)), "connection": "close", **reply.headers}
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    writer.write(f"HTTP/1.1 {reply.status} Told\r\n{lines}\r\n".encode("latin-1"))
+    writer.write(f"HTTP/1.1 {reply.status} Status\r\n{lines}\r\n".encode("latin-1"))
     if reply.how == "whole":
         writer.write(reply.body)
         await writer.drain()

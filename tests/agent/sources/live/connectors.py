@@ -18,7 +18,7 @@ from agent.sources.live.gnews import GNewsSource
 from agent.sources.live.searxng import SearxngSource
 from agent.sources.live.serper import SerperSource
 from agent.sources.live.tavily import TavilySource
-from tests.agent.sources.live.apiserver import ApiServer, Asked, Reply, json_reply, run
+from tests.agent.sources.live.apiserver import ApiRequest, ApiServer, Reply, json_reply, run
 
 FIXTURES: Final = Path(__file__).parents[3] / "fixtures" / "api"
 KEY: Final = "tvly-VerySecret0123456789"
@@ -51,7 +51,7 @@ def serper(client: httpx2.AsyncClient, base: str, **more: Any) -> SerperSource:
 
 
 def searxng(client: httpx2.AsyncClient, base: str, **more: Any) -> SearxngSource:
-    """It has no key, but may stand behind a password."""
+    """It has no key, but may be behind a password."""
     return SearxngSource(client, base=base.replace("://", f"://me:{KEY}@"), now=now, **more)
 
 
@@ -178,13 +178,13 @@ def answered(
     *,
     limit: int = 5,
     where: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[SearchResult, Asked]:
-    """What a connector finds in an answer, and what it asked for it."""
+) -> tuple[SearchResult, ApiRequest]:
+    """What a connector finds in an answer, and the request for it."""
 
-    async def test(server: ApiServer) -> tuple[SearchResult, Asked]:
+    async def test(server: ApiServer) -> tuple[SearchResult, ApiRequest]:
         server.routes["*"] = answer if isinstance(answer, Reply) else json_reply(answer)
         hits = await search(server, make, query, limit=limit, conditions=filters(where))
-        return hits, server.asked[0]
+        return hits, server.requests[0]
 
     return run(test)
 

@@ -16,7 +16,7 @@ from agent.sources.live.arxiv import ArxivSource
 from agent.sources.live.mediawiki import MediaWikiSource
 from agent.sources.live.polite_queue import PoliteQueue
 from agent.sources.live.wikidata import WikidataSource
-from tests.agent.sources.live.apiserver import ApiServer, Asked, Reply, Route, json_reply, run
+from tests.agent.sources.live.apiserver import ApiRequest, ApiServer, Reply, Route, json_reply, run
 
 FIXTURES: Final = Path(__file__).parents[3] / "fixtures" / "api"
 TODAY: Final = date(2026, 11, 21)
@@ -63,8 +63,8 @@ def feed(*entries: str, total: int | None = None, start: int = 0) -> Reply:
 
 
 def entry(name: str = "2401.00001v2", title: str = "A title", **more: str) -> str:
-    told = {"published": "2024-01-02T03:04:05Z", "updated": "2024-02-03T04:05:06Z", "summary": "An abstract."} | more
-    inner = "".join(f"<{tag}>{text}</{tag}>" for tag, text in told.items())
+    fields = {"published": "2024-01-02T03:04:05Z", "updated": "2024-02-03T04:05:06Z", "summary": "An abstract."} | more
+    inner = "".join(f"<{tag}>{text}</{tag}>" for tag, text in fields.items())
     return f"<entry><id>http://arxiv.org/abs/{name}</id><title>{title}</title>{inner}</entry>"
 
 
@@ -83,8 +83,8 @@ def statement(
     qualifiers: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """A statement as REST gives it."""
-    told = rest_value(prop, content, data_type, kind)
-    return {"id": f"Q${prop}-{content}", "rank": rank, **told, "qualifiers": list(qualifiers), "references": []}
+    value = rest_value(prop, content, data_type, kind)
+    return {"id": f"Q${prop}-{content}", "rank": rank, **value, "qualifiers": list(qualifiers), "references": []}
 
 
 def day(time: str, precision: int = 11) -> dict[str, Any]:
@@ -128,19 +128,19 @@ class FakeWikidata:
     aliases: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     sparql: Route | None = None
 
-    def __call__(self, asked: Asked) -> Reply:
-        if asked.path == "/sparql":
-            return self.sparql(asked) if callable(self.sparql) else self.sparql or Reply(b"", 500)
-        if asked.path.startswith("/w/rest.php"):
-            item = asked.path.split("/items/")[1].split("/")[0]
+    def __call__(self, request: ApiRequest) -> Reply:
+        if request.path == "/sparql":
+            return self.sparql(request) if callable(self.sparql) else self.sparql or Reply(b"", 500)
+        if request.path.startswith("/w/rest.php"):
+            item = request.path.split("/items/")[1].split("/")[0]
             found = self.statements.get(item, Reply(b'{"code":"resource-not-found"}', 404))
             return found if isinstance(found, Reply) else json_reply(found)
-        if asked.params["action"] == "wbsearchentities":
-            return json_reply({"search": self.search.get(asked.params["search"].lower(), []), "success": 1})
-        ids = asked.params["ids"].split("|")
-        if asked.params["props"] == "claims":
+        if request.params["action"] == "wbsearchentities":
+            return json_reply({"search": self.search.get(request.params["search"].lower(), []), "success": 1})
+        ids = request.params["ids"].split("|")
+        if request.params["props"] == "claims":
             return json_reply({"entities": {name: self.claims.get(name, {"id": name, "missing": ""}) for name in ids}})
-        return json_reply({"entities": {name: self._named(name, asked.params["languages"]) for name in ids}})
+        return json_reply({"entities": {name: self._named(name, request.params["languages"]) for name in ids}})
 
     def _named(self, name: str, lang: str) -> dict[str, Any]:
         label = self.names.get(f"{name}@{lang}") or self.names.get(name)
@@ -153,7 +153,7 @@ class FakeWikidata:
 
 
 def lina() -> FakeWikidata:
-    """A film director whom nobody knows, with her film."""
+    """A film director whom no one knows, with her film."""
     return FakeWikidata(
         search={
             "lina orr": [
@@ -185,7 +185,7 @@ def lina() -> FakeWikidata:
         names={
             "P19": "place of birth", "P569": "date of birth", "P26": "spouse", "P345": "IMDb ID", "P57": "director",
             "P580": "start time", "P17": "country", "P2047": "duration", "Q546": "Trieste", "Q546@de": "Triest",
-            "P19@de": "Geburtsort", "Q7": "Nobody", "Q8": "Ada", "Q9": "Bo", "Q1001": "Lina Orr", "Q20": "Norway",
+            "P19@de": "Geburtsort", "Q7": "Nemo", "Q8": "Ada", "Q9": "Bo", "Q1001": "Lina Orr", "Q20": "Norway",
             "Q7727": "minute",
         },
         aliases={"P19": ["birthplace", "born in"], "P569": ["birth date", "born on"], "P26": ["wife", "husband"], "P57": ["directed by", "film director"]},
@@ -210,15 +210,15 @@ async def search(
 
 def answered(
     make: Make, route: Route, query: str = "lina orr", *, limit: int = 5, **conditions: str
-) -> tuple[SearchResult, list[Asked]]:
-    """What a connector finds, and all that it asked."""
+) -> tuple[SearchResult, list[ApiRequest]]:
+    """What a connector finds, and all its requests."""
 
-    async def test(server: ApiServer) -> tuple[SearchResult, list[Asked]]:
+    async def test(server: ApiServer) -> tuple[SearchResult, list[ApiRequest]]:
         server.routes["*"] = route
         hits = await search(server, make, query, limit=limit, conditions=filters(**conditions))
         base = server.base
         passages = (p.model_copy(update={"url": p.url.replace(base, "http://api")}) for p in hits.passages)
-        return replace(hits, passages=tuple(passages)), server.asked
+        return replace(hits, passages=tuple(passages)), server.requests
 
     return run(test)
 

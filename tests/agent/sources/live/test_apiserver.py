@@ -1,29 +1,29 @@
-"""The server that the connectors are tested against does what it is told."""
+"""The server that the connectors are tested against does what its routes say."""
 
 import asyncio
 
 import httpx2
 import pytest
 
-from tests.agent.sources.live.apiserver import BOMB_BYTES, ApiServer, Asked, Reply, gzip_bomb, json_reply, run
+from tests.agent.sources.live.apiserver import BOMB_BYTES, ApiRequest, ApiServer, Reply, gzip_bomb, json_reply, run
 
 
-def test_it_answers_and_keeps_what_it_was_asked():
+def test_it_answers_and_keeps_the_requests():
     async def test(server: ApiServer) -> None:
         server.routes["/a b"] = json_reply({"x": 1}, 429, retry_after="3")
         async with httpx2.AsyncClient(trust_env=False) as client:
             answer = await client.post(server.base + "/a%20b?q=d%C3%BCne&n=2", json={"k": "v"}, headers={"X-Key": "s"})
         assert (answer.status_code, answer.headers["retry-after"], answer.json()) == (429, "3", {"x": 1})
-        (asked,) = server.asked
-        assert (asked.method, asked.path, asked.params) == ("POST", "/a b", {"q": "düne", "n": "2"})
-        assert (asked.headers["x-key"], asked.json) == ("s", {"k": "v"})
+        (request,) = server.requests
+        assert (request.method, request.path, request.params) == ("POST", "/a b", {"q": "düne", "n": "2"})
+        assert (request.headers["x-key"], request.json) == ("s", {"k": "v"})
 
     run(test)
 
 
-def test_a_route_may_be_a_function_of_what_was_asked():
-    def route(asked: Asked) -> Reply:
-        return json_reply(asked.params)
+def test_a_route_may_be_a_function_of_the_request():
+    def route(request: ApiRequest) -> Reply:
+        return json_reply(request.params)
 
     async def test(server: ApiServer) -> None:
         server.routes["*"] = route

@@ -17,20 +17,20 @@ from agent.sources.http import make_client
 from agent.sources.live.arxiv import LIMITS, MAX_AUTHORS, QUEUE, ArxivSource, search_query
 from agent.sources.live.polite_queue import PoliteQueue
 from tests import virtual_clock
-from tests.agent.sources.live.apiserver import ApiServer, Asked, Reply, run, text_reply
+from tests.agent.sources.live.apiserver import ApiRequest, ApiServer, Reply, run, text_reply
 from tests.agent.sources.live.knowledge import answered, arxiv, entry, feed, fixture
 
 WHOLE = Reply(fixture("arxiv/q_testing.xml"))
 
 
 def params(query: str, **filters: str) -> dict[str, str]:
-    _, asked = answered(arxiv, WHOLE, query, limit=7, **filters)
-    return asked[0].params
+    _, requests = answered(arxiv, WHOLE, query, limit=7, **filters)
+    return requests[0].params
 
 
 def test_one_request_asks_for_as_many_papers_as_are_wanted():
-    _, asked = answered(arxiv, WHOLE, "all:electron", limit=7)
-    (only,) = asked
+    _, requests = answered(arxiv, WHOLE, "all:electron", limit=7)
+    (only,) = requests
     assert (only.method, only.path) == ("GET", "/api/query")
     assert only.params == {
         "search_query": "all:electron", "start": "0", "max_results": "7", "sortBy": "relevance", "sortOrder": "descending",
@@ -39,9 +39,9 @@ def test_one_request_asks_for_as_many_papers_as_are_wanted():
     assert "arxiv.py" not in only.headers["user-agent"]
 
 
-def test_no_more_than_a_hundred_papers_are_asked_for():
-    _, asked = answered(arxiv, WHOLE, "all:electron", limit=5000)
-    assert asked[0].params["max_results"] == "100"
+def test_no_more_than_a_hundred_papers_are_requested():
+    _, requests = answered(arxiv, WHOLE, "all:electron", limit=5000)
+    assert requests[0].params["max_results"] == "100"
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_what_is_written_for_a_question_has_no_syntax_but_ours(text: str):
     ],
 )
 def test_an_id_is_looked_up_and_not_searched_for(query: str, ids: str):
-    asked = params(query)
-    assert asked["id_list"] == ids
-    assert "search_query" not in asked
+    sent = params(query)
+    assert sent["id_list"] == ids
+    assert "search_query" not in sent
 
 
 @pytest.mark.parametrize("query", ["pi is 3141.59265 or so", "arXiv:1706.037621234", "and/or1234567"])
@@ -128,7 +128,7 @@ def test_dates_become_a_range_of_submission(filters: dict[str, str], dates: str)
     )
 
 
-def test_other_filters_are_told():
+def test_other_filters_are_reported():
     hits, _ = answered(arxiv, WHOLE, "x", site="a.com", lang="de", after="2020")
     assert hits.notes == ("arxiv cannot filter by 'site a.com'", "arxiv cannot filter by 'lang de'")
 
@@ -164,11 +164,11 @@ def test_an_empty_page_of_many_papers_is_worth_another_try():
 
 @pytest.mark.parametrize("status", [200, 400])
 def test_an_error_that_comes_as_a_paper_is_a_bad_query(status: int):
-    told = feed(
+    page = feed(
         "<entry><id>https://arxiv.org/api/errors#incorrect_id_format_for_1234.1234</id><title>Error</title>"
         "<summary>incorrect id format for &lt;1234.1234&gt;</summary></entry>"
     )
-    error = failure(Reply(told.body, status))
+    error = failure(Reply(page.body, status))
     assert (error.kind, str(error)) == ("bad_query", "arxiv refuses the query: incorrect id format for <1234.1234>")
 
 
@@ -198,7 +198,7 @@ def test_a_hang_is_a_timeout_of_the_request_and_the_next_one_gets_its_turn():
 
 
 class Timed(httpx2.AsyncBaseTransport):
-    """Answers after `seconds` of a clock that jumps, and keeps when it was asked."""
+    """Answers after `seconds` of a clock that jumps, and keeps when it was requested."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -248,7 +248,7 @@ def test_five_searches_over_http_take_at_least_four_pauses():
     pause = 0.05
     came: list[float] = []
 
-    def route(_: Asked) -> Reply:
+    def route(_: ApiRequest) -> Reply:
         came.append(time.monotonic())
         return WHOLE
 
@@ -280,7 +280,7 @@ def test_a_caller_who_leaves_the_queue_leaves_it_in_order():
                 task.cancel()
             answers = await asyncio.gather(*waiting, return_exceptions=True)
         assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [False, True, True, False]
-        assert len(server.asked) == 2
+        assert len(server.requests) == 2
 
     run(test)
 
@@ -288,7 +288,7 @@ def test_a_caller_who_leaves_the_queue_leaves_it_in_order():
 def test_the_queue_serves_one_event_loop_after_another():
     queue = PoliteQueue(0.001)
     for _ in range(2):
-        hits, _asked = answered(partial(arxiv, queue=queue), WHOLE, "x")
+        hits, _requests = answered(partial(arxiv, queue=queue), WHOLE, "x")
         assert hits.passages
 
 

@@ -71,7 +71,7 @@ def test_relative_dates_count_back_from_now(text: str, wanted: str):
     assert iso_date(text, now=NOW) == wanted
 
 
-def test_now_may_be_told_in_any_zone():
+def test_now_may_be_in_any_zone():
     elsewhere = NOW.astimezone(timezone(timedelta(hours=-8)))
     assert iso_date("yesterday", now=elsewhere) == iso_date("yesterday", now=NOW) == "2026-11-20"
 

@@ -43,7 +43,7 @@ def failure(name: str, reply: Reply, *, seconds: float = 5.0) -> SourceError:
         server.routes["*"] = reply
         with pytest.raises(SourceError) as caught:
             await search(server, CONNECTORS[name].make, seconds=seconds)
-        assert len(server.asked) == 1, "a connector makes one attempt"
+        assert len(server.requests) == 1, "a connector makes one attempt"
         return caught.value
 
     return run(test)
@@ -68,7 +68,7 @@ def test_an_api_that_hangs_is_a_timeout(name: str):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_api_that_nobody_serves_is_an_upstream_failure(name: str):
+def test_an_api_that_no_one_serves_is_an_upstream_failure(name: str):
     async def test(server: ApiServer) -> None:
         async with make_client() as client:
             with pytest.raises(SourceError, match=name) as caught:
@@ -117,10 +117,10 @@ def test_an_empty_result_is_an_answer(name: str):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("query", "limit"), [("", 3), ("  ", 3), ("aurora", 0)])
-def test_nothing_is_asked_for_nothing(name: str, query: str, limit: int):
+def test_nothing_is_requested_for_nothing(name: str, query: str, limit: int):
     async def test(server: ApiServer) -> None:
         assert (await search(server, CONNECTORS[name].make, query, limit=limit)).passages == ()
-        assert not server.asked
+        assert not server.requests
 
     run(test)
 
@@ -136,13 +136,15 @@ def test_the_key_is_in_no_error_no_url_and_no_log_even_if_the_api_repeats_it(
         server.routes["*"] = text_reply(f"The key {KEY} is unknown: {KEY}", status)
         with pytest.raises(SourceError) as caught:
             await search(server, CONNECTORS[name].make)
-        told = "".join(traceback.format_exception(caught.value))
-        assert KEY not in told
-        assert "VerySecret" not in told
-        (asked,) = server.asked
-        assert KEY not in asked.target
-        assert KEY.encode() not in asked.body
-        assert (KEY in " ".join(asked.headers.values())) == (name != "searxng"), "only there, and a password is packed"
+        message = "".join(traceback.format_exception(caught.value))
+        assert KEY not in message
+        assert "VerySecret" not in message
+        (request,) = server.requests
+        assert KEY not in request.target
+        assert KEY.encode() not in request.body
+        assert (KEY in " ".join(request.headers.values())) == (name != "searxng"), (
+            "only there, and a password is packed"
+        )
 
     run(test)
     assert "HTTP Request" in caplog.text
@@ -181,12 +183,12 @@ def test_searxng_without_a_url_is_refused():
     run(test)
 
 
-def test_searxngs_refusals_name_the_mend():
+def test_searxngs_refusals_name_the_fix():
     assert "search.formats: [html, json]" in str(failure("searxng", Reply(b"", 403)))
     assert "botdetection.ip_lists.pass_ip" in str(failure("searxng", Reply(b"", 429)))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_filter_that_is_not_known_is_told_and_not_fatal(name: str):
+def test_a_filter_that_is_not_known_is_reported_and_not_fatal(name: str):
     hits, _ = answered(CONNECTORS[name].make, CONNECTORS[name].empty, where={"author": "orr"})
     assert hits.notes == (f"{name} cannot filter by 'author orr'",)

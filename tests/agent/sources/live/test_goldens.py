@@ -1,4 +1,4 @@
-"""What the connectors read in recorded and documented answers. `python -m tests.agent.sources.live.test_goldens` writes it anew."""
+"""What the connectors read in recorded and documented answers. `python -m tests.agent.sources.live.test_goldens` writes it again."""
 
 import json
 from functools import partial

@@ -9,7 +9,16 @@ import pytest
 from agent.errors import SourceError
 from agent.sources.base import SearchRequest
 from agent.sources.http import MAX_BYTES, make_client
-from tests.agent.sources.live.apiserver import ApiServer, Asked, Reply, Route, gzip_bomb, json_reply, run, text_reply
+from tests.agent.sources.live.apiserver import (
+    ApiRequest,
+    ApiServer,
+    Reply,
+    Route,
+    gzip_bomb,
+    json_reply,
+    run,
+    text_reply,
+)
 from tests.agent.sources.live.knowledge import (
     MAKERS,
     answered,
@@ -80,7 +89,7 @@ def failure(name: str, reply: Reply, *, seconds: float = 5.0) -> SourceError:
         server.routes["*"] = reply
         with pytest.raises(SourceError) as caught:
             await search(server, MAKERS[name], seconds=seconds)
-        assert len(server.asked) == 1, "a connector makes one attempt"
+        assert len(server.requests) == 1, "a connector makes one attempt"
         return caught.value
 
     return run(test)
@@ -99,7 +108,7 @@ def test_an_api_that_hangs_is_a_timeout(name: str):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_api_that_nobody_serves_is_an_upstream_failure(name: str):
+def test_an_api_that_no_one_serves_is_an_upstream_failure(name: str):
     async def test(server: ApiServer) -> None:
         async with make_client() as client:
             with pytest.raises(SourceError, match=name) as caught:
@@ -155,10 +164,10 @@ def test_a_bomb_within_the_xml_does_not_go_off():
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(("query", "limit"), [("", 3), ("  ", 3), ("lina orr", 0)])
-def test_nothing_is_asked_for_nothing(name: str, query: str, limit: int):
+def test_nothing_is_requested_for_nothing(name: str, query: str, limit: int):
     async def test(server: ApiServer) -> None:
         assert (await search(server, MAKERS[name], query, limit=limit)).passages == ()
-        assert not server.asked
+        assert not server.requests
 
     run(test)
 
@@ -245,18 +254,18 @@ def broken_wikidata() -> Route:
 def test_what_no_text_has_is_taken_out(name: str, route: Route, query: str):
     hits, _ = answered(MAKERS[name], route, query, limit=50)
     assert hits.passages
-    told = " ".join(f"{hit.id} {hit.title} {hit.text} {hit.url} {hit.date}" for hit in hits.passages)
-    assert told.encode()
-    assert "\x00" not in told
-    assert "javascript" not in told
-    assert "a b" in told
+    said = " ".join(f"{hit.id} {hit.title} {hit.text} {hit.url} {hit.date}" for hit in hits.passages)
+    assert said.encode()
+    assert "\x00" not in said
+    assert "javascript" not in said
+    assert "a b" in said
 
 
 def test_a_batch_of_names_that_fails_ends_the_search_with_its_own_error():
     world = lina()
 
-    def route(asked: Asked) -> Reply:
-        return Reply(b"", 429, {"retry-after": "4"}) if "ids" in asked.params else world(asked)
+    def route(request: ApiRequest) -> Reply:
+        return Reply(b"", 429, {"retry-after": "4"}) if "ids" in request.params else world(request)
 
     with pytest.raises(SourceError) as caught:
         answered(MAKERS["wikidata"], route, "birthplace of Lina Orr")

@@ -1,4 +1,4 @@
-"""What the connectors make of every recorded answer. `python -m tests.agent.sources.live.test_knowledge_golden` writes it anew."""
+"""What the connectors make of every recorded answer. `python -m tests.agent.sources.live.test_knowledge_golden` writes it again."""
 
 import json
 from collections.abc import Iterator
@@ -73,13 +73,15 @@ def test_every_recorded_answer_gives_the_golden_passages(name: str):
     assert parsed(name) == json.loads(golden(name).read_text(encoding="utf-8"))
 
 
-def test_there_is_a_fixture_for_every_golden_file_and_its_provenance_is_told():
+def test_there_is_a_fixture_for_every_golden_file_and_its_provenance_is_there():
     for folder in FOLDERS:
-        told = {
+        described = {
             entry["file"] for entry in json.loads((FIXTURES / folder / "PROVENANCE.json").read_text("utf-8"))["files"]
         }
-        assert {name.partition("/")[2] for name in fixtures() if name.startswith(folder)} == told
-        assert {path.name.removesuffix(".golden.json") for path in (FIXTURES / folder).glob("*.golden.json")} == told
+        assert {name.partition("/")[2] for name in fixtures() if name.startswith(folder)} == described
+        assert {
+            path.name.removesuffix(".golden.json") for path in (FIXTURES / folder).glob("*.golden.json")
+        } == described
 
 
 if __name__ == "__main__":

@@ -59,8 +59,8 @@ def test_a_passage_is_the_introduction_and_what_matched():
 
 
 def test_one_request_asks_for_all():
-    _, asked = answered(mediawiki, FOUND, "dune herbert", limit=7)
-    (only,) = asked
+    _, requests = answered(mediawiki, FOUND, "dune herbert", limit=7)
+    (only,) = requests
     assert (only.method, only.path) == ("GET", "/en/w/api.php")
     assert only.params == {
         "action": "query", "format": "json", "formatversion": "2", "generator": "search", "gsrsearch": "dune herbert",
@@ -72,9 +72,9 @@ def test_one_request_asks_for_all():
     assert "httpx2/" in only.headers["user-agent"]
 
 
-def test_no_more_pages_are_asked_for_than_come_with_introductions():
-    _, asked = answered(mediawiki, FOUND, "dune", limit=100)
-    assert asked[0].params["gsrlimit"] == asked[0].params["srlimit"] == "20"
+def test_no_more_pages_are_requested_than_come_with_introductions():
+    _, requests = answered(mediawiki, FOUND, "dune", limit=100)
+    assert requests[0].params["gsrlimit"] == requests[0].params["srlimit"] == "20"
 
 
 @pytest.mark.parametrize(
@@ -94,22 +94,23 @@ def test_a_question_keeps_its_telling_words_as_every_word_must_match(query: str,
 
 
 def test_a_language_chooses_the_wiki():
-    hits, asked = answered(mediawiki, FOUND, "dune", lang="de")
-    assert asked[0].path == "/de/w/api.php"
+    hits, requests = answered(mediawiki, FOUND, "dune", lang="de")
+    assert requests[0].path == "/de/w/api.php"
     assert hits.passages[0].id == "wiki:de:700"
     assert not hits.notes
 
 
-def test_what_is_no_language_is_told_and_reaches_no_host():
-    hits, asked = answered(mediawiki, FOUND, "dune", lang="@e")
-    assert asked[0].path == "/en/w/api.php"
+def test_what_is_no_language_is_reported_and_reaches_no_host():
+    hits, requests = answered(mediawiki, FOUND, "dune", lang="@e")
+    assert requests[0].path == "/en/w/api.php"
     assert hits.notes == ("mediawiki knows no language '@e' and searched in 'en'",)
 
 
-def test_filters_that_no_search_of_wikipedia_knows_are_told():
+def test_filters_that_no_search_of_wikipedia_knows_are_reported():
     hits, _ = answered(mediawiki, FOUND, "dune", after="2026", before="2027", site="a.com", recent="day")
     assert hits.notes == tuple(
-        f"mediawiki cannot filter by '{told}'" for told in ("after 2026", "before 2027", "site a.com", "recent day")
+        f"mediawiki cannot filter by '{condition}'"
+        for condition in ("after 2026", "before 2027", "site a.com", "recent day")
     )
 
 
@@ -126,9 +127,9 @@ def test_nothing_found_is_an_answer(empty: object):
     assert (hits.passages, hits.notes) == ((), ())
 
 
-def test_where_nothing_is_found_a_suggestion_is_told():
-    told: Any = {"query": {"search": [], "searchinfo": {"suggestion": "chess set"}}}
-    hits, _ = answered(mediawiki, json_reply(told), "chest sett")
+def test_where_nothing_is_found_a_suggestion_is_reported():
+    content: Any = {"query": {"search": [], "searchinfo": {"suggestion": "chess set"}}}
+    hits, _ = answered(mediawiki, json_reply(content), "chest sett")
     assert hits.notes == ("mediawiki asks whether 'chess set' was meant",)
 
 
@@ -148,9 +149,9 @@ def test_where_nothing_is_found_a_suggestion_is_told():
     ],
 )
 def test_an_error_with_status_200_has_the_kind_of_its_code(code: str, kind: str):
-    told = {"error": {"code": code, "info": "Waiting for a database server: 5.8 seconds lagged."}}
+    content = {"error": {"code": code, "info": "Waiting for a database server: 5.8 seconds lagged."}}
     with pytest.raises(SourceError) as caught:
-        answered(mediawiki, json_reply(told, retry_after="5"), "dune")
+        answered(mediawiki, json_reply(content, retry_after="5"), "dune")
     error = caught.value
     assert (error.kind, error.retry_after) == (kind, 5.0)
     assert str(error) == f"mediawiki says {code}: Waiting for a database server: 5.8 seconds lagged."
@@ -181,8 +182,8 @@ def test_another_shape_is_a_parse_error(shape: object):
 
 def test_a_long_introduction_ends_with_a_sentence():
     sentence = "This is a sentence of forty characters.. "
-    told = {"query": {"pages": [page(1, "Long", 1, sentence * 100), page(2, "Word", 2, "x" * 5000)]}}
-    hits, _ = answered(mediawiki, json_reply(told), "long")
+    content = {"query": {"pages": [page(1, "Long", 1, sentence * 100), page(2, "Word", 2, "x" * 5000)]}}
+    hits, _ = answered(mediawiki, json_reply(content), "long")
     assert hits.passages[0].text.endswith("characters..")
     assert MAX_EXTRACT / 2 < len(hits.passages[0].text) <= MAX_EXTRACT
     assert len(hits.passages[1].text) == MAX_EXTRACT

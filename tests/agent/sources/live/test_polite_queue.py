@@ -42,7 +42,7 @@ async def search(base: str, file: Path, queue: PoliteQueue | None = None) -> Non
 
 def check_pace(server: ApiServer, seconds: float) -> None:
     """Without a common queue, both would have done in half the time."""
-    assert len(server.asked) == 2 * EACH
+    assert len(server.requests) == 2 * EACH
     assert seconds >= (2 * EACH - 1) * PAUSE
 
 

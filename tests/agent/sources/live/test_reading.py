@@ -1,13 +1,13 @@
-"""Answers that nobody vouches for are read into clean passages."""
+"""Unverified answers are read into clean passages."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import SourceError
-from agent.sources.filters import Wanted
+from agent.sources.filters import ReadFilters
 from agent.sources.live.reading import (
-    Row,
+    ResultRow,
     cost,
     number,
     object_of,
@@ -91,22 +91,32 @@ def test_only_urls_of_the_web_are_urls(sent: object, read: str):
     ],
 )
 def test_a_site_is_a_host_with_its_subdomains_and_perhaps_a_path(url: str, site: str, fits: bool):
-    assert on_wanted_host(url, Wanted(sites=(site,))) == fits
-    assert on_wanted_host(url, Wanted(not_sites=(site,))) != fits
+    assert on_wanted_host(url, ReadFilters(sites=(site,))) == fits
+    assert on_wanted_host(url, ReadFilters(not_sites=(site,))) != fits
 
 
 def test_hosts_that_an_api_did_not_filter_are_filtered_here():
-    rows = [Row("a", "x", "https://a.org/1"), Row("b", "x", "https://b.org/1"), Row("c", "x", "https://sub.a.org/2")]
-    found = passages(rows, by="t", topic="web", wanted=Wanted(sites=("a.org",)), limit=5)
+    rows = [
+        ResultRow("a", "x", "https://a.org/1"),
+        ResultRow("b", "x", "https://b.org/1"),
+        ResultRow("c", "x", "https://sub.a.org/2"),
+    ]
+    found = passages(rows, by="t", topic="web", wanted=ReadFilters(sites=("a.org",)), limit=5)
     assert [(p.title, p.rank) for p in found] == [("a", 1), ("c", 2)]
-    found = passages(rows, by="t", topic="web", wanted=Wanted(not_sites=("a.org",)), limit=5)
+    found = passages(rows, by="t", topic="web", wanted=ReadFilters(not_sites=("a.org",)), limit=5)
     assert [p.title for p in found] == ["b"]
 
 
 def test_every_passage_has_an_id_of_its_own_that_stays():
-    rows = [Row("a", "x", "https://a.org/"), Row("b", "y", "https://a.org/"), Row("c", "z"), Row("c", "w"), Row()]
-    rows += rows  # what is told twice is one passage
-    once, again = (passages(rows, by="t", topic="news", wanted=Wanted(), limit=9) for _ in range(2))
+    rows = [
+        ResultRow("a", "x", "https://a.org/"),
+        ResultRow("b", "y", "https://a.org/"),
+        ResultRow("c", "z"),
+        ResultRow("c", "w"),
+        ResultRow(),
+    ]
+    rows += rows  # what is stated twice is one passage
+    once, again = (passages(rows, by="t", topic="news", wanted=ReadFilters(), limit=9) for _ in range(2))
     assert once == again
     assert len({p.id for p in once}) == len(once) == 4, "a row that says nothing is none"
     assert once[0].id == "https://a.org/"
@@ -115,24 +125,24 @@ def test_every_passage_has_an_id_of_its_own_that_stays():
 
 
 def test_passages_are_bounded_in_number_and_size():
-    rows = [Row("t" * 1000, "x" * 100_000, f"https://a.org/{n}") for n in range(9)]
-    found = passages(rows, by="t", topic="web", wanted=Wanted(), limit=2)
+    rows = [ResultRow("t" * 1000, "x" * 100_000, f"https://a.org/{n}") for n in range(9)]
+    found = passages(rows, by="t", topic="web", wanted=ReadFilters(), limit=2)
     assert [(p.id, len(p.title), len(p.text)) for p in found] == [(f"https://a.org/{n}", 500, 20_000) for n in (0, 1)]
 
 
 def test_operators_hold_as_many_sites_as_there_is_room_for():
-    wanted = Wanted(sites=("a.org", "b.org"), not_sites=("c.org", "d.org"))
+    wanted = ReadFilters(sites=("a.org", "b.org"), not_sites=("c.org", "d.org"))
     assert site_operators(wanted, room=200) == "(site:a.org OR site:b.org) -site:c.org -site:d.org"
     assert site_operators(wanted, room=42) == "(site:a.org OR site:b.org) -site:c.org"
     assert site_operators(wanted, room=5) == ""
-    assert site_operators(Wanted(sites=("a.org",)), room=50) == "site:a.org"
-    assert site_operators(Wanted(not_sites=("a.org",)), without="NOT site:", room=50) == "NOT site:a.org"
+    assert site_operators(ReadFilters(sites=("a.org",)), room=50) == "site:a.org"
+    assert site_operators(ReadFilters(not_sites=("a.org",)), without="NOT site:", room=50) == "NOT site:a.org"
 
 
 @given(st.lists(st.from_regex(r"[a-z]{1,20}\.org", fullmatch=True), max_size=8), st.integers(0, 120))
 def test_operators_never_need_more_room(sites: list[str], room: int):
     half = len(sites) // 2
-    assert len(site_operators(Wanted(sites=tuple(sites[:half]), not_sites=tuple(sites[half:])), room=room)) <= room
+    assert len(site_operators(ReadFilters(sites=tuple(sites[:half]), not_sites=tuple(sites[half:])), room=room)) <= room
 
 
 def test_an_answer_of_another_shape_is_a_parse_error():
@@ -148,7 +158,7 @@ def test_an_answer_of_another_shape_is_a_parse_error():
 
 
 def test_a_cost_is_what_the_api_says_if_that_can_be():
-    assert [cost(told, otherwise=2.0) for told in (1, 0, 1.5, None, "1", -1, True)] == [
+    assert [cost(stated, otherwise=2.0) for stated in (1, 0, 1.5, None, "1", -1, True)] == [
         1.0,
         0.0,
         1.5,
@@ -166,5 +176,5 @@ def test_numbers_are_numbers():
 
 @given(ANYTHING)
 def test_nothing_that_json_can_say_breaks_the_readers(value: object):
-    row = Row(title=plain(value), text=plain(value), url=url_of(value), score=number(value) or 0.0)
-    passages([row], by="t", topic="web", wanted=Wanted(sites=("a.org",), not_sites=("b.org",)), limit=1)
+    row = ResultRow(title=plain(value), text=plain(value), url=url_of(value), score=number(value) or 0.0)
+    passages([row], by="t", topic="web", wanted=ReadFilters(sites=("a.org",), not_sites=("b.org",)), limit=1)

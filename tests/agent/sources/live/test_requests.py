@@ -42,11 +42,11 @@ def news(make: Any) -> Make:
     return partial(make, topic="news")
 
 
-def test_tavily_is_asked_with_its_key_in_a_header_and_the_filters_as_parameters():
-    _, asked = answered(tavily, EMPTY["tavily"], limit=7, where={"after": "2026-01", "before": "2026-03-05", "site": "https://www.a.org/ b.org", "not": "c.org", "lang": "de"})  # fmt: skip
-    assert (asked.method, asked.path, asked.headers["authorization"]) == ("POST", "/search", f"Bearer {KEY}")
-    assert "x-tavily-access-mode" not in asked.headers
-    assert asked.json == {
+def test_tavily_is_searched_with_its_key_in_a_header_and_the_filters_as_parameters():
+    _, request = answered(tavily, EMPTY["tavily"], limit=7, where={"after": "2026-01", "before": "2026-03-05", "site": "https://www.a.org/ b.org", "not": "c.org", "lang": "de"})  # fmt: skip
+    assert (request.method, request.path, request.headers["authorization"]) == ("POST", "/search", f"Bearer {KEY}")
+    assert "x-tavily-access-mode" not in request.headers
+    assert request.json == {
         "query": "aurora falls",
         "search_depth": "basic",
         "topic": "general",
@@ -73,16 +73,16 @@ def test_tavily_is_asked_with_its_key_in_a_header_and_the_filters_as_parameters(
     ],
 )
 def test_tavily_knows_periods_and_kinds(conditions: dict[str, str], sent: dict[str, object]):
-    hits, asked = answered(tavily, EMPTY["tavily"], where=conditions)
-    assert asked.json | sent == asked.json
-    assert len(asked.json) == 5 + len(set(sent) - {"topic"})
+    hits, request = answered(tavily, EMPTY["tavily"], where=conditions)
+    assert request.json | sent == request.json
+    assert len(request.json) == 5 + len(set(sent) - {"topic"})
     assert hits.notes == ()
 
 
 def test_tavily_counts_what_it_says_it_used_and_else_what_the_depth_costs():
     advanced = of(tavily, depth="advanced", usd_per_credit=0.01)
-    hits, asked = answered(advanced, EMPTY["tavily"])
-    assert (asked.json["search_depth"], hits.credits, hits.usd) == ("advanced", 2.0, 0.02)
+    hits, request = answered(advanced, EMPTY["tavily"])
+    assert (request.json["search_depth"], hits.credits, hits.usd) == ("advanced", 2.0, 0.02)
     hits, _ = answered(advanced, {"results": [], "usage": {"credits": 1}})
     assert (hits.credits, hits.usd) == (1.0, 0.01)
 
@@ -97,16 +97,16 @@ def test_tavilys_library_keeps_its_key_out_of_the_shared_client():
             await source.search(SearchRequest("two", limit=1))
             assert dict(client.headers) == before
             await client.get(server.base + "/other")
-        assert [asked.path for asked in server.asked] == ["/behind/a/path/search"] * 2 + ["/other"]
-        assert KEY not in str(server.asked[-1].headers)
+        assert [request.path for request in server.requests] == ["/behind/a/path/search"] * 2 + ["/other"]
+        assert KEY not in str(server.requests[-1].headers)
 
     run(test)
 
 
-def test_serper_is_asked_in_googles_own_terms():
-    hits, asked = answered(serper, EMPTY["serper"], limit=7, where={"after": "2026-01", "before": "2026-03-05", "site": "a.org b.org", "not": "c.org", "lang": "de"})  # fmt: skip
-    assert (asked.method, asked.path, asked.headers["x-api-key"]) == ("POST", "/search", KEY)
-    assert asked.json == {
+def test_serper_is_searched_in_googles_own_terms():
+    hits, request = answered(serper, EMPTY["serper"], limit=7, where={"after": "2026-01", "before": "2026-03-05", "site": "a.org b.org", "not": "c.org", "lang": "de"})  # fmt: skip
+    assert (request.method, request.path, request.headers["x-api-key"]) == ("POST", "/search", KEY)
+    assert request.json == {
         "q": "aurora falls (site:a.org OR site:b.org) -site:c.org",
         "num": 7,
         "hl": "de",
@@ -131,29 +131,29 @@ def test_serper_is_asked_in_googles_own_terms():
 def test_serper_has_an_endpoint_a_kind(
     make: Make, conditions: dict[str, str], path: str, tbs: str | None, notes: tuple[str, ...]
 ):
-    hits, asked = answered(make, EMPTY["serper"], where=conditions)
-    assert (asked.path, asked.json.get("tbs"), hits.notes) == (path, tbs, notes)
+    hits, request = answered(make, EMPTY["serper"], where=conditions)
+    assert (request.path, request.json.get("tbs"), hits.notes) == (path, tbs, notes)
 
 
 def test_serper_asks_for_more_than_ten_only_where_two_credits_may_be_spent():
-    _, asked = answered(serper, EMPTY["serper"], limit=50)
-    assert asked.json["num"] == 10
-    hits, asked = answered(of(serper, max_results=100, usd_per_credit=0.002), {"organic": []}, limit=50)
-    assert (asked.json["num"], hits.credits, hits.usd) == (50, 2.0, 0.004)
+    _, request = answered(serper, EMPTY["serper"], limit=50)
+    assert request.json["num"] == 10
+    hits, request = answered(of(serper, max_results=100, usd_per_credit=0.002), {"organic": []}, limit=50)
+    assert (request.json["num"], hits.credits, hits.usd) == (50, 2.0, 0.004)
     hits, _ = answered(of(serper, max_results=100), {"organic": []}, limit=3)
     assert hits.credits == 1.0
     hits, _ = answered(serper, {"organic": [], "credits": 3})
     assert hits.credits == 3.0
 
 
-def test_searxng_is_asked_for_json_of_a_category():
-    hits, asked = answered(
+def test_searxng_is_searched_for_json_of_a_category():
+    hits, request = answered(
         searxng,
         EMPTY["searxng"],
         where={"site": "a.org", "not": "c.org", "recent": "month", "lang": "de", "after": "2026"},
     )
-    assert (asked.method, asked.path) == ("GET", "/search")
-    assert asked.params == {
+    assert (request.method, request.path) == ("GET", "/search")
+    assert request.params == {
         "q": "aurora falls site:a.org -site:c.org",
         "format": "json",
         "categories": "general",
@@ -174,21 +174,21 @@ def test_searxng_is_asked_for_json_of_a_category():
     ],
 )
 def test_searxng_has_a_category_a_kind(make: Make, kind: str, category: str, notes: tuple[str, ...]):
-    hits, asked = answered(make, EMPTY["searxng"], where={"kind": kind})
-    assert (asked.params["categories"], hits.notes) == (category, notes)
+    hits, request = answered(make, EMPTY["searxng"], where={"kind": kind})
+    assert (request.params["categories"], hits.notes) == (category, notes)
 
 
 def test_a_password_in_searxngs_url_travels_in_a_header_only():
-    _, asked = answered(searxng, EMPTY["searxng"])
-    assert asked.headers["authorization"] == "Basic " + b64encode(f"me:{KEY}".encode()).decode()
-    assert "@" not in asked.target + asked.headers["host"]
+    _, request = answered(searxng, EMPTY["searxng"])
+    assert request.headers["authorization"] == "Basic " + b64encode(f"me:{KEY}".encode()).decode()
+    assert "@" not in request.target + request.headers["host"]
 
 
-def test_brave_is_asked_without_markup():
-    hits, asked = answered(brave, EMPTY["brave"], limit=99, where={"after": "2026-01", "before": "2026-03-05", "site": "a.org", "not": "c.org", "lang": "ja"})  # fmt: skip
-    assert (asked.method, asked.path, asked.headers["x-subscription-token"]) == ("GET", "/res/v1/web/search", KEY)
-    assert asked.headers["accept"] == "application/json"
-    assert asked.params == {
+def test_brave_is_searched_without_markup():
+    hits, request = answered(brave, EMPTY["brave"], limit=99, where={"after": "2026-01", "before": "2026-03-05", "site": "a.org", "not": "c.org", "lang": "ja"})  # fmt: skip
+    assert (request.method, request.path, request.headers["x-subscription-token"]) == ("GET", "/res/v1/web/search", KEY)
+    assert request.headers["accept"] == "application/json"
+    assert request.params == {
         "q": "aurora falls site:a.org NOT site:c.org",
         "count": "20",
         "search_lang": "jp",
@@ -217,22 +217,22 @@ def test_brave_is_asked_without_markup():
 def test_brave_maps_periods_languages_and_kinds(
     make: Make, conditions: dict[str, str], path: str, sent: dict[str, str], notes: tuple[str, ...]
 ):
-    hits, asked = answered(make, NO_NEWS, where=conditions)
+    hits, request = answered(make, NO_NEWS, where=conditions)
     always = {"q", "count", "text_decorations", "result_filter"}
-    assert asked.path == f"/res/v1/{path}/search"
-    assert {name: value for name, value in asked.params.items() if name not in always} == sent
+    assert request.path == f"/res/v1/{path}/search"
+    assert {name: value for name, value in request.params.items() if name not in always} == sent
     assert hits.notes == notes
 
 
 def test_braves_news_may_be_fifty():
-    _, asked = answered(news(brave), NO_NEWS, limit=99)
-    assert asked.params == {"q": "aurora falls", "count": "50"}
+    _, request = answered(news(brave), NO_NEWS, limit=99)
+    assert request.params == {"q": "aurora falls", "count": "50"}
 
 
-def test_gnews_is_asked_with_its_key_in_a_header():
-    hits, asked = answered(gnews, EMPTY["gnews"], limit=500, where={"after": "2026-01", "before": "2026-03", "lang": "de", "not": "c.org", "site": "a.org"})  # fmt: skip
-    assert (asked.method, asked.path, asked.headers["x-api-key"]) == ("GET", "/api/v4/search", KEY)
-    assert asked.params == {
+def test_gnews_is_searched_with_its_key_in_a_header():
+    hits, request = answered(gnews, EMPTY["gnews"], limit=500, where={"after": "2026-01", "before": "2026-03", "lang": "de", "not": "c.org", "site": "a.org"})  # fmt: skip
+    assert (request.method, request.path, request.headers["x-api-key"]) == ("GET", "/api/v4/search", KEY)
+    assert request.params == {
         "q": "aurora falls",
         "in": "title,description,content",
         "lang": "de",
@@ -245,10 +245,10 @@ def test_gnews_is_asked_with_its_key_in_a_header():
 
 
 def test_gnews_knows_recency_as_a_first_day_and_leaves_hosts_out_by_itself():
-    hits, asked = answered(
+    hits, request = answered(
         gnews, recorded("gnews/variants.json"), where={"recent": "week", "not": "example.org", "kind": "news"}
     )
-    assert asked.params["from"] == "2026-11-14T00:00:00Z"
+    assert request.params["from"] == "2026-11-14T00:00:00Z"
     assert [hit.url for hit in hits.passages] == ["https://news.example.com/2"]
     assert hits.notes == ()
     hits, _ = answered(gnews, EMPTY["gnews"], where={"kind": "finance"})
@@ -287,8 +287,8 @@ LONG = " ".join(f"w{n:03}" for n in range(150))
 def test_a_long_query_is_cut_between_words_and_its_operators_stay_whole(make: Make, chars: int, words: int):
     for conditions in (dict[str, str](), {"site": "a.org", "not": "b.org"}):
         name = getattr(make, "__name__", "")
-        _, asked = answered(make, EMPTY[name], LONG * 3, where=conditions)
-        sent: str = asked.params.get("q") or asked.json.get("q") or asked.json["query"]
+        _, request = answered(make, EMPTY[name], LONG * 3, where=conditions)
+        sent: str = request.params.get("q") or request.json.get("q") or request.json["query"]
         assert len(sent) <= chars
         assert len(sent.split()) <= words
         assert set(sent.split()[:8]) <= set(LONG.split())
@@ -298,7 +298,7 @@ def test_a_long_query_is_cut_between_words_and_its_operators_stay_whole(make: Ma
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_source_says_what_a_search_may_cost_and_how_hard_it_may_be_asked(name: str):
+def test_a_source_says_what_a_search_may_cost_and_how_many_requests_it_takes(name: str):
     async def test(server: ApiServer) -> None:
         server.routes["*"] = json_reply(recorded(CONNECTORS[name].fixture))
         async with make_client() as client:

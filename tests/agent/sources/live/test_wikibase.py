@@ -140,7 +140,7 @@ def test_ids_of_items_are_seen():
         ("DELETE WHERE { ?x ?y ?z }", False),
     ],
 )
-def test_sparql_is_told_from_a_question(text: str, yes: bool):
+def test_sparql_is_distinguished_from_a_question(text: str, yes: bool):
     assert is_sparql(text) == yes
 
 

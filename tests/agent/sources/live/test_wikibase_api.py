@@ -15,11 +15,11 @@ class Counting(httpx2.AsyncBaseTransport):
 
     def __init__(self) -> None:
         self.now = self.most = 0
-        self.asked: list[list[str]] = []
+        self.requests: list[list[str]] = []
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         ids = request.url.params["ids"].split("|")
-        self.asked.append(ids)
+        self.requests.append(ids)
         self.now += 1
         self.most = max(self.most, self.now)
         await asyncio.sleep(0.001)
@@ -28,7 +28,7 @@ class Counting(httpx2.AsyncBaseTransport):
         return httpx2.Response(200, content=json.dumps({"entities": entities}).encode())
 
 
-async def asked(transport: Counting, *questions: list[str], remembered: int = 1000) -> list[dict[str, str]]:
+async def named(transport: Counting, *questions: list[str], remembered: int = 1000) -> list[dict[str, str]]:
     async with asyncio.timeout(5), httpx2.AsyncClient(transport=transport) as client:
         api = WikibaseApi(client, base="http://api", name="wikidata", remembered=remembered)
         answers = [await api.names(ids, lang="en") for ids in questions]
@@ -38,21 +38,21 @@ async def asked(transport: Counting, *questions: list[str], remembered: int = 10
 def test_never_more_than_three_requests_are_under_way():
     transport = Counting()
     ids = [f"Q{n}" for n in range(1, 500)]
-    (names,) = asyncio.run(asked(transport, ids))
+    (names,) = asyncio.run(named(transport, ids))
     assert names == {name: f"name of {name}" for name in ids}
-    assert [len(batch) for batch in transport.asked] == [50] * 9 + [49]
+    assert [len(batch) for batch in transport.requests] == [50] * 9 + [49]
     assert transport.most == AT_ONCE == 3
 
 
 def test_the_names_that_were_used_last_are_remembered_and_no_more():
     transport = Counting()
-    answers = asyncio.run(asked(transport, ["Q1", "Q2", "Q3"], ["Q1"], ["Q4"], ["Q1", "Q3", "Q2"], remembered=3))
-    assert transport.asked == [["Q1", "Q2", "Q3"], ["Q4"], ["Q2"]]
+    answers = asyncio.run(named(transport, ["Q1", "Q2", "Q3"], ["Q1"], ["Q4"], ["Q1", "Q3", "Q2"], remembered=3))
+    assert transport.requests == [["Q1", "Q2", "Q3"], ["Q4"], ["Q2"]]
     assert set(answers[-1]) == {"Q1", "Q2", "Q3"}
 
 
 def test_more_names_than_are_remembered_are_all_given():
-    (names,) = asyncio.run(asked(Counting(), [f"Q{n}" for n in range(1, 80)], remembered=3))
+    (names,) = asyncio.run(named(Counting(), [f"Q{n}" for n in range(1, 80)], remembered=3))
     assert len(names) == 79
 
 

@@ -8,7 +8,7 @@ import pytest
 from agent.errors import SourceError
 from agent.sources.base import SearchRequest, ask
 from agent.sources.live.wikidata import WikidataSource
-from tests.agent.sources.live.apiserver import ApiServer, Asked, Reply, json_reply
+from tests.agent.sources.live.apiserver import ApiRequest, ApiServer, Reply, json_reply
 from tests.agent.sources.live.knowledge import (
     FakeWikidata,
     answered,
@@ -32,10 +32,12 @@ def texts(question: str, world: FakeWikidata | None = None, *, limit: int = 10, 
     return [hit.text for hit in hits.passages]
 
 
-def paths(asked: list[Asked]) -> list[str]:
+def paths(requests: list[ApiRequest]) -> list[str]:
     return [
-        asked.path.rpartition("/v1")[2] if "rest.php" in asked.path else f"{asked.params.get('action', asked.path)}"
-        for asked in asked
+        request.path.rpartition("/v1")[2]
+        if "rest.php" in request.path
+        else f"{request.params.get('action', request.path)}"
+        for request in requests
     ]
 
 
@@ -54,7 +56,7 @@ def paths(asked: list[Asked]) -> list[str]:
         ("Q1001 place of birth", "Lina Orr | place of birth | Trieste"),
     ],
 )
-def test_the_fact_that_is_asked_for_comes_first(question: str, fact: str):
+def test_the_fact_that_the_question_wants_comes_first(question: str, fact: str):
     assert texts(question)[0] == fact
 
 
@@ -67,68 +69,68 @@ def test_a_passage_says_where_its_fact_stands():
     assert hits.backend == "wikidata"
 
 
-def test_files_deprecated_statements_and_identifiers_nobody_asked_for_are_left_out():
-    told = " ".join(texts("all about Lina Orr"))
-    assert "Bo" in told
-    assert not [word for word in ("Nobody", "Lina.jpg", "nm001", "IMDb") if word in told]
+def test_files_deprecated_statements_and_identifiers_that_no_question_wants_are_left_out():
+    found = " ".join(texts("all about Lina Orr"))
+    assert "Bo" in found
+    assert not [word for word in ("Nemo", "Lina.jpg", "nm001", "IMDb") if word in found]
 
 
 def test_the_requests_for_one_question_are_few_and_as_documented():
-    hits, asked = answered(wikidata, lina(), "birthplace of Lina Orr")
-    assert paths(asked) == ["wbsearchentities", "/entities/items/Q1001/statements", "wbgetentities", "wbgetentities"]
-    look_up, _, properties, values = asked
+    hits, requests = answered(wikidata, lina(), "birthplace of Lina Orr")
+    assert paths(requests) == ["wbsearchentities", "/entities/items/Q1001/statements", "wbgetentities", "wbgetentities"]
+    look_up, _, properties, values = requests
     wanted = {"search": "Lina Orr", "language": "en", "uselang": "en", "type": "item", "limit": "5", "format": "json"}
     assert wanted.items() <= look_up.params.items()
     assert set(properties.params["ids"].split("|")) == {"P19", "P569", "P26", "P580"}
     assert (properties.params["props"], values.params["props"]) == ("labels|aliases", "labels")
     assert set(values.params["ids"].split("|")) == {"Q546", "Q8", "Q9"}
-    assert all(asked.headers["user-agent"].startswith("cairn-search/") for asked in asked)
+    assert all(request.headers["user-agent"].startswith("cairn-search/") for request in requests)
     assert not hits.failures
 
 
-def test_names_are_asked_for_once():
+def test_names_are_requested_once():
     async def use(source: WikidataSource, server: ApiServer) -> None:
         await source.search(SearchRequest("birthplace of Lina Orr", limit=5))
-        before = len(server.asked)
+        before = len(server.requests)
         await source.search(SearchRequest("spouse of Lina Orr", limit=5))
-        assert paths(server.asked[before:]) == ["wbsearchentities", "/entities/items/Q1001/statements"]
+        assert paths(server.requests[before:]) == ["wbsearchentities", "/entities/items/Q1001/statements"]
 
     with_client(wikidata, lina(), use)
 
 
-def test_names_come_in_the_language_that_is_asked_for():
-    hits, asked = answered(wikidata, lina(), "Lina Orr", lang="de")
+def test_names_come_in_the_requested_language():
+    hits, requests = answered(wikidata, lina(), "Lina Orr", lang="de")
     assert "lina orr | geburtsort | triest" in [hit.text.lower() for hit in hits.passages]
-    assert {asked.params[name] for asked in asked for name in ("language", "languages") if name in asked.params} == {
-        "de"
-    }
+    assert {
+        request.params[name] for request in requests for name in ("language", "languages") if name in request.params
+    } == {"de"}
     assert not hits.notes
 
 
-def test_what_cannot_be_honoured_is_told():
-    hits, asked = answered(wikidata, lina(), "Lina Orr", after="2026", lang="1!")
+def test_what_cannot_be_honoured_is_reported():
+    hits, requests = answered(wikidata, lina(), "Lina Orr", after="2026", lang="1!")
     assert hits.notes == (
         "wikidata cannot filter by 'after 2026'",
         "wikidata knows no language '1!' and searched in 'en'",
     )
-    assert asked[0].params["language"] == "en"
+    assert requests[0].params["language"] == "en"
 
 
 def test_more_than_fifty_names_come_in_batches_and_never_more_than_three_requests_at_once():
     many = {f"P{n}": [statement(f"P{n}", f"Q{n}")] for n in range(1, 121)}
     names = {f"{kind}{n}": f"name {kind}{n}" for n in range(1, 121) for kind in "PQ"}
     world = FakeWikidata(search={"much": [hit("Q500", "Much")]}, statements={"Q500": many}, names=names)
-    hits, asked = answered(wikidata, world, "Much", limit=200)
-    batches = [len(asked.params["ids"].split("|")) for asked in asked if "ids" in asked.params]
+    hits, requests = answered(wikidata, world, "Much", limit=200)
+    batches = [len(request.params["ids"].split("|")) for request in requests if "ids" in request.params]
     assert batches == [50, 50, 20, 50, 50, 20]
     assert 40 < len(hits.passages) <= 100
     assert sum(len(hit.text) for hit in hits.passages) / 4 < 1024
 
 
 def test_a_name_with_no_item_is_an_empty_answer():
-    hits, asked = answered(wikidata, lina(), "birthplace of Nobody Whatever")
+    hits, requests = answered(wikidata, lina(), "birthplace of Nemo Whatever")
     assert hits.passages == ()
-    assert paths(asked) == ["wbsearchentities"]
+    assert paths(requests) == ["wbsearchentities"]
 
 
 def test_an_item_that_was_merged_is_followed():
@@ -143,7 +145,7 @@ def test_an_item_that_was_merged_is_followed():
 @pytest.mark.parametrize(
     "broken", [Reply(b"", 500), Reply(b"<html>"), Reply(b"", 404), json_reply({"P1": {"no": "list"}})]
 )
-def test_where_rest_fails_the_action_api_gives_the_same_and_the_failure_is_told(broken: Reply):
+def test_where_rest_fails_the_action_api_gives_the_same_and_the_failure_is_reported(broken: Reply):
     world = lina()
     world.statements["Q1001"] = broken
     world.claims["Q1001"] = {
@@ -162,11 +164,11 @@ def test_where_rest_fails_the_action_api_gives_the_same_and_the_failure_is_told(
             ]
         },
     }
-    hits, asked = answered(wikidata, world, "birthplace of Lina Orr")
+    hits, requests = answered(wikidata, world, "birthplace of Lina Orr")
     assert hits.passages[0].text == "Lina Orr | place of birth | Trieste"
     assert [failure.backend for failure in hits.failures] == ["wikidata REST"]
-    assert paths(asked)[2] == "wbgetentities"
-    assert asked[2].params["props"] == "claims"
+    assert paths(requests)[2] == "wbgetentities"
+    assert requests[2].params["props"] == "claims"
 
 
 def test_edges_that_lead_to_an_item_come_by_sparql_where_the_question_says_by():
@@ -177,10 +179,10 @@ def test_edges_that_lead_to_an_item_come_by_sparql_where_the_question_says_by():
         binding(s="Q2010", sLabel="x"),
         binding(s="blank", p="P57"),
     )
-    hits, asked = answered(wikidata, world, "films directed by Lina Orr")
+    hits, requests = answered(wikidata, world, "films directed by Lina Orr")
     assert hits.passages[0].text == "Aurora Falls; Q2009 | director | Lina Orr"
     assert hits.passages[0].url == "http://api/wiki/Q2001#P57"
-    (query,) = [asked.form["query"] for asked in asked if asked.path == "/sparql"]
+    (query,) = [request.form["query"] for request in requests if request.path == "/sparql"]
     assert "?s ?direct wd:Q1001." in query
     assert '"(^|[^a-z])(direct|film)"' in query
     assert "LIMIT 200" in query
@@ -194,16 +196,16 @@ def test_edges_that_lead_to_an_item_come_by_sparql_where_the_question_says_by():
         ("movies with Lina Orr", "auto", True),  # no property of hers says anything of movies
         ("birthplace of Lina Orr", "auto", False),
         ("Who is Lina Orr's husband?", "auto", False),  # an alias of a property
-        ("Lina Orr", "auto", False),  # nothing is asked of her
+        ("Lina Orr", "auto", False),  # the question wants nothing of her
         ("Lina Orr", "always", True),
         ("films directed by Lina Orr", "never", False),
     ],
 )
-def test_sparql_is_asked_only_where_rest_cannot_know(question: str, incoming: str, asks: bool):
+def test_sparql_is_queried_only_where_rest_cannot_know(question: str, incoming: str, asks: bool):
     world = lina()
     world.sparql = rows(FILM)
-    hits, asked = answered(partial(wikidata, incoming=incoming), world, question)
-    assert ("/sparql" in paths(asked)) == asks
+    hits, requests = answered(partial(wikidata, incoming=incoming), world, question)
+    assert ("/sparql" in paths(requests)) == asks
     assert ("Aurora Falls | director | Lina Orr" in [hit.text for hit in hits.passages]) == asks
 
 
@@ -237,12 +239,12 @@ def test_where_nothing_else_is_known_a_failure_of_sparql_is_the_failure():
 def test_a_query_in_sparql_is_sent_as_it_is():
     world = FakeWikidata(sparql=json_reply(recorded("wikidata/multi_vars_sparql_results.json")))
     query = "PREFIX x: <http://x/>\nSELECT ?entity ?year WHERE { ?entity x:year ?year } LIMIT 3"
-    hits, asked = answered(wikidata, world, query, limit=2)
+    hits, requests = answered(wikidata, world, query, limit=2)
     assert [(hit.text, hit.url) for hit in hits.passages] == [
         ("entity: Ercole Patti | year: 1903", "https://www.wikidata.org/wiki/Q3731207"),
         ("entity: FAKE BNODE | year: 1970", ""),
     ]
-    (sent,) = asked
+    (sent,) = requests
     assert (sent.method, sent.form) == ("POST", {"query": query})
     assert sent.headers["accept"] == "application/sparql-results+json"
 

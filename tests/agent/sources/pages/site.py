@@ -29,11 +29,11 @@ class Reply:
 
 
 class Site:
-    """Serves `pages` by path; what is not there is a 404. Counts what it was asked for."""
+    """Serves `pages` by path; what is not there is a 404. Keeps the paths of its requests."""
 
     def __init__(self, pages: Mapping[str, Reply | Handler]) -> None:
         self.pages = dict(pages)
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.heads: list[str] = []
         self.connections = 0
         self.open_now = 0
@@ -50,7 +50,7 @@ class Site:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             path = head.split(" ", 2)[1]
-            self.asked.append(path)
+            self.requests.append(path)
             self.heads.append(head)
             page = self.pages.get(path, Reply("not here", 404))
             if isinstance(page, Reply):
@@ -96,10 +96,10 @@ class Names:
 
     def __init__(self, answers: Mapping[str, Sequence[Sequence[str]]] | None = None) -> None:
         self.answers = {name: list(found) for name, found in (answers or {}).items()}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
-        self.asked.append(host)
+        self.requests.append(host)
         found = self.answers.get(host.removesuffix("."))
         if found is None:
             raise OSError("no such name")
@@ -130,7 +130,7 @@ sys.addaudithook(_hook)
 
 @contextmanager
 def connections() -> Generator[list[Any]]:
-    """Record the address of every socket that this process connects, whoever does it."""
+    """Record the address of every socket that this process connects, wherever it does so."""
     record: list[Any] = []
     _connects.append(record)
     try:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from agent.sources.extract.pool import ExtractPool
 from agent.sources.pages.errors import PageError, PageErrorKind
-from agent.sources.pages.fetch import CONCURRENCY, PER_HOST, Fetcher, Page, kind_of
+from agent.sources.pages.fetch import CONCURRENCY, PER_HOST, Fetcher, WebPage, kind_of
 from agent.sources.pages.get import MAX_BYTES
-from agent.sources.pages.workers import Workers
-from tests.agent.sources.pages.pages import ADVERT, ARTICLE, STORY, pdf
+from tests.agent.sources.extract.pages import ADVERT, ARTICLE, STORY, pdf
 from tests.agent.sources.pages.site import Handler, Names, Reply, Site, guard_for, serving
 
 Use = Callable[[Fetcher, Site], Awaitable[None]]
@@ -32,7 +32,7 @@ def run(
     async def bounded() -> Site:
         async with asyncio.timeout(60), serving(pages) as site:
             guard = guard_for(site, names=names)
-            fetcher = Fetcher(guard=guard, workers=Workers(count=1), cache=cache, robots=False, seconds=seconds)
+            fetcher = Fetcher(guard=guard, workers=ExtractPool(count=1), cache=cache, robots=False, seconds=seconds)
             try:
                 await use(fetcher, site)
             finally:
@@ -42,8 +42,8 @@ def run(
     return asyncio.run(bounded())
 
 
-def read(reply: Reply | Handler, *, path: str = "/page", seconds: float = 10.0) -> Page:
-    found: list[Page] = []
+def read(reply: Reply | Handler, *, path: str = "/page", seconds: float = 10.0) -> WebPage:
+    found: list[WebPage] = []
 
     async def use(fetcher: Fetcher, site: Site) -> None:
         found.append(await fetcher.page(site.url(path)))
@@ -230,7 +230,7 @@ def test_three_redirects_are_followed_and_a_fourth_is_not():
             await fetcher.page(site.url("/0"))
 
     site = run(pages, use)
-    assert site.asked == ["/1", "/2", "/3", "/4", "/0", "/1", "/2", "/3"]
+    assert site.requests == ["/1", "/2", "/3", "/4", "/0", "/1", "/2", "/3"]
 
 
 def test_requests_say_who_asks_and_carry_nothing_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -297,10 +297,10 @@ def test_a_page_is_kept_as_long_as_it_allows(tmp_path: Path):
             assert not (await fetcher.page(site.url("/never"))).cached
 
     site = run({"/fresh": fresh, "/never": never}, use, cache=tmp_path / "pages.db")
-    assert site.asked == ["/fresh", "/never", "/never"]
+    assert site.requests == ["/fresh", "/never", "/never"]
 
 
-def test_a_page_that_may_have_changed_is_asked_for_again_and_need_not_be_sent_again(tmp_path: Path):
+def test_a_page_that_may_have_changed_is_requested_again_and_need_not_be_sent_again(tmp_path: Path):
     tagged = {"etag": '"one"', "cache-control": "max-age=0"}
 
     async def use(fetcher: Fetcher, site: Site) -> None:
@@ -321,7 +321,7 @@ def test_a_page_that_is_too_long_is_not_kept(tmp_path: Path):
             with pytest.raises(PageError):
                 await fetcher.page(site.url("/page"))
 
-    assert run({"/page": long}, use, cache=tmp_path / "pages.db").asked == ["/page"] * 2
+    assert run({"/page": long}, use, cache=tmp_path / "pages.db").requests == ["/page"] * 2
 
 
 def test_a_page_is_read_also_where_the_cache_cannot_be_used(tmp_path: Path):
@@ -338,7 +338,7 @@ def test_a_fetcher_that_was_never_used_closes(cache: bool, tmp_path: Path):
     async def use(fetcher: Fetcher, site: Site) -> None:
         await fetcher.aclose()
 
-    assert not run({}, use, cache=tmp_path / "pages.db" if cache else None).asked
+    assert not run({}, use, cache=tmp_path / "pages.db" if cache else None).requests
 
 
 def test_what_a_body_begins_with_says_what_it_is():

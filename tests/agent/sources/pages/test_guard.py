@@ -42,13 +42,13 @@ def test_an_attack_is_refused_and_opens_no_connection(url: str):
     assert refusal.kind == "refused"
     assert not opened
     assert not seen
-    assert not names.asked
+    assert not names.requests
 
 
 @pytest.mark.parametrize("addresses", LOOPBACK_NAMES.values(), ids=LOOPBACK_NAMES.keys())
 def test_a_name_for_an_inner_address_is_refused_and_opens_no_connection(addresses: Sequence[str]):
     refusal, opened, seen = attempt("http://evil.example.org:{port}/", names=Names({"evil.example.org": [addresses]}))
-    # It is robots.txt that is asked for first, and its refusal counts for the whole site.
+    # It is robots.txt that is requested first, and its refusal counts for the whole site.
     assert refusal.kind in {"refused", "robots"}
     assert not opened
     assert not seen
@@ -131,7 +131,7 @@ def test_the_address_that_was_checked_is_the_one_that_is_connected_to():
                 assert await response.aread() == b"here"
                 await response.aclose()
             await transport.aclose()
-            assert names.asked == ["site.example.org"]
+            assert names.requests == ["site.example.org"]
             assert opened == [("127.0.0.1", site.port)]
             assert f"Host: site.example.org:{site.port}" in site.heads[0]
 
@@ -180,7 +180,7 @@ def test_the_connection_refuses_by_itself_what_no_other_gate_has_seen():
     asyncio.run(run())
 
 
-def test_the_transport_refuses_a_request_that_nobody_checked():
+def test_the_transport_refuses_a_request_that_was_not_checked():
     async def run() -> None:
         names = Names({"site.example.org": [["93.184.216.34"]]})
         transport = GuardedTransport(Guard(resolve=names))
@@ -190,7 +190,7 @@ def test_the_transport_refuses_a_request_that_nobody_checked():
                     await transport.handle_async_request(httpx2.Request("GET", url))
         await transport.aclose()
         assert not opened
-        assert not names.asked
+        assert not names.requests
 
     asyncio.run(run())
 

@@ -18,7 +18,7 @@ def page_with(needle: str, *, before: int, after: int) -> str:
 
 
 @pytest.mark.parametrize(("before", "after"), [(0, 30), (15, 15), (30, 0), (0, 0)])
-def test_the_part_holds_what_was_asked_for_and_its_neighbours(before: int, after: int):
+def test_the_part_holds_what_the_query_wants_and_its_neighbours(before: int, after: int):
     page = page_with(NEEDLE, before=before, after=after)
     part = best_part(page, "When was the lamp replaced by a burner?")
     assert NEEDLE in part.text
@@ -28,7 +28,7 @@ def test_the_part_holds_what_was_asked_for_and_its_neighbours(before: int, after
     assert len(part.text) > min(len(page), PART_CHARS) * 0.8
 
 
-def test_what_was_asked_for_stands_near_the_beginning_of_its_part():
+def test_what_the_query_wants_stands_near_the_beginning_of_its_part():
     part = best_part(page_with(NEEDLE, before=15, after=15), "paraffin burner")
     assert part.text.index(NEEDLE) < PART_CHARS / 3
 
@@ -45,8 +45,8 @@ def test_two_rare_words_together_beat_one_often():
     assert together.strip() in best_part(page, "lens from Paris", chars=400).text
 
 
-def test_words_of_the_page_s_title_do_not_outweigh_what_was_asked_about_it():
-    named = "Skerry Point has a lighthouse, and the Skerry Point lighthouse has a keeper."
+def test_words_of_the_page_s_title_do_not_outweigh_the_rest_of_the_query():
+    named = "Skerry Point has a lighthouse, and the Skerry Point lighthouse has a warden."
     page = "\n".join([named, FILLER * 30, NEEDLE, FILLER * 30])
     query = "Skerry lighthouse burner"
     assert NEEDLE not in best_part(page, query, chars=300).text
@@ -100,7 +100,7 @@ texts = st.text(alphabet=st.sampled_from("ab lamp.!?\n 灯。é\t"), max_size=80
 
 
 @given(texts, texts, st.integers(1, 300))
-def test_a_part_is_a_piece_of_the_page_that_is_no_longer_than_asked_for(page: str, query: str, chars: int):
+def test_a_part_is_a_piece_of_the_page_that_is_no_longer_than_requested(page: str, query: str, chars: int):
     part = best_part(page, query, chars=chars)
     assert page[part.start : part.end] == part.text
     assert len(part.text) <= chars

@@ -1,4 +1,4 @@
-"""robots.txt: asked once a day, obeyed, and no way round the guard."""
+"""robots.txt: read once a day, obeyed, and no way round the guard."""
 
 import asyncio
 import time
@@ -19,12 +19,12 @@ from agent.sources.pages.robots import (
     Robots,
     work,
 )
-from tests.agent.sources.pages.pages import ARTICLE
+from tests.agent.sources.extract.pages import ARTICLE
 from tests.agent.sources.pages.site import Names, Reply, Site, guard_for, serving
 
 
 class Clock:
-    """Time that passes only where somebody sleeps."""
+    """Time that passes only where a task sleeps."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -90,7 +90,7 @@ def test_rules_for_us_count_before_rules_for_all():
         assert await asker.may("/not-for-cairn/a") == "its robots.txt forbids it"
         assert await asker.may("/private/a") == ""
 
-    assert ask(plain(RULES), use).asked == ["/robots.txt"]
+    assert ask(plain(RULES), use).requests == ["/robots.txt"]
 
 
 def test_rules_for_all_are_obeyed():
@@ -108,15 +108,15 @@ def test_rules_for_all_are_obeyed():
     ask(plain(RULES.split("User-agent: Cairn")[0]), use)
 
 
-def test_a_site_is_asked_once_a_day_also_by_many_at_once():
+def test_a_site_is_read_once_a_day_also_by_many_at_once():
     async def use(asker: Asker) -> None:
         await asyncio.gather(*(asker.may(f"/{n}") for n in range(10)))
         asker.clock.now += KEEP_SECONDS - 1
         await asker.may("/")
-        assert asker.site.asked == ["/robots.txt"]
+        assert asker.site.requests == ["/robots.txt"]
         asker.clock.now += 2
         await asker.may("/")
-        assert asker.site.asked == ["/robots.txt"] * 2
+        assert asker.site.requests == ["/robots.txt"] * 2
 
     ask(plain(RULES), use)
 
@@ -218,7 +218,7 @@ def test_an_honest_long_robots_txt_is_read():
     assert work(text) < MAX_WORK
 
 
-def test_a_page_that_robots_txt_forbids_is_not_asked_for():
+def test_a_page_that_robots_txt_forbids_is_not_requested():
     async def bounded() -> None:
         pages = {"/robots.txt": plain("User-agent: *\nDisallow: /closed"), "/closed/page": Reply(ARTICLE)}
         pages["/open"] = Reply(status=302, headers={"location": "/closed/page"})
@@ -230,6 +230,6 @@ def test_a_page_that_robots_txt_forbids_is_not_asked_for():
                         await fetcher.page(site.url(path))
             finally:
                 await fetcher.aclose()
-            assert site.asked == ["/robots.txt", "/open"]
+            assert site.requests == ["/robots.txt", "/open"]
 
     asyncio.run(bounded())

@@ -9,10 +9,10 @@ from agent.errors import Failure, SourceError
 from agent.evidence import Passage
 from agent.plan import Filter
 from agent.sources.base import Closable, Paid, SearchRequest, SearchResult, Source, ask, close_sources, credits_of
+from agent.sources.extract.pool import ExtractPool
 from agent.sources.pages.fetch import Fetcher
 from agent.sources.pages.source import WithPages
-from agent.sources.pages.workers import Workers
-from tests.agent.sources.pages.pages import ARTICLE, STORY, pdf
+from tests.agent.sources.extract.pages import ARTICLE, STORY, pdf
 from tests.agent.sources.pages.site import Handler, Reply, Site, guard_for, serving
 
 QUERY = "When did the lighthouse on Skerry Point get a paraffin burner?"
@@ -20,16 +20,16 @@ SNIPPET = "A snippet of the search engine …"
 
 
 class Found:
-    """A source that finds what it is told, and remembers what it was asked."""
+    """A source that finds what it is given, and remembers its requests."""
 
     def __init__(self, found: Sequence[Passage] | SearchResult, *, seconds: float = 0.0) -> None:
         self.found = found if isinstance(found, SearchResult) else SearchResult(tuple(found))
         self.seconds = seconds
-        self.asked: list[tuple[str, int, Sequence[Filter]]] = []
+        self.requests: list[tuple[str, int, Sequence[Filter]]] = []
         self.closed = 0
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        self.asked.append((request.query, request.limit, request.filters))
+        self.requests.append((request.query, request.limit, request.filters))
         if self.seconds:
             await asyncio.sleep(self.seconds)
         return self.found
@@ -45,7 +45,7 @@ def hit(url: str, *, text: str = SNIPPET, title: str = "Its title", date: str = 
 def run(pages: Mapping[str, Reply | Handler], use: Callable[[Site, Fetcher], Awaitable[None]]) -> Site:
     async def bounded() -> Site:
         async with asyncio.timeout(60), serving(pages) as site:
-            fetcher = Fetcher(guard=guard_for(site), workers=Workers(count=1))
+            fetcher = Fetcher(guard=guard_for(site), workers=ExtractPool(count=1))
             try:
                 await use(site, fetcher)
             finally:
@@ -99,7 +99,7 @@ def test_only_the_first_pages_are_read_each_once_and_all_at_the_same_time():
         assert [passage.url for passage in found.passages] == [a.url, "", a.url, b.url, c.url]
 
     site = run({"/a": page, "/b": page, "/c": page}, use)
-    assert sorted(site.asked) == ["/a", "/b", "/robots.txt"]
+    assert sorted(site.requests) == ["/a", "/b", "/robots.txt"]
 
 
 def test_a_page_that_fails_stays_a_snippet_and_a_note_says_why():
@@ -145,13 +145,13 @@ def test_a_page_that_fails_stays_a_snippet_and_a_note_says_why():
     run(pages, use)
 
 
-def test_what_the_source_told_of_its_search_is_kept():
+def test_what_the_source_says_of_its_search_is_kept():
     async def use(site: Site, fetcher: Fetcher) -> None:
         failures = (Failure(backend="serper", kind="quota", why="no credits"),)
-        told = SearchResult(
+        given = SearchResult(
             (hit(site.url("/page")),), backend="tavily", cached="fresh", credits=2.0, usd=0.01, failures=failures
         )
-        found = await WithPages(Found(told), fetcher).search(SearchRequest(QUERY, limit=5))
+        found = await WithPages(Found(given), fetcher).search(SearchRequest(QUERY, limit=5))
         assert (found.backend, found.cached, found.credits, found.usd, found.failures) == (
             "tavily",
             "fresh",
@@ -163,15 +163,15 @@ def test_what_the_source_told_of_its_search_is_kept():
     run({"/page": Reply(pdf(*STORY), type="application/pdf")}, use)
 
 
-def test_the_source_is_asked_for_just_what_was_asked_for():
+def test_the_source_gets_just_what_was_requested():
     async def use(site: Site, fetcher: Fetcher) -> None:
         source = Found([])
         filters = (Filter(name="lang", value="en"),)
         found = await WithPages(source, fetcher).search(SearchRequest(QUERY, limit=7, filters=filters))
         assert found.passages == ()
-        assert source.asked == [(QUERY, 7, filters)]
+        assert source.requests == [(QUERY, 7, filters)]
 
-    assert not run({}, use).asked
+    assert not run({}, use).requests
 
 
 @pytest.mark.parametrize("slow", ["source", "page"])
@@ -187,10 +187,10 @@ def test_the_search_never_takes_longer_than_its_share(slow: str):
         assert found.passages[0].text == SNIPPET
         assert found.notes == ("hit 1 stayed a snippet: its page was not there in time",)
 
-    assert run({"/page": hang}, use).asked[:1] == ([] if slow == "source" else ["/robots.txt"])
+    assert run({"/page": hang}, use).requests[:1] == ([] if slow == "source" else ["/robots.txt"])
 
 
-def test_whoever_asks_for_less_time_gets_the_snippets_in_that_time():
+def test_a_caller_with_less_time_gets_the_snippets_in_that_time():
     async def hang(writer: asyncio.StreamWriter) -> None:
         await asyncio.Event().wait()
 

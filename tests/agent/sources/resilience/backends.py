@@ -1,4 +1,4 @@
-"""Fake back ends for the tests of what is put around them: they do what they are told, and keep their own books."""
+"""Fake back ends for the tests of what is put around them: they do what their plan says, and keep their own books."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +13,7 @@ Act = float | BaseException | Sequence[Passage] | Callable[[], SearchResult]
 """Seconds to take, what to raise, or what to answer."""
 
 HANG = 1e9
-"""Seconds that nobody waits for."""
+"""Seconds that no one waits for."""
 
 
 def passage(name: str, *, url: str = "") -> Passage:
@@ -42,13 +42,13 @@ class Scripted:
         self.acts: Sequence[Act] = acts
         self.seconds = seconds
         self.seconds_to_leave = seconds_to_leave
-        self.asked: list[tuple[float, str]] = []
+        self.requests: list[tuple[float, str]] = []
         self.running = 0
         self.most_running = 0
         self.closed = 0
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        self.asked.append((now(), request.query))
+        self.requests.append((now(), request.query))
         self.running += 1
         self.most_running = max(self.most_running, self.running)
         try:
@@ -74,8 +74,8 @@ class Scripted:
 
     @property
     def times(self) -> list[float]:
-        """When it was asked, in virtual seconds."""
-        return [round(at, 3) for at, _ in self.asked]
+        """When it was searched, in virtual seconds."""
+        return [round(at, 3) for at, _ in self.requests]
 
     async def aclose(self) -> None:
         self.closed += 1

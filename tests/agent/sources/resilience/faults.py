@@ -1,4 +1,4 @@
-"""A thousand plans against faulty back ends on a clock that jumps: who was asked what and when, and what the traces say.
+"""A thousand plans against faulty back ends on a clock that jumps: which got what request and when, and what the traces say.
 
 The back ends keep their own books, so that nothing is checked against what the code under test believes.
 """
@@ -14,7 +14,7 @@ from agent.plan import Node, Plan
 from agent.sources.base import SearchRequest, SearchResult, close_sources
 from agent.sources.limits import Limits
 from agent.sources.resilience.cached import Cached
-from agent.sources.resilience.gate import Gates
+from agent.sources.resilience.limiter import RateLimiters
 from agent.sources.resilience.resilient import resilient
 from agent.sources.resilience.store import open_store
 from agent.trace import Searched, SearchFailed
@@ -124,7 +124,7 @@ class Run:
     plan: Plan
     steps: list[Step] = field(default_factory=list[Step])
     ended: dict[str, float] = field(default_factory=dict[str, float])
-    """When each node's step was told."""
+    """When each node's step was emitted."""
     found: dict[str, list[Passage]] = field(default_factory=dict[str, list[Passage]])
     took: float = 0.0
 
@@ -136,13 +136,13 @@ class Run:
             depth[node.id] = 1 + max((depth[parent] for parent in node.parents), default=0)
         return max(depth.values())
 
-    def tell(self, step: Step) -> None:
+    def emit(self, step: Step) -> None:
         self.steps.append(step)
         self.ended[step.node] = now()
 
 
 def random_plan(number: int, chance: random.Random) -> Plan:
-    """One to five nodes; each may wait for those before it. Some queries are its own, some are everybody's."""
+    """One to five nodes; each may wait for those before it. Some queries are its own, some are shared."""
     nodes: list[Node] = []
     for at in range(chance.randint(1, 5)):
         own = chance.random() < 0.6
@@ -162,17 +162,17 @@ async def run_plans(kind: SourceErrorKind, *, plans: int, every_seconds: float) 
     chance = random.Random(kind)
     random.seed(kind)  # the jitter of the guards
     books: list[Call] = []
-    gates, store = Gates(), open_store("memory:")
+    limiters, store = RateLimiters(), open_store("memory:")
     sources: dict[str, Cached] = {}
     for name, limits in BACKENDS.items():
         backends = [Faulty(b, bound, kind=kind, books=books, chance=chance) for b, bound in limits.items()]
         enough = ENOUGH.get(name, 1)
-        sources[name] = resilient(name, backends, store=store, enough=enough, gates=gates, now=now)
+        sources[name] = resilient(name, backends, store=store, enough=enough, limiters=limiters, now=now)
     runs = [Run(random_plan(number, chance)) for number in range(plans)]
 
     async def one(run: Run) -> None:
         began = now()
-        found = await execute(run.plan, sources, round=1, limit=LIMIT, seconds=SECONDS, emit=run.tell)
+        found = await execute(run.plan, sources, round=1, limit=LIMIT, seconds=SECONDS, emit=run.emit)
         run.found, run.took = found, now() - began
 
     async with asyncio.TaskGroup() as group:

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.sources.resilience.breaker import Breaker, Turn
+from agent.sources.resilience.breaker import Breaker, Permit
 
 
 def fail(breaker: Breaker, now: float, *, times: int = 1) -> None:
@@ -38,7 +38,7 @@ def test_when_its_time_is_over_one_try_goes_through_and_decides():
     assert breaker.state(61) == "closed"
 
 
-def test_a_probe_that_nobody_waits_for_makes_room_for_the_next():
+def test_a_probe_that_no_one_waits_for_makes_room_for_the_next():
     breaker = Breaker(failures=1, seconds=30)
     fail(breaker, 0)
     breaker.left(breaker.enter(30))
@@ -57,8 +57,8 @@ def test_what_began_before_it_opened_changes_nothing():
 
 
 @given(st.lists(st.tuples(st.sampled_from(["answered", "failed", "left", "open"]), st.floats(0, 50)), max_size=60))
-def test_however_tries_end_it_lets_somebody_through_again(events: list[tuple[str, float]]):
-    breaker, clock, turns = Breaker(failures=3, seconds=30), 0.0, list[Turn]()
+def test_however_tries_end_it_lets_a_request_through_again(events: list[tuple[str, float]]):
+    breaker, clock, turns = Breaker(failures=3, seconds=30), 0.0, list[Permit]()
     for end, waited in events:
         clock += waited
         if breaker.closed_for(clock) is None:

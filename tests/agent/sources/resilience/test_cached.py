@@ -9,7 +9,7 @@ from agent.sources.limits import Limits
 from agent.sources.resilience.cached import EMPTY_SECONDS, Cached
 from agent.sources.resilience.fallback import Fallback
 from agent.sources.resilience.guard import Guarded
-from agent.sources.resilience.store import Store, open_store
+from agent.sources.resilience.store import AnswerStore, open_store
 from tests.agent.sources.resilience.backends import HANG, Scripted, error, passage
 from tests.virtual_clock import now, run
 
@@ -27,7 +27,7 @@ class Day:
 
 
 def cached(
-    source: Scripted, *, store: Store | None = None, clock: Day | None = None, limits: Limits = LIMITS
+    source: Scripted, *, store: AnswerStore | None = None, clock: Day | None = None, limits: Limits = LIMITS
 ) -> Cached:
     return Cached(source, name="web", store=store or open_store("memory:"), limits=limits, now=clock or Day())
 
@@ -44,20 +44,20 @@ def test_what_was_found_is_given_again_for_nothing():
         assert (first.cached, first.credits) == ("", 2)
         assert (again.cached, again.credits, again.usd) == ("fresh", 0, 0)
         assert (again.passages, again.backend) == (first.passages, "tavily")
-        assert len(backend.asked) == 1
+        assert len(backend.requests) == 1
         assert credits_of(source) == 2
 
     run(main())
 
 
 def test_notes_are_kept_with_an_answer_and_the_failures_of_that_day_are_not():
-    def told() -> SearchResult:
+    def answer() -> SearchResult:
         return SearchResult(
             (passage("a"),), backend="brave", notes=("no dates",), failures=(Failure("tavily", "rate", "x"),)
         )
 
     async def main() -> None:
-        source = cached(Scripted(told))
+        source = cached(Scripted(answer))
         await find(source)
         again = await find(source)
         assert (again.backend, again.notes, again.failures) == ("brave", ("no dates",), ())
@@ -81,7 +81,7 @@ def test_white_space_does_not_make_a_new_query_but_case_limit_filters_and_source
     )
 
 
-def test_after_its_time_it_is_asked_anew():
+def test_after_its_time_it_is_searched_again():
     async def main() -> None:
         backend, clock = Scripted(), Day()
         source = cached(backend, clock=clock)
@@ -90,13 +90,13 @@ def test_after_its_time_it_is_asked_anew():
         assert (await find(source)).cached == "fresh"
         clock.now += 2
         assert (await find(source)).cached == ""
-        assert len(backend.asked) == 2
+        assert len(backend.requests) == 2
 
     run(main())
 
 
 @pytest.mark.parametrize("kind", ["rate", "quota", "upstream", "timeout", "auth"])
-def test_an_old_answer_stands_in_where_asking_fails_and_says_so(kind: SourceErrorKind):
+def test_an_old_answer_is_given_where_a_new_request_fails_and_says_so(kind: SourceErrorKind):
     async def main() -> None:
         clock = Day()
         source = cached(Scripted([passage("a")], error(kind, "no luck")), clock=clock)
@@ -105,7 +105,7 @@ def test_an_old_answer_stands_in_where_asking_fails_and_says_so(kind: SourceErro
         hits = await find(source)
         assert [p.id for p in hits.passages] == ["a"]
         assert (hits.cached, hits.credits) == ("stale", 0)
-        assert hits.notes == ("found 2 hours ago: asking again failed",)
+        assert hits.notes == ("found 2 hours ago: a new request failed",)
         assert [(f.backend, f.kind, f.why) for f in hits.failures] == [("web", kind, "no luck")]
 
     run(main())
@@ -180,7 +180,7 @@ def test_an_empty_answer_after_failures_is_not_kept():
         source = cached(backend)
         await find(source)
         await find(source)
-        assert len(backend.asked) == 2
+        assert len(backend.requests) == 2
 
     run(main())
 
@@ -190,17 +190,17 @@ def test_equal_queries_in_flight_share_one_call_and_one_of_them_pays():
         backend = Scripted(seconds=1)
         source = Cached(backend, name="web", store=None, limits=LIMITS)
         found = await asyncio.gather(*(find(source, query) for query in ("Dune", "Dune ", "Dune", "Emma")))
-        assert [query for _, query in backend.asked] == ["Dune", "Emma"]
+        assert [query for _, query in backend.requests] == ["Dune", "Emma"]
         passages = [result.passages for result in found]
         assert passages[0] == passages[1] == passages[2] != passages[3]
         assert [hits.credits for hits in found] == [1, 0, 0, 1]
         await find(source)
-        assert len(backend.asked) == 3, "without a store nothing is kept"
+        assert len(backend.requests) == 3, "without a store nothing is kept"
 
     run(main())
 
 
-def test_a_failure_is_told_to_each_who_waited_for_it_as_its_own_error():
+def test_a_failure_is_raised_for_each_who_waited_for_it_as_its_own_error():
     async def main() -> None:
         source = cached(Scripted(error("quota", "no credits left"), seconds=1))
         raised = await asyncio.gather(find(source), find(source), return_exceptions=True)
@@ -222,12 +222,12 @@ def test_who_leaves_does_not_take_the_call_away_from_the_others():
         assert [p.id for p in (await second).passages] == ["tavily on Dune"]
         assert (await second).credits == 1, "who left did not pay"
         assert first.cancelled()
-        assert len(backend.asked) == 1
+        assert len(backend.requests) == 1
 
     run(main())
 
 
-def test_when_the_last_one_leaves_the_call_ends_and_the_next_one_asks_anew():
+def test_when_the_last_one_leaves_the_call_ends_and_the_next_one_starts_another():
     async def main() -> None:
         backend = Scripted(HANG)
         source = cached(backend)
@@ -240,12 +240,12 @@ def test_when_the_last_one_leaves_the_call_ends_and_the_next_one_asks_anew():
         assert backend.running == 0
         backend.acts = [[passage("a")]]
         assert [p.id for p in (await find(source)).passages] == ["a"]
-        assert len(backend.asked) == 2
+        assert len(backend.requests) == 2
 
     run(main())
 
 
-def test_nobody_boards_a_call_that_is_being_ended():
+def test_no_one_boards_a_call_that_is_being_ended():
     async def main() -> None:
         backend = Scripted(HANG, [passage("a")], seconds_to_leave=1)
         source = cached(backend)
@@ -272,7 +272,7 @@ def test_who_joined_late_and_still_has_time_asks_again_when_that_of_the_first_is
         assert now() < 4
         hits = await second
         assert [p.id for p in hits.passages] == ["a"]
-        assert [f.kind for f in hits.failures] == ["timeout"], "it waited for the first call's end, so it tells of it"
+        assert [f.kind for f in hits.failures] == ["timeout"], "it waited for the first call's end, so it reports it"
 
     run(main())
 

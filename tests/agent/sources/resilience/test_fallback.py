@@ -17,15 +17,15 @@ def chain(*backends: Scripted, enough: int = 1) -> Fallback:
     return Fallback("web", backends, enough=enough)
 
 
-def test_the_first_one_that_answers_is_the_only_one_asked():
+def test_the_first_one_that_answers_is_the_only_one_tried():
     first, second = backend("tavily"), backend("brave")
     hits = run(ask(chain(first, second), SearchRequest("Dune", limit=3), seconds=10))
     assert [p.id for p in hits.passages] == ["tavily on Dune"]
     assert (hits.backend, hits.credits, hits.failures) == ("tavily", 1, ())
-    assert not second.asked
+    assert not second.requests
 
 
-def test_the_next_one_is_asked_when_one_fails_and_what_failed_is_named():
+def test_the_next_one_is_tried_when_one_fails_and_what_failed_is_named():
     found = run(
         ask(
             chain(backend("a", error("auth")), backend("b", error("parse")), backend("c")),
@@ -55,7 +55,7 @@ def test_when_all_fail_the_most_telling_kind_stands_for_all(
     assert raised.value.kind == stands_for_all
     assert str(raised.value) == f"b0: it is {kinds[0]}; b1: it is {kinds[1]}"
     assert [(f.backend, f.kind) for f in raised.value.failures] == [("b0", kinds[0]), ("b1", kinds[1])]
-    assert raised.value.retry_after == 5, "one of them may be asked again then"
+    assert raised.value.retry_after == 5, "one of them may be tried again then"
 
 
 def test_a_failure_that_names_its_back_end_itself_names_it_once():
@@ -92,7 +92,7 @@ def test_the_time_that_one_does_not_use_is_the_next_ones():
     run(main())
 
 
-def test_when_every_one_hangs_all_are_told_before_the_time_is_over():
+def test_when_every_one_hangs_all_are_reported_before_the_time_is_over():
     async def main() -> None:
         with pytest.raises(SourceError) as raised:
             await ask(chain(*(backend(name, HANG) for name in "abcd")), SearchRequest("x", limit=3), seconds=10)
@@ -110,7 +110,7 @@ def test_too_little_is_made_up_by_the_next_one_without_doubles():
     hits = run(ask(chain(gnews, serper, third, enough=3), SearchRequest("x", limit=10), seconds=10))
     assert [(p.id, p.rank) for p in hits.passages] == [("a", 1), ("b", 2), ("c", 3)]
     assert (hits.backend, hits.credits, hits.failures) == ("gnews+serper", 3, ())
-    assert not third.asked
+    assert not third.requests
 
 
 def test_little_is_better_than_a_failure():
@@ -120,13 +120,13 @@ def test_little_is_better_than_a_failure():
     assert [f.kind for f in hits.failures] == ["quota"]
 
 
-def test_no_more_is_enough_than_was_asked_for():
+def test_no_more_is_enough_than_was_requested():
     second = backend("b")
     run(ask(chain(backend("a", [passage("x")]), second, enough=3), SearchRequest("x", limit=1), seconds=10))
-    assert not second.asked
+    assert not second.requests
 
 
-def test_an_honestly_empty_answer_is_one_when_nobody_knows_more():
+def test_an_honestly_empty_answer_is_one_when_no_one_knows_more():
     hits = run(ask(chain(backend("a", []), backend("b", [])), SearchRequest("x", limit=3), seconds=10))
     assert hits.passages == ()
     assert (hits.backend, hits.failures) == ("a+b", ())
@@ -143,7 +143,7 @@ def test_notes_pass_through_once():
     assert hits.notes == ("it cannot filter by 'lang de'", "more")
 
 
-def test_the_most_that_a_search_may_cost_is_told():
+def test_the_most_that_a_search_may_cost_is_stated():
     a, b = backend("a", credits=1), backend("b", credits=2)
     assert chain(a, b).credits_per_search == 3
     assert chain(a, b, enough=0).credits_per_search == 2

@@ -21,7 +21,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 @cache
-def played(kind: SourceErrorKind) -> tuple[list[Run], list[Call]]:
+def run_all(kind: SourceErrorKind) -> tuple[list[Run], list[Call]]:
     # A wrong key or an empty account closes a back end for long: these plans come at longer intervals.
     return run(run_plans(kind, plans=PLANS, every_seconds=600.0 if kind in {"auth", "quota"} else 0.5), seconds=1e7)
 
@@ -31,29 +31,29 @@ def steps_of(runs: list[Run]) -> list[tuple[Run, Step]]:
 
 
 def number_of(failure: Failure) -> int | None:
-    """The call that a failure tells of; None for one that the back end did not raise itself."""
+    """The call that a failure reports; None for one that the back end did not raise itself."""
     found = MARK.search(failure.why)
-    # What is told to somebody who was refused quotes the last failure, and is none.
+    # A refusal quotes the last failure, and is none.
     return int(found[1]) if found and found.start() == 0 else None
 
 
 @every_kind
 def test_every_plan_ends_within_its_deadline_with_one_step_for_each_node(kind: SourceErrorKind):
-    runs, _ = played(kind)
+    runs, _ = run_all(kind)
     assert len(runs) == PLANS
     for plan in runs:
         assert plan.took <= plan.longest_path * SECONDS
         assert sorted(step.node for step in plan.steps) == sorted(node.id for node in plan.plan.nodes)
-        assert all(step.took < SECONDS for step in plan.steps), "somebody was cut off before it could tell what failed"
+        assert all(step.took < SECONDS for step in plan.steps), "a step was cut off before it could report what failed"
         assert {s.node: list(s.passages) for s in plan.steps if isinstance(s, Searched)} == plan.found
 
 
 @every_kind
-def test_no_back_end_is_asked_harder_than_its_limits_say(kind: SourceErrorKind):
-    _, books = played(kind)
+def test_no_back_end_gets_more_requests_than_its_limits_say(kind: SourceErrorKind):
+    _, books = run_all(kind)
     for name, limits in LIMITS.items():
         calls = [call for call in books if call.backend == name]
-        assert calls, f"{name} was never asked"
+        assert calls, f"{name} was never tried"
         assert most_in_window([call.at for call in calls], limits.per_seconds) <= limits.requests
         events = sorted((moment, change) for call in calls for moment, change in ((call.at, 1), (call.until, -1)))
         running = most = 0
@@ -65,17 +65,17 @@ def test_no_back_end_is_asked_harder_than_its_limits_say(kind: SourceErrorKind):
 
 @every_kind
 def test_who_asks_to_be_left_alone_is_left_alone(kind: SourceErrorKind):
-    _, books = played(kind)
+    _, books = run_all(kind)
     for name in LIMITS:
         calls = [call for call in books if call.backend == name]
-        for told in calls:
-            until = told.until + told.retry_after
-            assert not [call for call in calls if told.until + 1e-5 < call.at < until - 1e-5]
+        for limited in calls:
+            until = limited.until + limited.retry_after
+            assert not [call for call in calls if limited.until + 1e-5 < call.at < until - 1e-5]
 
 
 @every_kind
 def test_a_back_end_that_is_dead_is_soon_left_alone(kind: SourceErrorKind):
-    _, books = played(kind)
+    _, books = run_all(kind)
     after_a_minute = [call for call in books if call.backend == DEAD and call.at > 60]
     lasted = max(call.until for call in books)
     assert lasted > 400
@@ -83,10 +83,10 @@ def test_a_back_end_that_is_dead_is_soon_left_alone(kind: SourceErrorKind):
 
 
 @every_kind
-def test_every_failure_that_a_back_end_raised_is_named_by_everybody_who_waited_for_it_and_nobody_else(
+def test_every_failure_that_a_back_end_raised_is_named_by_all_who_waited_for_it_and_no_others(
     kind: SourceErrorKind,
 ):
-    runs, books = played(kind)
+    runs, books = run_all(kind)
     named: dict[int, list[tuple[Run, Step]]] = defaultdict(list)
     for plan, step in steps_of(runs):
         numbers = [n for failure in step.failures if (n := number_of(failure)) is not None]
@@ -98,8 +98,8 @@ def test_every_failure_that_a_back_end_raised_is_named_by_everybody_who_waited_f
     for number, call in failed.items():
         for plan, step in named[number]:
             assert step.query == call.query
-            told = [failure for failure in step.failures if number_of(failure) == number]
-            assert (told[0].backend, told[0].kind) == (call.backend, call.kind)
+            reported = [failure for failure in step.failures if number_of(failure) == number]
+            assert (reported[0].backend, reported[0].kind) == (call.backend, call.kind)
             # It waited: it was there when the call failed, or when the call of which that was a part ended.
             assert plan.ended[step.node] >= call.until - 1e-5
         if call.query.startswith(OWN):
@@ -108,7 +108,7 @@ def test_every_failure_that_a_back_end_raised_is_named_by_everybody_who_waited_f
 
 @every_kind
 def test_every_call_that_was_cut_is_named_as_a_timeout(kind: SourceErrorKind):
-    runs, books = played(kind)
+    runs, books = run_all(kind)
     cut = Counter((call.backend, call.query) for call in books if call.end == "cut")
     named = Counter(
         (failure.backend, step.query)
@@ -124,14 +124,14 @@ def test_every_call_that_was_cut_is_named_as_a_timeout(kind: SourceErrorKind):
 
 
 @every_kind
-def test_a_step_without_what_it_asked_for_says_why(kind: SourceErrorKind):
-    runs, _ = played(kind)
+def test_a_step_without_what_it_requested_says_why(kind: SourceErrorKind):
+    runs, _ = run_all(kind)
     for plan, step in steps_of(runs):
         order = list(BACKENDS[step.source])
         if _is_repeated(plan, step):
             continue
         if not isinstance(step, Searched):
-            assert {failure.backend for failure in step.failures} == set(order), "not every back end is told of"
+            assert {failure.backend for failure in step.failures} == set(order), "not every back end is reported"
         elif step.cached == "stale":
             assert step.failures
         elif step.cached == "fresh":
@@ -141,25 +141,25 @@ def test_a_step_without_what_it_asked_for_says_why(kind: SourceErrorKind):
             before = order[: order.index(answered[0])]
             if step.source == "news" or not step.passages:
                 continue  # one before it may have had too little, which is no failure
-            told = {failure.backend for failure in step.failures}
-            assert all(name in told or _was_empty(kind, name, step.query) for name in before)
+            reported = {failure.backend for failure in step.failures}
+            assert all(name in reported or _was_empty(kind, name, step.query) for name in before)
 
 
 def _is_repeated(plan: Run, step: Step) -> bool:
-    """Equal nodes of one plan share one call; what failed on its way is told by the first one."""
+    """Equal nodes of one plan share one call; what failed on its way is reported by the first one."""
     return next(s for s in plan.steps if (s.source, s.query) == (step.source, step.query)) is not step
 
 
 def _was_empty(kind: SourceErrorKind, name: str, query: str) -> bool:
-    _, books = played(kind)
+    _, books = run_all(kind)
     return any(c.backend == name and c.query == query and c.end == "answered" and not c.urls for c in books)
 
 
 @every_kind
 def test_no_passage_is_lost_and_none_is_doubled(kind: SourceErrorKind):
-    runs, books = played(kind)
+    runs, books = run_all(kind)
     by_mark = {call.mark: call for call in books}
-    asked_for: Counter[int] = Counter()
+    searched: Counter[int] = Counter()
     for _, step in steps_of(runs):
         if not isinstance(step, Searched):
             continue
@@ -169,24 +169,24 @@ def test_no_passage_is_lost_and_none_is_doubled(kind: SourceErrorKind):
         assert set(urls) == {url for number in calls for url in books[number].urls}
         assert all(books[number].query == step.query for number in calls)
         if not step.cached:
-            asked_for.update(calls)
+            searched.update(calls)
     for call in books:
         if call.urls and call.urls != (f"https://all.org/{call.query.replace(' ', '-')}",):
-            assert asked_for[call.number] >= 1, "an answer was thrown away"
+            assert searched[call.number] >= 1, "an answer was thrown away"
             if call.query.startswith(OWN):
-                assert asked_for[call.number] == 1
+                assert searched[call.number] == 1
 
 
 @every_kind
 def test_what_was_paid_is_what_the_steps_say(kind: SourceErrorKind):
-    runs, books = played(kind)
-    told = sum(step.credits for _, step in steps_of(runs) if isinstance(step, Searched))
-    assert told == sum(call.end == "answered" for call in books)
+    runs, books = run_all(kind)
+    paid = sum(step.credits for _, step in steps_of(runs) if isinstance(step, Searched))
+    assert paid == sum(call.end == "answered" for call in books)
 
 
 @every_kind
 def test_the_faults_are_really_there_and_most_searches_survive_them(kind: SourceErrorKind):
-    runs, books = played(kind)
+    runs, books = run_all(kind)
     ends = Counter(call.end for call in books if call.backend != DEAD)
     assert 0.2 < (ends["failed"] + ends["cut"]) / ends.total() < 0.4
     steps = [step for _, step in steps_of(runs) if step.source in {"web", "news"}]

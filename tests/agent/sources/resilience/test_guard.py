@@ -5,16 +5,16 @@ import pytest
 from agent.errors import SourceError, SourceErrorKind
 from agent.sources.base import SearchRequest, SearchResult, ask
 from agent.sources.limits import Limits
-from agent.sources.resilience.gate import Gate, bucket
 from agent.sources.resilience.guard import AUTH_SECONDS, QUOTA_SECONDS, Guarded
+from agent.sources.resilience.limiter import RateLimiter, bucket
 from tests.agent.sources.resilience.backends import HANG, Scripted, error, most_in_window, passage
 from tests.virtual_clock import now, run
 
 QUICK = Limits(requests=1000, concurrency=1000, wait_seconds=1)
 
 
-def guarded(backend: Scripted, limits: Limits = QUICK, *, gate: Gate | None = None) -> Guarded:
-    return Guarded(backend, name=backend.name, limits=limits, gate=gate)
+def guarded(backend: Scripted, limits: Limits = QUICK, *, limiter: RateLimiter | None = None) -> Guarded:
+    return Guarded(backend, name=backend.name, limits=limits, limiter=limiter)
 
 
 async def outcome(source: Guarded, *, seconds: float = 100, query: str = "x") -> SearchResult | SourceError:
@@ -49,17 +49,17 @@ def test_it_does_not_try_again_where_that_cannot_help(kind: SourceErrorKind):
     backend = Scripted(error(kind), [passage("Dune")])
     raised = run(failed(guarded(backend)))
     assert raised.kind == kind
-    assert len(raised.failures) == len(backend.asked) == 1
+    assert len(raised.failures) == len(backend.requests) == 1
 
 
-def test_tries_are_bounded_and_the_last_error_tells_all_of_them():
+def test_tries_are_bounded_and_the_last_error_names_all_of_them():
     backend = Scripted(error("upstream", "1"), error("upstream", "2"), error("rate", "3"), error("upstream", "4"))
     raised = run(failed(guarded(backend)))
     assert (str(raised), raised.kind) == ("3", "rate")
     assert [f.why for f in raised.failures] == ["1", "2", "3"]
 
 
-def test_one_error_object_that_is_raised_again_and_again_is_not_told_twice():
+def test_one_error_object_that_is_raised_again_and_again_is_not_reported_twice():
     raised = run(failed(guarded(Scripted(error("upstream")))))
     assert len(raised.failures) == 3
 
@@ -70,7 +70,7 @@ def test_a_retry_after_is_waited_out():
     assert backend.times == [0, 7]
 
 
-def test_a_retry_after_is_waited_out_by_everybody():
+def test_a_retry_after_is_waited_out_by_all():
     async def main() -> list[float]:
         backend = Scripted(error("rate", retry_after=7), [passage("Dune")])
         source = guarded(backend)
@@ -92,8 +92,8 @@ def test_a_retry_after_longer_than_the_patience_or_the_time_ends_the_tries(retry
         assert raised.retry_after == retry_after
         assert now() == 0
         refused = await failed(source, seconds=seconds)
-        assert f"asked again in {retry_after} s" in str(refused)
-        assert len(backend.asked) == 1, "it was asked again before its time"
+        assert f"tried again in {retry_after} s" in str(refused)
+        assert len(backend.requests) == 1, "it was tried again before its time"
 
     run(main())
 
@@ -104,7 +104,7 @@ def test_a_hang_is_cut_and_tried_again():
     assert [(f.kind, f.why, round(f.took, 3)) for f in hits.failures] == [("timeout", "no answer in 4 s", 4)]
 
 
-def test_the_callers_time_ends_a_hang_in_time_to_tell_of_it():
+def test_the_callers_time_ends_a_hang_in_time_to_report_it():
     async def main() -> None:
         raised = await failed(guarded(Scripted(error("upstream", "boom"), HANG)), seconds=3)
         assert [f.kind for f in raised.failures] == ["upstream", "timeout"]
@@ -135,9 +135,9 @@ def test_no_window_holds_more_requests_than_the_limit(limits: Limits):
         return backend
 
     backend = run(main())
-    assert len(backend.asked) == 30
+    assert len(backend.requests) == 30
     longest = max(limits.per_seconds, limits.per_seconds / limits.requests)
-    assert most_in_window((at for at, _ in backend.asked), longest) <= max(1, limits.requests)
+    assert most_in_window((at for at, _ in backend.requests), longest) <= max(1, limits.requests)
     assert backend.most_running <= limits.concurrency
 
 
@@ -154,15 +154,15 @@ def test_who_waits_too_long_for_a_turn_leaves_in_time_and_asks_nothing():
             group.create_task(outcome(source, seconds=20))
             await asyncio.sleep(1)
             raised = await failed(source, seconds=5)
-            assert "was not asked" in str(raised)
+            assert "was not tried" in str(raised)
             assert raised.failures
             assert now() < 6
-        assert len(backend.asked) == 1
+        assert len(backend.requests) == 1
 
     run(main())
 
 
-def test_who_could_not_get_a_turn_in_time_is_told_at_once():
+def test_who_could_not_get_a_turn_in_time_is_refused_at_once():
     async def main() -> None:
         source = guarded(Scripted(), Limits(concurrency=1, requests=1, per_seconds=3))
         async with asyncio.TaskGroup() as group:
@@ -209,7 +209,7 @@ def test_callers_who_leave_while_they_wait_for_the_rate_give_their_places_back(l
             if leave == "cancelled":
                 task.cancel()
         await asyncio.wait(waiting)
-        assert len(backend.asked) == 1
+        assert len(backend.requests) == 1
         assert isinstance(await outcome(source), SearchResult)
 
     run(main())
@@ -225,7 +225,7 @@ def test_a_back_end_that_fails_in_a_row_is_left_alone_and_tried_when_its_time_is
         assert str(refused) == "tavily is left alone, it will be tried again in 30 s; last it said: boom"
         assert round(refused.retry_after or 0) == 30
         assert refused.failures
-        assert len(backend.asked) == 3
+        assert len(backend.requests) == 3
         await asyncio.sleep(31)
         backend.acts = [[passage("Dune")]]
         assert isinstance(await outcome(source), SearchResult)
@@ -250,16 +250,16 @@ def test_only_one_asks_when_the_time_of_an_open_breaker_is_over():
 
 
 @pytest.mark.parametrize(("kind", "seconds"), [("quota", QUOTA_SECONDS), ("auth", AUTH_SECONDS)])
-def test_no_quota_or_a_wrong_key_is_not_asked_with_again(kind: SourceErrorKind, seconds: float):
+def test_no_quota_or_a_wrong_key_is_not_tried_again(kind: SourceErrorKind, seconds: float):
     async def main() -> None:
-        backend = Scripted(error(kind, "mend it"))
+        backend = Scripted(error(kind, "fix it"))
         source = guarded(backend)
         await failed(source)
         refused = await failed(source)
         assert refused.kind == kind
-        assert "mend it" in str(refused)
+        assert "fix it" in str(refused)
         assert round(refused.retry_after or 0) == seconds
-        assert len(backend.asked) == 1
+        assert len(backend.requests) == 1
 
     run(main())
 
@@ -292,7 +292,7 @@ def test_what_is_the_querys_fault_does_not_count_against_the_back_end(kind: Sour
         source = guarded(backend)
         for _ in range(20):
             await failed(source)
-        assert len(backend.asked) == 20
+        assert len(backend.requests) == 20
 
     run(main())
 
@@ -303,7 +303,7 @@ def test_a_caller_in_a_hurry_does_not_open_the_breaker():
         source = guarded(backend, Limits(breaker_failures=2, requests=1000))
         for _ in range(5):
             await failed(source, seconds=0.5)
-        assert len(backend.asked) == 5
+        assert len(backend.requests) == 5
         await failed(source, seconds=5)
         await failed(source, seconds=5)
         assert "left alone" in str(await failed(source, seconds=5))
@@ -316,13 +316,13 @@ def test_what_is_no_source_error_becomes_one():
     assert (raised.kind, str(raised)) == ("upstream", "KeyError: 'results'")
 
 
-def test_two_sources_that_ask_one_back_end_share_its_gate():
+def test_two_sources_that_ask_one_back_end_share_its_limiter():
     async def main() -> None:
-        gate = Gate("serper", QUICK)
+        limiter = RateLimiter("serper", QUICK)
         web, news = Scripted(error("auth", "no such key"), name="serper"), Scripted(name="serper")
-        await failed(guarded(web, gate=gate))
-        assert "no such key" in str(await failed(guarded(news, gate=gate)))
-        assert not news.asked
+        await failed(guarded(web, limiter=limiter))
+        assert "no such key" in str(await failed(guarded(news, limiter=limiter)))
+        assert not news.requests
 
     run(main())
 

@@ -8,7 +8,7 @@ import pytest
 from agent.errors import SourceError
 from agent.sources.base import SearchRequest, ask, credits_of
 from agent.sources.limits import Limits
-from agent.sources.resilience.gate import Gates
+from agent.sources.resilience.limiter import RateLimiters
 from agent.sources.resilience.resilient import resilient
 from agent.sources.resilience.store import open_store
 from tests.agent.sources.resilience.backends import HANG, Scripted, error, most_in_window, passage
@@ -17,15 +17,15 @@ from tests.virtual_clock import now, run
 POLITE = Limits(requests=1, per_seconds=3, concurrency=1)
 
 
-def test_a_back_end_that_two_sources_ask_is_asked_no_harder():
+def test_a_back_end_that_two_sources_share_gets_no_more_requests():
     async def main() -> None:
         web, news = Scripted(name="serper", limits=POLITE), Scripted(name="serper", limits=POLITE)
-        gates = Gates()
-        sources = [resilient(name, [b], store=None, gates=gates) for name, b in (("web", web), ("news", news))]
+        limiters = RateLimiters()
+        sources = [resilient(name, [b], store=None, limiters=limiters) for name, b in (("web", web), ("news", news))]
         async with asyncio.TaskGroup() as group:
             for n in range(10):
                 group.create_task(ask(sources[n % 2], SearchRequest(f"x{n}", limit=3), seconds=100))
-        assert most_in_window([at for at, _ in (*web.asked, *news.asked)], 3) == 1
+        assert most_in_window([at for at, _ in (*web.requests, *news.requests)], 3) == 1
 
     run(main())
 
@@ -36,7 +36,7 @@ def test_other_limits_than_a_back_ends_own_can_be_set():
         source = resilient("web", [backend], store=None, limits={"tavily": Limits(tries=1, timeout_seconds=2)})
         with pytest.raises(SourceError, match="no answer in 2 s"):
             await ask(source, SearchRequest("x", limit=3), seconds=100)
-        assert len(backend.asked) == 1
+        assert len(backend.requests) == 1
         assert now() == 2
 
     run(main())
@@ -57,7 +57,7 @@ def test_answers_are_kept_for_the_shortest_time_that_a_back_end_says():
     run(main())
 
 
-def test_with_other_back_ends_or_something_around_them_it_asks_anew():
+def test_with_other_back_ends_or_something_around_them_it_searches_again():
     async def main() -> None:
         store = open_store("memory:")
         tavily, brave = Scripted(name="tavily"), Scripted(name="brave")
@@ -72,7 +72,7 @@ def test_with_other_back_ends_or_something_around_them_it_asks_anew():
     run(main())
 
 
-def test_it_tells_the_most_that_a_search_may_cost():
+def test_it_states_the_most_that_a_search_may_cost():
     backends = [Scripted(name="a", credits=1), Scripted(name="b", credits=2)]
     assert credits_of(resilient("web", backends, store=None)) == 3
 
@@ -90,7 +90,7 @@ def test_closing_closes_back_ends_once_and_the_store():
     run(main())
 
 
-def test_an_old_answer_names_what_failed_when_it_was_asked_again():
+def test_an_old_answer_names_what_failed_in_the_new_request():
     async def main() -> None:
         day = 1_700_000_000.0
         backend = Scripted([passage("a")], error("quota", "no credits left"), limits=replace(POLITE, keep_seconds=10))

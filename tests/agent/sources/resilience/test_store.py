@@ -16,18 +16,18 @@ import pytest
 from agent.sources.base import SearchRequest, ask
 from agent.sources.limits import Limits
 from agent.sources.resilience.cached import Cached
-from agent.sources.resilience.store import OPENING_SECONDS, Kept, Store, open_store
+from agent.sources.resilience.store import OPENING_SECONDS, AnswerStore, OpenStore, open_store
 from tests.agent.sources.resilience.backends import Scripted, passage
 from tests.virtual_clock import run as run_virtually
 
 
-async def kept_and_found(store: Store) -> bytes | None:
+async def kept_and_found(store: AnswerStore) -> bytes | None:
     async with asyncio.timeout(20):
         await store.put("x", b"y", seconds=100)
         return await store.get("x")
 
 
-async def twice(store: Store) -> list[str]:
+async def twice(store: AnswerStore) -> list[str]:
     """Search twice through a cache on this store."""
     source = Cached(Scripted([passage("a")]), name="web", store=store, limits=Limits())
     async with asyncio.timeout(20):
@@ -41,7 +41,7 @@ def test_a_folder_keeps_answers_beyond_the_process(tmp_path: Path):
     where = tmp_path / "not" / "yet"
     assert asyncio.run(twice(open_store(where))) == ["", "fresh"]
     assert asyncio.run(twice(open_store(str(where)))) == ["fresh", "fresh"]
-    assert where.stat().st_mode & 0o077 == 0, "what somebody searched for is nobody else's business"
+    assert where.stat().st_mode & 0o077 == 0, "what one user searches for is no one else's business"
 
 
 def test_memory_keeps_answers_for_the_process():
@@ -121,13 +121,13 @@ def test_a_damaged_file_breaks_no_search_while_it_is_open(tmp_path: Path, caplog
 
 
 def test_a_store_that_does_not_answer_is_not_waited_for_and_left_alone_for_a_while(caplog: pytest.LogCaptureFixture):
-    class Stuck(Store):
-        asked = 0
+    class Stuck(AnswerStore):
+        requests = 0
 
-        async def _open(self) -> Kept:
-            self.asked += 1
+        async def _open(self) -> OpenStore:
+            self.requests += 1
             await asyncio.sleep(1e9)
-            raise AssertionError("nobody waits so long")
+            raise AssertionError("no one waits this long")
 
     async def main() -> None:
         store = Stuck("nowhere")
@@ -135,23 +135,23 @@ def test_a_store_that_does_not_answer_is_not_waited_for_and_left_alone_for_a_whi
         began = clock()
         assert await twice(store) == ["", ""]
         assert clock() - began < OPENING_SECONDS + 0.1
-        assert store.asked == 1
+        assert store.requests == 1
 
     with caplog.at_level(logging.WARNING):
         run_virtually(main())
     assert "no answer in 5 s" in caplog.text
 
 
-def test_nobody_listens_where_redis_should_be(caplog: pytest.LogCaptureFixture):
+def test_no_one_listens_where_redis_should_be(caplog: pytest.LogCaptureFixture):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, not listening
         url = f"redis://user:secret@127.0.0.1:{taken.getsockname()[1]}/0"
         with caplog.at_level(logging.WARNING, logger="agent"):
             assert asyncio.run(twice(open_store(url))) == ["", ""]
-    told = [r.getMessage() for r in caplog.records if r.name.startswith("agent")]
-    assert len(told) == 1
-    assert "redis://127.0.0.1" in told[0]
-    assert "secret" not in told[0]
+    messages = [r.getMessage() for r in caplog.records if r.name.startswith("agent")]
+    assert len(messages) == 1
+    assert "redis://127.0.0.1" in messages[0]
+    assert "secret" not in messages[0]
 
 
 @pytest.mark.parametrize("where", ["http://example.org", "mem://", "postgres://x"])
@@ -231,7 +231,7 @@ def spring() -> None:
 
 
 class Trap:
-    """Whoever unpickles it is caught."""
+    """It records that it was unpickled."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return (spring, ())

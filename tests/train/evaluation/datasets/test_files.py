@@ -9,7 +9,7 @@ import pytest
 
 from agent.errors import CorpusError
 from agent.sources.corpus.documents import SourceFile, read_file
-from agent.sources.corpus.extract import Extracted
+from agent.sources.extract.text import Extracted
 from train.evaluation.datasets import read_dataset, write_corpus, write_questions
 from train.evaluation.datasets.files import literal_list, read_rows
 from train.evaluation.questions import read_questions

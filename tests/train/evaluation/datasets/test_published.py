@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.sources.questions import Question
+from agent.sources.questions import GoldQuestion
 from train.evaluation.datasets import FORMATS, passage_id, read_dataset
 
 FILES = Path(__file__).parents[3] / "fixtures" / "datasets"
@@ -94,7 +94,7 @@ def test_every_form_has_a_file_that_is_tested():
 
 def test_what_musique_calls_unanswerable_has_no_answer_and_no_gold():
     question = read_dataset(FILES / "musique.jsonl").questions[1]
-    assert question == Question(
+    assert question == GoldQuestion(
         id="2hop__482757_12020",
         question="Where did the builder of Tarn Harbour die?",
         unanswerable=True,

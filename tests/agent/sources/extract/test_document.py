@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pypdf import PdfReader, PdfWriter
 
-from agent.sources.corpus.extract import Extracted, ExtractError, clean, decode, html_text, pdf_text, unwrap
-from tests.agent.sources.corpus.files import make_pdf
+from agent.sources.extract.document import clean, html_text, pdf_text, plain_text, unwrap
+from agent.sources.extract.text import Extracted, ExtractError
+from tests.agent.sources.extract.files import make_pdf
 
 PDF = make_pdf(["Aurora Falls is a film."], ["Second (2) page."], title="Films")
 
@@ -32,18 +33,18 @@ def encrypted(password: str) -> bytes:
     ],
 )
 def test_bytes_are_read_in_the_charset_of_their_mark_or_word_or_look(raw: bytes, text: str):
-    assert decode(raw).endswith(text)
+    assert plain_text(raw).endswith(text)
 
 
 def test_bytes_of_no_text_are_refused():
     with pytest.raises(ExtractError, match="zero bytes"):
-        decode(b"\x7fELF\0\0\0")
+        plain_text(b"\x7fELF\0\0\0")
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_text_or_refused(raw: bytes):
     try:
-        assert isinstance(decode(raw), str)
+        assert isinstance(plain_text(raw), str)
     except ExtractError:
         assert b"\0" in raw
 
@@ -63,7 +64,7 @@ def test_a_page_without_main_text_gives_what_it_has():
 
 
 @pytest.mark.parametrize("raw", [b"", b"<html><body></body></html>", b"<script>let x = 1</script>", b"<!-- a -->"])
-def test_a_page_without_text_is_told(raw: bytes):
+def test_a_page_without_text_is_reported(raw: bytes):
     with pytest.raises(ExtractError, match="holds no text"):
         html_text(raw)
 
@@ -105,7 +106,7 @@ def test_a_pdf_that_only_its_owner_may_change_can_be_read():
         (PDF.replace(b"/Kids", b"/Kidz"), "broken|no PDF|none of its pages"),
     ],
 )
-def test_a_pdf_that_cannot_be_read_is_told_with_the_reason(raw: bytes, why: str):
+def test_a_pdf_that_cannot_be_read_is_reported_with_the_reason(raw: bytes, why: str):
     with pytest.raises(ExtractError, match=why):
         pdf_text(raw)
 

@@ -1,12 +1,12 @@
-"""Pages as they stand on the web, written for these tests: an article among its clutter, a table, a PDF, a bad one."""
+"""Pages as they are on the web, written for these tests: an article among its clutter, a table, a PDF, a bad one."""
 
 import zlib
 
 STORY = [
     "The lighthouse on Skerry Point was built in 1871 by the engineer Maud Ferrant, who had never seen the sea.",
     "Its lamp burned rape-seed oil until 1903, when the harbour board paid for a paraffin burner from Bergen.",
-    "In the storm of November 1911 the keeper, Anders Vold, kept the light going by hand for thirty-one hours.",
-    "A museum has stood in the keeper's house since 1984; it shows the log-books and the first lens.",
+    "In the storm of November 1911 the warden, Anders Vold, kept the light going by hand for thirty-one hours.",
+    "A museum has stood in the warden's house since 1984; it shows the log-books and the first lens.",
 ]
 ADVERT = "Buy cheap mattresses now and save 70 percent"
 COOKIES = "We value your privacy and use cookies to improve your experience"

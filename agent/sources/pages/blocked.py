@@ -1,4 +1,4 @@
-"""Who is told of pages that were not fetched: a listener of the rollout that asked. No listener: nobody."""
+"""Reports pages that were not fetched to the listener of the rollout that wanted them, where there is one."""
 
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -9,7 +9,7 @@ from agent.sources.pages.errors import PageErrorKind
 BLOCKED: Final[ContextVar[Callable[[PageErrorKind], None] | None]] = ContextVar("blocked", default=None)
 
 
-def tell_blocked(kind: PageErrorKind) -> None:
-    """Say that a page stayed unread, and why."""
+def report_blocked(kind: PageErrorKind) -> None:
+    """Report that a page stayed unread, and why."""
     if listener := BLOCKED.get():
         listener(kind)

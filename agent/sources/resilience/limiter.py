@@ -1,7 +1,7 @@
 """The way to one back end, for all who ask it: how many at a time, how often, and when it wants to be left alone.
 
-A gate reads nothing of a request but its deadline. Two sources that ask the same back end (Serper's web and its news)
-share its gate.
+A limiter reads nothing of a request but its deadline. Two sources that ask the same back end (Serper's web and its
+news) share its limiter.
 """
 
 import asyncio
@@ -16,20 +16,20 @@ from aiolimiter import AsyncLimiter
 from agent.errors import SourceError
 from agent.sources.base import SearchRequest
 from agent.sources.limits import Limits
-from agent.sources.resilience.breaker import Breaker, Turn
+from agent.sources.resilience.breaker import Breaker, Permit
 
 TRYING: Final = "another request is just trying it"
 LONGEST_SECONDS: Final = 24 * 3600.0
-"""Nobody is left alone for longer, whatever a header says."""
+"""No back end is left alone for longer, whatever a header says."""
 _RESOLUTION: Final = 1e-6
 """Seconds: an event loop may wake a sleeper a little early."""
 
 
-class NotAsked(SourceError):
-    """The back end was not asked: it is left alone, or the turn would come too late."""
+class NotTried(SourceError):
+    """The back end was not tried: it is left alone, or the turn would come too late."""
 
 
-class Gate:
+class RateLimiter:
     """Concurrency and rate hold in each event loop; the breaker and a Retry-After hold for all of them."""
 
     def __init__(self, name: str, limits: Limits) -> None:
@@ -41,24 +41,24 @@ class Gate:
         self._last: SourceError | None = None
 
     def pause(self, seconds: float) -> None:
-        """The back end asked to be left alone for so long (Retry-After)."""
+        """Leave the back end alone for this long (Retry-After)."""
         self._paused_until = max(self._paused_until, _now() + min(seconds, LONGEST_SECONDS))
 
     def remember(self, error: SourceError) -> None:
-        """What went wrong last: who is refused later is told."""
+        """Keep what went wrong last, for those who are refused later."""
         self._last = error
 
     @property
     def is_shut(self) -> bool:
-        """Whether the breaker lets nobody through."""
+        """Whether the breaker lets no one through."""
         return self.breaker.closed_for(_now()) is not None
 
     @asynccontextmanager
-    async def turn(self, request: SearchRequest) -> AsyncGenerator[Turn]:
+    async def turn(self, request: SearchRequest) -> AsyncGenerator[Permit]:
         """Wait for a turn within the request's time, and hold it.
 
         Raises:
-            NotAsked: the breaker is open, or the turn would come too late.
+            NotTried: the breaker is open, or the turn would come too late.
         """
         self._refuse(request)
         loop = asyncio.get_running_loop()
@@ -80,9 +80,9 @@ class Gate:
         finally:
             lane.leave()
 
-    def _too_late(self, left: float) -> NotAsked:
-        return NotAsked(
-            f"{self.name} was not asked: too many wait for it, and their turn does not come within {spoken(left)}",
+    def _too_late(self, left: float) -> NotTried:
+        return NotTried(
+            f"{self.name} was not tried: too many wait for it, and their turn does not come within {spoken(left)}",
             kind="rate",
         )
 
@@ -98,15 +98,15 @@ class Gate:
             last, kind = (str(self._last), self._last.kind) if self._last else ("", "upstream")
             when = f"it will be tried again in {spoken(shut)}" if shut else TRYING
             why = f"{self.name} is left alone, {when}; last it said: {last}"
-            raise NotAsked(why, kind=kind, retry_after=shut)
+            raise NotTried(why, kind=kind, retry_after=shut)
         pause = self.pause_left
         if pause > min(self.limits.longest_wait_seconds, request.seconds_left):
-            why = f"{self.name} asked to be left alone, it will be asked again in {spoken(pause)}"
-            raise NotAsked(why, kind="rate", retry_after=pause)
+            why = f"{self.name} wants to be left alone, it will be tried again in {spoken(pause)}"
+            raise NotTried(why, kind="rate", retry_after=pause)
 
 
 class _Lane:
-    """The queue before a gate in one event loop."""
+    """The queue before a limiter in one event loop."""
 
     def __init__(self, limits: Limits) -> None:
         burst, self._rate = bucket(limits)
@@ -120,39 +120,39 @@ class _Lane:
         """Seconds that a turn takes to come at least, by the rate alone."""
         return max(0.0, (self._waiting + 1 - self._burst) / self._rate)
 
-    async def enter(self, gate: Gate) -> None:
+    async def enter(self, limiter: RateLimiter) -> None:
         self._waiting += 1
         try:
             await self._places.acquire()
             try:
-                await self._pace(gate)
-            except BaseException:  # whatever ended the wait, the caller's leaving included: nobody holds this place
+                await self._pace(limiter)
+            except BaseException:  # whatever ended the wait, the caller's leaving included: no one holds this place
                 self._places.release()
                 raise
         finally:
             self._waiting -= 1
 
-    async def _pace(self, gate: Gate) -> None:
+    async def _pace(self, limiter: RateLimiter) -> None:
         """Wait for the rate, and out every Retry-After that comes in the meantime."""
         while True:
-            await asyncio.sleep(gate.pause_left)
+            await asyncio.sleep(limiter.pause_left)
             await self._limiter.acquire()
-            if not gate.pause_left:
+            if not limiter.pause_left:
                 return
 
     def leave(self) -> None:
         self._places.release()
 
 
-class Gates:
-    """The gates of all back ends, by name."""
+class RateLimiters:
+    """The limiters of all back ends, by name."""
 
     def __init__(self) -> None:
-        self._gates: dict[str, Gate] = {}
+        self._limiters: dict[str, RateLimiter] = {}
 
-    def of(self, name: str, limits: Limits) -> Gate:
-        """The gate of a back end; the limits of whoever comes first hold."""
-        return self._gates.setdefault(name, Gate(name, limits))
+    def of(self, name: str, limits: Limits) -> RateLimiter:
+        """The limiter of a back end; the limits of the first caller hold."""
+        return self._limiters.setdefault(name, RateLimiter(name, limits))
 
 
 def bucket(limits: Limits) -> tuple[float, float]:

@@ -1,29 +1,29 @@
-"""The text of a page (HTML) or a paper (PDF), given as bytes: pure functions, without files, network or processes.
+"""A whole document for an index: the text of an HTML or PDF file, faithful to its headings and pages.
 
 Whatever a parser trips over becomes `ExtractError`, a sentence. A parser may also run for very long or eat all memory:
-who reads what strangers wrote calls these functions in a process that can be killed.
+what strangers wrote is read by these functions in a process that can be killed (`agent.sources.extract.reader`).
 """
 
 import codecs
 import io
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar, cast
+from pathlib import Path
+from typing import Any, Final, cast
 
-from agent.errors import AgentError
+from agent.files.foreign import read_file
+from agent.sources.extract.text import Extracted, ExtractError, decode
 
 PAGE_BREAK: Final = "\n\n"
-"""Stands between two pages of a PDF's text."""
+"""Between two pages of a PDF's text."""
 MAX_WHOLE_CHARS: Final = 2_000_000
 """A longer page is read in the plain and fast way only."""
+MAX_BYTES: Final = 512 << 20
+MAX_CHARS: Final = 64 << 20
+"""Of the text of one file: a book has a million."""
 
-_BOMS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-_CHARSET: Final = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w:.-]{2,40})""", re.IGNORECASE)
-_CHARSET_BYTES: Final = 4096
-"""A page says early how it is written."""
+_WIDE_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
 _TITLE: Final = re.compile(r"<title[^>]{0,200}>([^<]{1,1000})", re.IGNORECASE)
 _ISO_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _NO_TITLE: Final = re.compile(
@@ -33,70 +33,43 @@ _HYPHEN: Final = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]\n(?=[^\W\d_])")
 _ENDED: Final = re.compile(r"""[.!?:;]["')\]]*$""")
 
 
-class ExtractError(AgentError):
-    """No text can be had from these bytes; the sentence says why."""
+def read_document(path: Path, kind: str) -> Extracted:
+    """The text of one file, which is no link.
+
+    Args:
+        path: the file.
+        kind: html or pdf.
+
+    Raises:
+        ExtractError: it cannot be opened, is too large or holds no text.
+    """
+    try:
+        raw = read_file(path, most=MAX_BYTES, follow=False)
+    except OSError as error:
+        raise ExtractError(unopened(error)) from error
+    found = _READERS[kind](raw)
+    if len(found.text) > MAX_CHARS:
+        raise ExtractError(f"it unpacks to more than {MAX_CHARS >> 20} million characters")
+    return found
 
 
-@dataclass(frozen=True)
-class Extracted:
-    """What a file says."""
-
-    text: str
-    title: str = ""
-    date: str = ""
-    """ISO day, where the file states it."""
-    url: str = ""
-    """The address that a page gives as its own."""
-    pages: tuple[int, ...] = ()
-    """Where in `text` each page of a PDF begins."""
-
-    def page(self, at: int) -> int:
-        """The page, from 1, that the character `at` stands on; 0 where there are no pages."""
-        return bisect_right(self.pages, at)
+def unopened(error: OSError) -> str:
+    """Why a file cannot be read, as a sentence."""
+    why = error.strerror or str(error)
+    return why if why.startswith("it ") else f"it cannot be opened: {why}"
 
 
-def decode(raw: bytes) -> str:
-    """Bytes as text: by their mark, else as UTF-8, else as they say themselves, else by guess. Nothing is refused.
+def plain_text(raw: bytes) -> str:
+    """Bytes as text.
 
     Raises:
         ExtractError: these are no bytes of a text.
     """
-    for mark, encoding in _BOMS:
-        if raw.startswith(mark):
-            text = raw.decode(encoding, errors="replace")
-            return _refuse_zeros(text, text.count("\0"))
-    _refuse_zeros(raw, raw.count(0))
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return _decode_by_name(raw)
-
-
-_Text = TypeVar("_Text", str, bytes)
-
-
-def _refuse_zeros(content: _Text, zeros: int) -> _Text:
-    if zeros > len(content) // 1000:
+    text = decode(raw)
+    zeros, length = (text.count("\0"), len(text)) if raw.startswith(_WIDE_BOMS) else (raw.count(0), len(raw))
+    if zeros > length // 1000:
         raise ExtractError("it holds zero bytes, so it is no text")
-    return content
-
-
-def _decode_by_name(raw: bytes) -> str:
-    """By the charset that a page says it has, if browsers know it; else by guess."""
-    from resiliparse.parse.encoding import (  # pyright: ignore[reportMissingModuleSource]
-        detect_encoding,
-        map_encoding_to_html5,
-    )
-
-    said = _CHARSET.search(raw[:_CHARSET_BYTES])
-    known = map_encoding_to_html5(said[1].decode("ascii", "replace"), fallback_utf8=False) if said else None
-    for name in (known, detect_encoding(raw)):
-        try:
-            if name:
-                return raw.decode(name, errors="replace")
-        except (LookupError, ValueError):
-            continue  # Python has no such charset
-    return raw.decode("windows-1252", errors="replace")
+    return text
 
 
 def html_text(raw: bytes) -> Extracted:
@@ -107,13 +80,13 @@ def html_text(raw: bytes) -> Extracted:
     """
     from trafilatura import extract, extract_metadata, load_html
 
-    page = decode(raw).replace("\0", "")
+    page = plain_text(raw).replace("\0", "")
     title = date = url = text = ""
     try:
         tree = cast(Any, load_html(page) if len(page) <= MAX_WHOLE_CHARS else None)
         if tree is not None:
             for mark in tree.xpath("//b|//strong|//i|//em|//u"):
-                mark.drop_tag()  # as Markdown, stars would stand within the sentences
+                mark.drop_tag()  # Markdown would put stars into the sentences
             meta = extract_metadata(tree, extensive=False)
             title, date, url = meta.title or "", meta.date or "", meta.url or ""
             text = extract(tree, output_format="markdown", include_comments=False, favor_recall=True) or ""
@@ -213,3 +186,6 @@ def unwrap(text: str) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(clean(text).split())
+
+
+_READERS: Final = {"html": html_text, "pdf": pdf_text}

@@ -1,16 +1,17 @@
-"""Text out of one page's bytes: HTML, PDF or plain. Slow, hungry and fed by strangers: runs in worker processes only.
+"""The main text of a web page, bounded in time and length: HTML, PDF or plain. It runs in worker processes only.
 
-trafilatura finds the text of an article best; resiliparse is several times as fast and stands in where trafilatura
+trafilatura finds the text of an article best; resiliparse is several times as fast and takes over where trafilatura
 finds nothing, where the page is too long for it, or where it did not end in time.
 """
 
 import re
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from io import BytesIO
 from typing import Any, Final, Literal, cast
 
-Kind = Literal["html", "pdf", "text"]
+from agent.sources.extract.text import Extracted, Kind, decode
+
 How = Literal["whole", "fast"]
 
 MAX_HTML_CHARS: Final = 2_000_000
@@ -19,18 +20,8 @@ MAX_WHOLE_CHARS: Final = 1_000_000
 """A longer page is read the fast way: trafilatura needs 1 s for so much, and 4 s for twice as much."""
 MAX_TEXT_CHARS: Final = 400_000
 LEAST_CHARS: Final = 200
-"""An article that is shorter may be a mistake: the fast extractor is asked too, and the longer text counts."""
+"""An article that is shorter may be a mistake: the fast extractor reads it too, and the longer text counts."""
 
-_BOMS: Final = (
-    (b"\xef\xbb\xbf", "utf-8-sig"),
-    (b"\xff\xfe\x00\x00", "utf-32"),
-    (b"\x00\x00\xfe\xff", "utf-32"),
-    (b"\xff\xfe", "utf-16"),
-    (b"\xfe\xff", "utf-16"),
-)
-_NOT_ASCII_BASED: Final = ("utf-16", "utf-32", "iso-2022", "hz")
-"""Their bytes may look like UTF-8 and mean something else: what the server declares counts."""
-_META_CHARSET: Final = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
 _HTML_LANG: Final = re.compile(r"<html\b[^>]{0,500}?\blang\s*=\s*[\"']?([a-zA-Z]{2,3})\b", re.IGNORECASE)
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff\ufffe\uffff\ud800-\udfff]")
 _BLANK_LINES: Final = re.compile(r"\s*\n\s*\n\s*")
@@ -38,36 +29,22 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _DATE_META: Final = "meta[property='article:published_time'], meta[itemprop='datePublished'], meta[name='date']"
 
 
-@dataclass(frozen=True)
-class Extracted:
-    """What a page says. Fields that it does not tell are empty."""
-
-    text: str
-    title: str = ""
-    date: str = ""
-    """ISO, a day."""
-    language: str = ""
-    """As ISO 639 has it: "en"."""
-    how: str = ""
-    """Which extractor found it."""
-
-
-def extract(
+def read_page(
     body: bytes, *, kind: Kind, charset: str = "", url: str = "", how: How = "whole", seconds: float
 ) -> Extracted:
-    """Find the text of a page.
+    """Find the text of a page, as far as it goes: no text is an empty one, and no error.
 
     Args:
         body: what the server sent, decoded from its transfer coding.
         kind: what it is.
         charset: what the server declared, if anything.
-        url: of the page; a date may stand in it.
+        url: of the page; it may hold a date.
         how: `fast` leaves trafilatura out.
-        seconds: a PDF is read page by page for at most so long; HTML has no such bound, whence the process.
+        seconds: a PDF is read page by page for at most this long; HTML has no such bound, hence the process.
     """
     if kind == "pdf":
         return _tidy(_from_pdf(body, seconds))
-    text = decode(body, charset)
+    text = decode(body, charset, cut=True)
     if kind == "text":
         return _tidy(Extracted(text, how="plain"))
     fast = how == "fast" or len(text) > MAX_WHOLE_CHARS
@@ -76,45 +53,9 @@ def extract(
     if len(found.text) < LEAST_CHARS:
         other = _by_resiliparse(text)
         if len(other.text) > len(found.text):
-            found = Extracted(other.text, found.title or other.title, found.date or other.date, how=other.how)
+            found = replace(other, title=found.title or other.title, date=found.date or other.date)
     language = _HTML_LANG.search(text[:20_000])
-    return _tidy(Extracted(**{**asdict(found), "language": language[1].lower() if language else ""}))
-
-
-def decode(body: bytes, declared: str = "") -> str:
-    """Turn bytes into text: byte order mark, valid UTF-8, what server and page declare, a guess: in this order.
-
-    UTF-8 comes before what is declared: hardly any other text is valid UTF-8, and servers declare what they like.
-    """
-    from resiliparse.parse.encoding import (  # pyright: ignore[reportMissingModuleSource]
-        bytes_to_str,
-        detect_encoding,
-        map_encoding_to_html5,
-    )
-
-    declared = declared.strip("\"' \t").lower()
-    for mark, name in _BOMS:
-        if body.startswith(mark):
-            return body.decode(name, errors="replace")
-    if declared.startswith(_NOT_ASCII_BASED):
-        try:
-            return body.decode(declared)
-        except (LookupError, ValueError):
-            declared = ""
-    try:
-        return body.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if error.start >= len(body) - 3:  # a long page that was cut inside a character
-            return body[: error.start].decode("utf-8")
-    meta = _META_CHARSET.search(body[:4096])
-    for name in (declared, meta[1].decode("ascii", "replace") if meta else ""):
-        known = map_encoding_to_html5(name, fallback_utf8=False) if name else None
-        if known and known != "utf-8":
-            try:
-                return body.decode(known)
-            except (LookupError, ValueError):
-                continue
-    return bytes_to_str(body, detect_encoding(body) or "utf-8", errors="replace")
+    return _tidy(replace(found, language=language[1].lower() if language else ""))
 
 
 def _by_trafilatura(html: str, url: str) -> Extracted:
@@ -172,4 +113,4 @@ def _tidy(found: Extracted) -> Extracted:
     text = _BLANK_LINES.sub("\n\n", text).strip()[:MAX_TEXT_CHARS]
     title = " ".join(_CONTROL.sub("", found.title).split())[:300]
     date = _DATE.match(found.date)
-    return Extracted(text, title, date[0] if date else "", found.language, found.how)
+    return replace(found, text=text, title=title, date=date[0] if date else "")

@@ -1,0 +1,221 @@
+"""The worker processes that extract text: started when needed, killed when a request takes too long, and replaced.
+
+The loop only waits for pipes. Answers are JSON, never pickles: a parser that a page has taken over can say nothing
+here but text.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast
+
+from agent.sources.extract.document import MAX_CHARS
+from agent.sources.extract.page import MAX_TEXT_CHARS
+from agent.sources.extract.text import Extracted, ExtractError, Kind
+from agent.sources.extract.worker import LENGTH
+
+_PROGRAM: Final = "agent.sources.extract.worker"
+START_SECONDS: Final = 20.0
+"""For a process to start and to load its libraries; a second on a slow machine."""
+EXIT_SECONDS: Final = 1.0
+"""For a process whose pipe has ended, to be gone."""
+REQUESTS_PER_WORKER: Final = 500
+"""Then it is replaced: parsers leak."""
+BYTES_PER_CHAR: Final = 6
+"""Of an answer, at most."""
+ANSWER_BYTES: Final = 65_536
+"""Of an answer beside its text; a document's also lists its pages."""
+
+
+@dataclass(frozen=True)
+class _Request:
+    kind: str
+    how: str
+    """document; or of a page, whole or fast."""
+    seconds: float
+    charset: str = ""
+    url: str = ""
+
+    @property
+    def most_bytes(self) -> int:
+        chars = MAX_CHARS if self.how == "document" else MAX_TEXT_CHARS
+        return BYTES_PER_CHAR * chars + ANSWER_BYTES
+
+
+@dataclass(eq=False)
+class _Worker:
+    process: asyncio.subprocess.Process
+    requests: int = 0
+    loaded: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """Kinds of request whose libraries are there."""
+
+    async def extract(self, request: _Request, body: bytes) -> dict[str, Any]:
+        """Have one page or document read.
+
+        Raises:
+            ExtractError: the process died, did not end in time, or gave no valid answer.
+        """
+        writer, reader = self.process.stdin, self.process.stdout
+        assert writer is not None
+        assert reader is not None
+        self.requests += 1
+        head = json.dumps(asdict(request)).encode()
+        needs = request.kind, request.how
+        seconds = request.seconds if needs in self.loaded else START_SECONDS
+        try:
+            async with asyncio.timeout(seconds):
+                writer.write(LENGTH.pack(len(head)) + head + LENGTH.pack(len(body)) + body)
+                await writer.drain()
+                await _read(reader, ANSWER_BYTES)
+            self.loaded.add(needs)
+            seconds = request.seconds
+            async with asyncio.timeout(seconds):
+                return await _read(reader, request.most_bytes)
+        except TimeoutError as error:
+            raise ExtractError(f"reading it took more than {seconds:g} s") from error
+        except (OSError, EOFError) as error:
+            raise ExtractError(f"its reader died (status {await self._status()})") from error
+        except (ValueError, RecursionError) as error:
+            raise ExtractError("its reader gave no valid answer") from error
+
+    async def _status(self) -> int | None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(EXIT_SECONDS):
+                await self.process.wait()
+        return self.process.returncode
+
+    async def kill(self) -> None:
+        """End it at once, whatever it is doing, and wait until it is gone."""
+        if self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                self.process.kill()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        await self.process.wait()
+
+
+class ExtractPool:
+    """A few processes, used in turn."""
+
+    def __init__(
+        self, *, count: int = 2, seconds: float = 3.0, megabytes: int = 1024, command: Sequence[str] = ()
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            count: processes at the same time.
+            seconds: for one request; the fast extractor of pages then gets half of it once more, in a new process.
+            megabytes: of address space for one process.
+            command: another program that speaks the same protocol, for tests.
+        """
+        self._seconds = seconds
+        self._command = tuple(command) or (sys.executable, "-P", "-m", _PROGRAM, str(megabytes))
+        self._free = asyncio.Semaphore(count)
+        self._idle: list[_Worker] = []
+        self._all: list[_Worker] = []
+        self._closed = False
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the processes that live now."""
+        return [worker.process.pid for worker in self._all]
+
+    async def document(self, path: Path, kind: str) -> Extracted:
+        """Read one file as a whole (`agent.sources.extract.document`).
+
+        Raises:
+            ExtractError: it has no text that can be read, or reading it took too long.
+        """
+        return await self._extract(_Request(kind, "document", self._seconds), os.fsencode(path))
+
+    async def page(self, body: bytes, *, kind: Kind, charset: str = "", url: str = "") -> Extracted:
+        """Find the text of a page (`agent.sources.extract.page`); where that fails on HTML, the fast one gets a try.
+
+        Raises:
+            ExtractError: no text was found.
+        """
+        try:
+            found = await self._extract(_Request(kind, "whole", self._seconds, charset, url), body)
+        except ExtractError:
+            if kind != "html" or self._closed:
+                raise
+            found = await self._extract(_Request(kind, "fast", self._seconds / 2, charset, url), body)
+        if not found.text:
+            raise ExtractError("it holds no readable text")
+        return found
+
+    async def _extract(self, request: _Request, body: bytes) -> Extracted:
+        async with self._free:
+            worker = await self._take()
+            fit = False
+            try:
+                answer = await worker.extract(request, body)
+                fit = "broken" not in answer and worker.requests < REQUESTS_PER_WORKER
+            finally:
+                await self._give(worker, fit=fit)
+        if "why" in answer:
+            raise ExtractError(str(answer["why"]))
+        return _extracted(answer)
+
+    async def _take(self) -> _Worker:
+        if self._closed:
+            raise ExtractError("the extraction is closed")
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.process.returncode is None:
+                return worker
+            self._all.remove(worker)
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                env={"PYTHONPATH": os.pathsep.join(sys.path)} if sys.platform != "win32" else None,
+                limit=1 << 20,
+            )
+        except OSError as error:
+            raise ExtractError("no process can be started to find its text") from error
+        worker = _Worker(process)
+        self._all.append(worker)
+        return worker
+
+    async def _give(self, worker: _Worker, *, fit: bool) -> None:
+        """Keep a worker for the next request, or end it: also when its caller gave up in the middle."""
+        if fit and not self._closed:
+            self._idle.append(worker)
+            return
+        if worker in self._all:  # else everything was closed meanwhile
+            self._all.remove(worker)
+        await worker.kill()
+
+    async def aclose(self) -> None:
+        """End every process."""
+        self._closed = True
+        self._idle.clear()
+        workers, self._all = self._all, []
+        for worker in workers:
+            await worker.kill()
+
+
+def _extracted(answer: dict[str, Any]) -> Extracted:
+    """An answer as far as it goes: fields of other types become text."""
+    fields = {name: str(answer.get(name, "")) for name in ("text", "title", "date", "url", "language", "how")}
+    pages = answer.get("pages")
+    starts = cast(list[Any], pages) if isinstance(pages, list) else []
+    return Extracted(**fields, pages=tuple(start for start in starts if isinstance(start, int)))
+
+
+async def _read(reader: asyncio.StreamReader, most_bytes: int) -> dict[str, Any]:
+    size = LENGTH.unpack(await reader.readexactly(LENGTH.size))[0]
+    if size > most_bytes:
+        raise ValueError("the answer is too long")
+    answer = json.loads(await reader.readexactly(size))
+    if not isinstance(answer, dict):
+        raise ValueError("the answer is no object")
+    return answer  # pyright: ignore[reportUnknownVariableType]
