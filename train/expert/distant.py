@@ -11,8 +11,8 @@ from typing import Final
 
 from train.expert.library import Library
 from train.expert.plan import Gold
-from train.expert.reading import YES_NO, Record
-from train.expert.text import asked_words, holds, names_in, plain_title, quote
+from train.expert.reading import YES_NO, SolvedQuestion
+from train.expert.text import holds, names_in, plain_title, quote, shared_words
 
 LOOKED_AT: Final = 5
 """Passages that a search with the question gives."""
@@ -33,7 +33,7 @@ class Locator:
         for document in library.passages():
             self._titled[names_in(plain_title(document.title))].append(document)
 
-    def located(self, record: Record) -> Record | None:
+    def located(self, record: SolvedQuestion) -> SolvedQuestion | None:
         """The question with gold passages; None where none can be found."""
         question, answer = record.question, record.answers[0]
         named = list(self._named_in(question))
@@ -44,7 +44,7 @@ class Locator:
             return _with(record, [direct], kind="one hop")
         return self._bridge(record, named)
 
-    def _bridge(self, record: Record, named: list[Gold]) -> Record | None:
+    def _bridge(self, record: SolvedQuestion, named: list[Gold]) -> SolvedQuestion | None:
         """A passage that the question leads to, and one that it names, which holds the answer."""
         question, answer = record.question, record.answers[0]
         found = (self._library.passage(hit.id) for hit in self._library.find(question, LOOKED_AT))
@@ -83,9 +83,9 @@ def _most_shared(documents: Iterable[Gold], question: str, answer: str, *, least
 
 def _shared(document: Gold, question: str, answer: str) -> int:
     said = quote(document.text, answer, question)
-    return len(asked_words(question, f"{document.title} {answer}", said, most=99).split())
+    return len(shared_words(question, f"{document.title} {answer}", said, most=99).split())
 
 
-def _with(record: Record, gold: Iterable[Gold], *, kind: str) -> Record:
+def _with(record: SolvedQuestion, gold: Iterable[Gold], *, kind: str) -> SolvedQuestion:
     supporting = tuple(dict.fromkeys(one.id for one in gold))
     return record.model_copy(update={"supporting": supporting, "type": record.type or f"distant {kind}"})

@@ -17,7 +17,7 @@ _QUESTION_WORDS = STOP_WORDS | set("many much name named called type kind first 
 
 
 def plain_title(title: str) -> str:
-    """A title without what tells it from others of the same name: "Steel (1979 film)" is "Steel"."""
+    """A title without what distinguishes it from others of the same name: "Steel (1979 film)" is "Steel"."""
     return _PARENTHESIS.sub("", title) or title
 
 
@@ -75,7 +75,7 @@ def _cut(sentence: str, value: str, wanted: set[str]) -> str:
     return max(runs, key=lambda run: (len(wanted & {stem(word) for word in words(run)}), -len(run)))
 
 
-def asked_words(question: str, about: str, answering: str, *, most: int = _FEW) -> str:
+def shared_words(question: str, about: str, answering: str, *, most: int = _FEW) -> str:
     """The words of a question that its answer's passage has, but for the name that is searched for."""
     there = {stem(word) for word in words(answering)}
     known = {stem(word) for word in words(about)}
