@@ -1,6 +1,6 @@
 """Rewards: from a finished rollout and its task to parts by name, or to None where the rollout must be masked.
 
-docs/rewards.md tells the formulas, their extremes, and what each can be cheated with.
+docs/rewards.md has the formulas, their extremes, and what each can be cheated with.
 """
 
 from train.rewards.base import Reward, Rewarded, RewardSettings, Tools

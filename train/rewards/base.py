@@ -176,8 +176,8 @@ class Reward(ABC, Generic[S]):
 T = TypeVar("T")
 
 
-async def _or_mask(asked: Awaitable[T | None], why: str) -> T:
-    said = await asked
+async def _or_mask(reply: Awaitable[T | None], why: str) -> T:
+    said = await reply
     if said is None:
         raise Masked(why)
     return said

@@ -87,7 +87,7 @@ def answer_part(answer: str | None, task: Task, settings: DagSettings, *, judged
 
 
 def asks_judge(answer: str | None, task: Task, settings: DagSettings) -> bool:
-    """Whether a judge must be asked: not of choices, of questions without an answer, or of an answer without a word."""
+    """Whether a judge is needed: not for choices, for questions without an answer, or for an empty answer."""
     if settings.answer != "judge" or task.unanswerable or choice_score(answer, task, settings.choice) is not None:
         return False
     return answer is not None and any(c.isalnum() for c in answer)

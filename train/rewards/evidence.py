@@ -19,7 +19,7 @@ class EvidenceSettings(RewardSettings):
     answer: Metric = "f1"
     """Of the policy's answer, and of the reader's."""
     reader: Literal["model", "cover"] = "model"
-    """Who answers from the evidence: a frozen model of another family; or nobody, and 1 if the gold answer stands in
+    """Who answers from the evidence: a frozen model of another family; or no reader, and 1 if the gold answer stands in
     it as whole words."""
     grounded: bool = False
     """Whether only those lines of the evidence go to the reader that the observations say, and that say more than the
@@ -63,7 +63,7 @@ def grounded(text: str, shown: Sequence[Passage], *, answer: str) -> str:
 
 
 def evidence_part(read: str | None, task: Task, settings: EvidenceSettings) -> float:
-    """r_e, of what the reader answered; None where it was not asked."""
+    """r_e, of what the reader answered; None where there was no reader."""
     return score(read, task, settings.answer)
 
 

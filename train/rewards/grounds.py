@@ -14,7 +14,7 @@ from train.evaluation.normalisations import unicode
 from train.evaluation.words import content_words, sentences, size
 
 BESIDE_ANSWER: Final = 2
-"""Content words that a line must hold beside the answer if it is no whole sentence of a passage: "It is Trieste" tells
+"""Content words that a line must hold beside the answer if it is no whole sentence of a passage: "It is Trieste" says
 of nothing; "Her home was Trieste" does where a passage says just that."""
 
 
@@ -44,7 +44,7 @@ def evidence_lines(text: str) -> list[str]:
 
 
 def merge_lines(text: str) -> list[str]:
-    """The sentences of a merge that tell of the world."""
+    """The sentences of a merge that say something about the world."""
     return [claim.text for claim in derived_claims(text)]
 
 

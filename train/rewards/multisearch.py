@@ -10,7 +10,7 @@ from train.evaluation.words import size
 from train.rewards.base import Parts, Reward, RewardSettings, Rollout
 from train.rewards.grounds import merge_lines, supported, words_in
 from train.rewards.scores import Metric, holds_answer, right, score
-from train.rewards.searches import Round, rounds_of, without_repeats
+from train.rewards.searches import SearchedRound, rounds_of, without_repeats
 from train.rewards.task import Task
 
 
@@ -35,7 +35,7 @@ class MultisearchSettings(RewardSettings):
     query_bonus: float = 0.1
     merge_bonus: float = 0.1
     repeats: bool = True
-    """Whether a query counts that was asked before."""
+    """Whether a repeated query counts."""
     merge: Literal["anywhere", "supported"] = "anywhere"
     """Where the gold answer must stand: in a merge, or in a sentence of it that the passages say."""
     merge_share: float | None = None
@@ -72,10 +72,10 @@ def merges_of(trace: Trace) -> list[Merge]:
     return found
 
 
-def query_part(rounds: Sequence[Round], settings: MultisearchSettings) -> float:
+def query_part(rounds: Sequence[SearchedRound], settings: MultisearchSettings) -> float:
     """r_query (equation 2): the bonus if rounds hold more than so many queries on average; 0 without a search."""
     counted = rounds if settings.repeats else without_repeats(rounds)
-    queries = [len(one.asked) for one in counted]
+    queries = [len(one.queries) for one in counted]
     if not queries:
         return 0.0
     if settings.level == "turn":
@@ -83,7 +83,9 @@ def query_part(rounds: Sequence[Round], settings: MultisearchSettings) -> float:
     return settings.query_bonus * (sum(queries) / len(queries) > settings.more_than)
 
 
-def merge_part(merges: Sequence[Merge], rounds: Sequence[Round], task: Task, settings: MultisearchSettings) -> float:
+def merge_part(
+    merges: Sequence[Merge], rounds: Sequence[SearchedRound], task: Task, settings: MultisearchSettings
+) -> float:
     """r_merge (equation 3): the bonus if a gold answer stands in some merge; by turns, the share of rounds."""
     good = [merge.round for merge in merges if _good(merge, task, settings)]
     if settings.level == "turn":

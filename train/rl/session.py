@@ -1,6 +1,6 @@
 """One sitting of a run in its folder, from its beginning to its end: what `cairn train rl` and `ppo` have in common.
 
-Manifest, monitors, traces, questions, rewards with what they ask, the canary, dev questions. How anything is learned
+Manifest, monitors, traces, questions, rewards with what they ask, the probes, dev questions. How anything is learned
 from the rollouts is theirs.
 """
 
@@ -24,10 +24,10 @@ from train.rl.recipe import RlRecipe
 from train.rl.rollouts import Played, Table, seeds_of
 from train.rl.tasks import Ask, Tasks, tasks_of
 from train.rl.tools import tools_of
-from train.safety.canary import Canary, world_probes
 from train.safety.figures import Figures, Watched
 from train.safety.manifest import Manifest, hash_of, kept_manifest
 from train.safety.monitors import Monitors
+from train.safety.probes import RetrieverProbes, world_probes
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -66,10 +66,10 @@ class Sitting:
         """
         safety = self.recipe.safety
         for ask in {id(ask.sources): ask for ask in asks}.values():
-            probes = safety.canary or (world_probes(ask.world, list(WORLD_SOURCES)) if ask.world else ())
-            canary = Canary(probes, every_steps=safety.canary_every_steps, seconds=safety.canary_seconds)
-            if canary.is_due(step + 1):
-                await canary.check(ask.sources, when=f"before step {step + 1}")
+            probes = safety.probes or (world_probes(ask.world, list(WORLD_SOURCES)) if ask.world else ())
+            retriever = RetrieverProbes(probes, every_steps=safety.probe_every_steps, seconds=safety.probe_seconds)
+            if retriever.is_due(step + 1):
+                await retriever.check(ask.sources, when=f"before step {step + 1}")
 
     def watch(self, step: int, played: Sequence[Played], worth: Sequence[Scored], weights: Mapping[str, float]) -> None:
         """Tell the monitors of all processes' rollouts, and keep some of the traces.

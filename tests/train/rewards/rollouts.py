@@ -35,7 +35,7 @@ LINA = Passage(
 
 
 @dataclass(frozen=True)
-class Shelf:
+class KeywordSource:
     """Finds the passages whose key stands in the query; nothing where none does."""
 
     passages: Mapping[str, Sequence[Passage]]
@@ -50,8 +50,8 @@ class Shelf:
         )
 
 
-SHELF = Shelf({"harbour": [TARN], "orr": [LINA]})
-SOURCES: Mapping[str, Source] = dict.fromkeys(("web", "news", "arxiv", "all", "documents", "kg"), SHELF)
+SOURCE = KeywordSource({"harbour": [TARN], "orr": [LINA]})
+SOURCES: Mapping[str, Source] = dict.fromkeys(("web", "news", "arxiv", "all", "documents", "kg"), SOURCE)
 
 
 def rollout(

@@ -123,7 +123,7 @@ CHEATS = {
         "evidence", evidenced(""), evidenced("The builder was raised and schooled in Trieste."), part="evidence"
     ),
     "evidence that is everything": Cheat("evidence", evidenced(""), evidenced(COPY), part="evidence"),
-    "asking the same to be paid for retrievals": Cheat(
+    "repeating a query to be paid for retrievals": Cheat(
         "reflect",
         reflecting("Tarn Harbour", answer="Rome"),
         reflecting(*["Tarn Harbour"] * 4, answer="Rome"),

@@ -229,7 +229,7 @@ def test_what_others_wrote_changes_no_printed_reward(trace: Trace, name: str, te
 
 @settings(max_examples=40)
 @given(trace=traces(), name=st.sampled_from(["dag", "reflect", "kg", "outcome"]), text=others)
-def test_nor_one_of_ours_but_where_grounds_are_asked_for(trace: Trace, name: str, text: str):
+def test_nor_one_of_ours_but_where_grounds_are_required(trace: Trace, name: str, text: str):
     assert rewarded(name, with_other_words(trace, text)) == rewarded(name, trace)
 
 

@@ -111,7 +111,7 @@ def test_whole_rollouts(trace: Trace, progress: float, expected: tuple[float, fl
     assert found == pytest.approx(dict(zip(("answer", "search", "format"), expected, strict=True)))
 
 
-def test_a_thought_before_each_search_can_be_asked_for():
+def test_a_thought_before_each_search_can_be_required():
     assert parts("reflect", two_rounds("Trieste"), variant="printed", right="em", think_again=True)["format"] == -1.0
 
 
@@ -141,6 +141,6 @@ def test_in_ours_a_right_answer_is_worth_more_than_a_wrong_one_however_much_was_
 
 def test_giving_up_is_right_only_where_nothing_can_be_answered():
     trace = rollout("reflect", "<think>Known.</think>" + reflected(said("I do not know.")))
-    nothing = Task(question="Where was nobody born?", answers=(), unanswerable=True)
+    nothing = Task(question="Where was no one born?", answers=(), unanswerable=True)
     assert parts("reflect", trace, nothing)["answer"] == 1.0
     assert parts("reflect", trace)["answer"] == -1.0

@@ -1,4 +1,4 @@
-"""Rewards by name: what can be asked for, and what is refused with a sentence."""
+"""Rewards by name: what exists, and what is refused with a sentence."""
 
 import asyncio
 from pathlib import Path
