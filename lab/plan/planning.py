@@ -223,7 +223,7 @@ def _missing(recipe: RlRecipe) -> list[str]:
     if questions is not None and not questions.exists():
         notes.append(f"the questions {questions} are not there yet (see the head of the recipe)")
     if questions is not None and not recipe.safety.probes:
-        notes.append("nothing probes the sources before a step: name a query with a known answer under [[safety.probes]]")
+        notes.append("nothing probes the sources before a step: name a query with its answer in [[safety.probes]]")
     for kind, where in ((kind, recipe.data.search.get(kind)) for kind in ("corpus", "kg")):
         if where is not None and not Path(where).exists():
             notes.append(f"the {_WHAT[kind]} {where} is not there yet (see the head of the recipe)")

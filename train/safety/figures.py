@@ -40,8 +40,8 @@ class Watched:
 def figures_of(rollouts: Sequence[Watched]) -> Figures:
     """Everything to watch in the rollouts of one step.
 
-    Shares are of 1, lengths in policy tokens. What the policy did is counted over the rollouts that nothing outside broke;
-    searches are counted over all.
+    Shares are of 1, lengths in policy tokens. What the policy did is counted over the rollouts that nothing outside
+    broke; searches are counted over all.
     """
     traces = [one.trace for one in rollouts]
     own = [trace for trace in traces if not why_masked(trace)]

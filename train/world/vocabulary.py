@@ -30,7 +30,7 @@ def _word(kind: str, number: int) -> str:
     return "".join(parts).capitalize()
 
 
-class Vocabulary:
+class ShardWords:
     """The words of one shard. No other shard gives out any of them but first names."""
 
     def __init__(self, rng: random.Random, split: Split, *, seed: int, shard: int) -> None:

@@ -81,7 +81,8 @@ def test_the_sessions_of_an_earlier_manifest_are_read_under_their_previous_name(
     with kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
         pass
     said = json.loads((tmp_path / MANIFEST).read_text())
-    (tmp_path / MANIFEST).write_text(json.dumps({**said, "sittings": said.pop("sessions")}))
+    said["sittings"] = said.pop("sessions")
+    (tmp_path / MANIFEST).write_text(json.dumps(said))
     with kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
         pass
     assert [session.state for session in read_manifest(tmp_path).sessions] == ["done", "done"]
