@@ -44,8 +44,8 @@ def _doc(line: bytes, source: str, *, where: str) -> Doc:
     try:
         row = _Row.model_validate_json(line)
     except ValidationError as error:
-        mend = 'each line must be one object like {"id": "…", "title": "…", "text": "…", "source": "…"}'
-        raise CorpusError(f"{where}: {line_problem(error)}; {mend}") from error
+        fix = 'each line must be one object like {"id": "…", "title": "…", "text": "…", "source": "…"}'
+        raise CorpusError(f"{where}: {line_problem(error)}; {fix}") from error
     if not (source or row.source):
         raise CorpusError(f"{where}: it does not say its source: write --docs NAME=FILE, or a field `source`")
     return Doc(id=row.id, source=source or row.source, title=row.title, text=row.text, url=row.url, date=row.date)

@@ -84,10 +84,10 @@ class WorldInput:
 
     def with_questions(self, questions: Sequence[Question]) -> list[World]:
         """The parts, each with the questions that are of it."""
-        asked: dict[int, list[Question]] = {part: [] for part in self.parts}
+        by_part: dict[int, list[Question]] = {part: [] for part in self.parts}
         for question in questions:
-            asked[question.shard].append(question)
-        return [replace(world, questions=tuple(asked[part])) for part, world in self.parts.items()]
+            by_part[question.shard].append(question)
+        return [replace(world, questions=tuple(by_part[part])) for part, world in self.parts.items()]
 
 
 Inputs = Files | WorldInput

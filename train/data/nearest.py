@@ -31,7 +31,7 @@ class Nearest:
     vectors: Array
     """[documents, dimensions], each of length 1."""
     free: Mask
-    """[documents]: whoever takes one says so here."""
+    """[documents]: a cluster that takes one marks it here."""
     may_join: Callable[[int], Mask]
     """From a cluster to [documents]."""
     reach: float

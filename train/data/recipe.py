@@ -54,7 +54,7 @@ class DataRecipe(BaseModel):
     temperature: float = Field(default=0.0, ge=0, le=2)
     """Of what is written; filters ask at 0."""
     limit: int = Field(default=0, ge=0)
-    """Bundles that are asked about, drawn by the seed; 0: all."""
+    """Bundles that get questions, drawn by the seed; 0: all."""
 
     @model_validator(mode="after")
     def _bundles_can_be_made(self) -> "DataRecipe":

@@ -68,9 +68,9 @@ def embedded(docs: Sequence[Doc], load: Callable[[], Embeds], folder: Folder, *,
 
     Args:
         docs: in their order.
-        load: the embedder, asked for only where a piece is missing.
+        load: gives the embedder, called only where a piece is missing.
         folder: of the build.
-        show: is told how far it came.
+        show: called with how far it is.
 
     Raises:
         SetupError: the embedder cannot be loaded, or a piece cannot be written.

@@ -226,5 +226,5 @@ def _around(text: str, question: str) -> list[str]:
 
 
 def _plain(fields: Mapping[str, Any]) -> Packed:
-    """Numbers with three decimals: nobody reads more, and they pack badly."""
+    """Numbers with three decimals: more is not read, and packs badly."""
     return {name: round(value, 3) if isinstance(value, float) else value for name, value in fields.items()}

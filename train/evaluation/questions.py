@@ -1,4 +1,4 @@
-"""What is asked in an evaluation: a question list, or the questions of a little world."""
+"""The questions of an evaluation: a question list, or the questions of a little world."""
 
 import hashlib
 from collections.abc import Iterable
@@ -28,8 +28,8 @@ def world_questions(questions: Iterable[Any]) -> list[Question]:
 
 def _of_world(question: Any) -> Question:
     """A choice keeps its options: they stand in the question."""
-    asked = Question.model_validate(question)
-    return asked.model_copy(update={"options": question.candidates}) if question.type == "choice" else asked
+    checked = Question.model_validate(question)
+    return checked.model_copy(update={"options": question.candidates}) if question.type == "choice" else checked
 
 
 def fingerprint(questions: Iterable[Question]) -> str:

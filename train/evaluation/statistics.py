@@ -52,7 +52,7 @@ def bootstrap(
 
     Args:
         values: one for each question.
-        statistic: of each row of a table of values; the mean unless told otherwise.
+        statistic: of each row of a table of values; by default the mean.
         method: `percentile`, or `bca`: corrected for bias and skewness (Efron, 1987).
         level: the share of such intervals that would hold the truth.
         resamples: how often to draw.

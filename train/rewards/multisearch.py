@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from agent.evidence import Passage
 from agent.trace import Gathered, Merged, Planned, Trace
 from train.evaluation.words import size
-from train.rewards.base import Parts, Reward, RewardSettings, Rollout
+from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
 from train.rewards.grounds import merge_lines, supported, words_in
 from train.rewards.scores import Metric, holds_answer, right, score
 from train.rewards.searches import SearchedRound, rounds_of, without_repeats
@@ -121,7 +121,7 @@ class MultisearchReward(Reward[MultisearchSettings]):
     name: ClassVar = "multisearch"
     parts: ClassVar = ("answer", "query", "merge")
 
-    async def _score(self, rollout: Rollout, task: Task, progress: float) -> Parts:
+    async def _score(self, rollout: RolloutView, task: Task, progress: float) -> Parts:
         settings, rounds = self.settings, rounds_of(rollout.trace)
         also = counts(rollout.answer, task, settings)
         return {

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from train.rewards.base import Parts, Reward, RewardSettings, Rollout
+from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
 from train.rewards.blocks import has_shape
 from train.rewards.concise import MODIFIERS, PREPOSITIONS, QUESTION_WORDS, is_concise
 from train.rewards.scores import Metric, score
@@ -123,7 +123,7 @@ def search_part(queries: Sequence[str], count: int, similarity: float, right: bo
     return -1.0 if settings.always_concise and not concise else 0.0 - similarity
 
 
-def format_part(rollout: Rollout, settings: ReflectSettings) -> float:
+def format_part(rollout: RolloutView, settings: ReflectSettings) -> float:
     """r_f (equation 6): 1 if the whole output has the shape, else -1."""
     blocks, pattern = rollout.blocks, THINK_ALWAYS if settings.think_again else THINK_ONCE
     fine = rollout.ended_well and has_shape(blocks, pattern)
@@ -138,7 +138,7 @@ class ReflectReward(Reward[ReflectSettings]):
     def needs(self) -> tuple[str, ...]:
         return ("judge",) if self.settings.right == "judge" else ()
 
-    async def _score(self, rollout: Rollout, task: Task, progress: float) -> Parts:
+    async def _score(self, rollout: RolloutView, task: Task, progress: float) -> Parts:
         settings, rounds = self.settings, rounds_of(rollout.trace)
         stage, right = stage_at(progress, settings), await self._right(rollout.answer, task)
         queries = [query.text for one in rounds for query in one.queries]

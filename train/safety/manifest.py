@@ -59,7 +59,7 @@ class RunSession(BaseModel):
     """Of the source tree, where it is one; with "+" where files of it were changed."""
 
 
-class Manifest(BaseModel):
+class RunManifest(BaseModel):
     """What a run leaves beside its weights. `figures` may be filled in until the run ends."""
 
     model_config = ConfigDict(extra="forbid")
@@ -98,7 +98,7 @@ def kept_manifest(
     seeds: Mapping[str, int],
     data: Mapping[str, str] | None = None,
     start: Path | None = None,
-) -> Iterator[Manifest]:
+) -> Iterator[RunManifest]:
     """Keep `manifest.json` in a run's folder, from the run's beginning to its end.
 
     Args:
@@ -135,7 +135,7 @@ def kept_manifest(
         _write(folder, manifest)
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> RunManifest:
     """The manifest of a run.
 
     Raises:
@@ -143,7 +143,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     try:
-        return Manifest.model_validate_json(read_file(path, most=WHOLE_BYTES))
+        return RunManifest.model_validate_json(read_file(path, most=WHOLE_BYTES))
     except (OSError, ValidationError) as error:
         raise SetupError(f"the manifest {path} cannot be read ({error}): is {folder} the folder of a run?") from error
 
@@ -175,7 +175,7 @@ def machine() -> Machine:
 
 def _begun(
     folder: Path, recipe: BaseModel, seeds: dict[str, int], data: dict[str, str], start: dict[str, str]
-) -> Manifest:
+) -> RunManifest:
     said: dict[str, Any] = recipe.model_dump(mode="json")
     digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
     if (folder / MANIFEST).exists():
@@ -183,7 +183,7 @@ def _begun(
         if manifest.recipe_hash != digest:
             raise SetupError(f"{folder / MANIFEST} is of another recipe: use that one, or another --out")
     else:
-        manifest = Manifest(
+        manifest = RunManifest(
             kind=str(said.get("kind", "")),
             name=str(said.get("name", "")),
             recipe=said,
@@ -196,7 +196,7 @@ def _begun(
     return manifest
 
 
-def _write(folder: Path, manifest: Manifest) -> None:
+def _write(folder: Path, manifest: RunManifest) -> None:
     """As a whole or not at all: what was there before stays until the new one is on the disk.
 
     Raises:

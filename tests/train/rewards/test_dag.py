@@ -3,7 +3,7 @@
 import pytest
 
 from tests.train.rewards.rollouts import PLAN, TASK, parts, rewarded, rollout, said
-from train.rewards import Task, Tools
+from train.rewards import RewardTools, Task
 
 CHOICE = Task(question="Which were born there?", answers=("Lina", "Tom"), options=("Lina", "Tom", "Ann", "Bob"))
 
@@ -20,8 +20,8 @@ class Grades:
         return self.grade
 
 
-def tools(grade: float | None = 1.0) -> Tools:
-    return Tools(judge=Grades(grade))
+def tools(grade: float | None = 1.0) -> RewardTools:
+    return RewardTools(judge=Grades(grade))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_ours_lets_the_policy_reason_behind_the_result_and_nowhere_else(
 )
 def test_a_choice_is_scored_as_a_set_and_asks_no_judge(text: str, f1: float, exact: float):
     trace, judge = rollout("dag", PLAN, said(text)), Grades(1.0)
-    printed = parts("dag", trace, CHOICE, variant="printed", tools=Tools(judge=judge))
+    printed = parts("dag", trace, CHOICE, variant="printed", tools=RewardTools(judge=judge))
     assert printed["answer"] == pytest.approx(f1, abs=1e-6)
     assert parts("dag", trace, CHOICE)["answer"] == exact
     assert not judge.graded
@@ -93,7 +93,7 @@ def test_a_judge_that_fails_masks_the_rollout():
 def test_a_judge_does_not_grade_an_answer_that_says_nothing():
     judge = Grades(1.0)
     trace = rollout("dag", PLAN, said("…"))
-    assert parts("dag", trace, variant="printed", tools=Tools(judge=judge))["answer"] == 0.0
+    assert parts("dag", trace, variant="printed", tools=RewardTools(judge=judge))["answer"] == 0.0
     assert not judge.graded
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.train.rewards.rollouts import EVIDENCE, NEXT, QUERY, parts, rewarded, rollout, said
-from train.rewards import Tools
+from train.rewards import RewardTools
 
 BLOCK = "<original_evidence>Lina Orr was born in Trieste.</original_evidence>"
 
@@ -20,8 +20,8 @@ class Finds:
         return None if self.fails else next((word for word in self.words if word in evidence), "unknown")
 
 
-def tools() -> Tools:
-    return Tools(reader=Finds("Trieste", "Rome"))
+def tools() -> RewardTools:
+    return RewardTools(reader=Finds("Trieste", "Rome"))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_grounded_hands_over_what_the_observations_say():
     reader = Finds("Trieste", "Rome")
     lied = EVIDENCE.replace("born in Trieste.", "born in Trieste.\nLina Orr was born in Rome.\nIt is Trieste.")
     trace = rollout("evidence", QUERY, NEXT, lied + said("Trieste"))
-    parts("evidence", trace, tools=Tools(reader=reader), evidence_share=None)
+    parts("evidence", trace, tools=RewardTools(reader=reader), evidence_share=None)
     assert reader.read_evidence == ["Tarn Harbour was built by Lina Orr.\nLina Orr was born in Trieste."]
 
 
@@ -71,13 +71,13 @@ def test_without_a_reader_evidence_counts_that_holds_the_answer():
 
 def test_a_reader_that_fails_masks_the_rollout():
     trace = rollout("evidence", QUERY, NEXT, EVIDENCE + said("Trieste"))
-    assert rewarded("evidence", trace, tools=Tools(reader=Finds(fails=True))) is None
+    assert rewarded("evidence", trace, tools=RewardTools(reader=Finds(fails=True))) is None
 
 
 def test_a_reader_gets_no_request_where_there_is_nothing_to_read():
     reader = Finds("Trieste")
     for turns in ((QUERY, said("Trieste")), (BLOCK + said("Trieste"),)):
-        parts("evidence", rollout("evidence", *turns), variant="printed", tools=Tools(reader=reader))
+        parts("evidence", rollout("evidence", *turns), variant="printed", tools=RewardTools(reader=reader))
     assert not reader.read_evidence
 
 

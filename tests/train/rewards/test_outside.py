@@ -11,7 +11,7 @@ from agent.trace import Trace
 from tests.train.evaluation.test_judge import Bench
 from tests.train.rewards.rollouts import EVIDENCE, NEXT, PLAN, QUERY, TASK, rollout, said
 from train.evaluation.judge import Judge
-from train.rewards import EndpointJudge, EndpointReader, LocalReader, Rewarded, Tools, reward_of
+from train.rewards import EndpointJudge, EndpointReader, LocalReader, Rewarded, RewardTools, reward_of
 from train.rewards.outside import read_answer, read_score
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ def test_a_second_try_may_succeed():
 
 def scored(name: str, trace: Trace, bench: Bench, **settings: Any) -> Rewarded | None:
     async def work(judge: Judge) -> Rewarded | None:
-        tools = Tools(judge=EndpointJudge(judge), reader=EndpointReader(judge))
+        tools = RewardTools(judge=EndpointJudge(judge), reader=EndpointReader(judge))
         return await reward_of(name, settings, tools=tools).score(trace, TASK)
 
     return judged(bench, work)
@@ -110,7 +110,7 @@ def test_an_endpoint_that_is_down_masks_the_rollout(name: str, trace: Trace):
 def test_a_local_reader_is_a_function():
     trace = rollout("evidence", QUERY, NEXT, EVIDENCE + said("Rome"))
     reader = LocalReader(lambda question, evidence: evidence.rsplit(maxsplit=1)[-1])
-    found = asyncio.run(reward_of("evidence", tools=Tools(reader=reader)).score(trace, TASK))
+    found = asyncio.run(reward_of("evidence", tools=RewardTools(reader=reader)).score(trace, TASK))
     assert found is not None
     assert found.parts["evidence"] == 1.0
 
