@@ -1,7 +1,7 @@
 """Questions about bundles of a little world, by its own grammar: chains, counts, comparisons, intersections, choices.
 
 What each document states is known here, so nothing is guessed; the wordings are the world's. It writes about what
-stands in different documents of a bundle only, and does not judge whether fewer would do: `exact` does.
+is in different documents of a bundle only, and does not judge whether fewer would do: `exact` does.
 """
 
 import random

@@ -70,7 +70,7 @@ class WorldInput:
 
     @cached_property
     def parts(self) -> dict[int, World]:
-        """The world's parts by their numbers; their documents stand in the world's order."""
+        """The world's parts by their numbers; their documents are in the world's order."""
         if self.card.shards == 1:
             return {0: self.world}
         held: dict[int, list[int]] = {}

@@ -37,7 +37,7 @@ class DataRecipe(BaseModel):
     neighbours: int = Field(default=15, ge=2)
     """Of UMAP."""
     group: int = Field(default=30, ge=2)
-    """Documents of a thematic group, in the mean: so many groups does the agglomerative clustering make."""
+    """Documents of a thematic group, in the mean: it decides how many groups the clustering makes."""
     least: int = Field(default=2, ge=2)
     most: int = Field(default=4, ge=2)
     """Documents of a bundle (the paper's 2 to 4)."""

@@ -75,7 +75,7 @@ _TURNS: Final = re.compile("|".join(TURNS))
 
 
 def abstains(answer: str) -> bool:
-    """Whether the answer says, in so many words, that there is none."""
+    """Whether the answer says explicitly that there is none."""
     plain = triviaqa(answer)
     if plain in LABELS or answer.strip(" .\n").lower() in LABELS:
         return True

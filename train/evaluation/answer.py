@@ -13,7 +13,7 @@ class Citation(BaseModel):
     url: str = ""
     title: str = ""
     text: str = ""
-    """What the agent says stands there; nothing here checks it."""
+    """What the agent says is there; nothing here checks it."""
 
     @property
     def name(self) -> str:

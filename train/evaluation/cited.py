@@ -41,7 +41,7 @@ class Passages:
         self._ids = frozenset(addresses) | frozenset(ids)
 
     def id_of(self, url: str, *, said: str = "") -> str:
-        """The passage's id: by its address, by the name that stands in a URN of ours, or as the agent said."""
+        """The passage's id: by its address, by the name in a URN of ours, or as the agent said."""
         if known := self._by_address.get(address(url)) if url else None:
             return known
         if ours := _OURS.fullmatch(url):
@@ -112,7 +112,7 @@ def _annotation(entry: Any) -> Citation | None:
 
 
 def _of_results(text: str, results: Sequence[Any]) -> list[Citation]:
-    """Of what was shown, what the text numbers, or what is marked as cited."""
+    """Of the results, what the text numbers, or what is marked as cited."""
     numbers = {int(number[1]) for inner in _BRACKETS.findall(text) for number in _NUMBER.finditer(inner)}
     chosen = [
         _entry(result)

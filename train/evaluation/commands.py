@@ -270,9 +270,7 @@ def _refuse_own_agent(context: typer.Context) -> None:
         raise typer.BadParameter(why, param_hint="--endpoint")
 
 
-def _where(
-    context: typer.Context, settings: "CairnSettings", url: str, key_name: str | None, **how: Any
-) -> "Where":
+def _where(context: typer.Context, settings: "CairnSettings", url: str, key_name: str | None, **how: Any) -> "Where":
     """The agent that is measured; its key comes from the environment or the settings, never from the command line."""
     _refuse_own_agent(context)
     from agent.settings import secret_named

@@ -200,9 +200,9 @@ class Judge:
         right = await self.verdict(question, answer)
         figures: dict[str, float | None] = {"judged": None if right is None else float(right)}
         if trace is not None:
-            shown = [_read(step.passages) for step in trace.steps if isinstance(step, Gathered)]
+            observed = [_read(step.passages) for step in trace.steps if isinstance(step, Gathered)]
             merged = [block_sentences(step.text) for step in trace.steps if isinstance(step, Merged | Reflected)]
-            figures["snr_information_judged"] = await self._snr(question, shown)
+            figures["snr_information_judged"] = await self._snr(question, observed)
             figures["snr_merge_judged"] = await self._snr(question, merged)
         return figures
 

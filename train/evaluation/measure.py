@@ -65,7 +65,7 @@ def measure_reply(question: Question, answer: AgentAnswer, *, book: GoldBook | N
 
 
 def _words(question: Question, text: str, read: Sequence[str]) -> Figures:
-    """What the text of the answer says, and whether it stands in what was read."""
+    """What the text of the answer says, and whether it is in what was read."""
     empty = not any(c.isalnum() for c in text)
     unanswerable = question.unanswerable or not question.answers
     said = in_words(text, question.options)
@@ -112,7 +112,7 @@ def _searching(question: Question, trace: Trace, book: GoldBook | None) -> Figur
     steps = trace.steps
     found = [step for step in steps if isinstance(step, Searched)]
     gold = gold_of(question, book)
-    shown = len(gold_among(question, trace.passages, book))
+    observed = len(gold_among(question, trace.passages, book))
     retrieved = len(gold_among(question, (p for step in found for p in step.passages), book))
     return {
         "searches": trace.usage.searches,
@@ -123,8 +123,8 @@ def _searching(question: Question, trace: Trace, book: GoldBook | None) -> Figur
         "skipped_searches": sum(isinstance(step, Skipped) for step in steps),
         "rejected_plans": sum(isinstance(step, PlanRejected) for step in steps),
         "passages": sum(len(step.passages) for step in steps if isinstance(step, Gathered)),
-        "gold_found": shown / len(gold) if gold else None,
-        "all_gold": float(shown == len(gold)) if gold else None,
+        "gold_found": observed / len(gold) if gold else None,
+        "all_gold": float(observed == len(gold)) if gold else None,
         "gold_retrieved": retrieved / len(gold) if gold else None,
     } | _coverage(question, book)
 
@@ -148,16 +148,16 @@ def _coverage(question: Question, book: GoldBook | None) -> Figures:
 
 def _evidence(question: Question, trace: Trace, book: GoldBook | None) -> Figures:
     claims = claims_of(trace)
-    shown = {passage.number: passage for passage in trace.passages}
+    observed = {passage.number: passage for passage in trace.passages}
     numbers = [number for claim in claims for number in claim.cites]
-    cited = [shown[number] for number in dict.fromkeys(numbers) if number in shown]
+    cited = [observed[number] for number in dict.fromkeys(numbers) if number in observed]
 
     def part(*kinds: str) -> float | None:
-        return sum(support_of(claim, shown=shown) in kinds for claim in claims) / len(claims) if claims else None
+        return sum(support_of(claim, observed=observed) in kinds for claim in claims) / len(claims) if claims else None
 
     return {
         "claims": len(claims),
-        "citations_valid": sum(number in shown for number in numbers) / len(numbers) if numbers else None,
+        "citations_valid": sum(number in observed for number in numbers) / len(numbers) if numbers else None,
         "evidence_support": part("verbatim", "close"),
         "evidence_verbatim": part("verbatim"),
         "evidence_uncited": part("uncited"),

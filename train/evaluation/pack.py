@@ -1,6 +1,6 @@
 """A run's questions and traces as the small plain object that the HTML page shows.
 
-Token ids and log-probabilities stay out; a text that occurs often (a passage, the protocol's rules) stands once in
+Token ids and log-probabilities stay out; a text that occurs often (a passage, the protocol's rules) is kept once in
 `texts`, and the raw context points there. `Level` says how much of long texts is kept.
 """
 

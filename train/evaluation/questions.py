@@ -27,7 +27,7 @@ def world_questions(questions: Iterable[Any]) -> list[Question]:
 
 
 def _of_world(question: Any) -> Question:
-    """A choice keeps its options: they stand in the question."""
+    """A choice keeps its options: they are in the question."""
     checked = Question.model_validate(question)
     return checked.model_copy(update={"options": question.candidates}) if question.type == "choice" else checked
 

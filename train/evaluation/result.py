@@ -11,7 +11,7 @@ Failure = Literal[
 ]
 FAILURES: Mapping[Failure, str] = {
     "engine": "the engine behind the policy failed",
-    "source": "a source failed, and no other one stood in for it",
+    "source": "a source failed, and no other one replaced it",
     "timeout": "no answer within the time",
     "rate": "too many requests (429), also after waiting",
     "server": "the server failed (5xx), also after retries",

@@ -1,7 +1,7 @@
 """Signal to noise: how much of what the policy saw, or wrote when it merged, is about the answer.
 
 An estimate offline, by gold overlap. A passage is signal if it is a gold passage or holds a gold answer; a sentence of
-a merge if it holds a gold answer or if most of it stands in a gold passage. Shares are of words.
+a merge if it holds a gold answer or if most of it is in a gold passage. Shares are of words.
 """
 
 import re
@@ -88,14 +88,14 @@ def share(parts: Sequence[tuple[int, bool]]) -> float | None:
 def snr_of(question: Question, trace: Trace, book: GoldBook | None = None) -> dict[str, float | None]:
     """Of one trace: the mean over single queries, over information blocks, and over merge and reflect blocks."""
     queries = [step.passages for step in trace.steps if isinstance(step, Searched)]
-    shown = [step.passages for step in trace.steps if isinstance(step, Gathered)]
+    observed = [step.passages for step in trace.steps if isinstance(step, Gathered)]
     merges = [step.text for step in trace.steps if isinstance(step, Merged | Reflected)]
     signal = Signal(question, (p for passages in queries for p in passages), book)
     if not signal.known:
         return {"snr_query": None, "snr_information": None, "snr_merge": None}
     return {
         "snr_query": average(passages_snr(passages, signal) for passages in queries),
-        "snr_information": average(passages_snr(passages, signal) for passages in shown),
+        "snr_information": average(passages_snr(passages, signal) for passages in observed),
         "snr_merge": average(block_snr(text, signal) for text in merges),
     }
 

@@ -151,7 +151,7 @@ def _claim(folder: Path, card: dict[str, str]) -> None:
 
 
 def _end_last_line(path: Path) -> None:
-    """Cut off what stands behind the last line break, reading only the end of the file."""
+    """Cut off what follows the last line break, reading only the end of the file."""
     if not path.exists():
         return
     with open(path, "r+b", opener=no_link) as file:

@@ -355,7 +355,7 @@ def _pair(
 
 
 def _pairs(known: Sequence[Known], rng: random.Random, most: int, *, alike: bool = False) -> list[tuple[Known, Known]]:
-    """So many pairs, drawn; where `alike`, half of them have the same value where there are any."""
+    """Drawn pairs; where `alike`, half of them have the same value where there are any."""
     if len(known) < 2:
         return []
     by_value: dict[str, list[Known]] = defaultdict(list)

@@ -19,7 +19,7 @@ LOOKED_AT: Final = 5
 _LONGEST_NAME: Final = 8
 """Words of a title that is looked for in a text."""
 _LEAST_SHARED: Final = 2
-"""Words of the question that stand in the sentence with the answer, where the question names its passage."""
+"""Words of the question that are in the sentence with the answer, where the question names its passage."""
 _PREFIX: Final = 3
 _WORD: Final = re.compile(r"\w+(?:['’.]\w+)*")
 
@@ -55,7 +55,7 @@ class Locator:
         return None
 
     def _named_in(self, text: str) -> Iterator[Gold]:
-        """The documents whose titles stand in a text, the longest name first; a name begins with a capital or digit."""
+        """The documents whose titles are in a text, the longest name first; a name begins with a capital or digit."""
         said = _WORD.findall(text)
         words = [names_in(word) for word in said]
         starts = [at for at, word in enumerate(said) if word[0].isupper() or word[0].isdigit()]
@@ -75,7 +75,7 @@ def _holding(documents: Iterable[Gold], answer: str) -> list[Gold]:
 
 
 def _most_shared(documents: Iterable[Gold], question: str, answer: str, *, least: int) -> Gold | None:
-    """The one whose sentence with the answer has most words of the question, and at least so many."""
+    """The one whose sentence with the answer has most words of the question, and at least enough of them."""
     shared = [(_shared(one, question, answer), one) for one in documents]
     count, best = max(shared, key=lambda pair: pair[0], default=(0, None))
     return best if count >= least else None

@@ -116,7 +116,7 @@ def _stated(triple: tuple[str, str, str], gold: Sequence[Gold]) -> EvidenceTripl
     for passage in sorted(gold, key=lambda one: not _same(one.title, subject)):
         if (_same(passage.title, subject) or mentions(passage.text, subject)) and holds(passage.text, value):
             return EvidenceTriple(subject, relation, value, passage)
-    raise NoPlan("a gold passage does not say its triple in so many words")
+    raise NoPlan("a gold passage does not state its triple")
 
 
 def _triple_fact(triple: EvidenceTriple, question: str) -> QuotedFact:
@@ -239,7 +239,7 @@ def _part_fact(
         raise NoPlan("a sentence that would be quoted is too long")
     about = " ".join(known)
     words = shared_words(wanted, about, f"{passage.title} {passage.text}", most=4)
-    if not known:  # its name stands in the question
+    if not known:  # its name is in the question
         about, words = shared_words(wanted, "", f"{passage.title} {passage.text}", most=5), ""
     _, _, relation = part.question.rpartition(">>") if ">>" in part.question else ("", "", "")
     return QuotedFact(

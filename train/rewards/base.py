@@ -90,7 +90,7 @@ class RewardSettings(BaseModel, ABC):
 
     @abstractmethod
     def bounds(self, *, rounds: int) -> tuple[float, float]:
-        """The lowest and the highest total that a rollout of at most so many rounds can reach."""
+        """The lowest and the highest total that a rollout of at most this many rounds can reach."""
 
 
 S = TypeVar("S", bound=RewardSettings)

@@ -41,7 +41,7 @@ class ContextBlock:
 def blocks_of(trace: Trace, protocol: TextProtocol) -> tuple[ContextBlock, ...]:
     """The blocks in their order.
 
-    What stands behind the end of a turn in the same segment was never read by the loop. Tags there count all the same,
+    What follows the end of a turn in the same segment was never read by the loop. Tags there count all the same,
     text does not: a token may hold the end of a closing tag and a line break.
     """
     found: list[ContextBlock] = []

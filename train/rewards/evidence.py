@@ -19,7 +19,7 @@ class EvidenceSettings(RewardSettings):
     answer: Metric = "f1"
     """Of the policy's answer, and of the reader's."""
     reader: Literal["model", "cover"] = "model"
-    """Who answers from the evidence: a frozen model of another family; or no reader, and 1 if the gold answer stands in
+    """Who answers from the evidence: a frozen model of another family; or no reader, and 1 if the gold answer is in
     it as whole words."""
     grounded: bool = False
     """Whether only those lines of the evidence go to the reader that the observations say, and that say more than the
@@ -51,15 +51,15 @@ def evidence_for_reader(rollout: RolloutView, settings: EvidenceSettings) -> str
     blocks = [step.text for step in rollout.trace.steps if isinstance(step, Evidenced)]
     if not blocks or not retrievals(rollout.trace):
         return ""
-    text, shown = blocks[-1].strip(), rollout.trace.passages
-    if settings.evidence_share is not None and size(text) > settings.evidence_share * words_in(shown):
+    text, passages = blocks[-1].strip(), rollout.trace.passages
+    if settings.evidence_share is not None and size(text) > settings.evidence_share * words_in(passages):
         return ""
-    return grounded(text, shown, answer=rollout.answer or "") if settings.grounded else text
+    return grounded(text, passages, answer=rollout.answer or "") if settings.grounded else text
 
 
-def grounded(text: str, shown: Sequence[Passage], *, answer: str) -> str:
+def grounded(text: str, passages: Sequence[Passage], *, answer: str) -> str:
     """The lines of an evidence block that count, in their order."""
-    return "\n".join(supported(evidence_lines(text), shown, answer=answer))
+    return "\n".join(supported(evidence_lines(text), passages, answer=answer))
 
 
 def evidence_part(read: str | None, task: Task, settings: EvidenceSettings) -> float:

@@ -41,7 +41,7 @@ class KgSettings(RewardSettings):
     similar_from: float = 0.8
     """Least cosine of what is similar."""
     boxed: bool = True
-    """Whether the answer must stand in a box, in a protocol that has one."""
+    """Whether the answer must be in a box, in a protocol that has one."""
     blank: bool = True
     """Whether a block may be empty."""
     rejected_plans: bool = True

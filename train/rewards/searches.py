@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agent.evidence import Passage
-from agent.trace import Gathered, Planned, PlanRejected, Searched, Trace
+from agent.trace import Planned, PlanRejected, Searched, Trace
 from train.evaluation.words import content_words
 
 
@@ -66,9 +66,5 @@ def without_repeats(rounds: Iterable[SearchedRound]) -> tuple[SearchedRound, ...
 
 
 def retrieved(trace: Trace) -> list[Passage]:
-    """What sources found, shown or not."""
+    """What sources found, also what the policy did not see."""
     return [passage for step in trace.steps if isinstance(step, Searched) for passage in step.passages]
-
-
-def shown_by_round(trace: Trace) -> dict[int, tuple[Passage, ...]]:
-    return {step.round: step.passages for step in trace.steps if isinstance(step, Gathered)}

@@ -223,7 +223,7 @@ def _versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """Of the source tree that this file stands in; empty where it is an installed package, or there is no git."""
+    """Of the source tree that holds this file; empty where it is an installed package, or there is no git."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return ""

@@ -81,7 +81,9 @@ def check(
     ] = None,
     each: Annotated[
         int,
-        typer.Option(min=0, help="Instead of a folder: make worlds until so many questions of each type are checked."),
+        typer.Option(
+            min=0, help="Instead of a folder: make worlds until this many questions of each type are checked."
+        ),
     ] = 0,
     seed: Annotated[int, typer.Option(help="Of the first world that --each makes.")] = 0,
     split: Annotated[str, typer.Option(help="Whose names --each uses: train, dev or test.")] = "test",

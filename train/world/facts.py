@@ -1,4 +1,4 @@
-"""What a question can stand on: the facts of a universe, the documents that state them, and the paths between them."""
+"""What a question can rest on: the facts of a universe, the documents that state them, and the paths between them."""
 
 import random
 from collections.abc import Callable, Sequence

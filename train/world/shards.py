@@ -1,6 +1,6 @@
 """Worlds, shard by shard: each shard is made from the seed and its number alone, so any size streams.
 
-Names are unique over the shards; the well-known pages stand in the first one.
+Names are unique over the shards; the well-known pages are in the first one.
 """
 
 import random

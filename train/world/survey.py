@@ -20,7 +20,7 @@ _OF_EACH = 40
 Show = Callable[[int, int], None]
 """Gets how many questions are checked, of how many."""
 Outcome = tuple[list[WorldCheck], dict[str, int]]
-"""The checks, and how many questions of each type they stand on."""
+"""The checks, and how many questions of each type they are about."""
 
 
 def check_folder(which: str, show: Show) -> Outcome:

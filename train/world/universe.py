@@ -25,7 +25,7 @@ _UNKNOWN = {
 }  # fmt: skip
 """Share of subjects of which no document says it: the ground of questions without an answer."""
 NEWS_FROM = 2025
-"""Pages were last revised in the year before; what changed since stands in the news."""
+"""Pages were last revised in the year before; what changed since is in the news."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class WorldFact:
     stale: int = 0
     """How many of the last tenures the page does not know of."""
     copied: bool = False
-    """Whether it stands in a second source too."""
+    """Whether it is in a second source, too."""
     rumour: str = ""
     """The wrong value that a less reliable page gives."""
 

@@ -37,7 +37,7 @@ class ShardWords:
         """Take the shard's stretch.
 
         Raises:
-            ValueError: there are no words for so many shards.
+            ValueError: there are no words for that many shards.
         """
         if not 0 <= shard < MAX_SHARDS:
             raise ValueError(f"a world has at most {MAX_SHARDS} shards")

@@ -209,7 +209,7 @@ def readme(card: WorldCard, examples: Mapping[str, Question]) -> str:
         "",
         "## Baselines",
         "",
-        "Share of right answers without searching well, apart for well-known questions and those without an answer:",
+        "Share of right answers without searching well, with well-known questions and those without an answer apart:",
         "",
         *_table("baseline", "right", {_BASELINES[name]: share for name, share in card.baselines.items()}),
     ]

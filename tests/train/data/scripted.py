@@ -25,7 +25,7 @@ def mark(text: str) -> str:
 
 
 def begin(text: str) -> str:
-    """The beginning of a text, as it stands in a question about it."""
+    """The beginning of a text, as a question about it has it."""
     return f"({text[:40]}…)"
 
 

@@ -47,7 +47,7 @@ def chat(content: str, **more: Any) -> Given:
 
 
 def deltas(*pieces: Mapping[str, Any], **more: Any) -> list[Any]:
-    """The chunks of a streamed chat completion; `more` stands in the last one, beside no choice."""
+    """The chunks of a streamed chat completion; `more` is in the last one, beside no choice."""
     chunks: list[Any] = [{"choices": [{"index": 0, "delta": piece, "finish_reason": None}]} for piece in pieces]
     return [*chunks, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, {"choices": [], **more}]
 

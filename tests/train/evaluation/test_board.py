@@ -144,7 +144,7 @@ def test_too_many_failures_stop_the_run_and_what_ended_is_kept(capsys: pytest.Ca
 
 
 class Holding:
-    """Answers so many questions, and then keeps everybody waiting until it is let go."""
+    """Answers a number of questions, then keeps all others waiting until it is let go."""
 
     def __init__(self, answers: int) -> None:
         self._left = threading.Semaphore(answers)

@@ -1,6 +1,6 @@
 """`cairn eval`, end to end, against EM, F1 and cover computed here again from the published definitions.
 
-Rajpurkar et al. (2016) for normalisation, EM and F1; cover is whether a normalised gold answer stands in the normalised
+Rajpurkar et al. (2016) for normalisation, EM and F1; cover is whether a normalised gold answer is in the normalised
 answer as whole words. The one thing that is not theirs: a text of articles alone keeps them. Nothing of the evaluation's
 own scoring is used.
 """

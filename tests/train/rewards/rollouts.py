@@ -36,7 +36,7 @@ LINA = Passage(
 
 @dataclass(frozen=True)
 class KeywordSource:
-    """Finds the passages whose key stands in the query; nothing where none does."""
+    """Finds the passages whose key is in the query; nothing where none is."""
 
     passages: Mapping[str, Sequence[Passage]]
 

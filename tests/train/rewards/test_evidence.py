@@ -9,7 +9,7 @@ BLOCK = "<original_evidence>Lina Orr was born in Trieste.</original_evidence>"
 
 
 class Finds:
-    """A reader that answers with the first of its words that stands in the evidence."""
+    """A reader that answers with the first of its words that is in the evidence."""
 
     def __init__(self, *words: str, fails: bool = False) -> None:
         self.words, self.fails = words, fails

@@ -162,7 +162,7 @@ def test_paraphrase_decides_whether_pages_use_the_words_of_the_query() -> None:
     assert near(0) > 2 * near(1) > 0
 
 
-def test_exclusive_facts_stand_in_one_source() -> None:
+def test_exclusive_facts_are_in_one_source() -> None:
     def sources(exclusivity: float) -> float:
         difficulty = Difficulty(exclusivity=exclusivity, contradiction=0)
         found_in: dict[tuple[str, str], set[str]] = {}
@@ -273,7 +273,7 @@ def test_a_page_is_outdated_exactly_where_a_later_report_says_otherwise(world: W
     assert all(stated.values != current[stated.subject, stated.relation] for stated in outdated)
 
 
-def test_every_kind_of_source_holds_documents_and_some_facts_stand_in_one_only(world: World) -> None:
+def test_every_kind_of_source_holds_documents_and_some_facts_are_in_one_only(world: World) -> None:
     assert set(Counter(d.source for d in world.documents)) == {"web", "news", "arxiv", "kg"}
     sources: dict[str, set[str]] = {}
     for document in world.documents:
