@@ -123,7 +123,7 @@ def _way(corpus: Path, world: str, model: str, questions: int, work: On, workers
         dense_s=dense_s,
         bytes_words=sizes[0],
         bytes_dense=sizes[1] - sizes[0],
-        questions=asked["asked"],
+        questions=asked["questions"],
         eval_s=eval_s,
         documents=data["steps"][0]["taken"],
         data_s=data_s,

@@ -115,7 +115,7 @@ def _asked(
     settings: "CairnSettings", questions: Path, way: str, out: Path, *, limit: int | None, concurrency: int
 ) -> "Sequence[Result]":
     from lab.benchmarks.rungs import CLOSED, RAG
-    from train.evaluation.chosen import Choice
+    from train.evaluation.chosen import QuestionChoice
     from train.evaluation.commands import watched
     from train.evaluation.report_files import read_run
     from train.evaluation.session import Evaluation
@@ -124,7 +124,7 @@ def _asked(
     evaluation = Evaluation(
         settings.model_copy(update={"rung": "plain" if baseline else way}),
         questions,
-        choice=Choice(limit=limit),
+        choice=QuestionChoice(limit=limit),
         baseline=baseline,
         concurrency=concurrency,
         out=out,

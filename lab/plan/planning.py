@@ -217,13 +217,13 @@ def _notes(plan: Plan, gpu: Gpu) -> list[str]:
 
 
 def _missing(recipe: RlRecipe) -> list[str]:
-    """Questions and indexes that are not there, and a canary that knows nothing to ask."""
+    """Questions and indexes that are not there, and a missing probe."""
     notes: list[str] = []
     questions = recipe.data.questions
     if questions is not None and not questions.exists():
         notes.append(f"the questions {questions} are not there yet (see the head of the recipe)")
-    if questions is not None and not recipe.safety.canary:
-        notes.append("nothing asks the sources before a step: name a query with a known answer under [[safety.canary]]")
+    if questions is not None and not recipe.safety.probes:
+        notes.append("nothing probes the sources before a step: name a query with its answer in [[safety.probes]]")
     for kind, where in ((kind, recipe.data.search.get(kind)) for kind in ("corpus", "kg")):
         if where is not None and not Path(where).exists():
             notes.append(f"the {_WHAT[kind]} {where} is not there yet (see the head of the recipe)")

@@ -20,7 +20,7 @@ from typing import Any, Final
 from agent.errors import SetupError
 from agent.sources.questions import GoldQuestion
 from train.ppo.recipe import PpoRecipe
-from train.rewards.base import Tools
+from train.rewards.base import RewardTools
 from train.rewards.outside import EndpointJudge, EndpointReader
 from train.rewards.task import Task
 from train.rl.recipe import RlRecipe
@@ -131,7 +131,7 @@ def make_start(folder: Path, recipe: RlRecipe) -> Path:
     return folder
 
 
-async def _ask_tools(tools: Tools) -> None:
+async def _ask_tools(tools: RewardTools) -> None:
     """Ask judge and reader once: a random policy may never write what they are asked about."""
     task = Task.of(GoldQuestion(id="rehearsal", question="Where is it?", answers=("here",)))
     if isinstance(tools.judge, EndpointJudge) and await tools.judge.score(task, "there") is None:

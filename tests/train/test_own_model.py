@@ -50,7 +50,7 @@ def test_the_commands_of_the_page_lead_from_questions_to_answers(
         assert cairn([*asked, *more]) == 0, words
         if words[0] == "data":
             assert lines(tmp_path / "rows.jsonl") >= 50
-            assert lines(tmp_path / "rows.set-aside.jsonl") == 5
+            assert lines(tmp_path / "rows.held-out.jsonl") == 5
     said = capsys.readouterr().err
     assert "will take about" in " ".join(said.split())
     assert {path.name for path in (tmp_path / "runs/mine").iterdir()} >= {"adapter", "ct2", "eval", "hub"}

@@ -10,6 +10,7 @@ from agent.world import World
 from agent.world.difficulty import Difficulty
 from agent.world.names import Split
 from agent.world.records import QuestionType
+from train.common.renamed import refuse_renamed
 from train.world.shards import make_world
 
 RENAMED: Final = {"knobs": "difficulty", "poor_share": "noisy_share"}
@@ -49,15 +50,12 @@ class WorldData(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _no_key_of_before(cls, said: Any) -> Any:
-        if isinstance(said, Mapping):
-            for old, new in RENAMED.items():
-                if old in said:
-                    raise ValueError(f"`{old}` is called `{new}` now: rename it")
-            if said.get("generator", 2) == 1:
-                raise ValueError(
-                    "generator 1 was retired: leave `generator` out, and for worlds as easy as its own set low "
-                    "ranges in `difficulty`, for example { noise = [0, 0], paraphrase = [0, 0] }"
-                )
+        refuse_renamed(said, RENAMED)
+        if isinstance(said, Mapping) and said.get("generator", 2) == 1:
+            raise ValueError(
+                "generator 1 was retired: leave `generator` out, and for worlds as easy as its own set low "
+                "ranges in `difficulty`, for example { noise = [0, 0], paraphrase = [0, 0] }"
+            )
         return said
 
     def world(

@@ -13,7 +13,7 @@ from train.data.by_model import questions_by_model
 from train.data.finish import Finished, finished
 from train.data.folder import STEPS, Folder, writing
 from train.data.inputs import Inputs, WorldInput
-from train.data.model import Asking
+from train.data.model import WriterOptions
 from train.data.recipe import GRAMMAR, DataRecipe
 from train.data.steps import Show, Steps
 from train.data.vectors import Embed, embedder, in_lists
@@ -25,7 +25,7 @@ def build(
     recipe: DataRecipe,
     out: Path,
     *,
-    asking: Asking | None = None,
+    writer: WriterOptions | None = None,
     show: Show = lambda step, done, total: None,
     embed: Embed | None = None,
     spread: Spread = HERE,
@@ -35,17 +35,17 @@ def build(
     Args:
         inputs: documents.
         recipe: every setting that decides what comes out.
-        out: folder; docs/data.md tells what is in it.
-        asking: the model that writes; a little world's grammar needs none.
-        show: is told how far each step is.
+        out: folder; docs/data.md says what is in it.
+        writer: the model that writes; a little world's grammar needs none.
+        show: called with how far each step is.
         embed: in the place of the recipe's embedder, in this process.
         spread: whose workers do what is dear and can be shared; what comes out is the same.
 
     Raises:
         SetupError: something named cannot be used, the folder holds another build, or nothing is left at some step.
-            The sentence names the mend.
+            The sentence names the fix.
     """
-    if asking is None and (recipe.writer != GRAMMAR or not isinstance(inputs, WorldInput)):
+    if writer is None and (recipe.writer != GRAMMAR or not isinstance(inputs, WorldInput)):
         raise SetupError("only a little world has a grammar: name a model that writes, with --base-url and --model")
     _check_folder(out)
     with writing(out):
@@ -56,8 +56,8 @@ def build(
         ground = grounds(
             steps, recipe, read=inputs.documents, load=lambda docs: in_lists(embed) if embed else load(docs)
         )
-        if asking is not None:
-            found = asyncio.run(questions_by_model(steps, recipe, asking, ground))
+        if writer is not None:
+            found = asyncio.run(questions_by_model(steps, recipe, writer, ground))
         else:
             assert isinstance(inputs, WorldInput)
             found = questions_by_grammar(steps, recipe, inputs, ground)

@@ -18,7 +18,7 @@ _HELD: Final = 2
 
 
 class Built:
-    """A build's questions in their order, each with the part of the world that it is asked in."""
+    """A build's questions in their order, each with the part of the world that it is about."""
 
     def __init__(self, folder: Path) -> None:
         """Read a build.
@@ -34,14 +34,14 @@ class Built:
         card = read_card(folder / WORLD)
         worlds = [load_world(folder / WORLD)] if card.shards == 1 else list(read_shards(folder / WORLD))
         held = {question.id: (world, question) for world in worlds for question in world.questions}
-        self._asked: list[tuple[World, Question]] = [held[one.id] for one in read_questions(folder / QUESTIONS)]
+        self._questions: list[tuple[World, Question]] = [held[one.id] for one in read_questions(folder / QUESTIONS)]
 
     def __len__(self) -> int:
-        return len(self._asked)
+        return len(self._questions)
 
     def worlds(self, first: int, number: int) -> Iterator[World]:
-        """So many questions from one on, behind the last one from the first again, each run with its own world."""
-        taken = [self._asked[place % len(self._asked)] for place in range(first, first + number)]
+        """`number` questions from `first` on, after the last one from the first again, each run with its own world."""
+        taken = [self._questions[place % len(self._questions)] for place in range(first, first + number)]
         for _, run in groupby(taken, key=lambda pair: pair[0].name):
             pairs = list(run)
             yield replace(pairs[0][0], questions=tuple(question for _, question in pairs))

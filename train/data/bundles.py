@@ -1,7 +1,7 @@
 """From clusters to bundles: two to four documents that belong together and differ in source.
 
 The paper does not say what becomes of a cluster of one source. Here it takes in the document of another source that is
-nearest to its centre, of those that no bundle holds, if that is near enough; the figures tell how many did.
+nearest to its centre, of those that no bundle holds, if that is near enough; the figures say how many did.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,9 +46,9 @@ def bundled(
         for leaf in leaves:
             made.by_source(leaf)
     else:
-        poor = [leaf for leaf in leaves if not made.as_it_is(leaf)]
-        if poor:
-            made.join(poor)
+        incomplete = [leaf for leaf in leaves if not made.as_it_is(leaf)]
+        if incomplete:
+            made.join(incomplete)
     return made.made()
 
 

@@ -1,4 +1,4 @@
-"""The steps from documents to bundles, in their order, and what is counted. What each of them does stands elsewhere."""
+"""The steps from documents to bundles, in their order, and what is counted. What each of them does is elsewhere."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from agent.errors import SetupError
 from train.data.bundles import bundled
 from train.data.clusters import clustered
 from train.data.documents import check_sources, without_thin
-from train.data.duplicates import Twin, without_twins
+from train.data.duplicates import NearDuplicate, without_near_duplicates
 from train.data.folder import Array, counted
 from train.data.recipe import DataRecipe
 from train.data.records import Bundle, Doc, Leaf
@@ -45,8 +45,8 @@ def grounds(
     diverse = recipe.bundles == "diverse"
     every = steps.rows("reading", Doc, lambda: _without_thin(read(), recipe))
     check_sources(every, diverse=diverse, after="After leaving out thin ones,")
-    twins = {twin.id for twin in steps.rows("unique", Twin, lambda: _twins(every, recipe, steps))}
-    docs = [doc for doc in every if doc.id not in twins]
+    duplicates = {one.id for one in steps.rows("unique", NearDuplicate, lambda: _near_duplicates(every, recipe, steps))}
+    docs = [doc for doc in every if doc.id not in duplicates]
     check_sources(docs, diverse=diverse, after="After leaving out near-duplicates,")
     held = {doc.id: doc for doc in docs}
     if not steps.done("bundling"):
@@ -63,24 +63,24 @@ def _without_thin(every: list[Doc], recipe: DataRecipe) -> tuple[list[Doc], Made
     return kept, Made(len(every), len(kept), dropped, _by_source(kept))
 
 
-def _twins(docs: list[Doc], recipe: DataRecipe, steps: Steps) -> tuple[list[Twin], Made]:
-    kept, twins = without_twins(
+def _near_duplicates(docs: list[Doc], recipe: DataRecipe, steps: Steps) -> tuple[list[NearDuplicate], Made]:
+    kept, duplicates = without_near_duplicates(
         docs,
         similar=recipe.similar,
         size=recipe.shingle,
         permutations=recipe.permutations,
         seed=recipe.seed,
-        show=steps.telling("unique"),
+        show=steps.progress("unique"),
         spread=steps.spread,
     )
-    dropped = {f"near-duplicates (from {recipe.similar:g} on)": len(twins)} if twins else {}
-    return twins, Made(len(docs), len(kept), dropped, _by_source(kept))
+    dropped = {f"near-duplicates (from {recipe.similar:g} on)": len(duplicates)} if duplicates else {}
+    return duplicates, Made(len(docs), len(kept), dropped, _by_source(kept))
 
 
 def _embedded(docs: list[Doc], load: Callable[[list[Doc]], Embeds], steps: Steps) -> Array:
     began = perf_counter()
-    vectors = embedded(docs, lambda: load(docs), steps.folder, show=steps.telling("embedding"))
-    steps.end("embedding", Made(len(docs), len(docs), told={"dimensions": vectors.shape[1]}), began=began)
+    vectors = embedded(docs, lambda: load(docs), steps.folder, show=steps.progress("embedding"))
+    steps.end("embedding", Made(len(docs), len(docs), figures={"dimensions": vectors.shape[1]}), began=began)
     return vectors
 
 
@@ -97,7 +97,7 @@ def _reduced(docs: list[Doc], vectors: Array, recipe: DataRecipe, steps: Steps) 
     for rows, part in zip(_parts(docs), small, strict=True):
         made[rows, : part.shape[1]] = part
     steps.folder.write_array("reduced.npy", made)
-    steps.end("reducing", Made(len(docs), len(docs), told={"dimensions": width}), began=began)
+    steps.end("reducing", Made(len(docs), len(docs), figures={"dimensions": width}), began=began)
     return made
 
 
@@ -116,8 +116,8 @@ def _leaves(docs: list[Doc], points: Array, recipe: DataRecipe, steps: Steps) ->
     ]
     source = {doc.id: doc.source for doc in docs}
     several = sum(len({source[key] for key in leaf.documents}) > 1 for leaf in leaves)
-    told = {"groups": len(groups), "clusters": len(leaves), "clusters of several sources": several}
-    return leaves, Made(len(docs), len(leaves), told=told, gives="clusters")
+    figures = {"groups": len(groups), "clusters": len(leaves), "clusters of several sources": several}
+    return leaves, Made(len(docs), len(leaves), figures=figures, gives="clusters")
 
 
 def _bundled(
@@ -132,9 +132,9 @@ def _bundled(
         )
     sizes = counted(f"of {len(bundle.documents)} documents" for bundle in done.bundles)
     joined = sum(bundle.joined for bundle in done.bundles)
-    told = {"bundles": len(done.bundles), "bundles with one taken in": joined} | dict(sorted(sizes.items()))
+    figures = {"bundles": len(done.bundles), "bundles with one taken in": joined} | dict(sorted(sizes.items()))
     held = sum(len(bundle.documents) for bundle in done.bundles)
-    return done.bundles, Made(len(docs), held, whys, told)
+    return done.bundles, Made(len(docs), held, whys, figures)
 
 
 def _by_source(docs: Iterable[Doc]) -> dict[str, float]:

@@ -13,7 +13,7 @@ from train.data.inputs import WorldInput
 from train.data.recipe import DataRecipe
 from train.data.records import Bundle, Candidate
 from train.data.steps import Made, Steps
-from train.data.writing import ASKED_BEFORE
+from train.data.writing import REPEATED
 
 NOT_LINKED = "nothing in one of its documents leads to a fitting other one"
 NOT_DRAWN = "not drawn (--limit)"
@@ -36,7 +36,7 @@ def questions_by_grammar(steps: Steps, recipe: DataRecipe, inputs: WorldInput, g
 
 
 def drawn(bundles: Sequence[Bundle], recipe: DataRecipe) -> list[Bundle]:
-    """The bundles that are asked about, in their order."""
+    """The bundles that get questions, in their order."""
     if not recipe.limit or recipe.limit >= len(bundles):
         return list(bundles)
     places = random.Random(f"cairn data limit {recipe.seed}").sample(range(len(bundles)), recipe.limit)
@@ -48,20 +48,20 @@ def _written(steps: Steps, recipe: DataRecipe, inputs: WorldInput, ground: Groun
     grammars = {part: Grammar(world, seed=recipe.seed) for part, world in inputs.parts.items()}
     kept: dict[str, Candidate] = {}
     whys = [NOT_DRAWN] * (len(ground.bundles) - len(bundles))
-    tell = steps.telling("writing")
+    show = steps.progress("writing")
     for place, bundle in enumerate(bundles, start=1):
         candidates = _about(bundle, grammars[ground.docs[bundle.documents[0]].part], ground, recipe)
         whys += [] if candidates else [NOT_LINKED]
         for candidate in candidates:
             if candidate.question in kept:
-                whys.append(ASKED_BEFORE)
+                whys.append(REPEATED)
             else:
                 kept[candidate.question] = candidate
-        tell(place, len(bundles))
+        show(place, len(bundles))
     if not kept:
         raise SetupError(f"the grammar wrote no question about {len(bundles)} bundles: take a larger world")
-    told = {"questions": len(kept)} | counted(candidate.type for candidate in kept.values())
-    return list(kept.values()), Made(len(ground.bundles), len(kept), counted(whys), told, of="bundles")
+    figures = {"questions": len(kept)} | counted(candidate.type for candidate in kept.values())
+    return list(kept.values()), Made(len(ground.bundles), len(kept), counted(whys), figures, of="bundles")
 
 
 def _about(bundle: Bundle, grammar: Grammar, ground: Grounds, recipe: DataRecipe) -> list[Candidate]:
@@ -86,11 +86,11 @@ def _passed(
 ) -> tuple[list[Candidate], Made]:
     kept: list[Candidate] = []
     whys: list[str] = []
-    tell = steps.telling(name)
+    show = steps.progress(name)
     for place, (why, candidate) in enumerate(checked, start=1):
         if why:
             whys.append(why)
         else:
             kept.append(candidate)
-        tell(place, len(candidates))
+        show(place, len(candidates))
     return kept, Made(len(candidates), len(kept), counted(whys))

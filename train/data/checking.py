@@ -40,7 +40,7 @@ def checking(
 
     Args:
         spread: who checks.
-        inputs: the world that they are asked in.
+        inputs: the world that they are about.
         diverse: whether all documents of one source together must not suffice.
     """
     if spread.here:

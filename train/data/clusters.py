@@ -70,7 +70,7 @@ def groups(points: Array, *, size: int) -> list[list[int]]:
 def split(rows: Sequence[int], points: Array, *, most: int, seed: int) -> Iterator[list[int]]:
     """A group as clusters of at most `most` rows, by K-means until each is small enough.
 
-    Points that cannot be told apart are cut in their order.
+    Equal points are cut in their order.
 
     Args:
         rows: of the group.

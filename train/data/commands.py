@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agent.settings import CairnSettings
     from train.data.finish import Finished
     from train.data.inputs import Inputs
-    from train.data.model import Asking
+    from train.data.model import WriterOptions
     from train.data.recipe import DataRecipe
 
 data_app = typer.Typer(no_args_is_help=True, help="Questions to train on, built from documents.")
@@ -89,7 +89,7 @@ ReachOption = Annotated[
 EachOption = Annotated[
     int, typer.Option(min=1, help="Questions that the grammar writes about a bundle.", rich_help_panel=_HOW)
 ]
-LimitOption = Annotated[int, typer.Option(min=0, help="Bundles that are asked about; 0: all.", rich_help_panel=_HOW)]
+LimitOption = Annotated[int, typer.Option(min=0, help="Bundles that get questions; 0: all.", rich_help_panel=_HOW)]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same questions.", rich_help_panel=_HOW)]
 
 
@@ -143,27 +143,27 @@ def build_command(
 
     settings = load_settings(config, workers=workers, work=work)
     inputs = _inputs(docs, world)
-    asking = _asking(settings, base_url, model, api_key_env, tries, seconds, concurrency, leave_failed=leave_failed)
+    writer = _writer(settings, base_url, model, api_key_env, tries, seconds, concurrency, leave_failed=leave_failed)
     how = {"seed": seed, "similar": similar, "embedder": embedder, "group": group, "reach": reach, "bundles": bundles}
     how |= {"each": each, "limit": limit, "temperature": temperature, "kinds": tuple(filter(None, kinds.split(",")))}
     thin = (0 if world else 40) if thin_words is None else thin_words
-    recipe = _recipe(inputs, out, thin_words=thin, **how, **({"writer": model} if asking else {}))
+    recipe = _recipe(inputs, out, thin_words=thin, **how, **({"writer": model} if writer else {}))
     with spread_of(settings) as spread, Stages(UNITS) as stages:
-        done = build(inputs, recipe, out, asking=asking, show=stages.show, spread=spread)
-    _tell(done, as_json=as_json)
+        done = build(inputs, recipe, out, writer=writer, show=stages.show, spread=spread)
+    _print(done, as_json=as_json)
 
 
 @data_app.command("show")
 def show(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a build.")], *, as_json: JsonOption = False
 ) -> None:
-    """Tell what every step of a build took, gave and dropped, also of one that broke off.
+    """Show what every step of a build took, gave and dropped, also of one that broke off.
 
     Example: cairn data show runs/data
     """
     from train.data.finish import read_finished
 
-    _tell(read_finished(folder), as_json=as_json)
+    _print(read_finished(folder), as_json=as_json)
 
 
 def _inputs(docs: list[str] | None, world: str | None) -> "Inputs":
@@ -183,7 +183,7 @@ def _inputs(docs: list[str] | None, world: str | None) -> "Inputs":
     return Files(named)
 
 
-def _asking(
+def _writer(
     settings: "CairnSettings",
     base_url: str | None,
     model: str,
@@ -193,18 +193,18 @@ def _asking(
     concurrency: int,
     *,
     leave_failed: bool,
-) -> "Asking | None":
+) -> "WriterOptions | None":
     if base_url is None:
         if model:
             raise typer.BadParameter(f"where is {model} served? name its address, too", param_hint="--base-url")
         return None
     from agent.settings import secret_named
     from agent.settings.local_file import refuse_plain_key
-    from train.data.model import Asking
+    from train.data.model import WriterOptions
 
     key = secret_named(key_name) if key_name else settings.api_key
     refuse_plain_key(base_url, key.get_secret_value(), allowed=settings.plain_http)
-    return Asking(
+    return WriterOptions(
         url=base_url,
         model=model,
         key=key,
@@ -228,7 +228,7 @@ def _recipe(inputs: "Inputs", out: Path, **said: Any) -> "DataRecipe":
         raise SetupError(f"{where} cannot be used: {first['msg'].removeprefix('Value error, ')}") from error
 
 
-def _tell(done: "Finished", *, as_json: bool) -> None:
+def _print(done: "Finished", *, as_json: bool) -> None:
     if as_json:
         print_json(
             {"questions": done.questions, "out": str(done.folder), "steps": [s.model_dump() for s in done.steps]}

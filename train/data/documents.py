@@ -44,15 +44,15 @@ def _doc(line: bytes, source: str, *, where: str) -> Doc:
     try:
         row = _Row.model_validate_json(line)
     except ValidationError as error:
-        mend = 'each line must be one object like {"id": "…", "title": "…", "text": "…", "source": "…"}'
-        raise CorpusError(f"{where}: {line_problem(error)}; {mend}") from error
+        fix = 'each line must be one object like {"id": "…", "title": "…", "text": "…", "source": "…"}'
+        raise CorpusError(f"{where}: {line_problem(error)}; {fix}") from error
     if not (source or row.source):
         raise CorpusError(f"{where}: it does not say its source: write --docs NAME=FILE, or a field `source`")
     return Doc(id=row.id, source=source or row.source, title=row.title, text=row.text, url=row.url, date=row.date)
 
 
 def world_documents(world: World) -> list[Doc]:
-    """The documents of a little world, with the part of it that they stand in."""
+    """The documents of a little world, with the part of it that they are in."""
     return [
         Doc(id=d.id, source=d.source, title=d.title, text=d.text, url=d.url, date=d.date, part=part_of(d.id))
         for d in world.documents
@@ -60,13 +60,13 @@ def world_documents(world: World) -> list[Doc]:
 
 
 def part_of(document: str) -> int:
-    """The number in the middle of a document's id; what is known everywhere stands in the first part."""
+    """The number in the middle of a document's id; what is known everywhere is in the first part."""
     middle = document.split("-")[1]
     return int(middle) if middle.isdigit() else 0
 
 
 def without_thin(docs: Iterable[Doc], words: int) -> tuple[list[Doc], dict[str, int]]:
-    """The documents that have so many words, and why the others were dropped."""
+    """The documents that have enough words, and why the others were dropped."""
     kept: list[Doc] = []
     dropped: Counter[str] = Counter()
     for doc in docs:

@@ -13,7 +13,7 @@ from train.data.records import Doc
 from train.evaluation.words import words
 
 Show = Callable[[int, int], None]
-"""Is told how many are done, of how many."""
+"""Called with how many are done, of how many."""
 _LIKELY: Final = 0.9
 """The index finds who is at least so alike, where only who is more so counts: it cannot be built for much more."""
 _SIGNED: Final = 256
@@ -32,7 +32,7 @@ def need(module: str) -> Any:
         raise SetupError(f"building data needs {error.name}: pip install 'cairn-search[data]'") from error
 
 
-class Twin(Frozen):
+class NearDuplicate(Frozen):
     """A document that says again what an earlier one says."""
 
     id: str
@@ -42,7 +42,7 @@ class Twin(Frozen):
 
 
 def shingles(text: str, size: int) -> set[str]:
-    """Every run of so many words; a shorter text is one run."""
+    """Every run of `size` words; a shorter text is one run."""
     found = words(text)
     return {" ".join(found[at : at + size]) for at in range(max(1, len(found) - size + 1))}
 
@@ -59,7 +59,7 @@ def signatures(texts: Sequence[str], *, size: int, permutations: int, seed: int)
     return [datasketch.LeanMinHash(one) for one in made]
 
 
-def without_twins(
+def without_near_duplicates(
     docs: Sequence[Doc],
     *,
     similar: float,
@@ -68,7 +68,7 @@ def without_twins(
     seed: int,
     show: Show,
     spread: Spread = HERE,
-) -> tuple[list[Doc], list[Twin]]:
+) -> tuple[list[Doc], list[NearDuplicate]]:
     """The documents of which no earlier one is a near-duplicate, and the others.
 
     Args:
@@ -77,7 +77,7 @@ def without_twins(
         size: words of a run.
         permutations: of a signature; the estimate's deviation is about 1 / sqrt(permutations).
         seed: of the permutations.
-        show: is told how far it came.
+        show: called with how far it is.
         spread: who makes the signatures; they are compared here.
 
     Raises:
@@ -87,7 +87,7 @@ def without_twins(
     index = datasketch.MinHashLSH(threshold=min(similar, _LIKELY), num_perm=permutations)
     compared: dict[str, Any] = {}
     kept: list[Doc] = []
-    twins: list[Twin] = []
+    duplicates: list[NearDuplicate] = []
     sign = partial(signatures, size=size, permutations=permutations, seed=seed)
     lists = ([doc.whole for doc in docs[at : at + _SIGNED]] for at in range(0, len(docs), _SIGNED))
     signed = chain.from_iterable(spread.mapped(sign, lists))
@@ -99,6 +99,6 @@ def without_twins(
             compared[doc.id] = made
             kept.append(doc)
         else:
-            twins.append(Twin(id=doc.id, of=best[1], similarity=round(float(best[0]), 3)))
+            duplicates.append(NearDuplicate(id=doc.id, of=best[1], similarity=round(float(best[0]), 3)))
         show(number, len(docs))
-    return kept, twins
+    return kept, duplicates

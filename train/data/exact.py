@@ -1,7 +1,7 @@
 """The two filters on a little world, exactly: a perfect reader says what documents answer, and what fewer of them do.
 
 Beside them it is checked that nothing else in the world says otherwise, and that the gold plan's searches find the
-gold documents: what nobody can find, nobody can learn from.
+gold documents: a policy cannot learn from what no search finds.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ class ExactFilters:
     """The filters of one part of a world."""
 
     def __init__(self, world: World, *, diverse: bool, read: Reader = answer_from) -> None:
-        """Take what is asked about.
+        """Take what the questions are about.
 
         Args:
             world: one part of a world.

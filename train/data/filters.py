@@ -9,7 +9,7 @@ from typing import Final
 from agent.errors import PolicyError
 from train.data.duplicates import Show
 from train.data.folder import counted
-from train.data.model import Model, each, why_failed
+from train.data.model import WriterModel, each, why_failed
 from train.data.prompts import CLOSED_BOOK, FROM_DOCUMENTS, as_data, read_answer
 from train.data.records import Bundle, Candidate, Doc
 from train.evaluation.choices import chosen, right_options
@@ -28,8 +28,10 @@ Check = Callable[[Candidate], Awaitable[str]]
 class Filters:
     """Asks a model the questions that were written, with and without documents."""
 
-    def __init__(self, model: Model, docs: Mapping[str, Doc], bundles: Sequence[Bundle], *, diverse: bool) -> None:
-        """Take what is asked about.
+    def __init__(
+        self, model: WriterModel, docs: Mapping[str, Doc], bundles: Sequence[Bundle], *, diverse: bool
+    ) -> None:
+        """Take what the questions are about.
 
         Args:
             model: that answers.

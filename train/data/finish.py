@@ -60,12 +60,12 @@ class Finished:
             return [
                 f"to learn from the oracle: built = '{self.folder}' in [data] of a recipe for cairn train sft",
                 f"to learn by reward: questions = '{questions}', order = 'listed', search = {{ world = '{world}' }}",
-                f"to be asked: cairn eval --world {world}",
+                f"to ask them: cairn eval --world {world}",
             ]
         return [
             f"to search in: cairn index build {corpus} --out INDEX",
             f"to learn by reward: questions = '{questions}', order = 'listed', search = {{ corpus = 'INDEX' }}",
-            f"to be asked: cairn eval --questions {questions} --dataset cairn --corpus INDEX",
+            f"to ask them: cairn eval --questions {questions} --dataset cairn --corpus INDEX",
         ]
 
     def table(self) -> "Table":
@@ -76,7 +76,7 @@ class Finished:
         for column in table.columns[1:4]:
             column.justify = "right"
         for step in self.steps:
-            said = ", ".join(f"{name} {number:g}" for name, number in step.told.items())
+            said = ", ".join(f"{name} {number:g}" for name, number in step.figures.items())
             taken, given = f"{step.taken} {step.of}", f"{step.given} {step.gives}"
             table.add_row(step.name, taken, given, f"{step.seconds:.1f}", said)
             for why, number in step.dropped.items():
@@ -102,8 +102,8 @@ def finished(
         folder.write_rows(CORPUS, [_line(doc) for doc in docs.values()])
         if isinstance(inputs, WorldInput) and all(candidate.plan for candidate in order):
             _write_world(inputs, order, folder.path / WORLD)
-        told = counted(f"over {len(candidate.sources)} sources" for candidate in order)
-        steps.end("ordering", Made(len(order), len(order), told=dict(sorted(told.items()))), began=began)
+        figures = counted(f"over {len(candidate.sources)} sources" for candidate in order)
+        steps.end("ordering", Made(len(order), len(order), figures=dict(sorted(figures.items()))), began=began)
     done = Finished(folder.path, [folder.steps[name] for name in UNITS if name in folder.steps], _given(folder))
     folder.write(REPORT, _report(done, recipe).encode())
     return done
@@ -132,9 +132,9 @@ def _line(doc: Doc) -> dict[str, object]:
 
 
 def _write_world(inputs: WorldInput, order: Sequence[Candidate], out: Path) -> None:
-    asked = [candidate.plan.model_copy(update={"id": candidate.id}) for candidate in order if candidate.plan]
+    questions = [candidate.plan.model_copy(update={"id": candidate.id}) for candidate in order if candidate.plan]
     card = inputs.card.model_copy(update={"name": f"{inputs.card.name}-data"})
-    write_world(inputs.with_questions(asked), card, out)
+    write_world(inputs.with_questions(questions), card, out)
 
 
 def _why_none(folder: Folder) -> str:
@@ -151,7 +151,7 @@ def _report(done: Finished, recipe: DataRecipe) -> str:
         "|---|---|---|---|---|",
     ]
     for step in done.steps:
-        said = [f"{name} {number:g}" for name, number in step.told.items()]
+        said = [f"{name} {number:g}" for name, number in step.figures.items()]
         said += [f"−{number} {why}" for why, number in step.dropped.items()]
         row = (step.name, f"{step.taken} {step.of}", f"{step.given} {step.gives}", f"{step.seconds:g}", "; ".join(said))
         lines.append(f"| {' | '.join(map(in_markdown, row))} |")

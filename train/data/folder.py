@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from agent.errors import SetupError
 from train.common.saving import replacing
@@ -37,10 +37,12 @@ class Step(BaseModel):
     gives: str
     dropped: dict[str, int] = Field(default_factory=dict[str, int])
     """Why something was left out → how often."""
-    told: dict[str, float] = Field(default_factory=dict[str, float])
-    """Further figures."""
+    figures: dict[str, float] = Field(
+        default_factory=dict[str, float], validation_alias=AliasChoices("figures", "told")
+    )
+    """Further ones; builds of earlier versions have the second name."""
     seconds: float = 0.0
-    """Of the sitting that ended it."""
+    """Of the session that ended it."""
 
 
 class Folder:
@@ -128,7 +130,7 @@ class Folder:
         try:
             return np.load(path, allow_pickle=False)
         except (OSError, ValueError) as error:
-            raise SetupError(f"{path} is damaged: remove it, and the same command makes it anew") from error
+            raise SetupError(f"{path} is damaged: remove it, and the same command makes it again") from error
 
 
 @contextmanager

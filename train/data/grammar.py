@@ -1,7 +1,7 @@
 """Questions about bundles of a little world, by its own grammar: chains, counts, comparisons, intersections, choices.
 
 What each document states is known here, so nothing is guessed; the wordings are the world's. It writes about what
-stands in different documents of a bundle only, and does not judge whether fewer would do: `exact` does.
+is in different documents of a bundle only, and does not judge whether fewer would do: `exact` does.
 """
 
 import random
@@ -23,12 +23,12 @@ from train.world.reader import value_of
 
 _NUMBERS: Final = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _CHOICES: Final = 0.25
-"""Of the chains: asked as multiple choice."""
+"""Of the chains: written as multiple choice."""
 _OPTIONS: Final = 4
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownFact:
     """Something that a document states, and that is so."""
 
     subject: str
@@ -63,7 +63,7 @@ class Grammar:
         }
         self._known = {
             document.id: [
-                Known(one.subject, one.relation, one.values, document.id)
+                KnownFact(one.subject, one.relation, one.values, document.id)
                 for one in document.states
                 if not one.outdated and not one.doubtful and one.values == truths[one.subject, one.relation]
             ]
@@ -94,9 +94,11 @@ class Grammar:
 
     # What is linked
 
-    def _paths(self, held: Sequence[Known]) -> Iterator[tuple[Known, ...]]:
+    def _paths(self, held: Sequence[KnownFact]) -> Iterator[tuple[KnownFact, ...]]:
         """Facts that lead from one document to the next, from two documents on."""
-        waiting: list[tuple[Known, *tuple[Known, ...]]] = [(known,) for known in held if known.relation in RELATIONS]
+        waiting: list[tuple[KnownFact, *tuple[KnownFact, ...]]] = [
+            (known,) for known in held if known.relation in RELATIONS
+        ]
         while waiting:
             path = waiting.pop(0)
             if len(path) > 1:
@@ -107,7 +109,7 @@ class Grammar:
                 if fits and known.document not in used and known.values[0] not in been:
                     waiting.append((*path, known))
 
-    def _chains(self, held: Sequence[Known]) -> Iterator[Question]:
+    def _chains(self, held: Sequence[KnownFact]) -> Iterator[Question]:
         for path in self._paths(held):
             last = path[-1]
             answer = last.values[0]
@@ -118,7 +120,7 @@ class Grammar:
             chosen = self._rng.random() < _CHOICES and self._as_choice(question, last)
             yield chosen or question
 
-    def _as_choice(self, question: Question, last: Known) -> Question | None:
+    def _as_choice(self, question: Question, last: KnownFact) -> Question | None:
         right = question.answers[0]
         wrong = sorted(
             name for name in self._values[_kind_of(last.relation)] if name != right and name not in question.question
@@ -130,7 +132,7 @@ class Grammar:
         text = f"{question.question} Options: {', '.join(options)}."
         return question.model_copy(update={"type": "choice", "question": text, "candidates": tuple(options)})
 
-    def _counts(self, held: Sequence[Known]) -> Iterator[Question]:
+    def _counts(self, held: Sequence[KnownFact]) -> Iterator[Question]:
         for one in held:
             for two in held:
                 leads = one.relation in RELATIONS and two.relation in LISTINGS and one.values[0] == two.subject
@@ -141,14 +143,14 @@ class Grammar:
                 answers = (str(number), *_NUMBERS[number : number + 1])
                 yield _question("count", capital(text), answers, ((one.lookup,), (two.lookup,)), reveals=True)
 
-    def _comparisons(self, held: Sequence[Known]) -> Iterator[Question]:
-        asked = dict(YEARS.values())
-        for one, two in combinations([known for known in held if known.relation in asked], 2):
+    def _comparisons(self, held: Sequence[KnownFact]) -> Iterator[Question]:
+        wordings = dict(YEARS.values())
+        for one, two in combinations([known for known in held if known.relation in wordings], 2):
             apart = one.document != two.document and one.subject != two.subject and one.values != two.values
             if one.relation != two.relation or not apart:
                 continue
             wanted: Literal["earlier", "later"] = self._rng.choice(("earlier", "later"))
-            text = self._rng.choice(asked[one.relation]).format(
+            text = self._rng.choice(wordings[one.relation]).format(
                 w="first" if wanted == "earlier" else "last", a=one.subject, b=two.subject
             )
             winner = one if (int(one.values[0]) < int(two.values[0])) == (wanted == "earlier") else two
@@ -157,7 +159,7 @@ class Grammar:
             question = _question("comparison", capital(text), answers, ((one.lookup, two.lookup),))
             yield question.model_copy(update={"asks": wanted, "candidates": (one.subject, two.subject)})
 
-    def _intersections(self, held: Sequence[Known]) -> Iterator[Question]:
+    def _intersections(self, held: Sequence[KnownFact]) -> Iterator[Question]:
         for first, second, asks in CROSSED:
             for one in held:
                 for two in held:
@@ -184,7 +186,7 @@ class Grammar:
         known = RELATIONS[relation]
         return capital(self._worded(known.asks, known.asks_far).format(s=subject))
 
-    def _reached(self, path: Sequence[Known]) -> str:
+    def _reached(self, path: Sequence[KnownFact]) -> str:
         """What a path leads to, in words."""
         subject = path[0].subject
         for known in path:
@@ -217,7 +219,7 @@ def _question(
 
 
 def _kind_of(relation: str) -> str:
-    """What a relation leads to; years are told apart by their relation."""
+    """What a relation leads to; years are distinguished by their relation."""
     kind = RELATIONS[relation].object
     return relation if kind == "year" else kind
 

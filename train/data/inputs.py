@@ -70,7 +70,7 @@ class WorldInput:
 
     @cached_property
     def parts(self) -> dict[int, World]:
-        """The world's parts by their numbers; their documents stand in the world's order."""
+        """The world's parts by their numbers; their documents are in the world's order."""
         if self.card.shards == 1:
             return {0: self.world}
         held: dict[int, list[int]] = {}
@@ -84,10 +84,10 @@ class WorldInput:
 
     def with_questions(self, questions: Sequence[Question]) -> list[World]:
         """The parts, each with the questions that are of it."""
-        asked: dict[int, list[Question]] = {part: [] for part in self.parts}
+        by_part: dict[int, list[Question]] = {part: [] for part in self.parts}
         for question in questions:
-            asked[question.shard].append(question)
-        return [replace(world, questions=tuple(asked[part])) for part, world in self.parts.items()]
+            by_part[question.shard].append(question)
+        return [replace(world, questions=tuple(by_part[part])) for part, world in self.parts.items()]
 
 
 Inputs = Files | WorldInput

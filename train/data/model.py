@@ -33,7 +33,7 @@ _J = TypeVar("_J")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asking:
+class WriterOptions:
     """Which model writes and answers, and how it is requested."""
 
     url: str
@@ -60,23 +60,23 @@ class Asking:
             raise SetupError("name the model that writes with --model; its server lists them under /models")
 
 
-class Model:
+class WriterModel:
     """One model for one build. Use it as an async context."""
 
-    def __init__(self, asking: Asking, replies: ReplyCache) -> None:
+    def __init__(self, options: WriterOptions, replies: ReplyCache) -> None:
         """Take note of an endpoint; nothing is sent yet.
 
         Args:
-            asking: which it is.
+            options: which it is.
             replies: where its replies are kept.
         """
-        self.asking = asking
+        self.options = options
         self._client = LlmClient(
-            base_url=asking.url,
-            model=asking.model,
-            api_key=asking.key.get_secret_value(),
-            seconds=asking.seconds,
-            retries=replace(BATCH, most=asking.tries - 1, sleep=asking.sleep),
+            base_url=options.url,
+            model=options.model,
+            api_key=options.key.get_secret_value(),
+            seconds=options.seconds,
+            retries=replace(BATCH, most=options.tries - 1, sleep=options.sleep),
             cache=replies,
             options=_OPTIONS,
         )
@@ -84,14 +84,14 @@ class Model:
 
     @property
     def title(self) -> str:
-        return f"the model {self.asking.model} at {self._client.base_url}"
+        return f"the model {self.options.model} at {self._client.base_url}"
 
     @property
     def counts(self) -> LlmCounts:
         """What was requested in this session."""
         return self._client.counts
 
-    async def __aenter__(self) -> "Model":
+    async def __aenter__(self) -> "WriterModel":
         return self
 
     async def __aexit__(self, *ended: object) -> None:
@@ -113,7 +113,7 @@ class Model:
             SetupError: the endpoint refuses the key, does not know the model, or is gone.
         """
         prompt = f"{task}\n\n{json.dumps(data, ensure_ascii=False)}"
-        key = reply_key(self.asking.model, str(temperature), prompt)
+        key = reply_key(self.options.model, str(temperature), prompt)
         why = ""
         for _ in range(READINGS):
             hint = f"\n\nYour last reply could not be used: {why}. Reply again, in the form above." if why else ""
@@ -169,7 +169,7 @@ async def each(
     """Do all jobs, some of them at the same time; results in the order of the jobs.
 
     Args:
-        jobs: what is asked about.
+        jobs: what the requests are about.
         do: one of them, with one request after the other.
         concurrency: jobs that are begun and not done, at most.
         leave_failed: give a request without an answer as its failure; otherwise it ends the step.
@@ -216,5 +216,5 @@ def _first(errors: BaseExceptionGroup[SetupError]) -> SetupError:
 def why_failed(failed: PolicyError) -> str:
     """Why a question is left out, in the words of a table."""
     if failed.kind == "malformed":
-        return "the model's reply was not in the form that was asked for"
+        return "the model's reply was not in the form that was requested"
     return f"the model did not answer ({failed.kind})"

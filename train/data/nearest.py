@@ -15,7 +15,7 @@ from train.data.folder import Array
 
 HELD: Final = 32
 """Documents that are held of each cluster."""
-ROOM: Final = 1 << 22
+CELLS: Final = 1 << 22
 """Pairs that are looked at together: 16 MiB of them."""
 
 Mask = NDArray[np.bool_]
@@ -31,13 +31,13 @@ class Nearest:
     vectors: Array
     """[documents, dimensions], each of length 1."""
     free: Mask
-    """[documents]: whoever takes one says so here."""
+    """[documents]: a cluster that takes one marks it here."""
     may_join: Callable[[int], Mask]
     """From a cluster to [documents]."""
     reach: float
     """The least cosine."""
     held: int = HELD
-    room: int = ROOM
+    cells: int = CELLS
 
     def pairs(self, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
         """A cluster and a document that is free: large clusters first, then the nearest pairs; equal ones by number.
@@ -67,7 +67,7 @@ class Nearest:
                 push(place)
 
     def _first(self) -> Iterator[tuple[int, _Best]]:
-        rows = max(1, self.room // max(1, len(self.vectors)))
+        rows = max(1, self.cells // max(1, len(self.vectors)))
         for at in range(0, len(self.centres), rows):
             for place, near in enumerate(self.centres[at : at + rows] @ self.vectors.T, start=at):
                 yield place, self._best(place, near)

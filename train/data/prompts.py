@@ -1,4 +1,4 @@
-"""What the model is told, and how its replies are read. Documents go to it as data, in one JSON object."""
+"""The prompts for the model, and how its replies are read. Documents go to it as data, in one JSON object."""
 
 import re
 from collections.abc import Sequence
@@ -66,7 +66,7 @@ _POINTING: Final = re.compile(
 _GUESSED: Final = frozenset({"yes", "no", "true", "false", "both", "neither"})
 
 
-class Written(BaseModel):
+class WrittenQuestion(BaseModel):
     """A question as the model wrote it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True)
@@ -107,21 +107,23 @@ def shown(docs: Sequence[Doc], *, numbers: bool = False) -> list[dict[str, Any]]
     ]
 
 
-def read_written(reply: str, docs: Sequence[Doc], kind: Kind, *, sources: int) -> Written:
+def read_written(reply: str, docs: Sequence[Doc], kind: Kind, *, sources: int) -> WrittenQuestion:
     """What the model wrote.
 
     Args:
         reply: of the model.
         docs: that it was shown.
-        kind: that it was asked for.
+        kind: that was requested.
         sources: that the documents it names must have, at least.
 
     Raises:
-        ValueError: it is not in the form that was asked for; the sentence says what is wrong.
+        ValueError: it is not in the form that was requested; the sentence says what is wrong.
     """
     fenced = _FENCE.match(reply)
     try:
-        said = Written.model_validate_json(fenced[1] if fenced else reply[reply.find("{") : reply.rfind("}") + 1])
+        said = WrittenQuestion.model_validate_json(
+            fenced[1] if fenced else reply[reply.find("{") : reply.rfind("}") + 1]
+        )
     except ValidationError as error:
         raise ValueError("it is not one JSON object with these fields") from error
     if said.skip:
@@ -131,7 +133,7 @@ def read_written(reply: str, docs: Sequence[Doc], kind: Kind, *, sources: int) -
     if kind == "choice":
         _check_options(said)
     elif said.options:
-        raise ValueError("it has options, and no multiple choice was asked for")
+        raise ValueError("it has options, and no multiple choice was requested")
     elif normalise(said.answer) in _GUESSED:
         raise ValueError(f"the answer {said.answer!r} could be guessed")
     elif cover(said.question, [said.answer]):
@@ -139,7 +141,7 @@ def read_written(reply: str, docs: Sequence[Doc], kind: Kind, *, sources: int) -
     return said
 
 
-def _check_documents(said: Written, docs: Sequence[Doc], sources: int) -> None:
+def _check_documents(said: WrittenQuestion, docs: Sequence[Doc], sources: int) -> None:
     if any(not 1 <= number <= len(docs) for number in said.documents):
         raise ValueError(f"`documents` names one that there is not; they have the numbers 1 to {len(docs)}")
     named = {docs[number - 1].source for number in said.documents}
@@ -147,16 +149,16 @@ def _check_documents(said: Written, docs: Sequence[Doc], sources: int) -> None:
         raise ValueError(f"`documents` must name at least two documents from at least {sources} source(s)")
 
 
-def _check_words(said: Written) -> None:
+def _check_words(said: WrittenQuestion) -> None:
     if not any(c.isalnum() for c in said.question):
         raise ValueError("`question` is empty")
     if not said.answers or not all(any(c.isalnum() for c in answer) for answer in said.answers):
         raise ValueError("an answer is empty")
     if found := _POINTING.search(said.question):
-        raise ValueError(f"the question says {found[0]!r}, which nobody without the documents understands")
+        raise ValueError(f"the question says {found[0]!r}, which a reader without the documents cannot understand")
 
 
-def _check_options(said: Written) -> None:
+def _check_options(said: WrittenQuestion) -> None:
     plain = [normalise(option) for option in said.options]
     if not LEAST_OPTIONS <= len(plain) <= MOST_OPTIONS or len(set(plain)) < len(plain) or not all(plain):
         raise ValueError(f"`options` must be {LEAST_OPTIONS} to {MOST_OPTIONS} different texts")

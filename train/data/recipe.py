@@ -37,7 +37,7 @@ class DataRecipe(BaseModel):
     neighbours: int = Field(default=15, ge=2)
     """Of UMAP."""
     group: int = Field(default=30, ge=2)
-    """Documents of a thematic group, in the mean: so many groups does the agglomerative clustering make."""
+    """Documents of a thematic group, in the mean: it decides how many groups the clustering makes."""
     least: int = Field(default=2, ge=2)
     most: int = Field(default=4, ge=2)
     """Documents of a bundle (the paper's 2 to 4)."""
@@ -54,7 +54,7 @@ class DataRecipe(BaseModel):
     temperature: float = Field(default=0.0, ge=0, le=2)
     """Of what is written; filters ask at 0."""
     limit: int = Field(default=0, ge=0)
-    """Bundles that are asked about, drawn by the seed; 0: all."""
+    """Bundles that get questions, drawn by the seed; 0: all."""
 
     @model_validator(mode="after")
     def _bundles_can_be_made(self) -> "DataRecipe":

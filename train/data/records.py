@@ -16,7 +16,7 @@ class Doc(Frozen):
     url: str = ""
     date: str = ""
     part: int = 0
-    """Of a large little world: what stands in different parts has nothing in common."""
+    """Of a large little world: documents of different parts have nothing in common."""
 
     @property
     def whole(self) -> str:

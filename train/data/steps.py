@@ -28,7 +28,7 @@ UNITS: Final = {
 """The steps in their order, and what is counted in each."""
 
 Show = Callable[[str, int, int], None]
-"""Is told a step, how far it came, and of how many."""
+"""Called with a step, how far it is, and of how many."""
 _R = TypeVar("_R", bound=BaseModel)
 
 
@@ -39,7 +39,7 @@ class Made:
     taken: int
     given: int
     dropped: Mapping[str, int] = field(default_factory=dict[str, int])
-    told: Mapping[str, float] = field(default_factory=dict[str, float])
+    figures: Mapping[str, float] = field(default_factory=dict[str, float])
     of: str = ""
     """What it took, where that is not what is counted in it."""
     gives: str = ""
@@ -52,8 +52,8 @@ class Steps:
         self.folder, self.spread = folder, spread
         self._show = show
 
-    def telling(self, name: str) -> ShowStep:
-        """For whoever only knows how far it is."""
+    def progress(self, name: str) -> ShowStep:
+        """For a caller that only knows how far it is."""
         return lambda done, total: self._show(name, done, total)
 
     def done(self, name: str) -> bool:
@@ -102,7 +102,7 @@ class Steps:
                 gives=made.gives or UNITS[name],
                 given=made.given,
                 dropped=dict(made.dropped),
-                told=dict(made.told),
+                figures=dict(made.figures),
                 seconds=round(perf_counter() - began, 2),
             )
             self.folder.end(step)

@@ -20,9 +20,9 @@ Embed = Callable[[Sequence[str]], Array]
 Embeds = Callable[[Iterable[list[str]]], Iterator[Array]]
 """From lists of texts to the vectors of each list, in their order."""
 PIECE: Final = 256
-"""Documents that are embedded and kept at once: at most so many are embedded again after a kill."""
-_ROOM: Final = 3
-"""UMAP lays out at least so many documents more than it leaves dimensions."""
+"""Documents that are embedded and kept at once: at most this many are embedded again after a kill."""
+_SPARE: Final = 3
+"""UMAP lays out at least this many documents more than it leaves dimensions."""
 
 
 def embedder(name: str, docs: Sequence[Doc], spread: Spread = HERE) -> Embeds:
@@ -68,9 +68,9 @@ def embedded(docs: Sequence[Doc], load: Callable[[], Embeds], folder: Folder, *,
 
     Args:
         docs: in their order.
-        load: the embedder, asked for only where a piece is missing.
+        load: gives the embedder, called only where a piece is missing.
         folder: of the build.
-        show: is told how far it came.
+        show: called with how far it is.
 
     Raises:
         SetupError: the embedder cannot be loaded, or a piece cannot be written.
@@ -91,7 +91,7 @@ def _texts(docs: Sequence[Doc], at: int) -> list[str]:
 
 
 def reduced(vectors: Array, *, dimensions: int, neighbours: int, seed: int) -> Array:
-    """So many dimensions: [documents, dimensions]; the vectors as they are where there are too few to lay out.
+    """Fewer dimensions: [documents, dimensions]; the vectors as they are where there are too few to lay out.
 
     Args:
         vectors: [documents, d].
@@ -102,7 +102,7 @@ def reduced(vectors: Array, *, dimensions: int, neighbours: int, seed: int) -> A
     Raises:
         SetupError: umap-learn is not installed.
     """
-    if len(vectors) < dimensions + _ROOM or vectors.shape[1] <= dimensions:
+    if len(vectors) < dimensions + _SPARE or vectors.shape[1] <= dimensions:
         return vectors
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of umap about parts that are not used, of numba about its future

@@ -7,18 +7,18 @@ from functools import partial
 from agent.errors import PolicyError, SetupError
 from train.data.duplicates import Show
 from train.data.folder import counted
-from train.data.model import Model, each, why_failed
-from train.data.prompts import Written, read_written, shown, write_task
+from train.data.model import WriterModel, each, why_failed
+from train.data.prompts import WrittenQuestion, read_written, shown, write_task
 from train.data.recipe import DataRecipe, Kind
 from train.data.records import Bundle, Candidate, Doc
 from train.evaluation.metrics import normalise
 
 NOTHING_TO_JOIN = "the model saw nothing to put together"
-ASKED_BEFORE = "it was asked before in the same words"
+REPEATED = "it repeats a question in the same words"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WritingJob:
     """One question that is to be written."""
 
     bundle: Bundle
@@ -28,7 +28,7 @@ class Wanted:
 async def written(
     bundles: Sequence[Bundle],
     docs: Mapping[str, Doc],
-    model: Model,
+    model: WriterModel,
     recipe: DataRecipe,
     *,
     concurrency: int,
@@ -42,13 +42,13 @@ async def written(
     """
     sources = 1 if recipe.bundles == "same" else 2
 
-    async def write(wanted: Wanted) -> Written:
+    async def write(wanted: WritingJob) -> WrittenQuestion:
         held = [docs[key] for key in wanted.bundle.documents]
         read = partial(read_written, docs=held, kind=wanted.kind, sources=sources)
         data = {"documents": shown(held, numbers=True)}
         return await model.ask(write_task(wanted.kind), data, read, temperature=recipe.temperature)
 
-    jobs = [Wanted(bundle, kind) for bundle in bundles for kind in recipe.kinds]
+    jobs = [WritingJob(bundle, kind) for bundle in bundles for kind in recipe.kinds]
     found = await each(jobs, write, concurrency=concurrency, leave_failed=leave_failed, show=show)
     kept: dict[str, Candidate] = {}
     whys: list[str] = []
@@ -58,7 +58,7 @@ async def written(
         elif said.skip:
             whys.append(NOTHING_TO_JOIN)
         elif (key := normalise(said.text)) in kept:
-            whys.append(ASKED_BEFORE)
+            whys.append(REPEATED)
         else:
             kept[key] = _candidate(wanted, said, docs)
     failed = [one for one in found if isinstance(one, PolicyError)]
@@ -69,7 +69,7 @@ async def written(
     return list(kept.values()), counted(whys)
 
 
-def _candidate(wanted: Wanted, said: Written, docs: Mapping[str, Doc]) -> Candidate:
+def _candidate(wanted: WritingJob, said: WrittenQuestion, docs: Mapping[str, Doc]) -> Candidate:
     supporting = tuple(wanted.bundle.documents[number - 1] for number in dict.fromkeys(said.documents))
     return Candidate(
         id=f"{wanted.bundle.id}-{wanted.kind}",

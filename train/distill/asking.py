@@ -9,7 +9,7 @@ from pathlib import Path
 from agent.settings import CairnSettings
 from agent.trace import Trace
 from agent.trace.io import read_traces
-from train.evaluation.chosen import Choice
+from train.evaluation.chosen import QuestionChoice
 from train.evaluation.session import Evaluation, Show
 from train.evaluation.store import TRACES
 
@@ -21,7 +21,7 @@ def asked(
     *,
     dataset: str | None = None,
     seeds: Sequence[int],
-    choice: Choice,
+    choice: QuestionChoice,
     concurrency: int,
     show: Show,
 ) -> list[Trace]:

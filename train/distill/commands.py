@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agent.sources.questions import GoldQuestion
     from agent.trace import Trace
     from train.distill.keep import Check
-    from train.evaluation.chosen import Choice
+    from train.evaluation.chosen import QuestionChoice
 
 _ASKED = ("policy", "model", "checkpoint", "base_url", "protocol", "prompt_file", "temperature")
 """Settings that decide what rollouts say."""
@@ -112,12 +112,12 @@ def distill_command(
     """
     from agent.build.sources import with_world
     from train.distill.run import ROWS, DistillRecipe, distill
-    from train.evaluation.chosen import Choice
+    from train.evaluation.chosen import QuestionChoice
 
     settings = load(**({} if temperature is None else {"temperature": temperature}))
     settings = settings if questions else with_world(settings)
     check = _check(settings, reward, reward_setting, least, any_answer=any_answer, any_claims=any_claims, each=each)
-    choice = Choice(limit=limit, sample=sample, types=tuple(filter(None, (types or "").split(","))))
+    choice = QuestionChoice(limit=limit, sample=sample, types=tuple(filter(None, (types or "").split(","))))
     listed = choice.pick(_questions(settings, questions, dataset))
     seeds = tuple(range(tries)) if traces is None else ()
     recipe = DistillRecipe(
@@ -154,14 +154,14 @@ def _check(
 ) -> "Check":
     from agent.build.agent import build_protocol
     from train.distill.keep import Check
-    from train.rewards import Tools, reward_of
+    from train.rewards import RewardTools, reward_of
 
     protocol = build_protocol(settings) if settings.protocol.endswith(".toml") else None
     if (least or reward_settings) and not reward:
         raise SetupError("--least and --reward-setting are about a reward; name it with --reward")
     asks = None
     if reward:
-        asks = reward_of(reward, _settings_of(reward_settings), tools=Tools(protocol=protocol))
+        asks = reward_of(reward, _settings_of(reward_settings), tools=RewardTools(protocol=protocol))
     bounds = {name: _number(name, text) for name, text in map(_pair, least or [])}
     if asks and (unknown := sorted(set(bounds) - {*asks.parts, "total"})):
         raise SetupError(f"the reward {reward!r} has no part {unknown[0]!r}; it has {', '.join(asks.parts)}, total")
@@ -190,7 +190,7 @@ def _asked(
     dataset: str | None,
     out: Path,
     seeds: tuple[int, ...],
-    choice: "Choice",
+    choice: "QuestionChoice",
     concurrency: int,
 ) -> "list[Trace]":
     """Ask now, with a bar that tells how far it is."""

@@ -9,7 +9,7 @@ from agent.protocols import TextProtocol, protocol_named
 from agent.sources.questions import GoldQuestion
 from agent.trace import DOUBTED, Planned, PlanRejected, Trace
 from train.rewards import Reward, Task, reward_of
-from train.rewards.base import Rollout
+from train.rewards.base import RolloutView
 from train.rewards.masking import why_masked
 from train.rewards.outcome import well_formed
 
@@ -110,7 +110,7 @@ def _broken(trace: Trace, protocol: TextProtocol) -> str:
         return "it did not end with an answer of its own"
     if any(isinstance(s, PlanRejected) or (isinstance(s, Planned) and s.plan.dropped) for s in trace.steps):
         return "a plan of it could not run"
-    if not well_formed(Rollout(trace, protocol)):
+    if not well_formed(RolloutView(trace, protocol)):
         return "it is not in the form of its protocol"
     own = [segment for segment in trace.segments if segment.branch == "main"]
     if any(segment.by == "loop" for segment in own) and any(segment.ids is None for segment in own):

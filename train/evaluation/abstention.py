@@ -38,19 +38,19 @@ LABELS: Final = (
 
 _CANNOT: Final = r"(cannot|can not|can t|could not|couldn t)"
 _NOT: Final = r"((do|did|does|is|are|was|were) not|(don|didn|doesn|isn|aren|wasn|weren) t)"
-_TELL: Final = r"(answer|say|tell|find|determine|be sure|confirm|identify)"
-_TOLD: Final = (
+_STATE: Final = r"(answer|say|tell|find|determine|be sure|confirm|identify)"
+_STATED: Final = (
     r"(answered|determined|found|said|told|known|stated|specified|mentioned|given|available|provided|identified)"
 )
 
 OPENINGS: Final = (
     rf"(sorry )?(i|we) {_NOT} (have )?(know|sure|certain|enough|sufficient|find|information)\b",
-    rf"(sorry )?(i|we) ({_CANNOT}|am not able to|am unable to|was unable to|are unable to|were unable to) {_TELL}\b",
+    rf"(sorry )?(i|we) ({_CANNOT}|am not able to|am unable to|was unable to|are unable to|were unable to) {_STATE}\b",
     r"(sorry )?(i m|i am|we are) not (sure|certain)\b",
     r"(sorry )?i have no idea\b",
     r"there (is|was) (no|not enough|insufficient) (information|evidence|answer|data|way to (know|tell))\b",
     r"(nothing|no (information|evidence|passages?|answer|results?)) (was |were |is )?(found|available|given)\b",
-    rf"(it|this|that|this question|question|answer) ({_CANNOT} be|{_NOT}) {_TOLD}\b",
+    rf"(it|this|that|this question|question|answer) ({_CANNOT} be|{_NOT}) {_STATED}\b",
     r"(it|this|answer) is (unknown|not known|unclear|unanswerable|impossible to (know|say|tell|determine))\b",
     r"(it is )?impossible to (know|say|tell|determine|answer)\b",
     r"(this |question )?(cannot|can not|can t) be (answered|determined|known|told|found)\b",
@@ -68,14 +68,14 @@ TURNS: Final = (
 """After one of these an answer follows."""
 
 LONGEST: Final = 50
-"""Words. A longer answer tells something else as well."""
+"""Words. A longer answer says something else as well."""
 
 _OPENS: Final = re.compile("|".join(f"(?:{opening})" for opening in OPENINGS))
 _TURNS: Final = re.compile("|".join(TURNS))
 
 
 def abstains(answer: str) -> bool:
-    """Whether the answer says, in so many words, that there is none."""
+    """Whether the answer says explicitly that there is none."""
     plain = triviaqa(answer)
     if plain in LABELS or answer.strip(" .\n").lower() in LABELS:
         return True

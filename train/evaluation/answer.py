@@ -1,10 +1,10 @@
-"""What an agent that shows no trace said to one question: its answer, what it cites, and what it tells of its cost."""
+"""What an agent without a trace said to one question: its answer, what it cites, and what it reports of its cost."""
 
 from pydantic import BaseModel, ConfigDict
 
 
 class Citation(BaseModel):
-    """Something that an answer points at. What the agent did not tell is empty."""
+    """Something that an answer points at. What the agent did not give is empty."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -13,16 +13,16 @@ class Citation(BaseModel):
     url: str = ""
     title: str = ""
     text: str = ""
-    """What the agent says stands there; nothing here checks it."""
+    """What the agent says is there; nothing here checks it."""
 
     @property
     def name(self) -> str:
-        """How it is told apart from others: the id of a known passage, else the address."""
+        """What distinguishes it from others: the id of a known passage, else the address."""
         return self.id or self.url or self.title
 
 
-class Answer(BaseModel):
-    """One answer of such an agent. None: it did not tell."""
+class AgentAnswer(BaseModel):
+    """One answer of such an agent. None: it did not say."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -16,9 +16,9 @@ from agent.policies.openai_policy import OpenAiPolicy
 from agent.sources.base import SearchRequest, SearchResult
 from agent.trace import Answered, Gathered, Stopped, Timings, Trace, Usage
 from agent.world import World
-from train.evaluation.asking import AskFailed, Rollouts
-from train.evaluation.gold import Written
+from train.evaluation.gold import TextDocument
 from train.evaluation.questions import GoldQuestion
+from train.evaluation.respondents import AskFailed, Rollouts
 from train.world.reader import first_passage_answer
 
 NO_ENDPOINT: Final = "plain RAG asks a model behind an endpoint; set --policy openai, --base-url and --model"
@@ -71,11 +71,11 @@ class PlainRag:
 
     async def ask(self, question: GoldQuestion) -> Trace:
         begun = time.monotonic()
-        asked = question.question
+        text = question.question
         try:
-            found = await self._found(asked)
+            found = await self._found(text)
             shown = "\n".join(f"[{each.number}] {each.title}: {each.text}" for each in found)
-            prompt = _RAG.format(passages=shown, question=asked)
+            prompt = _RAG.format(passages=shown, question=text)
             messages = [{"role": "user", "content": prompt}]
             reply = await ask(self._endpoint, messages, max_tokens=_RAG_TOKENS, temperature=0)
         except SourceError as error:
@@ -84,7 +84,7 @@ class PlainRag:
             raise AskFailed("engine", str(error)) from error
         return Trace(
             id=f"plain-rag-{question.id}",
-            question=asked,
+            question=text,
             protocol="",
             policy=f"plain RAG with {self._endpoint.model}",
             steps=[Gathered(round=1, passages=tuple(found)), Answered(text=reply.text), Stopped(reason="answered")],
@@ -107,12 +107,12 @@ class GoldGiven:
     """The agent where every search gives the question's gold passages: what is left is reading and reasoning."""
 
     def __init__(
-        self, agent: Agent, documents: Iterable[Written], questions: Iterable[GoldQuestion], *, seed: int
+        self, agent: Agent, documents: Iterable[TextDocument], questions: Iterable[GoldQuestion], *, seed: int
     ) -> None:
         """Pick the gold passages of some questions.
 
         Args:
-            agent: that is asked.
+            agent: that answers.
             documents: of the corpus.
             questions: with the ids of their gold passages.
             seed: for sampling.
@@ -138,13 +138,13 @@ class GoldGiven:
         await self._agent.aclose()
 
 
-def _passage(document: Written) -> Passage:
+def _passage(document: TextDocument) -> Passage:
     return Passage(id=document.id, source="corpus", title=document.title, text=document.text, url=document.url)
 
 
 @dataclass(frozen=True)
 class _Given:
-    """A source that finds the same whatever it is asked."""
+    """A source that finds the same for every query."""
 
     passages: Sequence[Passage]
 

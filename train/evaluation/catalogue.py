@@ -180,10 +180,10 @@ def _ending() -> Iterator[tuple[str, Metric]]:
         "answer_closed",
         Metric("Answer closed", "share", "higher", "The policy wrote and closed its answer by itself.", group),
     )
-    yield "forced", Metric("Forced", "share", "lower", "A budget ended and the answer was asked for.", group)
+    yield "forced", Metric("Forced", "share", "lower", "A budget ended and the answer was forced.", group)
     for budget in BUDGETS:
         what = (
-            "the user asked for the answer" if budget == "user" else f"the budget of {budget.replace('_', ' ')} ended"
+            "the user requested the answer" if budget == "user" else f"the budget of {budget.replace('_', ' ')} ended"
         )
         yield (
             f"forced_{budget}",
@@ -205,7 +205,7 @@ def _cost() -> Iterator[tuple[str, Metric]]:
         "usd": (
             "Cost",
             "usd",
-            "US dollars: what was told, or what the paid searches cost by the prices in the settings.",
+            "US dollars: as reported, or what the paid searches cost by the prices in the settings.",
         ),
         "credits": ("Credits", "credits", "Credits of paid sources."),
     }

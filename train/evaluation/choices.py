@@ -19,11 +19,11 @@ _LETTER: Final = re.compile(r"(?i)\b([A-Z])\b")
 
 
 def chosen(answer: str, options: Sequence[str]) -> frozenset[int]:
-    """Places of the options that an answer names; none where that cannot be told.
+    """Places of the options that an answer names; none where that is not clear.
 
     In this order: the answer is an option word for word; it is a letter or several ("B", "(b)", "Option B", "A and
-    C"); one option stands in it as whole words (the longer one where one is part of another); it begins with a letter
-    and a mark ("B) the second"); several options stand in it.
+    C"); one option is in it as whole words (the longer one where one is part of another); it begins with a letter
+    and a mark ("B) the second"); several options are in it.
     """
     plain = [unicode(option) for option in options]
     said, rest = unicode(answer), _LEADS.sub("", answer, count=1)

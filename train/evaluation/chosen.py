@@ -1,4 +1,4 @@
-"""Which questions of a list are asked."""
+"""Which questions of a list an evaluation takes."""
 
 import random
 from collections.abc import Sequence
@@ -9,18 +9,18 @@ from train.evaluation.questions import GoldQuestion
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class QuestionChoice:
     """All questions, or some of them. With the same seed, a larger limit contains a smaller one."""
 
     limit: int | None = None
-    """At most so many."""
+    """At most this many."""
     sample: int | None = None
     """Draw them with this seed; None takes the first ones."""
     types: tuple[str, ...] = ()
     """Only of these types; empty: of all."""
 
     def pick(self, questions: Sequence[GoldQuestion]) -> list[GoldQuestion]:
-        """The chosen ones, in the order in which they are asked.
+        """The chosen ones, in their order.
 
         Raises:
             SetupError: a type that no question has.

@@ -1,4 +1,4 @@
-"""What an answer cites, in any of the forms in which agents tell it, as one list.
+"""What an answer cites, in any of the forms that agents use, as one list.
 
 `citations` (a list of addresses, as Perplexity gives it), `annotations` with url_citation (OpenAI's), `search_results`,
 and where there is none of them the text itself: Markdown links, and names of passages in square brackets.
@@ -41,7 +41,7 @@ class Passages:
         self._ids = frozenset(addresses) | frozenset(ids)
 
     def id_of(self, url: str, *, said: str = "") -> str:
-        """The passage's id: by its address, by the name that stands in a URN of ours, or as the agent said."""
+        """The passage's id: by its address, by the name in a URN of ours, or as the agent said."""
         if known := self._by_address.get(address(url)) if url else None:
             return known
         if ours := _OURS.fullmatch(url):
@@ -66,17 +66,17 @@ def read_citations(
         text: what the agent wrote, without reasoning.
         citations: addresses, or objects with one; an answer's `[n]` is the n-th.
         annotations: OpenAI's, of which url_citation counts, in either of its two shapes.
-        search_results: what the agent was shown; used alone, only what `[n]` names or is marked as cited counts.
+        search_results: what the agent saw; used alone, only what `[n]` names or is marked as cited counts.
         passages: what could be cited.
     """
     results = [made for entry in search_results if (made := _entry(entry))]
-    told = [made for entry in citations if (made := _entry(entry))]
-    told += [made for entry in annotations if (made := _annotation(entry))]
-    if not told:
-        told = _of_results(text, search_results) or _of_text(text, passages)
+    given = [made for entry in citations if (made := _entry(entry))]
+    given += [made for entry in annotations if (made := _annotation(entry))]
+    if not given:
+        given = _of_results(text, search_results) or _of_text(text, passages)
     known = {address(result.url): result for result in results if result.url}
     found: dict[str, Citation] = {}
-    for entry in told:
+    for entry in given:
         more = known.get(address(entry.url)) if entry.url else None
         id = passages.id_of(entry.url, said=entry.id or (more.id if more else ""))
         full = Citation(
@@ -112,7 +112,7 @@ def _annotation(entry: Any) -> Citation | None:
 
 
 def _of_results(text: str, results: Sequence[Any]) -> list[Citation]:
-    """Of what was shown, what the text numbers, or what is marked as cited."""
+    """Of the results, what the text numbers, or what is marked as cited."""
     numbers = {int(number[1]) for inner in _BRACKETS.findall(text) for number in _NUMBER.finditer(inner)}
     chosen = [
         _entry(result)

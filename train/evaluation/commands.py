@@ -1,4 +1,4 @@
-"""`cairn eval`: the whole agent, or somebody else's, over a list of questions, with intervals."""
+"""`cairn eval`: the whole agent, or another one, over a list of questions, with intervals."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from train.evaluation.report import Figures
     from train.evaluation.session import Evaluation
 
-_ASKED = "What is asked"
-_OTHERS = "Somebody else's agent"
+_QUESTIONS = "Which questions"
+_OTHERS = "Another agent"
 _MEASURED = "How answers are measured"
 _RUN = "How the run goes"
 
 QuestionsOption = Annotated[
     Path | None,
     typer.Option(
-        "--questions", metavar="FILE", help="Questions as JSON lines, not the world's own.", rich_help_panel=_ASKED
+        "--questions", metavar="FILE", help="Questions as JSON lines, not the world's own.", rich_help_panel=_QUESTIONS
     ),
 ]
 DatasetOption = Annotated[
@@ -35,27 +35,29 @@ DatasetOption = Annotated[
         "--dataset",
         metavar="NAME",
         help="The form in which they are published, as hotpotqa; left out, it is recognised.",
-        rich_help_panel=_ASKED,
+        rich_help_panel=_QUESTIONS,
     ),
 ]
 LimitOption = Annotated[
     int | None,
-    typer.Option("--limit", min=1, metavar="N", help="At most N questions, the first ones.", rich_help_panel=_ASKED),
+    typer.Option(
+        "--limit", min=1, metavar="N", help="At most N questions, the first ones.", rich_help_panel=_QUESTIONS
+    ),
 ]
 SampleOption = Annotated[
     int | None,
-    typer.Option("--sample", metavar="SEED", help="Draw them with this seed instead.", rich_help_panel=_ASKED),
+    typer.Option("--sample", metavar="SEED", help="Draw them with this seed instead.", rich_help_panel=_QUESTIONS),
 ]
 TypesOption = Annotated[
     str | None,
-    typer.Option("--types", metavar="A,B", help="Only questions of these types.", rich_help_panel=_ASKED),
+    typer.Option("--types", metavar="A,B", help="Only questions of these types.", rich_help_panel=_QUESTIONS),
 ]
 BaselineOption = Annotated[
     Literal["closed-book", "one-search", "gold-passages", "first-passage", "plain-rag"] | None,
     typer.Option(
         "--baseline",
         help="Instead: the agent without searching, with one round of searches, or with the gold passages for every "
-        "query; a perfect reader of the first passage; a general model asked once with what one search found.",
+        "query; a perfect reader of the first passage; one request to a general model with what one search found.",
     ),
 ]
 GuardOption = Annotated[
@@ -89,7 +91,9 @@ KeyOption = Annotated[
 ]
 PlainOption = Annotated[
     bool,
-    typer.Option("--plain", help="Send the bare question, without asking for a short answer.", rich_help_panel=_OTHERS),
+    typer.Option(
+        "--plain", help="Send the bare question, without the request for a short answer.", rich_help_panel=_OTHERS
+    ),
 ]
 StreamOption = Annotated[
     bool, typer.Option("--stream/--no-stream", help="Ask for the answer as a stream.", rich_help_panel=_OTHERS)
@@ -103,7 +107,7 @@ TriesOption = Annotated[
 ]
 NormalisationOption = Annotated[
     Literal["squad", "triviaqa", "unicode", "none"],
-    typer.Option("--normalisation", help="Under which EM, F1 and cover are told.", rich_help_panel=_MEASURED),
+    typer.Option("--normalisation", help="The one for EM, F1 and cover.", rich_help_panel=_MEASURED),
 ]
 JudgeUrlOption = Annotated[
     str | None,
@@ -222,8 +226,8 @@ def evaluate_command(
     what an engine, a source or a server failed is not, but counted apart. With
     --out it goes on after an interruption. --endpoint measures any agent.
     """
-    from train.evaluation.chosen import Choice
-    from train.evaluation.session import Evaluation, Measured
+    from train.evaluation.chosen import QuestionChoice
+    from train.evaluation.session import Evaluation, MeasureOptions
 
     settings = load(workers=workers, work=work)
     far = {"api": api, "plain": plain, "stream": stream, "seconds": timeout, "tries": tries}
@@ -232,8 +236,8 @@ def evaluate_command(
         settings,
         questions,
         dataset=dataset,
-        choice=Choice(limit=limit, sample=sample, types=_listed(types)),
-        measured=Measured(normalisation=normalisation, judge=judge, judge_blocks=judge_blocks, guard=guard),
+        choice=QuestionChoice(limit=limit, sample=sample, types=_listed(types)),
+        measured=MeasureOptions(normalisation=normalisation, judge=judge, judge_blocks=judge_blocks, guard=guard),
         endpoint=_where(context, settings, endpoint, api_key_env, **far) if endpoint is not None else None,
         baseline=baseline,
         concurrency=concurrency,
@@ -242,7 +246,7 @@ def evaluate_command(
         retry_failed=retry_failed,
         most_failed=max_failed,
     )
-    _tell(watched(evaluation, out), evaluation, as_json=as_json, out=out)
+    _print(watched(evaluation, out), evaluation, as_json=as_json, out=out)
 
 
 _OWN = {"policy": "--policy", "base_url": "--base-url", "checkpoint": "--checkpoint", "protocol": "--protocol"} | {
@@ -298,7 +302,7 @@ def _listed(types: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (types or "").split(",") if name.strip())
 
 
-def _tell(figures: "Figures", evaluation: "Evaluation", *, as_json: bool, out: Path | None) -> None:
+def _print(figures: "Figures", evaluation: "Evaluation", *, as_json: bool, out: Path | None) -> None:
     from train.evaluation.report import table
 
     if as_json:
@@ -307,7 +311,7 @@ def _tell(figures: "Figures", evaluation: "Evaluation", *, as_json: bool, out: P
         output().print(table(figures, evaluation.title))
     if failed := figures["infrastructure"]:
         again = "; with --retry-failed the same command asks them again" if out else ""
-        note(f"{failed} of {figures['asked']} questions failed and are not scored, also not as wrong{again}")
+        note(f"{failed} of {figures['questions']} questions failed and are not scored, also not as wrong{again}")
     if unjudged := sum(figures.get("judge_failures", {}).values()):
         note(f"the judge gave no verdict {unjudged} times: {next(iter(figures['judge_failures']))}")
     if not figures["n"]:
@@ -315,7 +319,7 @@ def _tell(figures: "Figures", evaluation: "Evaluation", *, as_json: bool, out: P
 
 
 def watched(evaluation: "Evaluation", out: Path | None) -> "Figures":
-    """Run with a progress bar that tells the EM and the failures so far."""
+    """Run with a progress bar that shows the EM and the failures so far."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,

@@ -1,4 +1,4 @@
-"""`cairn eval-report` and `cairn eval-compare`: what stored runs say, without asking anything again."""
+"""`cairn eval-report` and `cairn eval-compare`: what stored runs say, without another request."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +19,7 @@ HtmlOption = Annotated[bool, typer.Option("--html/--no-html", help="Also draw th
 _REPORT_EXAMPLES = """
 [bold]Examples[/bold]
 
-cairn eval-report runs/dev             # writes report.json, report.md and report.html anew
+cairn eval-report runs/dev             # writes report.json, report.md and report.html again
 
 cairn eval-report runs/dev --json
 """
@@ -39,10 +39,10 @@ def register(app: typer.Typer) -> None:
 
 
 def report_command(run: RunArgument, *, html: HtmlOption = True, as_json: JsonOption = False) -> None:
-    """Write the report of a stored run anew.
+    """Write the report of a stored run again.
 
     The figures come from the folder's results, the drill-down from its
-    traces; nothing is asked again. report.html is one file that opens
+    traces; no question runs again. report.html is one file that opens
     anywhere, without a network.
     """
     from train.evaluation.report import table

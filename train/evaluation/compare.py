@@ -27,7 +27,7 @@ LISTED: Final = 20
 
 
 def pairs_of(first: Stored, second: Stored) -> list[Pair]:
-    """The results of the questions that both runs asked, in their order.
+    """The results of the questions of both runs, in their order.
 
     Raises:
         SetupError: they share none.
@@ -58,8 +58,8 @@ def compared(first: Stored, second: Stored) -> Figures:
     metrics = {name: found for name in names if (found := _paired(scored, name))}
     changes = [(one.id, change(one, two, by)) for one, two in scored]
     return {
-        "first": _told(first),
-        "second": _told(second),
+        "first": _run_of(first),
+        "second": _run_of(second),
         "shared": len(pairs),
         "n": len(scored),
         "only_first": len(first.results) - len(pairs),
@@ -78,7 +78,7 @@ def compared(first: Stored, second: Stored) -> Figures:
 
 
 def normalisation(first: Stored, second: Stored) -> str:
-    """The one that both runs tell their scores under; the default where they differ."""
+    """The one that both runs score under; the default where they differ."""
     said = {run.settings.get("normalisation") or NORMALISATION for run in (first, second)}
     return said.pop() if len(said) == 1 else NORMALISATION
 
@@ -123,12 +123,12 @@ def _groups(pairs: Sequence[Pair], key: Callable[[Result], str], by: str) -> dic
     return {name: figure | {"p_holm": _round(corrected[name])} for name, figure in figures.items()}
 
 
-def _told(run: Stored) -> Figures:
+def _run_of(run: Stored) -> Figures:
     settings = run.settings
     return {
         "run": str(run.folder),
         "title": run.title,
-        "asked": len(run.results),
+        "questions": len(run.results),
         "measured": run.measured,
         "policy": settings.get("policy") or settings.get("model", ""),
         "protocol": settings.get("protocol", ""),
@@ -183,7 +183,7 @@ def verdict_of(figures: Figures) -> str:
     """The whole comparison in a sentence."""
     em = figures["em"]
     low, high = em["interval"]
-    sure = "is unlikely to be chance alone" if em["p"] < ALPHA else "cannot be told from chance"
+    sure = "is unlikely to be chance alone" if em["p"] < ALPHA else "cannot be distinguished from chance"
     exact = "" if em["p_mcnemar"] is None else f", McNemar's exact p {probability(em['p_mcnemar'])}"
     now, no_longer = len(figures["now_right"]), len(figures["no_longer_right"])
     return (

@@ -103,7 +103,7 @@ def _body(figures: Figures, changed: int) -> str:
             section("Every figure that differs", table(HEAD, rows(figures), numbers=range(1, 7))),
             _settings(figures["settings"]),
             "</main>",
-            "<footer><p>This page is one file and asks nobody for anything.</p></footer>",
+            "<footer><p>This page is one file and loads nothing.</p></footer>",
         ]
     )
 

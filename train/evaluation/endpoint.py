@@ -1,4 +1,4 @@
-"""Any agent behind an OpenAI-compatible endpoint, asked over HTTP: bounded tries, bounded time, failures with a kind.
+"""Any agent behind an OpenAI-compatible endpoint, over HTTP: bounded tries, bounded time, failures with a kind.
 
 A failure is worth another try where the same request may be answered later: no connection, a timeout, 408, 409, 429
 and most of 5xx. 401, 402 and 404 would fail every question and end the run.
@@ -17,12 +17,12 @@ from agent.errors import PolicyError, SetupError, TurnBroken
 from agent.outbound.llm import LlmClient
 from agent.outbound.llm_errors import HOPELESS, OptionNames
 from agent.outbound.retries import BATCH, Retries, Sleep
-from train.evaluation.answer import Answer
-from train.evaluation.asking import AskFailed
+from train.evaluation.answer import AgentAnswer
 from train.evaluation.cited import Passages, read_citations
 from train.evaluation.extract import INSTRUCTION, short_answer, without_reasoning
 from train.evaluation.questions import GoldQuestion
-from train.evaluation.replies import Chat, Reply, Responses
+from train.evaluation.replies import AgentReply, Chat, Responses
+from train.evaluation.respondents import AskFailed
 
 Api = Literal["chat", "responses"]
 INTERFACES: Final[Mapping[Api, type[Chat] | type[Responses]]] = {"chat": Chat, "responses": Responses}
@@ -33,7 +33,7 @@ _OPTIONS: Final = OptionNames("--endpoint", "CAIRN_API_KEY, or the variable that
 
 @dataclass(frozen=True, kw_only=True)
 class Where:
-    """An agent's address and how it is asked; what another run must have in common to be the same."""
+    """An agent's address and how to send it questions; what another run must have in common to be the same."""
 
     url: str
     """Without the interface's own path, usually ending in /v1."""
@@ -50,7 +50,7 @@ class Where:
     tries: int = 3
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be asked.
+        """Refuse what cannot be reached.
 
         Raises:
             SetupError: no http address, or no model.
@@ -103,7 +103,7 @@ class Endpoint:
     async def aclose(self) -> None:
         await self._client.aclose()
 
-    async def ask(self, question: GoldQuestion) -> Answer:
+    async def ask(self, question: GoldQuestion) -> AgentAnswer:
         """Ask one question, again where that may help.
 
         Raises:
@@ -112,7 +112,7 @@ class Endpoint:
         """
         tries = 0
 
-        async def attempt() -> Answer:
+        async def attempt() -> AgentAnswer:
             nonlocal tries
             tries += 1
             return await self._once(self._body(question), tries=tries)
@@ -122,18 +122,18 @@ class Endpoint:
         except PolicyError as error:
             if error.status in HOPELESS:
                 raise SetupError(str(error)) from error
-            raise AskFailed(error.kind, f"{error} (asked {tries} times)" if tries > 1 else str(error)) from error
+            raise AskFailed(error.kind, f"{error} (tried {tries} times)" if tries > 1 else str(error)) from error
 
     def _body(self, question: GoldQuestion) -> dict[str, Any]:
         where = self._where
         messages = [] if where.plain else [{"role": "system", "content": INSTRUCTION}]
-        for asked, answered in question.history:
-            messages += [{"role": "user", "content": asked}, {"role": "assistant", "content": answered}]
+        for earlier, answered in question.history:
+            messages += [{"role": "user", "content": earlier}, {"role": "assistant", "content": answered}]
         messages.append({"role": "user", "content": question.question})
         sampling = {} if where.temperature is None else {"temperature": where.temperature}
         return INTERFACES[where.api].request(messages, stream=where.stream) | sampling
 
-    async def _once(self, body: Mapping[str, Any], *, tries: int) -> Answer:
+    async def _once(self, body: Mapping[str, Any], *, tries: int) -> AgentAnswer:
         """One try.
 
         Raises:
@@ -159,7 +159,7 @@ class Endpoint:
         return _answer(read.reply, self._passages, seconds=seconds, first_token=first_token, tries=tries)
 
 
-def _check(reply: Reply) -> None:
+def _check(reply: AgentReply) -> None:
     """Whether there is an answer, be it an empty one.
 
     Raises:
@@ -173,7 +173,9 @@ def _check(reply: Reply) -> None:
         raise PolicyError("the server sent no answer of this interface; see whether --api fits", kind="malformed")
 
 
-def _answer(reply: Reply, passages: Passages, *, seconds: float, first_token: float | None, tries: int) -> Answer:
+def _answer(
+    reply: AgentReply, passages: Passages, *, seconds: float, first_token: float | None, tries: int
+) -> AgentAnswer:
     said = without_reasoning(reply.text)
     cited = read_citations(
         said,
@@ -183,7 +185,7 @@ def _answer(reply: Reply, passages: Passages, *, seconds: float, first_token: fl
         passages=passages,
     )
     searches = reply.count("num_search_queries")
-    return Answer(
+    return AgentAnswer(
         text=short_answer(said),
         said=said,
         citations=cited,

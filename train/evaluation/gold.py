@@ -12,7 +12,7 @@ from train.evaluation.normalisations import unicode
 _NOTHING: Final[Mapping[str, str]] = {}
 
 
-class Named(Protocol):
+class NamedText(Protocol):
     """A passage, a document or a citation: whatever names a piece of text."""
 
     @property
@@ -23,7 +23,7 @@ class Named(Protocol):
     def title(self) -> str: ...
 
 
-class Written(Named, Protocol):
+class TextDocument(NamedText, Protocol):
     @property
     def text(self) -> str: ...
 
@@ -49,7 +49,7 @@ class GoldBook:
         return not self.ids and bool(self.titles)
 
     @classmethod
-    def of(cls, questions: Iterable[GoldQuestion], documents: Iterable[Written]) -> "GoldBook":
+    def of(cls, questions: Iterable[GoldQuestion], documents: Iterable[TextDocument]) -> "GoldBook":
         """Look through a corpus once; only what is gold is kept."""
         ids: set[str] = set()
         titles: set[str] = set()
@@ -79,15 +79,15 @@ def gold_of(question: GoldQuestion, book: GoldBook | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(question.supporting))
 
 
-def gold_among(question: GoldQuestion, named: Iterable[Named], book: GoldBook | None = None) -> set[str]:
+def gold_among(question: GoldQuestion, named: Iterable[NamedText], book: GoldBook | None = None) -> set[str]:
     """Those names of gold passages that some of `named` are."""
     return {key for one in named if (key := gold_name(question, one, book))}
 
 
-def gold_name(question: GoldQuestion, named: Named, book: GoldBook | None = None) -> str:
+def gold_name(question: GoldQuestion, named: NamedText, book: GoldBook | None = None) -> str:
     """The gold passage that this is, or ""; a part `ID#2` of a long passage counts as the passage.
 
-    One without a known id is known by its address: gold may be addresses itself, and a corpus tells those of its own.
+    One without a known id is known by its address: gold may be addresses itself, and a corpus has those of its own.
     """
     gold = set(gold_of(question, book))
     if book and book.by_title and question.titles:

@@ -1,8 +1,8 @@
 """A language model as judge: whether an answer means the same as a gold answer, and which sentences help to answer.
 
 Any OpenAI-compatible chat endpoint will do. What is judged goes to it as one JSON object, so nothing in an answer can
-pass for an instruction's place. A judge that fails, or does not reply in the form that is asked for, gives None: never
-a wrong answer. Replies are kept by what was asked, of which model; the same is not asked twice.
+pass for an instruction's place. A judge that fails, or does not reply in the form that is requested, gives None: never
+a wrong answer. Replies are kept by model and request; the same request is not sent twice.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ ANSWER_CHARS: Final = 4000
 """What is longer is cut: a judge reads an answer, not a book."""
 _OPTIONS: Final = OptionNames("--judge-url", "the variable that --judge-key-env names", "--judge-model")
 SENTENCES: Final = 40
-"""So many are judged at once."""
+"""That are judged at once."""
 
 VERDICT: Final = """\
 You grade answers to questions. The user's message is one JSON object: the question, the reference answers (each of them
@@ -64,12 +64,12 @@ _NUMBERS: Final = re.compile(r"\d{1,4}(\s*,\s*\d{1,4})*")
 
 _T = TypeVar("_T")
 Read = Callable[[str], _T | None]
-"""From a reply to what it says; None where it is not in the form that was asked for."""
+"""From a reply to what it says; None where it is not in the form that was requested."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeSettings:
-    """Which model judges, and how it is asked."""
+    """Which model judges, and how to reach it."""
 
     base_url: str
     """Of the endpoint, usually ending in /v1."""
@@ -87,7 +87,7 @@ class JudgeSettings:
     """What the user sets to reach it."""
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be asked.
+        """Refuse what cannot be reached.
 
         Raises:
             SetupError: no http address, or no model.
@@ -125,7 +125,7 @@ class Judge:
         self.settings = settings
         self.failures = Counter[str]()
         """Why there was no verdict, and how often."""
-        self._gate = asyncio.Semaphore(settings.concurrency)
+        self._limit = asyncio.Semaphore(settings.concurrency)
         self._client = LlmClient(
             base_url=settings.base_url,
             model=settings.model,
@@ -161,24 +161,24 @@ class Judge:
         """Whether the answer is right; None where the judge gave no verdict. An empty answer is wrong."""
         if not any(c.isalnum() for c in answer):
             return False
-        asked = {
+        data = {
             "question": question.question,
             "reference_answers": list(question.answers),
             "answer_to_grade": answer[:ANSWER_CHARS],
         }
-        return await self.ask(VERDICT, asked, read_verdict)
+        return await self.ask(VERDICT, data, read_verdict)
 
     async def helpful(self, question: GoldQuestion, given: Sequence[str]) -> list[bool] | None:
         """Which sentences help to answer; None where the judge did not say it of all of them."""
         marks: list[bool] = []
         for at in range(0, len(given), SENTENCES):
             part = given[at : at + SENTENCES]
-            asked = {
+            data = {
                 "question": question.question,
                 "reference_answers": list(question.answers),
                 "sentences": {str(number): sentence for number, sentence in enumerate(part, start=1)},
             }
-            numbers = await self.ask(HELPFUL, asked, partial(read_numbers, top=len(part)))
+            numbers = await self.ask(HELPFUL, data, partial(read_numbers, top=len(part)))
             if numbers is None:
                 return None
             marks += [number in numbers for number in range(1, len(part) + 1)]
@@ -200,9 +200,9 @@ class Judge:
         right = await self.verdict(question, answer)
         figures: dict[str, float | None] = {"judged": None if right is None else float(right)}
         if trace is not None:
-            shown = [_read(step.passages) for step in trace.steps if isinstance(step, Gathered)]
+            observed = [_read(step.passages) for step in trace.steps if isinstance(step, Gathered)]
             merged = [block_sentences(step.text) for step in trace.steps if isinstance(step, Merged | Reflected)]
-            figures["snr_information_judged"] = await self._snr(question, shown)
+            figures["snr_information_judged"] = await self._snr(question, observed)
             figures["snr_merge_judged"] = await self._snr(question, merged)
         return figures
 
@@ -216,15 +216,15 @@ class Judge:
             shares.append(share([(size(s), mark) for s, mark in zip(block, marks, strict=True)]))
         return average(shares)
 
-    async def ask(self, system: str, asked: Mapping[str, Any], read: Read[_T]) -> _T | None:
+    async def ask(self, system: str, data: Mapping[str, Any], read: Read[_T]) -> _T | None:
         """Ask until a reply can be read; None where the tries are used up.
 
         Args:
             system: what the model is to do.
-            asked: the data, which goes as one JSON object.
+            data: which goes as one JSON object.
             read: from a reply to what it says.
         """
-        body = json.dumps(asked, ensure_ascii=False)
+        body = json.dumps(data, ensure_ascii=False)
 
         def read_or_raise(reply: str) -> _T:
             if (said := read(reply)) is None:
@@ -232,7 +232,7 @@ class Judge:
             return said
 
         try:
-            async with self._gate:
+            async with self._limit:
                 return await self._client.ask(
                     [{"role": "system", "content": system}, {"role": "user", "content": body}],
                     read_or_raise,

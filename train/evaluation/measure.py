@@ -1,4 +1,4 @@
-"""Every figure of one asked question, from its trace, or from the answer alone where an agent shows no trace.
+"""Every figure of one question, from its trace, or from the answer alone where an agent shows no trace.
 
 None says that a figure does not apply: a mean is over those questions that have it. `METRICS` says what each means.
 """
@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from agent.sources.questions import GoldQuestion
 from agent.trace import Answered, Gathered, Planned, PlanRejected, Searched, SearchFailed, Skipped, Trace
 from train.evaluation.abstention import abstains
-from train.evaluation.answer import Answer, Citation
+from train.evaluation.answer import AgentAnswer, Citation
 from train.evaluation.catalogue import BUDGETS, METRICS, Metric
 from train.evaluation.choices import chosen, in_words, right_options, set_f1
-from train.evaluation.gold import GoldBook, Named, gold_among, gold_name, gold_of, in_corpus
+from train.evaluation.gold import GoldBook, NamedText, gold_among, gold_name, gold_of, in_corpus
 from train.evaluation.metrics import cover, cover_anywhere, exact_match, f1, f1_hotpotqa
 from train.evaluation.normalisations import DEFAULT, NORMALISATIONS, none
-from train.evaluation.snr import snr_of, tell_tale
+from train.evaluation.snr import distinctive_answers, snr_of
 from train.evaluation.support import claims_of, support_of
 
 __all__ = ["METRICS", "GoldBook", "Metric", "measure", "measure_answer", "measure_reply"]
@@ -52,8 +52,8 @@ def measure_answer(
     )
 
 
-def measure_reply(question: GoldQuestion, answer: Answer, *, book: GoldBook | None = None) -> Figures:
-    """The figures of an agent without a trace: of its answer, and what it tells of its cost."""
+def measure_reply(question: GoldQuestion, answer: AgentAnswer, *, book: GoldBook | None = None) -> Figures:
+    """The figures of an agent without a trace: of its answer, and what it reports of its cost."""
     return measure_answer(question, answer.text, answer.citations, book=book) | {
         "searches": answer.searches,
         "prompt_tokens": answer.prompt_tokens,
@@ -65,7 +65,7 @@ def measure_reply(question: GoldQuestion, answer: Answer, *, book: GoldBook | No
 
 
 def _words(question: GoldQuestion, text: str, read: Sequence[str]) -> Figures:
-    """What the text of the answer says, and whether it stands in what was read."""
+    """What the text of the answer says, and whether it is in what was read."""
     empty = not any(c.isalnum() for c in text)
     unanswerable = question.unanswerable or not question.answers
     said = in_words(text, question.options)
@@ -80,7 +80,7 @@ def _words(question: GoldQuestion, text: str, read: Sequence[str]) -> Figures:
     }
     figures |= _unanswered(float(gave_up)) if unanswerable else _scores(said, question.answers)
     figures |= _choice(question, text)
-    speaks = bool(tell_tale(question)) and not empty and not gave_up and bool(any(read))
+    speaks = bool(distinctive_answers(question)) and not empty and not gave_up and bool(any(read))
     figures["answer_grounded"] = float(any(cover(part, [said]) for part in read)) if speaks else None
     return figures
 
@@ -112,7 +112,7 @@ def _searching(question: GoldQuestion, trace: Trace, book: GoldBook | None) -> F
     steps = trace.steps
     found = [step for step in steps if isinstance(step, Searched)]
     gold = gold_of(question, book)
-    shown = len(gold_among(question, trace.passages, book))
+    observed = len(gold_among(question, trace.passages, book))
     retrieved = len(gold_among(question, (p for step in found for p in step.passages), book))
     return {
         "searches": trace.usage.searches,
@@ -123,8 +123,8 @@ def _searching(question: GoldQuestion, trace: Trace, book: GoldBook | None) -> F
         "skipped_searches": sum(isinstance(step, Skipped) for step in steps),
         "rejected_plans": sum(isinstance(step, PlanRejected) for step in steps),
         "passages": sum(len(step.passages) for step in steps if isinstance(step, Gathered)),
-        "gold_found": shown / len(gold) if gold else None,
-        "all_gold": float(shown == len(gold)) if gold else None,
+        "gold_found": observed / len(gold) if gold else None,
+        "all_gold": float(observed == len(gold)) if gold else None,
         "gold_retrieved": retrieved / len(gold) if gold else None,
     } | _coverage(question, book)
 
@@ -132,14 +132,14 @@ def _searching(question: GoldQuestion, trace: Trace, book: GoldBook | None) -> F
 def _repeated(trace: Trace) -> int:
     """Queries that ran although the same had run before: the same source, words and filters."""
     ran = {(s.round, s.node) for s in trace.steps if isinstance(s, Searched | SearchFailed)}
-    asked = [
+    queries = [
         (node.source, none(node.query).casefold(), tuple(sorted((f.name, f.value) for f in node.filters)))
         for step in trace.steps
         if isinstance(step, Planned)
         for node in step.plan.nodes
         if (step.round, node.id) in ran
     ]
-    return len(asked) - len(set(asked))
+    return len(queries) - len(set(queries))
 
 
 def _coverage(question: GoldQuestion, book: GoldBook | None) -> Figures:
@@ -148,23 +148,23 @@ def _coverage(question: GoldQuestion, book: GoldBook | None) -> Figures:
 
 def _evidence(question: GoldQuestion, trace: Trace, book: GoldBook | None) -> Figures:
     claims = claims_of(trace)
-    shown = {passage.number: passage for passage in trace.passages}
+    observed = {passage.number: passage for passage in trace.passages}
     numbers = [number for claim in claims for number in claim.cites]
-    cited = [shown[number] for number in dict.fromkeys(numbers) if number in shown]
+    cited = [observed[number] for number in dict.fromkeys(numbers) if number in observed]
 
     def part(*kinds: str) -> float | None:
-        return sum(support_of(claim, shown=shown) in kinds for claim in claims) / len(claims) if claims else None
+        return sum(support_of(claim, observed=observed) in kinds for claim in claims) / len(claims) if claims else None
 
     return {
         "claims": len(claims),
-        "citations_valid": sum(number in shown for number in numbers) / len(numbers) if numbers else None,
+        "citations_valid": sum(number in observed for number in numbers) / len(numbers) if numbers else None,
         "evidence_support": part("verbatim", "close"),
         "evidence_verbatim": part("verbatim"),
         "evidence_uncited": part("uncited"),
     } | _citations(question, cited, book)
 
 
-def _citations(question: GoldQuestion, cited: Sequence[Named], book: GoldBook | None) -> Figures:
+def _citations(question: GoldQuestion, cited: Sequence[NamedText], book: GoldBook | None) -> Figures:
     """How much of what is cited is gold, and how much of the gold is cited."""
     different = {_key(one): one for one in cited}.values()
     gold = gold_of(question, book)
@@ -176,7 +176,7 @@ def _citations(question: GoldQuestion, cited: Sequence[Named], book: GoldBook | 
     }
 
 
-def _key(named: Named) -> tuple[str, str]:
+def _key(named: NamedText) -> tuple[str, str]:
     return (named.id, "") if named.id else (named.url, named.title)
 
 

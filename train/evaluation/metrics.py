@@ -45,7 +45,7 @@ def _f1(said: Sequence[str], gold: Sequence[str]) -> float:
 
 
 def cover(prediction: str, golds: Sequence[str], *, by: Normalise = squad) -> bool:
-    """Whether a gold answer stands in the prediction as whole words, in its order."""
+    """Whether a gold answer is in the prediction as whole words, in its order."""
     said = f" {by(prediction)} "
     return any(f" {plain} " in said for plain in map(by, golds) if plain)
 

@@ -1,6 +1,6 @@
 """A run's questions and traces as the small plain object that the HTML page shows.
 
-Token ids and log-probabilities stay out; a text that occurs often (a passage, the protocol's rules) stands once in
+Token ids and log-probabilities stay out; a text that occurs often (a passage, the protocol's rules) is kept once in
 `texts`, and the raw context points there. `Level` says how much of long texts is kept.
 """
 
@@ -226,5 +226,5 @@ def _around(text: str, question: str) -> list[str]:
 
 
 def _plain(fields: Mapping[str, Any]) -> Packed:
-    """Numbers with three decimals: nobody reads more, and they pack badly."""
+    """Numbers with three decimals: more is not read, and packs badly."""
     return {name: round(value, 3) if isinstance(value, float) else value for name, value in fields.items()}

@@ -1,4 +1,4 @@
-"""The frame of every HTML page: one file that asks nobody for anything.
+"""The frame of every HTML page: one file that loads nothing.
 
 Style and script are the package's own files, set in line and allowed by their hashes alone; the data is plain JSON, or
 deflated where it is large. No text from a trace becomes markup: here it is escaped, in the browser it is text content.

@@ -1,4 +1,4 @@
-"""What is asked in an evaluation: a question list, or the questions of a little world."""
+"""The questions of an evaluation: a question list, or the questions of a little world."""
 
 import hashlib
 from collections.abc import Iterable
@@ -27,9 +27,9 @@ def world_questions(questions: Iterable[Any]) -> list[GoldQuestion]:
 
 
 def _of_world(question: Any) -> GoldQuestion:
-    """A choice keeps its options: they stand in the question."""
-    asked = GoldQuestion.model_validate(question)
-    return asked.model_copy(update={"options": question.candidates}) if question.type == "choice" else asked
+    """A choice keeps its options: they are in the question."""
+    checked = GoldQuestion.model_validate(question)
+    return checked.model_copy(update={"options": question.candidates}) if question.type == "choice" else checked
 
 
 def fingerprint(questions: Iterable[GoldQuestion]) -> str:

@@ -13,7 +13,7 @@ from agent.outbound.llm_errors import error_in
 
 
 @dataclass
-class Reply:
+class AgentReply:
     """What was sent so far."""
 
     text: str = ""
@@ -52,7 +52,7 @@ class Chat:
     """`/chat/completions`."""
 
     def __init__(self) -> None:
-        self.reply = Reply()
+        self.reply = AgentReply()
 
     @staticmethod
     def request(messages: Sequence[Mapping[str, str]], *, stream: bool) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Responses:
     """`/responses`: the events of a stream repeat what the last one holds whole."""
 
     def __init__(self) -> None:
-        self.reply = Reply()
+        self.reply = AgentReply()
 
     @staticmethod
     def request(messages: Sequence[Mapping[str, str]], *, stream: bool) -> dict[str, Any]:

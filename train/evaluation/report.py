@@ -66,7 +66,7 @@ def values(results: Sequence[Result], name: str) -> list[float]:
 def summarise(results: Sequence[Result], settings: Mapping[str, str]) -> Figures:
     """Every figure of a run; the order of the results does not matter.
 
-    `settings["normalisation"]` says under which one EM, F1 and cover are told; SQuAD's unless it does.
+    `settings["normalisation"]` names the one for EM, F1 and cover; SQuAD's by default.
     """
     by = settings.get("normalisation") or NORMALISATION
     results = sorted(results, key=lambda result: result.id)
@@ -75,7 +75,7 @@ def summarise(results: Sequence[Result], settings: Mapping[str, str]) -> Figures
     seconds = values(scored, "seconds")
     named = dict.fromkeys([*METRICS, *(name for result in scored for name in result.metrics)])
     metrics = {name: _mean(found) for name in named if (found := values(scored, name))}
-    figures: Figures = {"asked": len(results), "n": len(scored), **_plain(metrics, by)}
+    figures: Figures = {"questions": len(results), "n": len(scored), **_plain(metrics, by)}
     figures |= {
         "em_strict": _round(sum(values(scored, under("em", by))) / len(results)) if results else 0.0,
         "seconds_p50": _round(percentile(seconds, 50)) if seconds else None,
@@ -97,7 +97,7 @@ def summarise(results: Sequence[Result], settings: Mapping[str, str]) -> Figures
 
 
 def _plain(metrics: Mapping[str, Figures], by: str) -> Figures:
-    """The main figures under their own names: None where nobody told, the gold ones only where gold is known."""
+    """The main figures under their own names: None where no question has them, gold only where it is known."""
     plain: Figures = {}
     for name in SCORES:
         figure = metrics.get(under(name, by), {"mean": 0.0, "interval": [0.0, 0.0]})
@@ -200,7 +200,7 @@ def main_rows(figures: Figures) -> list[Row]:
 
 
 def metric_rows(figures: Figures, names: Iterable[str]) -> list[Row]:
-    """Metrics by name, with the number of questions where it is not all of them; those that nobody has are left out."""
+    """Metrics by name, with the number of questions where it is not all; those of no question are left out."""
     metrics = figures["metrics"]
     return [
         (

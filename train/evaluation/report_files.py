@@ -43,16 +43,16 @@ class Stored:
         return datetime.fromtimestamp(at, UTC).date().isoformat()
 
     def figures(self) -> Figures:
-        """Summed up anew; what only the run itself could know is taken from its earlier report."""
+        """Computed again; what only the run itself could know comes from its earlier report."""
         before = _report(self.folder)
-        told = {str(name): str(value) for name, value in dict(before.get("settings") or {}).items()}
+        reported = {str(name): str(value) for name, value in dict(before.get("settings") or {}).items()}
         kept = {name: before[name] for name in ("judge_failures",) if name in before}
-        return summarise(self.results, told | self.settings) | kept
+        return summarise(self.results, reported | self.settings) | kept
 
     def traces(self, results: Iterable[Result] | None = None) -> Iterable[Trace]:
-        """The traces of these results, of all unless told."""
-        asked = self.results if results is None else results
-        return read_traces(self.folder / TRACES, (result.trace for result in asked if result.trace))
+        """The traces of these results, by default of all."""
+        wanted = self.results if results is None else results
+        return read_traces(self.folder / TRACES, (result.trace for result in wanted if result.trace))
 
 
 def read_run(folder: Path) -> Stored:
@@ -87,7 +87,7 @@ def read_run(folder: Path) -> Stored:
 def write_report(
     folder: Path, figures: Figures, results: Sequence[Result], *, title: str, measured: str = "", html: bool = True
 ) -> list[Path]:
-    """Write report.json, report.md and, unless told otherwise, report.html into a run's folder; tell their paths.
+    """Write report.json, report.md and, by default, report.html into a run's folder; returns their paths.
 
     Raises:
         SetupError: the folder cannot be written.

@@ -67,7 +67,7 @@ def report_page(
         results: of the questions, in any order.
         traces: theirs; a question without one shows its answer only.
         title: what was measured, in a line.
-        measured: when, as a date; empty where nobody knows.
+        measured: when, as a date; empty where that is unknown.
         limit: in bytes.
     """
     ordered = sorted(results, key=lambda result: natural(result.id))
@@ -164,7 +164,7 @@ def _headline(figures: Figures) -> str:
         card("Questions scored", f"{figures['n']:,}", f"{failed:,} failed, not scored" if failed else "none failed")
     )
     notice = (
-        f'<p class="notice">{failed:,} of {figures["asked"]:,} questions failed for reasons outside of the agent. '
+        f'<p class="notice">{failed:,} of {figures["questions"]:,} questions failed for reasons outside of the agent. '
         f"They are in no figure; taken for wrong they would make EM {figures['em_strict']:.3f}.</p>"
         if failed
         else ""
@@ -269,5 +269,5 @@ def _footer(figures: Figures) -> str:
     return (
         f"<footer><details><summary>Settings of the run</summary>{settings_list(figures['settings'])}</details>"
         f"<p>Answers are compared after the normalisation “{escape(figures['normalisation'])}”; an empty answer is "
-        "wrong. This page is one file and asks nobody for anything.</p></footer>"
+        "wrong. This page is one file and loads nothing.</p></footer>"
     )

@@ -1,4 +1,4 @@
-"""The record of one asked question: what was said, how it was scored, or why it could not be."""
+"""The record of one question: what was said, how it was scored, or why it could not be."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -11,10 +11,10 @@ Failure = Literal[
 ]
 FAILURES: Mapping[Failure, str] = {
     "engine": "the engine behind the policy failed",
-    "source": "a source failed, and no other one stood in for it",
+    "source": "a source failed, and no other one replaced it",
     "timeout": "no answer within the time",
     "rate": "too many requests (429), also after waiting",
-    "server": "the server failed (5xx), also when asked again",
+    "server": "the server failed (5xx), also after retries",
     "connection": "no connection, or one that broke off",
     "refused": "the server refused the request (4xx)",
     "malformed": "what came back is no answer of this interface",

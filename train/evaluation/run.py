@@ -7,25 +7,25 @@ from typing import Final
 
 from agent.errors import AgentError, SetupError
 from agent.trace import Trace
-from train.evaluation.asking import Asker, AskFailed
 from train.evaluation.questions import GoldQuestion
+from train.evaluation.respondents import AskFailed, Respondent
 from train.evaluation.result import FAILURES, Failure, Result
 from train.evaluation.scoring import Scoring, failed
 
 HOPELESS: Final = 8
-"""So many questions are asked before their failures can end a run; more, where more are asked at the same time."""
+"""Questions that end before failures can end a run; more, where more run at the same time."""
 MOST_FAILED: Final = 0.5
 
 OnResult = Callable[[Result, Trace | None], None]
-"""Is told of each question as it ends, with its trace where there is one."""
+"""Called with each question as it ends, with its trace where there is one."""
 
 
 class TooManyFailed(SetupError):
-    """So many questions failed that asking the rest makes no sense."""
+    """Too many questions failed to go on with the rest."""
 
 
 async def evaluate(
-    asker: Asker,
+    respondent: Respondent,
     questions: Sequence[GoldQuestion],
     *,
     scoring: Scoring,
@@ -33,19 +33,19 @@ async def evaluate(
     on_result: OnResult,
     most_failed: float = MOST_FAILED,
 ) -> None:
-    """Ask the questions and tell `on_result` of each as it ends, in whatever order.
+    """Ask the questions and call `on_result` with each as it ends, in whatever order.
 
     Args:
-        asker: who is asked.
-        questions: each is asked once.
+        respondent: who answers.
+        questions: each runs once.
         scoring: what makes a result of what was said.
         concurrency: questions on their way at the same time.
         on_result: see `OnResult`.
-        most_failed: the share of failures, 0 to 1, over which the rest is not asked any more.
+        most_failed: the share of failures, 0 to 1, over which the rest does not run.
 
     Raises:
-        TooManyFailed: over this share failed while there were others to ask. What ended was told of.
-        SetupError: the asker cannot be used at all.
+        TooManyFailed: over this share failed while there were others to ask. `on_result` got what ended.
+        SetupError: the respondent cannot be used at all.
     """
     waiting = iter(questions)
     failures: list[Result] = []
@@ -54,7 +54,7 @@ async def evaluate(
     async def work() -> None:
         nonlocal done
         for question in waiting:
-            result, trace = await _ask(asker, question, scoring)
+            result, trace = await _ask(respondent, question, scoring)
             on_result(result, trace)
             done += 1
             if result.status == "failed":
@@ -70,9 +70,9 @@ async def evaluate(
         raise group.exceptions[0] from None
 
 
-async def _ask(asker: Asker, question: GoldQuestion, scoring: Scoring) -> tuple[Result, Trace | None]:
+async def _ask(respondent: Respondent, question: GoldQuestion, scoring: Scoring) -> tuple[Result, Trace | None]:
     try:
-        said = await asker.ask(question)
+        said = await respondent.ask(question)
     except AskFailed as error:
         return failed(question, error), None
     return await scoring.result(question, said)

@@ -7,11 +7,11 @@ from uuid import uuid4
 from agent.checks.claims import read_claims
 from agent.evidence import Passage
 from agent.trace import Answered, Evidenced, Gathered, SearchFailed, Step, Stopped, Timings, Trace, Usage
-from train.evaluation.answer import Answer
-from train.evaluation.asking import AskFailed, Said
+from train.evaluation.answer import AgentAnswer
 from train.evaluation.gold import GoldBook
 from train.evaluation.measure import measure, measure_answer, measure_reply
 from train.evaluation.questions import GoldQuestion
+from train.evaluation.respondents import AskFailed, Said
 from train.evaluation.result import Failure, Result
 from train.evaluation.support import claims_of
 
@@ -24,7 +24,7 @@ class Scoring:
     """How answers are scored, the same for every question of a run."""
 
     agent: str = ""
-    """Who is asked, for the traces of agents that show none."""
+    """Who answers, for the traces of agents that show none."""
     book: GoldBook | None = None
     """What the searched corpus has of the gold passages."""
     judge: "Judge | None" = None
@@ -60,7 +60,7 @@ def score_text(question: GoldQuestion, text: str) -> Result:
     return _scored(question, text, measure_answer(question, text))
 
 
-def score_answer(question: GoldQuestion, answer: Answer, *, book: GoldBook | None = None) -> Result:
+def score_answer(question: GoldQuestion, answer: AgentAnswer, *, book: GoldBook | None = None) -> Result:
     """Score what an agent without a trace said."""
     return _scored(question, answer.text, measure_reply(question, answer, book=book)).model_copy(
         update={
@@ -88,7 +88,7 @@ def score_trace(question: GoldQuestion, trace: Trace, *, book: GoldBook | None =
     )
 
 
-def shown(answer: Answer, question: GoldQuestion, agent: str) -> Trace:
+def shown(answer: AgentAnswer, question: GoldQuestion, agent: str) -> Trace:
     """What can be shown of an answer without a trace: its citations as passages, what cites them, and the end."""
     passages = tuple(
         Passage(id=c.id or c.url, source="cited", title=c.title, text=c.text, url=c.url, rank=n, number=n)

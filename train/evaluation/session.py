@@ -1,4 +1,4 @@
-"""One evaluation from settings to figures: what is asked, who answers, where the results are kept."""
+"""One evaluation from settings to figures: which questions, who answers, where the results are kept."""
 
 import asyncio
 import dataclasses
@@ -23,15 +23,15 @@ from agent.sources.corpus.hybrid import HybridSource
 from agent.sources.corpus.source import CorpusSource
 from agent.trace import Trace
 from agent.world import World, load_world
-from train.evaluation.asking import Asker, Rollouts
 from train.evaluation.baselines import NO_ENDPOINT, FirstPassage, GoldGiven, PlainRag
-from train.evaluation.chosen import Choice
+from train.evaluation.chosen import QuestionChoice
 from train.evaluation.cited import Passages
-from train.evaluation.gold import GoldBook, Written
+from train.evaluation.gold import GoldBook, TextDocument
 from train.evaluation.normalisations import DEFAULT
 from train.evaluation.questions import GoldQuestion, fingerprint, read_questions, world_questions
 from train.evaluation.report import Figures, summarise
 from train.evaluation.report_files import write_report
+from train.evaluation.respondents import Respondent, Rollouts
 from train.evaluation.result import Result
 from train.evaluation.run import MOST_FAILED, OnResult, TooManyFailed, evaluate
 from train.evaluation.scoring import Scoring
@@ -49,11 +49,11 @@ LOOKED_THROUGH = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasureOptions:
     """Of what agent answers are measured, and how."""
 
     normalisation: str = DEFAULT
-    """Under which EM, F1 and cover are told first; the others are measured, too."""
+    """The one for EM, F1 and cover; the others are measured, too."""
     judge: "JudgeSettings | None" = None
     judge_blocks: bool = False
     """The judge also looks at what was shown and merged."""
@@ -84,7 +84,7 @@ Show = Callable[[SoFar], None]
 
 
 def _silent(so_far: SoFar) -> None:
-    """Nobody watches."""
+    """Shows nothing."""
 
 
 class Evaluation:
@@ -94,8 +94,8 @@ class Evaluation:
         questions: Path | None = None,
         *,
         dataset: str | None = None,
-        choice: Choice | None = None,
-        measured: Measured | None = None,
+        choice: QuestionChoice | None = None,
+        measured: MeasureOptions | None = None,
         endpoint: "Where | None" = None,
         baseline: str | None = None,
         concurrency: int = 16,
@@ -106,11 +106,11 @@ class Evaluation:
         policy: Policy | None = None,
         sources: Mapping[str, Source] | None = None,
     ) -> None:
-        """Read what is asked.
+        """Read the questions.
 
         Args:
             settings: of the agent; of an endpoint, only the world; and which processes ask.
-            questions: a question list; without it the questions of the settings' world are asked.
+            questions: a question list; without it, those of the settings' world.
             dataset: the published form of the question list; left out, it is recognised.
             choice: of the questions; left out, all.
             measured: how; left out, as usual and without a judge.
@@ -120,7 +120,7 @@ class Evaluation:
             seed: for sampling.
             out: folder for traces, results and report.
             retry_failed: ask those again that failed in an earlier run into `out`.
-            most_failed: the share of failures over which the rest is not asked any more.
+            most_failed: the share of failures over which the rest does not run.
             policy: instead of the one that the settings name.
             sources: instead of those that the settings name, by the names that plans use.
 
@@ -135,7 +135,11 @@ class Evaluation:
             raise SetupError("--dataset says in which form a file is published; name the file with --questions")
         if endpoint and baseline:
             raise SetupError("a baseline is of the agent in this process; leave out --baseline, or --endpoint")
-        self._most_failed, self._choice, self._measured = most_failed, choice or Choice(), measured or Measured()
+        self._most_failed, self._choice, self._measured = (
+            most_failed,
+            choice or QuestionChoice(),
+            measured or MeasureOptions(),
+        )
         if policy or sources or self._measured.judge:
             _check_here(settings)
         self._settings, self._path, self._dataset = settings if questions else with_world(settings), questions, dataset
@@ -151,9 +155,9 @@ class Evaluation:
 
     @property
     def title(self) -> str:
-        asked = self._path.name if self._path else self._world.name
+        questions = self._path.name if self._path else self._world.name
         who = self._endpoint.model if self._endpoint else self._baseline or self._settings.protocol
-        return f"{asked}: {who}"
+        return f"{questions}: {who}"
 
     @cached_property
     def _world(self) -> World:
@@ -165,7 +169,7 @@ class Evaluation:
         Raises:
             SetupError: something that the settings name cannot be used. TooManyFailed: what ended is kept and reported.
         """
-        asker, card, scoring = self.asker()
+        respondent, card, scoring = self.respondent()
         card |= self._measured.described()
         scoring = self._judged(scoring)
         if self._out is None:
@@ -174,11 +178,11 @@ class Evaluation:
             def keep(result: Result, trace: Trace | None) -> None:
                 results[result.id] = result
 
-            self._ask_waiting(asker, results, keep, scoring, show)
+            self._ask_waiting(respondent, results, keep, scoring, show)
             return self._report(results, card, scoring)
         with opened(self._out, card) as run:
             try:
-                self._ask_waiting(asker, run.results, run.keep, scoring, show)
+                self._ask_waiting(respondent, run.results, run.keep, scoring, show)
             except TooManyFailed as error:
                 self._report(run.results, card, scoring)
                 again = f"what ended is kept in {self._out}; with --retry-failed the same command goes on"
@@ -186,7 +190,7 @@ class Evaluation:
             return self._report(run.results, card, scoring)
 
     def _ask_waiting(
-        self, asker: Asker, results: dict[str, Result], keep: OnResult, scoring: Scoring, show: Show
+        self, respondent: Respondent, results: dict[str, Result], keep: OnResult, scoring: Scoring, show: Show
     ) -> None:
         """Ask what has no result. `keep` puts each one into `results`, too."""
         mine = {question.id for question in self.questions}
@@ -202,40 +206,42 @@ class Evaluation:
             keep(result, trace)
             done, failed = done + 1, failed + (result.status == "failed")
             right += result.metrics.get("em") or 0.0
-            tell()
+            report()
 
-        def tell() -> None:
+        def report() -> None:
             scored = done - failed
             show(SoFar(done, len(self.questions), failed, right / scored if scored else None))
 
-        tell()
+        report()
         with spread_of(self._settings) as spread:
             if spread.here:
-                asyncio.run(self._ask_here(asker, waiting, scoring, on_result))
+                asyncio.run(self._ask_here(respondent, waiting, scoring, on_result))
                 return
-            asyncio.run(asker.aclose())
+            asyncio.run(respondent.aclose())
             ask_elsewhere(spread, self._arguments(), waiting, concurrency=self._concurrency, on_result=on_result)
 
     async def _ask_here(
-        self, asker: Asker, questions: list[GoldQuestion], scoring: Scoring, on_result: OnResult
+        self, respondent: Respondent, questions: list[GoldQuestion], scoring: Scoring, on_result: OnResult
     ) -> None:
         try:
             if scoring.judge and questions:
                 await scoring.judge.check()
-            await self.ask(asker, questions, scoring, on_result)
+            await self.ask(respondent, questions, scoring, on_result)
         finally:
-            await asker.aclose()
+            await respondent.aclose()
             if scoring.judge:
                 await scoring.judge.aclose()
 
-    async def ask(self, asker: Asker, questions: Sequence[GoldQuestion], scoring: Scoring, on_result: OnResult) -> None:
-        """Ask some of the questions; `asker` gives who, and how the answers are scored. Neither is closed.
+    async def ask(
+        self, respondent: Respondent, questions: Sequence[GoldQuestion], scoring: Scoring, on_result: OnResult
+    ) -> None:
+        """Ask some of the questions; `respondent` gives who, and how the answers are scored. Neither is closed.
 
         Raises:
             TooManyFailed, SetupError: see `evaluate`.
         """
         await evaluate(
-            asker,
+            respondent,
             questions,
             scoring=scoring,
             concurrency=self._concurrency,
@@ -251,8 +257,8 @@ class Evaluation:
         bounds = {"concurrency": self._concurrency, "most_failed": self._most_failed}
         return pickled(self._settings, {"questions": path, **how, **who, **bounds})
 
-    def asker(self) -> tuple[Asker, dict[str, str], Scoring]:
-        """Who is asked, what makes two such runs the same, and how the answers are scored."""
+    def respondent(self) -> tuple[Respondent, dict[str, str], Scoring]:
+        """Who answers, what makes two such runs the same, and how the answers are scored."""
         card = {
             "cairn": __version__,
             "questions": self._path.name if self._path else f"world {self._world.name}",
@@ -266,12 +272,12 @@ class Evaluation:
         if self._baseline == "plain-rag" and self._settings.policy != "openai":
             raise SetupError(NO_ENDPOINT)
         agent = self._agent()
-        asker: Asker = Rollouts(agent, self._seed)
+        respondent: Respondent = Rollouts(agent, self._seed)
         if self._baseline == "plain-rag":
-            asker = PlainRag(agent)
+            respondent = PlainRag(agent)
         elif self._baseline == "gold-passages":
-            asker = GoldGiven(agent, self._documents(agent), self.questions, seed=self._seed)
-        return asker, card | self._described(agent), Scoring(book=self._searched_book(agent))
+            respondent = GoldGiven(agent, self._documents(agent), self.questions, seed=self._seed)
+        return respondent, card | self._described(agent), Scoring(book=self._searched_book(agent))
 
     def _judged(self, scoring: Scoring) -> Scoring:
         if self._measured.judge is None:
@@ -281,7 +287,7 @@ class Evaluation:
         judge = Judge(self._measured.judge, folder=self._out)
         return dataclasses.replace(scoring, judge=judge, judge_blocks=self._measured.judge_blocks)
 
-    def _far(self, where: "Where", card: dict[str, str]) -> tuple[Asker, dict[str, str], Scoring]:
+    def _far(self, where: "Where", card: dict[str, str]) -> tuple[Respondent, dict[str, str], Scoring]:
         from train.evaluation.endpoint import Endpoint
 
         documents = () if self._path else self._world.documents
@@ -300,10 +306,10 @@ class Evaluation:
             return dataclasses.replace(agent, budgets=budgets)
         return agent
 
-    def _book(self, documents: Iterable[Written]) -> GoldBook:
+    def _book(self, documents: Iterable[TextDocument]) -> GoldBook:
         return GoldBook.of(self.questions, documents)
 
-    def _documents(self, agent: Agent) -> Iterable[Written]:
+    def _documents(self, agent: Agent) -> Iterable[TextDocument]:
         """What is searched, one by one.
 
         Raises:
@@ -330,7 +336,7 @@ class Evaluation:
         return self._book(corpus.documents())
 
     def _described(self, agent: Agent) -> dict[str, str]:
-        """The agent, exactly enough to tell two runs apart."""
+        """The agent, exactly enough to distinguish two runs."""
         settings = self._settings
         return {
             "searched": _searched(settings, agent),
@@ -359,7 +365,7 @@ class Evaluation:
 
 
 def _searched(settings: CairnSettings, agent: Agent) -> str:
-    """What answered the searches, exactly enough to tell two runs apart; of the live web nobody can."""
+    """What answered the searches, exactly enough to distinguish two runs; not for the live web."""
     if uses_world(settings):
         return f"world {settings.world}"
     corpora = {s.card.sha256 for s in agent.sources.values() if isinstance(s, CorpusSource | HybridSource)}

@@ -1,4 +1,4 @@
-"""One evaluation, asked in shards by other processes. What they send back is what this process would have got itself.
+"""One evaluation in shards, in other processes. What they send back is what this process would have got itself.
 
 A worker makes the same evaluation of the same arguments, once, and asks the questions of each shard that it is given;
 its agent and its event loop stay from shard to shard.
@@ -22,14 +22,14 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 ROUNDS: Final = 4
-"""Shards for each worker at least, so that one that is slow holds nobody up at the end."""
+"""Shards for each worker at least, so that a slow one does not hold up the end."""
 TURNS: Final = 4
-"""Questions of a shard for each that is asked at the same time. What ended of a shard is lost with a worker that is
+"""Questions of a shard for each that runs at the same time. What ended of a shard is lost with a worker that is
 killed; but where shards are much smaller, workers often wait for the slowest of their questions."""
 
 
-class Spreads(Protocol):
-    """Whoever has workers; `agent.parallel.spread.Spread` is one."""
+class ShardWorkers(Protocol):
+    """What has workers; `agent.parallel.spread.Spread` is one."""
 
     @property
     def workers(self) -> int: ...
@@ -38,31 +38,31 @@ class Spreads(Protocol):
 
 
 @dataclass(frozen=True)
-class Shard:
+class QuestionShard:
     arguments: bytes
     """Those of the evaluation, pickled: the same bytes are the same evaluation."""
     ids: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Part:
+class ShardResult:
     """What came of a shard."""
 
     ended: tuple[tuple[Result, Trace | None], ...]
     hopeless: str = ""
-    """Why the rest of it was not asked; see `TooManyFailed`."""
+    """Why the rest of it did not run; see `TooManyFailed`."""
 
 
 def pickled(settings: CairnSettings, arguments: dict[str, Any]) -> bytes:
-    """The arguments of an evaluation, for `Shard`. The settings go as their values: their class is made at run time."""
+    """The arguments of an evaluation, for `QuestionShard`. Settings go as values: their class is made at run time."""
     alone = settings.model_copy(update={"work": "local", "workers": 1})
     return pickle.dumps((alone.model_dump(), arguments))
 
 
 def ask_elsewhere(
-    spread: Spreads, arguments: bytes, questions: Sequence[GoldQuestion], *, concurrency: int, on_result: OnResult
+    spread: ShardWorkers, arguments: bytes, questions: Sequence[GoldQuestion], *, concurrency: int, on_result: OnResult
 ) -> None:
-    """Have the questions asked, and tell `on_result` of each as its shard ends.
+    """Have the questions answered, and call `on_result` with each as its shard ends.
 
     Args:
         spread: whose workers ask; each asks `concurrency` questions at the same time.
@@ -72,8 +72,8 @@ def ask_elsewhere(
         on_result: see `train.evaluation.run.OnResult`.
 
     Raises:
-        TooManyFailed: of one shard over the allowed share failed. No other one was begun, and what ended was told of,
-            that of the shards on their way, too.
+        TooManyFailed: of one shard over the allowed share failed. No other one was begun, and `on_result` got what
+            ended, also in the shards on their way.
         WorkerLost: a worker ended in the middle of a shard. Of the other shards the same holds.
         SetupError: the agent cannot be used there.
     """
@@ -81,11 +81,11 @@ def ask_elsewhere(
     size = max(concurrency, min(TURNS * concurrency, ceil(len(ids) / (ROUNDS * spread.workers))))
     hopeless = ""
 
-    def shards() -> Iterator[Shard]:
+    def shards() -> Iterator[QuestionShard]:
         for at in range(0, len(ids), size):
             if hopeless:
                 return
-            yield Shard(arguments, tuple(ids[at : at + size]))
+            yield QuestionShard(arguments, tuple(ids[at : at + size]))
 
     for part in spread.ended(ask_shard, shards()):
         for result, trace in part.ended:
@@ -95,11 +95,11 @@ def ask_elsewhere(
         raise TooManyFailed(hopeless)
 
 
-def ask_shard(shard: Shard) -> Part:
+def ask_shard(shard: QuestionShard) -> ShardResult:
     """Ask here. It is what a worker runs."""
     if shard.arguments not in _held:
         let_go()
-        _held[shard.arguments] = _Sitting(shard.arguments)
+        _held[shard.arguments] = _WorkerSession(shard.arguments)
         at_end(let_go)
     return _held[shard.arguments].ask(shard.ids)
 
@@ -110,7 +110,7 @@ def let_go() -> None:
         _held.popitem()[1].close()
 
 
-class _Sitting:
+class _WorkerSession:
     """The evaluation in one process."""
 
     def __init__(self, arguments: bytes) -> None:
@@ -119,27 +119,27 @@ class _Sitting:
         settings, others = pickle.loads(arguments)
         self._evaluation = Evaluation(CairnSettings(**settings), **others)
         self._questions = {question.id: question for question in self._evaluation.questions}
-        self._asker, _, self._scoring = self._evaluation.asker()
+        self._respondent, _, self._scoring = self._evaluation.respondent()
         self._loop = asyncio.Runner()
 
-    def ask(self, ids: Sequence[str]) -> Part:
+    def ask(self, ids: Sequence[str]) -> ShardResult:
         ended: list[tuple[Result, Trace | None]] = []
 
         def on_result(result: Result, trace: Trace | None) -> None:
             ended.append((result, trace))
 
         hopeless = ""
-        asked = [self._questions[id] for id in ids]
+        questions = [self._questions[id] for id in ids]
         try:
-            self._loop.run(self._evaluation.ask(self._asker, asked, self._scoring, on_result))
+            self._loop.run(self._evaluation.ask(self._respondent, questions, self._scoring, on_result))
         except TooManyFailed as error:
             hopeless = str(error)
-        return Part(tuple(ended), hopeless)
+        return ShardResult(tuple(ended), hopeless)
 
     def close(self) -> None:
         with self._loop:
-            self._loop.run(self._asker.aclose())
+            self._loop.run(self._respondent.aclose())
 
 
-_held: Final[dict[bytes, _Sitting]] = {}
-"""The evaluation that this process was asked for last."""
+_held: Final[dict[bytes, _WorkerSession]] = {}
+"""The evaluation that this process worked on last."""

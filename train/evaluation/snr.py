@@ -1,7 +1,7 @@
-"""Signal to noise: how much of what the policy was shown, or wrote when it merged, is about the answer.
+"""Signal to noise: how much of what the policy saw, or wrote when it merged, is about the answer.
 
 An estimate offline, by gold overlap. A passage is signal if it is a gold passage or holds a gold answer; a sentence of
-a merge if it holds a gold answer or if most of it stands in a gold passage. Shares are of words.
+a merge if it holds a gold answer or if most of it is in a gold passage. Shares are of words.
 """
 
 import re
@@ -35,14 +35,14 @@ class Signal:
             book: what the corpus has of the gold passages.
         """
         self._question, self._book = question, book
-        self._answers = tell_tale(question)
+        self._answers = distinctive_answers(question)
         gold = [passage for passage in found if gold_name(question, passage, book)]
         self._gold = [content_words(f"{passage.title} {passage.text}") for passage in gold]
         self._gold += [content_words(book.texts[key]) for key in question.supporting if book and key in book.texts]
 
     @property
     def known(self) -> bool:
-        """Whether anything tells signal from noise."""
+        """Whether anything distinguishes signal from noise."""
         return bool(self._answers or self._question.supporting or self._question.titles)
 
     def is_passage(self, passage: Passage) -> bool:
@@ -58,7 +58,7 @@ class Signal:
         return bool(wanted) and any(len(wanted & gold) >= FROM_GOLD * len(wanted) for gold in self._gold)
 
 
-def tell_tale(question: GoldQuestion) -> list[str]:
+def distinctive_answers(question: GoldQuestion) -> list[str]:
     """Gold answers whose presence in a text says something: not yes or no, and not a single letter or digit."""
     plain = {answer: squad(answer) for answer in question.answers}
     return [answer for answer, text in plain.items() if len(text) > 1 and text not in HOTPOTQA_LABELS]
@@ -88,14 +88,14 @@ def share(parts: Sequence[tuple[int, bool]]) -> float | None:
 def snr_of(question: GoldQuestion, trace: Trace, book: GoldBook | None = None) -> dict[str, float | None]:
     """Of one trace: the mean over single queries, over information blocks, and over merge and reflect blocks."""
     queries = [step.passages for step in trace.steps if isinstance(step, Searched)]
-    shown = [step.passages for step in trace.steps if isinstance(step, Gathered)]
+    observed = [step.passages for step in trace.steps if isinstance(step, Gathered)]
     merges = [step.text for step in trace.steps if isinstance(step, Merged | Reflected)]
     signal = Signal(question, (p for passages in queries for p in passages), book)
     if not signal.known:
         return {"snr_query": None, "snr_information": None, "snr_merge": None}
     return {
         "snr_query": average(passages_snr(passages, signal) for passages in queries),
-        "snr_information": average(passages_snr(passages, signal) for passages in shown),
+        "snr_information": average(passages_snr(passages, signal) for passages in observed),
         "snr_merge": average(block_snr(text, signal) for text in merges),
     }
 

@@ -52,7 +52,7 @@ def bootstrap(
 
     Args:
         values: one for each question.
-        statistic: of each row of a table of values; the mean unless told otherwise.
+        statistic: of each row of a table of values; by default the mean.
         method: `percentile`, or `bca`: corrected for bias and skewness (Efron, 1987).
         level: the share of such intervals that would hold the truth.
         resamples: how often to draw.
@@ -139,7 +139,7 @@ def permutation_test(first: ArrayLike, second: ArrayLike, *, permutations: int =
     """How often chance alone would set two runs this far apart: two-sided p of the mean difference of pairs.
 
     Under the null each pair may as well be swapped. All swaps are tried where there are no more than `permutations`;
-    otherwise so many are drawn, and the run itself counts as one of them (Phipson and Smyth, 2010).
+    otherwise that many are drawn, and the run itself counts as one of them (Phipson and Smyth, 2010).
 
     Raises:
         ValueError: there are no pairs, or not as many of one as of the other.

@@ -1,4 +1,4 @@
-"""The folder of an evaluation: what ended is kept, and not asked again, however the process ends.
+"""The folder of an evaluation: what ended is kept, and does not run again, however the process ends.
 
 run.json holds what makes two runs the same. results.jsonl and traces.jsonl grow by whole lines: each is handed to the
 system at once, so a killed process loses nothing that ended, and is forced to the disk about once a second, so a power
@@ -30,7 +30,7 @@ SYNC_SECONDS: Final = 1.0
 _BLOCK: Final = 1 << 16
 
 
-class Run:
+class EvaluationRun:
     """What a folder holds: `results` by the question's id, the last one of each. Use it inside of `opened`."""
 
     def __init__(self, folder: Path, card: Mapping[str, str]) -> None:
@@ -64,8 +64,8 @@ class Run:
 
 
 @contextmanager
-def opened(folder: Path, card: Mapping[str, str]) -> Generator[Run]:
-    """Begin a run, or go on with one; nobody else writes to the folder meanwhile.
+def opened(folder: Path, card: Mapping[str, str]) -> Generator[EvaluationRun]:
+    """Begin a run, or go on with one; no other process writes to the folder meanwhile.
 
     Args:
         folder: made if it is not there.
@@ -77,7 +77,7 @@ def opened(folder: Path, card: Mapping[str, str]) -> Generator[Run]:
     with ExitStack() as held:
         try:
             held.enter_context(locked(folder))
-            run = held.enter_context(Run(folder, card))
+            run = held.enter_context(EvaluationRun(folder, card))
         except CorpusError as error:
             why = f"another evaluation is writing to {folder}; wait for its end, or choose another --out"
             raise SetupError(why) from error
@@ -87,7 +87,7 @@ def opened(folder: Path, card: Mapping[str, str]) -> Generator[Run]:
 
 
 def read_results(folder: Path) -> Iterator[Result]:
-    """Every result that was kept, in the order in which they ended; of a question that was asked again, all.
+    """Every result that was kept, in the order in which they ended; of a question that ran again, all.
 
     Raises:
         SetupError: a line that is no result.
@@ -151,7 +151,7 @@ def _claim(folder: Path, card: dict[str, str]) -> None:
 
 
 def _end_last_line(path: Path) -> None:
-    """Cut off what stands behind the last line break, reading only the end of the file."""
+    """Cut off what follows the last line break, reading only the end of the file."""
     if not path.exists():
         return
     with open(path, "r+b", opener=no_link) as file:

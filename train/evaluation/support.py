@@ -1,4 +1,4 @@
-"""The claims that carry a trace's answer, each with how it stands in what it cites."""
+"""The claims that carry a trace's answer, each with how what it cites supports it."""
 
 from collections.abc import Collection
 from typing import Literal
@@ -14,8 +14,8 @@ def claims_of(trace: Trace) -> tuple[Claim, ...]:
     return tuple(claim if claim.check != "unchecked" else checked([claim], trace.steps)[0] for claim in trace.claims)
 
 
-def support_of(claim: Claim, *, shown: Collection[int]) -> Support:
-    """How a claim stands in the passages that it cites; `uncited` where it cites none that was shown."""
-    if not any(number in shown for number in claim.cites):
+def support_of(claim: Claim, *, observed: Collection[int]) -> Support:
+    """How the passages that a claim cites support it; `uncited` where it cites none that was observed."""
+    if not any(number in observed for number in claim.cites):
         return "uncited"
     return "not_found" if claim.check == "unchecked" else claim.check

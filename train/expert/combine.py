@@ -7,8 +7,8 @@ from typing import Final
 
 from train.evaluation.normalisations import squad
 from train.expert.nations import country_of, same_value
-from train.expert.plan import Asked, NoPlan, Passages
-from train.expert.reading import Record, by_triples, date_of
+from train.expert.plan import GoldPassages, NoPlan, PlannedQuestion
+from train.expert.reading import SolvedQuestion, by_triples, date_of
 from train.expert.text import plain_title
 
 Chain = tuple[tuple[str, str, str], ...]
@@ -146,7 +146,7 @@ DATES: Final = {
         "Which was founded later, {a} or {b}?", "Which was established more recently, {a} or {b}?",
     ),
 }  # fmt: skip
-"""Relation, and which of two is asked for → questions."""
+"""Relation, and which of two is wanted → questions."""
 _SAME: Final = {
     "country of citizenship": (
         "Are {a} and {b} of the same nationality?", "Do {a} and {b} have the same nationality?",
@@ -221,16 +221,16 @@ def _worded(wordings: Sequence[str], relation: str, subject: str) -> str:
     return random.Random(f"{relation} {subject}").choice(wordings)
 
 
-def one_hops(records: Sequence[Record], passages: Passages) -> Iterator[Asked]:
+def one_hops(records: Sequence[SolvedQuestion], passages: GoldPassages) -> Iterator[PlannedQuestion]:
     """The single hops of every triple."""
     known = {triple: record for record in records for triple in record.evidences}
     for (subject, relation, value), record in known.items():
         if relation in HOPS:
             question = hop(relation, plain_title(subject))
-            yield from _asked(record, question, value, ((subject, relation, value),), passages, kind="one hop")
+            yield from _questions(record, question, value, ((subject, relation, value),), passages, kind="one hop")
 
 
-def two_hops(records: Sequence[Record], passages: Passages) -> Iterator[Asked]:
+def two_hops(records: Sequence[SolvedQuestion], passages: GoldPassages) -> Iterator[PlannedQuestion]:
     """Chains of two triples."""
     made: set[str] = set()
     for chain, record in chains(records):
@@ -238,11 +238,11 @@ def two_hops(records: Sequence[Record], passages: Passages) -> Iterator[Asked]:
         question = two_hop(first, second, plain_title(subject))
         if question and question not in made:
             made.add(question)
-            yield from _asked(record, question, value, chain, passages, kind="two hops")
+            yield from _questions(record, question, value, chain, passages, kind="two hops")
 
 
-def follow_ups(records: Sequence[Record], passages: Passages) -> Iterator[Asked]:
-    """A chain asked for in two turns: the second one says "he" or "she" of what the first one found."""
+def follow_ups(records: Sequence[SolvedQuestion], passages: GoldPassages) -> Iterator[PlannedQuestion]:
+    """A chain over two turns: the second question says "he" or "she" of what the first one found."""
     for chain, record in chains(records):
         (subject, first, middle), (_, second, value) = chain
         if first not in HOPS or second not in HOPS:
@@ -250,14 +250,14 @@ def follow_ups(records: Sequence[Record], passages: Passages) -> Iterator[Asked]
         pronoun = pronoun_in(" ".join(p.text for number in record.supporting if (p := passages(number))))
         restated = hop(second, plain_title(middle))
         history = ((hop(first, plain_title(subject)), middle),)
-        for asked in _asked(record, restated, value, chain[1:], passages, kind="follow-up"):
+        for planned in _questions(record, restated, value, chain[1:], passages, kind="follow-up"):
             said = hop_of_pronoun(second, pronoun)
-            yield Asked(f"{asked.id} after {subject}", said, asked.kind, asked.plan, history, restated)
+            yield PlannedQuestion(f"{planned.id} after {subject}", said, planned.kind, planned.plan, history, restated)
 
 
-def chains(records: Sequence[Record]) -> Iterator["Known"]:
+def chains(records: Sequence[SolvedQuestion]) -> Iterator["Known"]:
     """Two triples, of one question or of two, that meet in a name, with the passages of both."""
-    by_subject: dict[str, list[tuple[tuple[str, str, str], Record]]] = defaultdict(list)
+    by_subject: dict[str, list[tuple[tuple[str, str, str], SolvedQuestion]]] = defaultdict(list)
     for record in records:
         for triple in record.evidences:
             by_subject[squad(plain_title(triple[0]))].append((triple, record))
@@ -277,7 +277,9 @@ def pronoun_in(text: str) -> str:
     return best if counts[best] else "it"
 
 
-def comparisons(records: Sequence[Record], passages: Passages, rng: random.Random, *, each: int) -> Iterator[Asked]:
+def comparisons(
+    records: Sequence[SolvedQuestion], passages: GoldPassages, rng: random.Random, *, each: int
+) -> Iterator[PlannedQuestion]:
     """Pairs of triples of the same relation that no question of the list compares; `each` of every kind."""
     by_relation: dict[str, dict[str, Known]] = defaultdict(dict)
     for record in records:
@@ -296,8 +298,8 @@ _LEAST_POOL: Final = 8
 
 
 def bridge_comparisons(
-    records: Sequence[Record], passages: Passages, rng: random.Random, *, each: int
-) -> Iterator[Asked]:
+    records: Sequence[SolvedQuestion], passages: GoldPassages, rng: random.Random, *, each: int
+) -> Iterator[PlannedQuestion]:
     """Pairs of chains, as from a film over its director to a date."""
     by_kind: dict[tuple[str, str], dict[str, Known]] = defaultdict(dict)
     for chain, record in chains(records):
@@ -318,17 +320,17 @@ def bridge_comparisons(
                 yield from _pair(one, other, _alike(one, other), text, passages, f"{first} {second}")
 
 
-Known = tuple[Chain, Record]
+Known = tuple[Chain, SolvedQuestion]
 
 
 def _dated(
     pairs: Sequence[tuple[Known, Known]],
     order: str,
     wordings: Sequence[str],
-    passages: Passages,
+    passages: GoldPassages,
     rng: random.Random,
     kind: str,
-) -> Iterator[Asked]:
+) -> Iterator[PlannedQuestion]:
     for one, other in pairs:
         dates = [date_of(chain[-1][2]) for chain, _ in (one, other)]
         if not all(dates) or dates[0] == dates[1]:
@@ -338,7 +340,9 @@ def _dated(
         yield from _pair(one, other, plain_title(chain[0][0]), rng.choice(wordings), passages, kind)
 
 
-def _pair(one: Known, other: Known, answer: str, wording: str, passages: Passages, kind: str) -> Iterator[Asked]:
+def _pair(
+    one: Known, other: Known, answer: str, wording: str, passages: GoldPassages, kind: str
+) -> Iterator[PlannedQuestion]:
     chains = (one[0], other[0])
     names = [plain_title(chain[0][0]) for chain in chains]
     if squad(names[0]) == squad(names[1]):
@@ -347,20 +351,20 @@ def _pair(one: Known, other: Known, answer: str, wording: str, passages: Passage
     record = one[1].model_copy(update={"supporting": supporting})
     triples = tuple(chain[at] for at in range(max(map(len, chains))) for chain in chains if at < len(chain))
     question = wording.format(a=names[0], b=names[1])
-    yield from _asked(record, question, answer, triples, passages, kind=f"compared {kind}")
+    yield from _questions(record, question, answer, triples, passages, kind=f"compared {kind}")
 
 
 def _pairs(known: Sequence[Known], rng: random.Random, most: int, *, alike: bool = False) -> list[tuple[Known, Known]]:
-    """So many pairs, drawn; where `alike`, half of them have the same value where there are any."""
+    """Drawn pairs; where `alike`, half of them have the same value where there are any."""
     if len(known) < 2:
         return []
     by_value: dict[str, list[Known]] = defaultdict(list)
     for one in known:
         by_value[squad(country_of(one[0][-1][2]))].append(one)
-    twins = [group for group in by_value.values() if len(group) > 1]
+    shared = [group for group in by_value.values() if len(group) > 1]
     found: list[tuple[Known, Known]] = []
     for _ in range(most):
-        group = rng.choice(twins) if alike and twins and rng.random() < 0.5 else known
+        group = rng.choice(shared) if alike and shared and rng.random() < 0.5 else known
         one, other = rng.sample(group, 2)
         found.append((one, other))
     return found
@@ -370,13 +374,13 @@ def _alike(one: Known, other: Known) -> str:
     return "yes" if same_value(one[0][-1][2], other[0][-1][2]) else "no"
 
 
-def _asked(
-    record: Record, question: str, answer: str, triples: Chain, passages: Passages, *, kind: str
-) -> Iterator[Asked]:
+def _questions(
+    record: SolvedQuestion, question: str, answer: str, triples: Chain, passages: GoldPassages, *, kind: str
+) -> Iterator[PlannedQuestion]:
     """The question with its plan, where the passages bear the triples out."""
     made = record.model_copy(update={"question": question, "answers": (answer,), "evidences": triples})
     gold = [passage for number in record.supporting if (passage := passages(number))]
     try:
-        yield Asked(f"{record.id}: {question}", question, kind, by_triples(made, gold))
+        yield PlannedQuestion(f"{record.id}: {question}", question, kind, by_triples(made, gold))
     except NoPlan:
         return

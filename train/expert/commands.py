@@ -10,7 +10,7 @@ from agent.cli.options import JsonOption
 from agent.errors import SetupError
 
 if TYPE_CHECKING:
-    from train.expert.rows import Report, Wanted
+    from train.expert.rows import RowOptions, RowsReport
 
 _FROM, _HOW = "What they are made from", "How they are made"
 
@@ -41,7 +41,7 @@ WithoutOption = Annotated[
         rich_help_panel=_FROM,
     ),
 ]
-SetAsideOption = Annotated[
+HoldOutOption = Annotated[
     int,
     typer.Option(
         min=0, help="Questions kept for an evaluation, beside FILE; no row uses their passages.", rich_help_panel=_FROM
@@ -51,7 +51,7 @@ LimitOption = Annotated[
     int, typer.Option(min=0, help="Questions that are used, drawn at random; 0: all.", rich_help_panel=_FROM)
 ]
 ProtocolsOption = Annotated[
-    str, typer.Option(metavar="A,B", help="Each question is asked under one of them.", rich_help_panel=_HOW)
+    str, typer.Option(metavar="A,B", help="Each question gives a row under one of them.", rich_help_panel=_HOW)
 ]
 EveryOption = Annotated[bool, typer.Option("--every-protocol", help="Under every one instead.", rich_help_panel=_HOW)]
 UnanswerableOption = Annotated[
@@ -79,7 +79,7 @@ def trajectories(
     combine: CombineOption = 0,
     several: SeveralOption = 0,
     limit: LimitOption = 0,
-    set_aside: SetAsideOption = 0,
+    hold_out: HoldOutOption = 0,
     without: WithoutOption = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
@@ -94,27 +94,27 @@ def trajectories(
 
     Example: cairn data trajectories --questions my.jsonl --corpus notes/ --out rows.jsonl
     """
-    from train.expert.rows import Wanted
+    from train.expert.rows import RowOptions
 
     if questions is None and relations is None:
         raise SetupError("there is nothing to ask: name --questions FILE, --relations FILE or both")
-    wanted = Wanted(
+    wanted = RowOptions(
         protocols=tuple(name.strip() for name in protocols.split(",") if name.strip()),
         every_protocol=every_protocol,
         unanswerable=unanswerable,
         combine=combine,
         several=several,
         limit=limit,
-        set_aside=set_aside,
+        hold_out=hold_out,
         seed=seed,
     )
-    count, asked, report = _write(out, wanted, corpus, questions, relations, without or [])
+    count, used, report = _write(out, wanted, corpus, questions, relations, without or [])
     if as_json:
         print_json(report.as_json())
     else:
         _print(report)
         unknown = f'{report.unknown:,} of them end with "I do not know"'
-        note(f"{count:,} rows of {asked:,} questions in {out}; {unknown}")
+        note(f"{count:,} rows of {used:,} questions in {out}; {unknown}")
     if not count:
         raise SetupError(f"no question gave a row: the report says why; nothing can be learned from {out}")
 
@@ -151,8 +151,8 @@ def relations(
 
 
 def _write(
-    out: Path, wanted: "Wanted", corpus: Path, questions: Path | None, relations: Path | None, without: list[Path]
-) -> "tuple[int, int, Report]":
+    out: Path, wanted: "RowOptions", corpus: Path, questions: Path | None, relations: Path | None, without: list[Path]
+) -> "tuple[int, int, RowsReport]":
     """Write the rows; gives their number, that of the questions, and what came of these."""
     from train.distill.rows import write_rows
     from train.expert import rows
@@ -161,17 +161,17 @@ def _write(
     records = rows.read_records(questions) if questions else []
     kept = [record for path in without for record in rows.read_records(path)]
     records = rows.without(records, kept)
-    if wanted.set_aside:
-        drawn, records = rows.set_aside(records, wanted.set_aside, seed=wanted.seed)
-        rows.write_set_aside(out.with_name(f"{out.stem}.set-aside.jsonl"), drawn)
+    if wanted.hold_out:
+        drawn, records = rows.hold_out(records, wanted.hold_out, seed=wanted.seed)
+        rows.write_held_out(out.with_name(f"{out.stem}.held-out.jsonl"), drawn)
         kept += drawn
-    library, report = Library(corpus), rows.Report()
+    library, report = Library(corpus), rows.RowsReport()
     described = rows.read_described(relations) if relations else []
-    asked = rows.choices(records, described, library, wanted, report, kept)
-    return write_rows(out, rows.rows_of(asked, library, wanted, report)), len(asked), report
+    chosen = rows.choices(records, described, library, wanted, report, kept)
+    return write_rows(out, rows.rows_of(chosen, library, wanted, report)), len(chosen), report
 
 
-def _print(report: "Report") -> None:
+def _print(report: "RowsReport") -> None:
     for name, count in sorted(report.rows.items()):
         output().print(f"{count:>7,}  {name}")
     for why, times in report.dropped.most_common():

@@ -11,15 +11,15 @@ from typing import Final
 
 from train.expert.library import Library
 from train.expert.plan import Gold
-from train.expert.reading import YES_NO, Record
-from train.expert.text import asked_words, holds, names_in, plain_title, quote
+from train.expert.reading import YES_NO, SolvedQuestion
+from train.expert.text import holds, names_in, plain_title, quote, shared_words
 
 LOOKED_AT: Final = 5
 """Passages that a search with the question gives."""
 _LONGEST_NAME: Final = 8
 """Words of a title that is looked for in a text."""
 _LEAST_SHARED: Final = 2
-"""Words of the question that stand in the sentence with the answer, where the question names its passage."""
+"""Words of the question that are in the sentence with the answer, where the question names its passage."""
 _PREFIX: Final = 3
 _WORD: Final = re.compile(r"\w+(?:['’.]\w+)*")
 
@@ -33,7 +33,7 @@ class Locator:
         for document in library.passages():
             self._titled[names_in(plain_title(document.title))].append(document)
 
-    def located(self, record: Record) -> Record | None:
+    def located(self, record: SolvedQuestion) -> SolvedQuestion | None:
         """The question with gold passages; None where none can be found."""
         question, answer = record.question, record.answers[0]
         named = list(self._named_in(question))
@@ -44,7 +44,7 @@ class Locator:
             return _with(record, [direct], kind="one hop")
         return self._bridge(record, named)
 
-    def _bridge(self, record: Record, named: list[Gold]) -> Record | None:
+    def _bridge(self, record: SolvedQuestion, named: list[Gold]) -> SolvedQuestion | None:
         """A passage that the question leads to, and one that it names, which holds the answer."""
         question, answer = record.question, record.answers[0]
         found = (self._library.passage(hit.id) for hit in self._library.find(question, LOOKED_AT))
@@ -55,7 +55,7 @@ class Locator:
         return None
 
     def _named_in(self, text: str) -> Iterator[Gold]:
-        """The documents whose titles stand in a text, the longest name first; a name begins with a capital or digit."""
+        """The documents whose titles are in a text, the longest name first; a name begins with a capital or digit."""
         said = _WORD.findall(text)
         words = [names_in(word) for word in said]
         starts = [at for at, word in enumerate(said) if word[0].isupper() or word[0].isdigit()]
@@ -75,7 +75,7 @@ def _holding(documents: Iterable[Gold], answer: str) -> list[Gold]:
 
 
 def _most_shared(documents: Iterable[Gold], question: str, answer: str, *, least: int) -> Gold | None:
-    """The one whose sentence with the answer has most words of the question, and at least so many."""
+    """The one whose sentence with the answer has most words of the question, and at least enough of them."""
     shared = [(_shared(one, question, answer), one) for one in documents]
     count, best = max(shared, key=lambda pair: pair[0], default=(0, None))
     return best if count >= least else None
@@ -83,9 +83,9 @@ def _most_shared(documents: Iterable[Gold], question: str, answer: str, *, least
 
 def _shared(document: Gold, question: str, answer: str) -> int:
     said = quote(document.text, answer, question)
-    return len(asked_words(question, f"{document.title} {answer}", said, most=99).split())
+    return len(shared_words(question, f"{document.title} {answer}", said, most=99).split())
 
 
-def _with(record: Record, gold: Iterable[Gold], *, kind: str) -> Record:
+def _with(record: SolvedQuestion, gold: Iterable[Gold], *, kind: str) -> SolvedQuestion:
     supporting = tuple(dict.fromkeys(one.id for one in gold))
     return record.model_copy(update={"supporting": supporting, "type": record.type or f"distant {kind}"})

@@ -11,7 +11,7 @@ from typing import Final
 from agent.checks.tokens import sentences
 from train.expert.nations import COUNTRIES, NATIONALITIES
 from train.expert.plan import Gold
-from train.expert.relations import Described, Relation
+from train.expert.relations import Described, StatedRelation
 from train.expert.text import names_in, plain_title
 
 _MOST_SENTENCES: Final = 6
@@ -105,7 +105,7 @@ def described(documents: Iterable[Gold]) -> Iterator[Described]:
                 )
 
 
-def _relations(title: str, parts: list[str]) -> Iterator[Relation]:
+def _relations(title: str, parts: list[str]) -> Iterator[StatedRelation]:
     """Relations of what an article is about, each once."""
     if not parts or not set(names_in(parts[0]).split()) & set(names_in(title).split()):
         return
@@ -120,4 +120,4 @@ def _relations(title: str, parts: list[str]) -> Iterator[Relation]:
             value = found[1].rstrip(".,'’-") if found else ""
             if value and names_in(value) != names_in(title):
                 said.add(relation)
-                yield Relation(subject=title, relation=relation, object=value, sentences=(at,))
+                yield StatedRelation(subject=title, relation=relation, object=value, sentences=(at,))

@@ -7,7 +7,7 @@ from pathlib import Path
 from agent.evidence import Passage
 from agent.sources.corpus.source import CorpusSource
 from train.expert.plan import Gold
-from train.expert.play import whole_id
+from train.expert.trajectory import whole_id
 
 
 class Library:

@@ -14,8 +14,8 @@ from train.evaluation.normalisations import squad
 from train.evaluation.words import STOP_WORDS
 from train.expert.combine import called
 from train.expert.nations import country_of
-from train.expert.plan import Asked, Fact, NoPlan, Passages, Plan
-from train.expert.reading import YES_NO, Record, plans_of
+from train.expert.plan import GoldPassages, NoPlan, PlannedQuestion, QuotedFact, SolutionPlan
+from train.expert.reading import YES_NO, SolvedQuestion, plans_of
 from train.expert.relations import Described, own_facts
 from train.expert.text import holds, mentions, names_in
 
@@ -29,13 +29,13 @@ _THREE_HOPS: Final = 0.4
 _EACH_NAME: Final = 40
 """Questions in which the same name is replaced."""
 
-Links = Mapping[str, Sequence[Fact]]
+Links = Mapping[str, Sequence[QuotedFact]]
 """A name → facts of articles whose value it is."""
 
 
 def nested(
-    records: Sequence[Record], documents: Sequence[Described], passages: Passages, rng: random.Random
-) -> Iterator[Asked]:
+    records: Sequence[SolvedQuestion], documents: Sequence[Described], passages: GoldPassages, rng: random.Random
+) -> Iterator[PlannedQuestion]:
     """At most one question of more hops for each that one passage answers."""
     links = _links(documents)
     used: dict[str, int] = defaultdict(int)
@@ -50,14 +50,14 @@ def nested(
             fact = plans_of(record, passages)[0].facts[0]
         except NoPlan:
             continue
-        if asked := _asked(record, name, fact, links, rng):
+        if planned := _nested_question(record, name, fact, links, rng):
             used[names_in(name)] += 1
-            yield asked
+            yield planned
 
 
 def _links(documents: Sequence[Described]) -> Links:
     """Nationalities are linked under their countries."""
-    links: dict[str, list[Fact]] = defaultdict(list)
+    links: dict[str, list[QuotedFact]] = defaultdict(list)
     for document in documents:
         for fact in own_facts(document):
             if called(fact.relation, fact.title):
@@ -83,11 +83,13 @@ def _is_free(question: str, name: re.Match[str]) -> bool:
     return not following or following.casefold() in _STANDS_ALONE or before[-1].casefold() in _AUXILIARY
 
 
-def _link(name: str, links: Links) -> Sequence[Fact]:
+def _link(name: str, links: Links) -> Sequence[QuotedFact]:
     return links.get(names_in(name.removeprefix("the ")), ())
 
 
-def _asked(record: Record, name: str, last: Fact, links: Links, rng: random.Random) -> Asked | None:
+def _nested_question(
+    record: SolvedQuestion, name: str, last: QuotedFact, links: Links, rng: random.Random
+) -> PlannedQuestion | None:
     """The question with the name put as a phrase; None where no fact fits."""
     fitting = [fact for fact in _link(name, links) if fact.passage != last.passage and _is_new(fact, record.question)]
     if not fitting:
@@ -96,20 +98,22 @@ def _asked(record: Record, name: str, last: Fact, links: Links, rng: random.Rand
     question = record.question.replace(name, phrase, 1).strip()
     whole = replace(last, about=name.removeprefix("the "), query=record.question)
     kind = "nested, two hops" if len(facts) == 1 else "nested, three hops"
-    plan = Plan(tuple((fact,) for fact in (*facts, whole)), record.answers[0])
-    return Asked(f"{record.id} over {facts[0].title}", question, kind, plan)
+    plan = SolutionPlan(tuple((fact,) for fact in (*facts, whole)), record.answers[0])
+    return PlannedQuestion(f"{record.id} over {facts[0].title}", question, kind, plan)
 
 
-def _two_hops(fitting: Sequence[Fact], rng: random.Random) -> tuple[str, list[Fact]]:
+def _two_hops(fitting: Sequence[QuotedFact], rng: random.Random) -> tuple[str, list[QuotedFact]]:
     """The phrase for a name and the fact behind it; every relation is as likely."""
-    by_relation: dict[str, list[Fact]] = defaultdict(list)
+    by_relation: dict[str, list[QuotedFact]] = defaultdict(list)
     for fact in fitting:
         by_relation[fact.relation].append(fact)
     near = rng.choice(by_relation[rng.choice(sorted(by_relation))])
     return called(near.relation, near.title), [near]
 
 
-def _three_hops(name: str, fitting: Sequence[Fact], links: Links, rng: random.Random) -> tuple[str, list[Fact]] | None:
+def _three_hops(
+    name: str, fitting: Sequence[QuotedFact], links: Links, rng: random.Random
+) -> tuple[str, list[QuotedFact]] | None:
     """The same over two facts, now and then, where there are two that meet."""
     pairs = [(near, far) for near in fitting for far in _link(near.title, links) if squad(far.title) != squad(name)]
     if not pairs or rng.random() >= _THREE_HOPS:
@@ -121,5 +125,5 @@ def _three_hops(name: str, fitting: Sequence[Fact], links: Links, rng: random.Ra
     return called(near.relation, inner), [far, replace(near, about=near.title)]
 
 
-def _is_new(fact: Fact, question: str) -> bool:
+def _is_new(fact: QuotedFact, question: str) -> bool:
     return not mentions(question, fact.title) and squad(fact.title) != squad(fact.value)

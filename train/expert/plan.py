@@ -15,7 +15,7 @@ class Gold(Frozen):
 
 
 @dataclass(frozen=True)
-class Fact:
+class QuotedFact:
     """What one passage says towards the answer."""
 
     passage: str
@@ -24,7 +24,7 @@ class Fact:
     """The sentence that says it, exactly as the passage has it."""
     about: str = ""
     """What to search for where the question itself did not find the passage: a name that is known by then."""
-    asked: str = ""
+    keywords: str = ""
     """Words of what is wanted about it."""
     query: str = ""
     """A whole query for it, where there is one."""
@@ -36,25 +36,25 @@ class Fact:
     """What the quote says that counts; empty: all of it."""
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The fact in short: "The Straw Hat, composer: Isaac Schwartz"."""
-        wanted = self.relation or (self.asked if self.value else "")
+        wanted = self.relation or (self.keywords if self.value else "")
         about = ", ".join(part for part in (self.title, wanted) if part)
         said = self.value or self.quote
         return f"{about}: {said}" if about else said
 
 
 @dataclass(frozen=True)
-class Plan:
+class SolutionPlan:
     """The facts, stage by stage: those of a stage can be searched for at the same time."""
 
-    stages: tuple[tuple[Fact, ...], ...]
+    stages: tuple[tuple[QuotedFact, ...], ...]
     answer: str
     because: str = ""
     """What follows from the facts together, where the answer is no part of one of them."""
 
     @property
-    def facts(self) -> list[Fact]:
+    def facts(self) -> list[QuotedFact]:
         return [fact for stage in self.stages for fact in stage]
 
 
@@ -62,20 +62,20 @@ class NoPlan(LookupError):
     """Nothing can be made of a question; the message is the reason that the report counts."""
 
 
-class Passages(Protocol):
+class GoldPassages(Protocol):
     """Gives the passage of an id."""
 
     def __call__(self, passage: str) -> Gold | None: ...
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlannedQuestion:
     """A question, what was said before it, and its plan."""
 
     id: str
     question: str
     kind: str
-    plan: Plan
+    plan: SolutionPlan
     history: tuple[tuple[str, str], ...] = ()
     restated: str = ""
     """The question without what leans on earlier turns."""

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from train.evaluation.normalisations import squad
 from train.expert.nations import same_value
-from train.expert.plan import Fact, Gold, NoPlan, Passages, Plan
-from train.expert.text import as_written, asked_words, holds, mentions, plain_title, query_of, quote
+from train.expert.plan import Gold, GoldPassages, NoPlan, QuotedFact, SolutionPlan
+from train.expert.text import as_written, holds, mentions, plain_title, query_of, quote, shared_words
 
 YES_NO: Final = ("yes", "no")
 MOST_QUESTION_CHARS: Final = 300
@@ -26,7 +26,7 @@ _REFERENCE: Final = re.compile(r"#(\d+)")
 _RELATION: Final = re.compile(r"\s*>>\s*")
 
 
-class Part(BaseModel):
+class SubQuestion(BaseModel):
     """One sub-question."""
 
     model_config = ConfigDict(extra="ignore")
@@ -35,8 +35,8 @@ class Part(BaseModel):
     answer: str = ""
 
 
-class Record(BaseModel):
-    """A question with what is known of its solution. Fields that nobody asks for are left out."""
+class SolvedQuestion(BaseModel):
+    """A question with what is known of its solution. Other fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True)
 
@@ -48,7 +48,7 @@ class Record(BaseModel):
     type: str = ""
     evidences: tuple[tuple[str, str, str], ...] = ()
     """(subject, relation, object), in the order of a solution."""
-    decomposition: tuple[Part, ...] = ()
+    decomposition: tuple[SubQuestion, ...] = ()
     """Sub-questions; `#1` stands for the answer of the first one."""
 
     @field_validator("decomposition", mode="before")
@@ -59,7 +59,7 @@ class Record(BaseModel):
 
 
 @dataclass(frozen=True)
-class Triple:
+class EvidenceTriple:
     """An evidence triple with the passage that states it."""
 
     subject: str
@@ -68,7 +68,7 @@ class Triple:
     passage: Gold
 
 
-def plans_of(record: Record, passages: Passages) -> list[Plan]:
+def plans_of(record: SolvedQuestion, passages: GoldPassages) -> list[SolutionPlan]:
     """The plans for a question, the best first.
 
     Raises:
@@ -95,7 +95,7 @@ def plans_of(record: Record, passages: Passages) -> list[Plan]:
 # By triples
 
 
-def by_triples(record: Record, gold: Sequence[Gold]) -> Plan:
+def by_triples(record: SolvedQuestion, gold: Sequence[Gold]) -> SolutionPlan:
     """A plan whose facts are the evidence triples; a triple about what another one found comes after it."""
     triples = [_stated(triple, gold) for triple in record.evidences]
     depths: list[int] = []
@@ -108,23 +108,23 @@ def by_triples(record: Record, gold: Sequence[Gold]) -> Plan:
     )
     answer = record.answers[0]
     named = any(holds(triple.object, answer) or holds(answer, triple.object) for triple in triples)
-    return Plan(stages, answer, "" if named and not _compares(record, triples) else _compared(record, triples))
+    return SolutionPlan(stages, answer, "" if named and not _compares(record, triples) else _compared(record, triples))
 
 
-def _stated(triple: tuple[str, str, str], gold: Sequence[Gold]) -> Triple:
+def _stated(triple: tuple[str, str, str], gold: Sequence[Gold]) -> EvidenceTriple:
     subject, relation, value = triple
     for passage in sorted(gold, key=lambda one: not _same(one.title, subject)):
         if (_same(passage.title, subject) or mentions(passage.text, subject)) and holds(passage.text, value):
-            return Triple(subject, relation, value, passage)
-    raise NoPlan("a gold passage does not say its triple in so many words")
+            return EvidenceTriple(subject, relation, value, passage)
+    raise NoPlan("a gold passage does not state its triple")
 
 
-def _triple_fact(triple: Triple, question: str) -> Fact:
+def _triple_fact(triple: EvidenceTriple, question: str) -> QuotedFact:
     said = quote(triple.passage.text, triple.object, f"{question} {triple.relation} {triple.subject}")
     if not said:
         raise NoPlan("a sentence that would be quoted is too long")
     subject = plain_title(triple.subject)
-    return Fact(
+    return QuotedFact(
         triple.passage.id, said, subject, triple.relation,
         title=subject, relation=triple.relation, value=as_written(said, triple.object),
     )  # fmt: skip
@@ -134,11 +134,11 @@ def _same(one: str, other: str) -> bool:
     return squad(plain_title(one)) == squad(plain_title(other))
 
 
-def _compares(record: Record, triples: Sequence[Triple]) -> bool:
+def _compares(record: SolvedQuestion, triples: Sequence[EvidenceTriple]) -> bool:
     return record.answers[0].casefold() in YES_NO or any(_same(triple.subject, record.answers[0]) for triple in triples)
 
 
-def _compared(record: Record, triples: Sequence[Triple]) -> str:
+def _compared(record: SolvedQuestion, triples: Sequence[EvidenceTriple]) -> str:
     """What decides between two things: the value of each, and which is the earlier one or whether they are the same."""
     roots = [triple for triple in triples if not any(_same(other.object, triple.subject) for other in triples)]
     roots = list({squad(triple.subject): triple for triple in roots}.values())
@@ -147,7 +147,7 @@ def _compared(record: Record, triples: Sequence[Triple]) -> str:
     values = [_last_of(root, triples) for root in roots]
     if None in values:
         return ""
-    names = [_as_asked(root.subject, record.question) for root in roots]
+    names = [_as_in_question(root.subject, record.question) for root in roots]
     chained = any(root.object != value for root, value in zip(roots, values, strict=True))
     values_first = "".join(f"{name}: {value}. " for name, value in zip(names, values, strict=True)) if chained else ""
     answer = record.answers[0]
@@ -172,12 +172,12 @@ def date_order(names: Sequence[str], values: Sequence[str], chosen: int) -> str:
     if not all(dates) or dates[0] == dates[1]:
         return ""
     years = [str(date[0]) for date in dates]
-    shown = list(values) if years[0] == years[1] else years
+    dates_or_years = list(values) if years[0] == years[1] else years
     how = "earlier" if dates.index(min(dates)) == chosen else "later"
-    return f"{shown[0]} and {shown[1]}: {shown[chosen]} is {how}, {names[chosen]}."
+    return f"{dates_or_years[0]} and {dates_or_years[1]}: {dates_or_years[chosen]} is {how}, {names[chosen]}."
 
 
-def _last_of(root: Triple, triples: Sequence[Triple]) -> str | None:
+def _last_of(root: EvidenceTriple, triples: Sequence[EvidenceTriple]) -> str | None:
     """The value at the end of the chain that begins with a triple; None where it is not one value."""
     if sum(_same(other.subject, root.subject) for other in triples) > 1:
         return None
@@ -185,7 +185,7 @@ def _last_of(root: Triple, triples: Sequence[Triple]) -> str | None:
     return root.object if not after else after[0].object if len(after) == 1 else None
 
 
-def _as_asked(name: str, question: str) -> str:
+def _as_in_question(name: str, question: str) -> str:
     """A name as the question spells it."""
     plain = plain_title(name)
     found = re.search(re.escape(plain), question, re.IGNORECASE)
@@ -206,9 +206,9 @@ def date_of(text: str) -> tuple[int, int, int]:
 # By sub-questions
 
 
-def _by_parts(record: Record, gold: Sequence[Gold]) -> Plan:
+def _by_parts(record: SolvedQuestion, gold: Sequence[Gold]) -> SolutionPlan:
     depths: list[int] = []
-    facts: list[Fact] = []
+    facts: list[QuotedFact] = []
     for part in record.decomposition:
         references = [int(number) - 1 for number in _REFERENCE.findall(part.question)]
         if any(number >= len(depths) for number in references):
@@ -221,26 +221,28 @@ def _by_parts(record: Record, gold: Sequence[Gold]) -> Plan:
     stages = tuple(
         tuple(fact for fact, own in zip(facts, depths, strict=True) if own == depth) for depth in range(max(depths) + 1)
     )
-    return Plan(stages, record.answers[0])
+    return SolutionPlan(stages, record.answers[0])
 
 
-def _part_fact(record: Record, part: Part, references: Sequence[int], gold: Sequence[Gold]) -> Fact:
+def _part_fact(
+    record: SolvedQuestion, part: SubQuestion, references: Sequence[int], gold: Sequence[Gold]
+) -> QuotedFact:
     known = [record.decomposition[number].answer for number in references]
-    asked = _REFERENCE.sub(" ", _RELATION.sub(" ", part.question))
+    wanted = _REFERENCE.sub(" ", _RELATION.sub(" ", part.question))
     holding = [passage for passage in gold if holds(passage.text, part.answer)]
     if not holding:
         raise NoPlan("no gold passage holds the answer of a sub-question")
-    whole = " ".join([asked, *known])
-    passage = max(holding, key=lambda one: len(asked_words(whole, "", f"{one.title} {one.text}", most=99).split()))
+    whole = " ".join([wanted, *known])
+    passage = max(holding, key=lambda one: len(shared_words(whole, "", f"{one.title} {one.text}", most=99).split()))
     said = quote(passage.text, part.answer, whole)
     if not said:
         raise NoPlan("a sentence that would be quoted is too long")
     about = " ".join(known)
-    words = asked_words(asked, about, f"{passage.title} {passage.text}", most=4)
-    if not known:  # its name stands in the question
-        about, words = asked_words(asked, "", f"{passage.title} {passage.text}", most=5), ""
+    words = shared_words(wanted, about, f"{passage.title} {passage.text}", most=4)
+    if not known:  # its name is in the question
+        about, words = shared_words(wanted, "", f"{passage.title} {passage.text}", most=5), ""
     _, _, relation = part.question.rpartition(">>") if ">>" in part.question else ("", "", "")
-    return Fact(
+    return QuotedFact(
         passage.id, said, query_of([about]), words,
         title=plain_title(passage.title), relation=relation.strip(), value=as_written(said, part.answer),
     )  # fmt: skip
@@ -249,26 +251,27 @@ def _part_fact(record: Record, part: Part, references: Sequence[int], gold: Sequ
 # By the passages alone
 
 
-def _by_passages(record: Record, gold: Sequence[Gold]) -> Iterator[Plan]:
+def _by_passages(record: SolvedQuestion, gold: Sequence[Gold]) -> Iterator[SolutionPlan]:
     answer, question = record.answers[0], record.question
     if len(gold) == 1:
         if fact := _fact(gold[0], "" if answer.casefold() in YES_NO else answer, question):
-            yield Plan(((fact,),), answer)
+            yield SolutionPlan(((fact,),), answer)
         return
     if len(gold) == 2:
         yield from _comparison(record, gold)
         yield from _bridge(record, gold)
 
 
-def _comparison(record: Record, gold: Sequence[Gold]) -> Iterator[Plan]:
-    """Two things that the question names, and what is told of each."""
+def _comparison(record: SolvedQuestion, gold: Sequence[Gold]) -> Iterator[SolutionPlan]:
+    """Two things that the question names, and a fact about each."""
     answer, question = record.answers[0], record.question
     names = [plain_title(passage.title) for passage in gold]
     chooses = answer.casefold() in YES_NO or any(squad(name) == squad(answer) for name in names)
     if not all(mentions(question, name) for name in names):
         return
     facts = [
-        _fact(passage, "", question, about=_as_asked(name, question)) for passage, name in zip(gold, names, strict=True)
+        _fact(passage, "", question, about=_as_in_question(name, question))
+        for passage, name in zip(gold, names, strict=True)
     ]
     if not chooses:
         facts = [
@@ -280,7 +283,7 @@ def _comparison(record: Record, gold: Sequence[Gold]) -> Iterator[Plan]:
     if chooses and (dated := _dated(gold, names, question, answer)):
         yield dated
     if all(facts):
-        yield Plan((tuple(fact for fact in facts if fact),), answer)
+        yield SolutionPlan((tuple(fact for fact in facts if fact),), answer)
 
 
 _ASKS_EARLIER: Final = re.compile(r"\b(?:first|earlier|older|oldest|earliest|before)\b")
@@ -291,8 +294,8 @@ _A_DATE: Final = re.compile(
 )
 
 
-def _dated(gold: Sequence[Gold], names: Sequence[str], question: str, answer: str) -> Plan | None:
-    """Two things of which the question asks for the earlier or the later one, by the first date that each one tells."""
+def _dated(gold: Sequence[Gold], names: Sequence[str], question: str, answer: str) -> SolutionPlan | None:
+    """Two things of which the question asks for the earlier or the later one, by the first date in each passage."""
     earlier = bool(_ASKS_EARLIER.search(question.casefold()))
     if earlier == bool(_ASKS_LATER.search(question.casefold())):
         return None
@@ -301,15 +304,15 @@ def _dated(gold: Sequence[Gold], names: Sequence[str], question: str, answer: st
     values = [match[0] for match in found if match]
     if chosen is None or len(values) < len(gold):
         return None
-    names = [_as_asked(name, question) for name in names]
+    names = [_as_in_question(name, question) for name in names]
     decided = date_order(names, values, chosen)
     facts = [_fact(one, value, question, about=name) for one, value, name in zip(gold, values, names, strict=True)]
     if not decided or ("is earlier" in decided) != earlier or not all(facts):
         return None
-    return Plan((tuple(fact for fact in facts if fact),), answer, decided)
+    return SolutionPlan((tuple(fact for fact in facts if fact),), answer, decided)
 
 
-def _bridge(record: Record, gold: Sequence[Gold]) -> Iterator[Plan]:
+def _bridge(record: SolvedQuestion, gold: Sequence[Gold]) -> Iterator[SolutionPlan]:
     """One passage names what the other one, which holds the answer, is about; or the question finds the last alone."""
     answer, question = record.answers[0], record.question
     if answer.casefold() in YES_NO:
@@ -319,28 +322,28 @@ def _bridge(record: Record, gold: Sequence[Gold]) -> Iterator[Plan]:
         name = plain_title(last.title)
         named = quote(first.text, name, question)
         if final and named and mentions(named, name):
-            asked = asked_words(question, name, f"{final.quote}") or asked_words(question, name, last.text)
-            opening = Fact(
-                first.id, named, asked=_keywords(question, first),
+            wanted = shared_words(question, name, f"{final.quote}") or shared_words(question, name, last.text)
+            opening = QuotedFact(
+                first.id, named, keywords=_keywords(question, first),
                 title=plain_title(first.title), value=as_written(named, name),
             )  # fmt: skip
-            yield Plan(((opening,), (replace(final, about=name, asked=asked),)), answer)
+            yield SolutionPlan(((opening,), (replace(final, about=name, keywords=wanted),)), answer)
     for last in gold:
         if final := _fact(last, answer, question):
-            yield Plan(((final,),), answer)
+            yield SolutionPlan(((final,),), answer)
 
 
-def _fact(passage: Gold, value: str, question: str, *, about: str = "") -> Fact | None:
+def _fact(passage: Gold, value: str, question: str, *, about: str = "") -> QuotedFact | None:
     said = quote(passage.text, value, question)
     if not said:
         return None
     title = plain_title(passage.title)
     name, short = about or title, as_written(said, value)
     if mentions(question, name):
-        words = asked_words(question, name, f"{said} {passage.text}")
-        return Fact(passage.id, said, name, words, title=title, value=short)
-    return Fact(passage.id, said, asked=_keywords(question, passage), title=title, value=short)
+        words = shared_words(question, name, f"{said} {passage.text}")
+        return QuotedFact(passage.id, said, name, words, title=title, value=short)
+    return QuotedFact(passage.id, said, keywords=_keywords(question, passage), title=title, value=short)
 
 
 def _keywords(question: str, passage: Gold) -> str:
-    return asked_words(question, "", f"{passage.title} {passage.text}", most=_KEYWORDS)
+    return shared_words(question, "", f"{passage.title} {passage.text}", most=_KEYWORDS)

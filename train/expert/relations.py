@@ -6,15 +6,15 @@ from pydantic import BaseModel, ConfigDict
 
 from train.evaluation.normalisations import squad
 from train.expert.combine import HOPS, hop, hop_of_pronoun, pronoun_in, two_hop
-from train.expert.plan import Asked, Fact, Gold, Plan
-from train.expert.reading import Record
+from train.expert.plan import Gold, PlannedQuestion, QuotedFact, SolutionPlan
+from train.expert.reading import SolvedQuestion
 from train.expert.text import QUOTE_CHARS, as_written, holds, mentions, plain_title
 
 _SEVERAL = frozenset("cast member|award received|member of sports team|child|sibling|part of|conflict".split("|"))
 """Relations that have several objects: one of them is no answer."""
 
 
-class Relation(BaseModel):
+class StatedRelation(BaseModel):
     """One relation of a document."""
 
     model_config = ConfigDict(extra="ignore")
@@ -34,46 +34,48 @@ class Described(BaseModel):
     title: str
     text: str
     sentences: tuple[str, ...]
-    relations: tuple[Relation, ...]
+    relations: tuple[StatedRelation, ...]
 
 
-def asked_about(document: Described) -> Iterator[Asked]:
+def questions_about(document: Described) -> Iterator[PlannedQuestion]:
     """One-hop questions about what the document is about, with lists; two-hop ones within it; and follow-ups."""
     gold = Gold(id=document.id, title=document.title, text=document.text)
     own = _own(document)
     for number, one in enumerate(own):
         question = hop(one.relation, one.subject)
-        plan = Plan(((_fact(document, one),),), one.object)
-        yield Asked(f"{document.id}-{number}", question, "one hop", plan)
+        plan = SolutionPlan(((_fact(document, one),),), one.object)
+        yield PlannedQuestion(f"{document.id}-{number}", question, "one hop", plan)
         if number:
             before = own[number - 1]
             pronoun = pronoun_in(gold.text)
             history = ((hop(before.relation, before.subject), before.object),)
             said = hop_of_pronoun(one.relation, pronoun)
-            yield Asked(f"{document.id}-{number}-then", said, "follow-up", plan, history, question)
+            yield PlannedQuestion(f"{document.id}-{number}-then", said, "follow-up", plan, history, question)
     for number, (one, other) in enumerate(_two_hops(document, own)):
         if question := two_hop(one.relation, other.relation, one.subject):
             facts = (_fact(document, one), _fact(document, other))
-            plan = Plan(tuple((fact,) for fact in dict.fromkeys(facts)), other.object)
-            yield Asked(f"{document.id}-two-{number}", question, "two hops", plan)
+            plan = SolutionPlan(tuple((fact,) for fact in dict.fromkeys(facts)), other.object)
+            yield PlannedQuestion(f"{document.id}-two-{number}", question, "two hops", plan)
     yield from _lists(document)
 
 
-def as_record(document: Described) -> Record | None:
+def as_record(document: Described) -> SolvedQuestion | None:
     """A document's own relations as evidence triples, to be combined with those of others; None where it has none."""
     own = _own(document)
     triples = tuple((one.subject, one.relation, one.object) for one in own)
     if not triples:
         return None
-    return Record(id=document.id, question="", answers=(triples[0][2],), supporting=(document.id,), evidences=triples)
+    return SolvedQuestion(
+        id=document.id, question="", answers=(triples[0][2],), supporting=(document.id,), evidences=triples
+    )
 
 
-def own_facts(document: Described) -> Iterator[Fact]:
+def own_facts(document: Described) -> Iterator[QuotedFact]:
     """What a document says of what it is about, relation by relation."""
     return (_fact(document, one) for one in _own(document))
 
 
-def facts_of(document: Described) -> Iterator[tuple[str, Fact, str]]:
+def facts_of(document: Described) -> Iterator[tuple[str, QuotedFact, str]]:
     """Every relation that one sentence states, whatever it is about: a question, the fact, the answer."""
     for one in _stated(document):
         fact = _fact(document, one)
@@ -91,9 +93,9 @@ _LISTS = {
 }
 
 
-def _lists(document: Described) -> Iterator[Asked]:
+def _lists(document: Described) -> Iterator[PlannedQuestion]:
     """Questions whose answer is all that one sentence names."""
-    groups: dict[tuple[str, str], list[Relation]] = {}
+    groups: dict[tuple[str, str], list[StatedRelation]] = {}
     for one in document.relations:
         if one.relation in _LISTS and squad(one.subject) == squad(plain_title(document.title)):
             groups.setdefault((one.subject, one.relation), []).append(one)
@@ -103,13 +105,16 @@ def _lists(document: Described) -> Iterator[Asked]:
         if len(names) > 1 and said in document.text and 0 < len(said) <= QUOTE_CHARS:
             names.sort(key=said.index)
             answer = f"{', '.join(names[:-1])} and {names[-1]}"
-            fact = Fact(document.id, said, subject, relation, title=subject, relation=relation, value=answer)
-            yield Asked(
-                f"{document.id}-{relation}", _LISTS[relation].format(s=subject), "list", Plan(((fact,),), answer)
+            fact = QuotedFact(document.id, said, subject, relation, title=subject, relation=relation, value=answer)
+            yield PlannedQuestion(
+                f"{document.id}-{relation}",
+                _LISTS[relation].format(s=subject),
+                "list",
+                SolutionPlan(((fact,),), answer),
             )
 
 
-def _stated(document: Described) -> list[Relation]:
+def _stated(document: Described) -> list[StatedRelation]:
     """The relations that have one object and a sentence that says it and can be quoted."""
     objects: dict[tuple[str, str], set[str]] = {}
     for one in document.relations:
@@ -124,12 +129,12 @@ def _stated(document: Described) -> list[Relation]:
     ]
 
 
-def _own(document: Described) -> list[Relation]:
+def _own(document: Described) -> list[StatedRelation]:
     """Those of what the document is about."""
     return [one for one in _stated(document) if squad(one.subject) == squad(plain_title(document.title))]
 
 
-def _two_hops(document: Described, own: Iterable[Relation]) -> Iterator[tuple[Relation, Relation]]:
+def _two_hops(document: Described, own: Iterable[StatedRelation]) -> Iterator[tuple[StatedRelation, StatedRelation]]:
     stated = _stated(document)
     for one in own:
         for other in stated:
@@ -137,15 +142,15 @@ def _two_hops(document: Described, own: Iterable[Relation]) -> Iterator[tuple[Re
                 yield one, other
 
 
-def _sentence(document: Described, one: Relation) -> str:
+def _sentence(document: Described, one: StatedRelation) -> str:
     said = [document.sentences[at] for at in one.sentences if at < len(document.sentences)]
     fitting = [text for text in said if holds(text, one.object) and len(text) <= QUOTE_CHARS and text in document.text]
     return max(fitting, key=lambda text: mentions(text, one.subject), default="")
 
 
-def _fact(document: Described, one: Relation) -> Fact:
+def _fact(document: Described, one: StatedRelation) -> QuotedFact:
     said = _sentence(document, one)
-    return Fact(
+    return QuotedFact(
         document.id, said, one.subject, one.relation,
         title=one.subject, relation=one.relation, value=as_written(said, one.object),
     )  # fmt: skip

@@ -18,11 +18,11 @@ from train.expert import combine
 from train.expert.distant import Locator
 from train.expert.library import Library
 from train.expert.nested import nested
-from train.expert.plan import Asked, NoPlan
-from train.expert.play import Phrasing, played
-from train.expert.reading import Record, plans_of
-from train.expert.relations import Described, as_record, asked_about
+from train.expert.plan import NoPlan, PlannedQuestion
+from train.expert.reading import SolvedQuestion, plans_of
+from train.expert.relations import Described, as_record, questions_about
 from train.expert.several import several, several_comparisons, several_facts
+from train.expert.trajectory import Phrasing, trajectory
 from train.sft.episodes import Piece
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -33,7 +33,7 @@ _PLANS: Final = frozenset({"lines", "query", "queries"})
 """Ways to write a plan that the expert knows."""
 
 
-class Wanted(BaseModel):
+class RowOptions(BaseModel):
     """Which rows are made."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -44,18 +44,18 @@ class Wanted(BaseModel):
     unanswerable: float = Field(default=0.1, ge=0, le=1)
     """Share of rows whose gold passages no search finds: the expert says that it does not know."""
     combine: int = Field(default=0, ge=0)
-    """From evidence triples: so many questions of each kind that the list does not have."""
+    """From evidence triples: this many questions of each kind that the list does not have."""
     several: int = Field(default=0, ge=0)
     """Rows that ask several questions about one passage at once."""
     limit: int = Field(default=0, ge=0)
     """Questions that are used, drawn at random; 0: all."""
-    set_aside: int = Field(default=0, ge=0)
+    hold_out: int = Field(default=0, ge=0)
     """Questions that are kept for an evaluation: no row has one of their gold passages as its own."""
     seed: int = 0
 
 
 @dataclass
-class Report:
+class RowsReport:
     """What came of the questions."""
 
     rows: Counter[str] = field(default_factory=Counter[str])
@@ -76,13 +76,13 @@ class Report:
         }
 
 
-def read_records(path: Path) -> list[Record]:
+def read_records(path: Path) -> list[SolvedQuestion]:
     """Read questions with what is known of their solutions.
 
     Raises:
         CorpusError: a line is no question.
     """
-    return [_line(Record, line, f"{path}, line {number}") for number, line in _lines(path)]
+    return [_line(SolvedQuestion, line, f"{path}, line {number}") for number, line in _lines(path)]
 
 
 def read_described(path: Path) -> list[Described]:
@@ -109,25 +109,27 @@ def _line(model: type[_Model], line: str, where: str) -> _Model:
         raise CorpusError(f"{where}: {wrong_fields(error, whole='the line', most=1)}") from error
 
 
-def without(records: Sequence[Record], kept: Sequence[Record]) -> list[Record]:
+def without(records: Sequence[SolvedQuestion], kept: Sequence[SolvedQuestion]) -> list[SolvedQuestion]:
     """The questions but for those of another list, whatever their ids are, and for those that share their passages."""
-    asked = {_plain(record.question) for record in kept}
+    kept_questions = {_plain(record.question) for record in kept}
     gold = {passage for record in kept for passage in record.supporting}
-    return [one for one in records if _plain(one.question) not in asked and not gold & set(one.supporting)]
+    return [one for one in records if _plain(one.question) not in kept_questions and not gold & set(one.supporting)]
 
 
 def _plain(question: str) -> str:
     return " ".join(words(question))
 
 
-def set_aside(records: Sequence[Record], count: int, *, seed: int) -> tuple[list[Record], list[Record]]:
+def hold_out(
+    records: Sequence[SolvedQuestion], count: int, *, seed: int
+) -> tuple[list[SolvedQuestion], list[SolvedQuestion]]:
     """Draw questions for an evaluation; gives them, and the others that share none of their gold passages.
 
     Raises:
-        SetupError: there are not so many.
+        SetupError: there are too few.
     """
     if count >= len(records):
-        raise SetupError(f"--set-aside {count} of {len(records)} questions leaves none to learn from: name fewer")
+        raise SetupError(f"--hold-out {count} of {len(records)} questions leaves none to learn from: hold out fewer")
     kept = random.Random(f"set aside {seed}").sample(records, count)
     names = {record.id for record in kept}
     gold = {passage for record in kept for passage in record.supporting}
@@ -135,27 +137,27 @@ def set_aside(records: Sequence[Record], count: int, *, seed: int) -> tuple[list
 
 
 def choices(
-    records: Sequence[Record],
+    records: Sequence[SolvedQuestion],
     documents: Sequence[Described],
     library: Library,
-    wanted: Wanted,
-    report: Report,
-    kept: Sequence[Record] = (),
-) -> list[list[Asked]]:
+    wanted: RowOptions,
+    report: RowsReport,
+    kept: Sequence[SolvedQuestion] = (),
+) -> list[list[PlannedQuestion]]:
     """Every question with its plans, in a drawn order. None repeats a question that is kept for an evaluation."""
     avoided = {_plain(one.question) for one in kept}
     gold = {passage for one in kept for passage in one.supporting}
     documents = [one for one in documents if one.id not in gold]
     rng = random.Random(f"order {wanted.seed}")
-    made: list[list[Asked]] = []
+    made: list[list[PlannedQuestion]] = []
     for record in _with_gold(records, library, report):
         try:
             plans = plans_of(record, library.passage)
         except NoPlan as error:
             report.dropped[str(error)] += 1
             continue
-        made.append([Asked(record.id, record.question, record.type or "question", plan) for plan in plans])
-    more = [asked for document in documents for asked in asked_about(document)]
+        made.append([PlannedQuestion(record.id, record.question, record.type or "question", plan) for plan in plans])
+    more = [planned for document in documents for planned in questions_about(document)]
     if wanted.combine:
         own = [record for document in documents if (record := as_record(document))]
         combined = _combined([*records, *own], library, wanted, rng)
@@ -166,16 +168,16 @@ def choices(
         more += rng.sample(joined, min(wanted.several, len(joined)))
         compared = list(several_comparisons(documents, rng))
         more += rng.sample(compared, min(wanted.several, len(compared)))
-    asked_already = {_plain(one.question) for plans in made for one in plans} | avoided
-    for asked in more:
-        if (words_of := _plain(asked.whole)) not in asked_already or asked.history:
-            asked_already.add(words_of)
-            made.append([asked])
+    seen = {_plain(one.question) for plans in made for one in plans} | avoided
+    for planned in more:
+        if (words_of := _plain(planned.whole)) not in seen or planned.history:
+            seen.add(words_of)
+            made.append([planned])
     rng.shuffle(made)
     return made[: wanted.limit or None]
 
 
-def _with_gold(records: Sequence[Record], library: Library, report: Report) -> Iterator[Record]:
+def _with_gold(records: Sequence[SolvedQuestion], library: Library, report: RowsReport) -> Iterator[SolvedQuestion]:
     """The questions with their gold passages; those that name none get those that are found for them."""
     locator: Locator | None = None
     for record in records:
@@ -189,7 +191,9 @@ def _with_gold(records: Sequence[Record], library: Library, report: Report) -> I
             report.dropped["no passage is named, and none that the question leads to holds the answer"] += 1
 
 
-def _combined(records: Sequence[Record], library: Library, wanted: Wanted, rng: random.Random) -> Iterator[Asked]:
+def _combined(
+    records: Sequence[SolvedQuestion], library: Library, wanted: RowOptions, rng: random.Random
+) -> Iterator[PlannedQuestion]:
     passage, each = library.passage, max(1, wanted.combine // 8)
     yield from combine.one_hops(records, passage)
     yield from combine.two_hops(records, passage)
@@ -198,9 +202,9 @@ def _combined(records: Sequence[Record], library: Library, wanted: Wanted, rng: 
     yield from combine.bridge_comparisons(records, passage, rng, each=each)
 
 
-def _drawn(found: Sequence[Asked], each: int, rng: random.Random) -> Iterator[Asked]:
+def _drawn(found: Sequence[PlannedQuestion], each: int, rng: random.Random) -> Iterator[PlannedQuestion]:
     """At most `each` questions of every kind; rare relations go before frequent ones."""
-    by_kind: dict[str, dict[tuple[str, ...], list[Asked]]] = defaultdict(lambda: defaultdict(list))
+    by_kind: dict[str, dict[tuple[str, ...], list[PlannedQuestion]]] = defaultdict(lambda: defaultdict(list))
     for one in found:
         by_kind[one.kind][tuple(fact.relation for fact in one.plan.facts)].append(one)
     for by_relation in by_kind.values():
@@ -212,7 +216,9 @@ def _drawn(found: Sequence[Asked], each: int, rng: random.Random) -> Iterator[As
             yield from taken
 
 
-def rows_of(asked: Iterable[Sequence[Asked]], library: Library, wanted: Wanted, report: Report) -> Iterator[Row]:
+def rows_of(
+    questions: Iterable[Sequence[PlannedQuestion]], library: Library, wanted: RowOptions, report: RowsReport
+) -> Iterator[Row]:
     """The rows; what they are depends on nothing but the arguments.
 
     Raises:
@@ -224,7 +230,7 @@ def rows_of(asked: Iterable[Sequence[Asked]], library: Library, wanted: Wanted, 
             raise SetupError(
                 f"the expert does not write plans as {protocol.name} has them; use cairn, evidence or multisearch"
             )
-    for plans in asked:
+    for plans in questions:
         rng = random.Random(f"{wanted.seed} {plans[0].id}")
         chosen = protocols if wanted.every_protocol else [rng.choice(protocols)]
         phrasing = rng.choices(list(_PHRASINGS), list(_PHRASINGS.values()))[0]
@@ -235,53 +241,53 @@ def rows_of(asked: Iterable[Sequence[Asked]], library: Library, wanted: Wanted, 
 
 
 def _row(
-    plans: Sequence[Asked],
+    plans: Sequence[PlannedQuestion],
     protocol: TextProtocol,
     library: Library,
     rng: random.Random,
     *,
     phrasing: Phrasing,
     hides: bool,
-    report: Report,
+    report: RowsReport,
 ) -> Row | None:
     why = ""
-    for asked in plans:
-        hidden = _hidden(asked, rng) if hides else frozenset[str]()
+    for planned in plans:
+        hidden = _hidden(planned, rng) if hides else frozenset[str]()
         try:
-            pieces = played(asked, protocol, library.find, phrasing=phrasing, without=hidden)
+            pieces = trajectory(planned, protocol, library.find, phrasing=phrasing, without=hidden)
         except NoPlan as error:
             why = why or str(error)
             continue
-        report.rows[f"{protocol.name} {asked.kind}"] += 1
+        report.rows[f"{protocol.name} {planned.kind}"] += 1
         report.unknown += hides
         report.searches[sum(piece.by == "environment" for piece in pieces)] += 1
-        return _as_row(asked, protocol, pieces)
+        return _as_row(planned, protocol, pieces)
     report.dropped[why] += 1
     return None
 
 
-def _hidden(asked: Asked, rng: random.Random) -> frozenset[str]:
+def _hidden(planned: PlannedQuestion, rng: random.Random) -> frozenset[str]:
     """Passages that are kept from the expert: all gold, or now and then what the last step needs alone."""
-    facts = asked.plan.stages[-1] if rng.random() < _LAST_ALONE else asked.plan.facts
+    facts = planned.plan.stages[-1] if rng.random() < _LAST_ALONE else planned.plan.facts
     return frozenset(fact.passage for fact in facts)
 
 
 _LAST_ALONE: Final = 0.3
 
 
-def _as_row(asked: Asked, protocol: TextProtocol, pieces: Sequence[Piece]) -> Row:
+def _as_row(planned: PlannedQuestion, protocol: TextProtocol, pieces: Sequence[Piece]) -> Row:
     return Row(
-        trace=f"{asked.id} {protocol.name}",
-        question=asked.question,
-        type=asked.kind,
+        trace=f"{planned.id} {protocol.name}",
+        question=planned.question,
+        type=planned.kind,
         protocol=protocol.name,
         policy=POLICY,
         pieces=tuple(RowPiece(by=piece.by, text=piece.text) for piece in pieces),
     )
 
 
-def write_set_aside(path: Path, records: Sequence[Record]) -> None:
-    """Write the questions that were set aside, for `cairn eval --questions`."""
+def write_held_out(path: Path, records: Sequence[SolvedQuestion]) -> None:
+    """Write the held-out questions, for `cairn eval --questions`."""
     lines = [
         {"id": one.id, "question": one.question, "answers": one.answers, "supporting": one.supporting, "type": one.type}
         for one in records

@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 
 from train.evaluation.normalisations import squad
 from train.expert.combine import DATES
-from train.expert.plan import Asked, Fact, NoPlan, Passages, Plan
-from train.expert.reading import YES_NO, Record, date_of, date_order, plans_of
+from train.expert.plan import GoldPassages, NoPlan, PlannedQuestion, QuotedFact, SolutionPlan
+from train.expert.reading import YES_NO, SolvedQuestion, date_of, date_order, plans_of
 from train.expert.relations import Described, facts_of
 from train.expert.text import plain_title, query_of
 
@@ -22,9 +22,9 @@ _COMPARED: Final = 4
 """Things of one row that are compared, two and two."""
 
 
-def several(records: Sequence[Record], passages: Passages, rng: random.Random) -> Iterator[Asked]:
+def several(records: Sequence[SolvedQuestion], passages: GoldPassages, rng: random.Random) -> Iterator[PlannedQuestion]:
     """Questions with one gold passage each, those of a passage together; each is a query of its own."""
-    by_passage: dict[str, list[tuple[Record, Plan]]] = defaultdict(list)
+    by_passage: dict[str, list[tuple[SolvedQuestion, SolutionPlan]]] = defaultdict(list)
     for record in records:
         if len(record.supporting) != 1 or record.answers[0].casefold() in YES_NO:
             continue
@@ -36,26 +36,26 @@ def several(records: Sequence[Record], passages: Passages, rng: random.Random) -
         rng.shuffle(known)
         for number, group in enumerate(_batches(known, MOST_QUERIES)):
             if len(group) > 1:
-                asked = [record.question.strip() for record, _ in group]
-                queries = tuple(query_of([question]) for question in asked)
-                yield _joined(f"several-{name}-{number}", asked, [plan for _, plan in group], queries)
+                questions = [record.question.strip() for record, _ in group]
+                queries = tuple(query_of([question]) for question in questions)
+                yield _joined(f"several-{name}-{number}", questions, [plan for _, plan in group], queries)
 
 
-def several_facts(documents: Sequence[Described], rng: random.Random) -> Iterator[Asked]:
+def several_facts(documents: Sequence[Described], rng: random.Random) -> Iterator[PlannedQuestion]:
     """Relations of a document, several at once; one query, its title, finds it."""
     for document in documents:
         known = list(facts_of(document))
         rng.shuffle(known)
         for number, group in enumerate(_batches(known, MOST_FACTS)):
             if len(group) > 1:
-                asked = [question for question, _, _ in group]
-                plans = [Plan(((fact,),), answer) for _, fact, answer in group]
-                yield _joined(f"several-{document.id}-{number}", asked, plans, (query_of([document.title]),))
+                questions = [question for question, _, _ in group]
+                plans = [SolutionPlan(((fact,),), answer) for _, fact, answer in group]
+                yield _joined(f"several-{document.id}-{number}", questions, plans, (query_of([document.title]),))
 
 
-def several_comparisons(documents: Sequence[Described], rng: random.Random) -> Iterator[Asked]:
+def several_comparisons(documents: Sequence[Described], rng: random.Random) -> Iterator[PlannedQuestion]:
     """Which of two things is the earlier or the later one, four times about the same four; each is searched for."""
-    known: dict[str, list[Fact]] = defaultdict(list)
+    known: dict[str, list[QuotedFact]] = defaultdict(list)
     for document in documents:
         for _, fact, answer in facts_of(document):
             if squad(fact.title) == squad(plain_title(document.title)) and date_of(answer):
@@ -71,9 +71,9 @@ def several_comparisons(documents: Sequence[Described], rng: random.Random) -> I
 
 
 def _compared(
-    name: str, four: Sequence[Fact], wordings: Sequence[tuple[str, str]], rng: random.Random
-) -> Iterator[Asked]:
-    asked: list[str] = []
+    name: str, four: Sequence[QuotedFact], wordings: Sequence[tuple[str, str]], rng: random.Random
+) -> Iterator[PlannedQuestion]:
+    questions: list[str] = []
     decided: list[str] = []
     answers: list[str] = []
     for pair in rng.sample(list(combinations(four, 2)), _COMPARED):
@@ -83,20 +83,24 @@ def _compared(
         chosen = dates.index(min(dates) if order == "earlier" else max(dates))
         said = date_order([one.title, other.title], [one.value, other.value], chosen)
         if said:
-            asked.append(rng.choice(DATES[relation, order]).format(a=one.title, b=other.title))
+            questions.append(rng.choice(DATES[relation, order]).format(a=one.title, b=other.title))
             decided.append(said)
             answers.append((one, other)[chosen].title)
-    if len(asked) > 1:
+    if len(questions) > 1:
         queries = tuple(query_of([fact.title]) for fact in four)
-        plan = Plan((tuple(four),), "; ".join(answers), "\n".join(decided))
-        yield Asked(name, " ".join(asked), "compared several", plan, queries=queries, passages=1)
+        plan = SolutionPlan((tuple(four),), "; ".join(answers), "\n".join(decided))
+        yield PlannedQuestion(name, " ".join(questions), "compared several", plan, queries=queries, passages=1)
 
 
 def _batches(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
     return (items[at : at + size] for at in range(0, len(items), size))
 
 
-def _joined(name: str, asked: Sequence[str], plans: Sequence[Plan], queries: tuple[str, ...]) -> Asked:
+def _joined(
+    name: str, questions: Sequence[str], plans: Sequence[SolutionPlan], queries: tuple[str, ...]
+) -> PlannedQuestion:
     facts = tuple(dict.fromkeys(fact for plan in plans for fact in plan.facts))
     answer = "; ".join(plan.answer for plan in plans)
-    return Asked(name, " ".join(asked), "several", Plan((facts,), answer), queries=queries, passages=1)
+    return PlannedQuestion(
+        name, " ".join(questions), "several", SolutionPlan((facts,), answer), queries=queries, passages=1
+    )

@@ -17,7 +17,7 @@ _QUESTION_WORDS = STOP_WORDS | set("many much name named called type kind first 
 
 
 def plain_title(title: str) -> str:
-    """A title without what tells it from others of the same name: "Steel (1979 film)" is "Steel"."""
+    """A title without what distinguishes it from others of the same name: "Steel (1979 film)" is "Steel"."""
     return _PARENTHESIS.sub("", title) or title
 
 
@@ -32,7 +32,7 @@ def mentions(text: str, name: str) -> bool:
 
 
 def holds(text: str, answer: str) -> bool:
-    """Whether an answer stands in a text, by the rules that answers are compared with."""
+    """Whether an answer is in a text, by the rules that answers are compared with."""
     wanted = squad(answer)
     return bool(wanted) and f" {wanted} " in f" {squad(text)} "
 
@@ -44,11 +44,11 @@ def as_written(text: str, value: str) -> str:
 
 
 def quote(text: str, value: str, question: str) -> str:
-    """The sentence of a passage that says a value, as it stands there; of several, the one most like the question.
+    """The sentence of a passage that says a value, exactly as written; of several, the one most like the question.
 
     Args:
         text: of the passage.
-        value: that must stand in it; empty: any sentence.
+        value: that must be in it; empty: any sentence.
         question: or whatever else it is about.
     """
     wanted = {stem(word) for word in words(question) if word not in STOP_WORDS}
@@ -75,7 +75,7 @@ def _cut(sentence: str, value: str, wanted: set[str]) -> str:
     return max(runs, key=lambda run: (len(wanted & {stem(word) for word in words(run)}), -len(run)))
 
 
-def asked_words(question: str, about: str, answering: str, *, most: int = _FEW) -> str:
+def shared_words(question: str, about: str, answering: str, *, most: int = _FEW) -> str:
     """The words of a question that its answer's passage has, but for the name that is searched for."""
     there = {stem(word) for word in words(answering)}
     known = {stem(word) for word in words(about)}

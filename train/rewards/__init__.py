@@ -1,9 +1,9 @@
 """Rewards: from a finished rollout and its task to parts by name, or to None where the rollout must be masked.
 
-docs/rewards.md tells the formulas, their extremes, and what each can be cheated with.
+docs/rewards.md has the formulas, their extremes, and what each can be cheated with.
 """
 
-from train.rewards.base import Reward, Rewarded, RewardSettings, Tools
+from train.rewards.base import Reward, Rewarded, RewardSettings, RewardTools
 from train.rewards.masking import Masked, why_masked
 from train.rewards.outside import EndpointJudge, EndpointReader, LocalReader
 from train.rewards.registry import reward_names, reward_of, settings_of
@@ -17,9 +17,9 @@ __all__ = [
     "Masked",
     "Reward",
     "RewardSettings",
+    "RewardTools",
     "Rewarded",
     "Task",
-    "Tools",
     "encoder_vectors",
     "hashed_words",
     "reward_names",

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from agent.errors import SetupError
 from agent.protocols import TextProtocol, protocol_named
 from agent.trace import Answered, Trace
-from train.rewards.blocks import Said, blocks_of
+from train.rewards.blocks import ContextBlock, blocks_of
 from train.rewards.masking import Masked, why_masked
 from train.rewards.task import Task
 from train.rewards.vectors import Vectors, hashed_words
@@ -26,18 +26,18 @@ class Judging(Protocol):
         ...
 
 
-class Reading(Protocol):
+class EvidenceReader(Protocol):
     async def read(self, question: str, evidence: str) -> str | None:
         """What is answered from the evidence alone; None where the reader failed."""
         ...
 
 
 @dataclass(frozen=True)
-class Tools:
+class RewardTools:
     """What a reward may ask outside of trace and task. A tool that fails masks the rollout."""
 
     judge: Judging | None = None
-    reader: Reading | None = None
+    reader: EvidenceReader | None = None
     vectors: Vectors = hashed_words
     protocol: TextProtocol | None = None
     """Of the traces, where it is not a built-in one."""
@@ -55,14 +55,14 @@ class Rewarded:
 
 
 @dataclass(frozen=True)
-class Rollout:
+class RolloutView:
     """A trace, and what rewards read of it; all of it is the policy's but for what is said to be found."""
 
     trace: Trace
     protocol: TextProtocol
 
     @cached_property
-    def blocks(self) -> tuple[Said, ...]:
+    def blocks(self) -> tuple[ContextBlock, ...]:
         return blocks_of(self.trace, self.protocol)
 
     @cached_property
@@ -76,7 +76,7 @@ class Rollout:
         """Whether the policy ended it with an answer of its own accord."""
         return self.trace.stopped is not None and self.trace.stopped.reason == "answered"
 
-    def all(self, role: str) -> list[Said]:
+    def all(self, role: str) -> list[ContextBlock]:
         """Its blocks of one role, whole or not."""
         return [block for block in self.blocks if block.tagged and block.role == role]
 
@@ -90,7 +90,7 @@ class RewardSettings(BaseModel, ABC):
 
     @abstractmethod
     def bounds(self, *, rounds: int) -> tuple[float, float]:
-        """The lowest and the highest total that a rollout of at most so many rounds can reach."""
+        """The lowest and the highest total that a rollout of at most this many rounds can reach."""
 
 
 S = TypeVar("S", bound=RewardSettings)
@@ -101,7 +101,7 @@ class Reward(ABC, Generic[S]):
     """One reward. `score` gives its parts, or None; `masked` counts why there were none."""
 
     settings: S
-    tools: Tools = field(default_factory=Tools)
+    tools: RewardTools = field(default_factory=RewardTools)
     masked: Counter[str] = field(default_factory=Counter[str])
 
     name: ClassVar[str]
@@ -138,7 +138,7 @@ class Reward(ABC, Generic[S]):
         try:
             if why := why_masked(trace):
                 raise Masked(why)
-            rollout = Rollout(trace, protocol or self.tools.protocol or protocol_named(trace.protocol))
+            rollout = RolloutView(trace, protocol or self.tools.protocol or protocol_named(trace.protocol))
             parts = await self._score(rollout, task, progress)
         except Masked as masked:
             self.masked[str(masked)] += 1
@@ -147,7 +147,7 @@ class Reward(ABC, Generic[S]):
         return Rewarded(dict(parts))
 
     @abstractmethod
-    async def _score(self, rollout: Rollout, task: Task, progress: float) -> Parts:
+    async def _score(self, rollout: RolloutView, task: Task, progress: float) -> Parts:
         """The parts of a rollout that is not masked.
 
         Raises:
@@ -176,8 +176,8 @@ class Reward(ABC, Generic[S]):
 T = TypeVar("T")
 
 
-async def _or_mask(asked: Awaitable[T | None], why: str) -> T:
-    said = await asked
+async def _or_mask(reply: Awaitable[T | None], why: str) -> T:
+    said = await reply
     if said is None:
         raise Masked(why)
     return said

@@ -15,7 +15,7 @@ from agent.trace import Segment, Trace
 
 
 @dataclass(frozen=True)
-class Said:
+class ContextBlock:
     """One block of the rollout's own context; branches have none."""
 
     role: Role
@@ -38,13 +38,13 @@ class Said:
         return self.by == "policy" and not self.text.strip()
 
 
-def blocks_of(trace: Trace, protocol: TextProtocol) -> tuple[Said, ...]:
+def blocks_of(trace: Trace, protocol: TextProtocol) -> tuple[ContextBlock, ...]:
     """The blocks in their order.
 
-    What stands behind the end of a turn in the same segment was never read by the loop. Tags there count all the same,
+    What follows the end of a turn in the same segment was never read by the loop. Tags there count all the same,
     text does not: a token may hold the end of a closing tag and a line break.
     """
-    found: list[Said] = []
+    found: list[ContextBlock] = []
     opened: Role | None = None
     forced = False
     for policy, run in _runs(segment for segment in trace.segments if segment.branch == "main"):
@@ -54,12 +54,12 @@ def blocks_of(trace: Trace, protocol: TextProtocol) -> tuple[Said, ...]:
             continue
         for segment in run:
             if segment.by == "environment" and protocol.opening("information") in segment.text:
-                found.append(Said("information", segment.text, by="environment"))
+                found.append(ContextBlock("information", segment.text, by="environment"))
         opened, forced = _opened(run[-1], protocol)
     return tuple(found)
 
 
-def shape(blocks: Iterable[Said], *, untagged: str = "text") -> str:
+def shape(blocks: Iterable[ContextBlock], *, untagged: str = "text") -> str:
     """The roles as one text, each with a space behind it, for a regular expression.
 
     A block that is not whole has "?" behind its role, so no expression takes it.
@@ -71,11 +71,11 @@ def shape(blocks: Iterable[Said], *, untagged: str = "text") -> str:
     return "".join(f"{_called(block, untagged)} " for block in blocks)
 
 
-def has_shape(blocks: Iterable[Said], pattern: str, *, untagged: str = "text") -> bool:
+def has_shape(blocks: Iterable[ContextBlock], pattern: str, *, untagged: str = "text") -> bool:
     return re.fullmatch(pattern, shape(blocks, untagged=untagged)) is not None
 
 
-def _called(block: Said, untagged: str) -> str:
+def _called(block: ContextBlock, untagged: str) -> str:
     if not block.tagged:
         return untagged
     return block.role if block.whole else f"{block.role}?"
@@ -106,7 +106,9 @@ def _opened(segment: Segment, protocol: TextProtocol) -> tuple[Role | None, bool
     return None, False
 
 
-def _sampled(run: list[Segment], protocol: TextProtocol, *, opened: Role | None, forced: bool) -> Iterator[Said]:
+def _sampled(
+    run: list[Segment], protocol: TextProtocol, *, opened: Role | None, forced: bool
+) -> Iterator[ContextBlock]:
     if opened is not None and run[0].text.lstrip().startswith(protocol.opening(opened)):
         opened, forced = None, False  # an engine that was not given the prompt's own opening tag
     reader = TagReader(protocol.policy_marks, opened=opened)
@@ -114,7 +116,7 @@ def _sampled(run: list[Segment], protocol: TextProtocol, *, opened: Role | None,
     first, ended = True, False
     for block, closed in _read(reader, run):
         if block.tagged or not ended:
-            yield Said(block.role, block.text, tagged=block.tagged, closed=closed, forced=forced and first)
+            yield ContextBlock(block.role, block.text, tagged=block.tagged, closed=closed, forced=forced and first)
         first = False
         ended = ended or (block.tagged and closed and block.role in ends)
 

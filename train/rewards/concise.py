@@ -19,6 +19,6 @@ MODIFIERS: Final = tuple(
 
 
 def is_concise(query: str, *, without: Collection[str], most_words: int = 0) -> bool:
-    """Whether a query holds none of the words, and at most so many; 0 sets no limit."""
+    """Whether a query holds none of the words, and at most this many; 0 sets no limit."""
     said = words(query)
     return not (set(said) & set(without)) and (not most_words or len(said) <= most_words)

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from agent.errors import PlanError
 from agent.plan.text import read_lines
 from agent.trace import Planned
-from train.rewards.base import Parts, Reward, RewardSettings, Rollout
+from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
 from train.rewards.blocks import has_shape
 from train.rewards.scores import ChoiceMetric, Metric, choice_score, score
 from train.rewards.searches import rejected, rounds_of, without_repeats
@@ -43,7 +43,7 @@ class DagSettings(RewardSettings):
         return 0.0, self.answer_weight + (self.format_weight + self.plan_weight if rounds else 0.0)
 
 
-def format_part(rollout: Rollout, settings: DagSettings) -> float:
+def format_part(rollout: RolloutView, settings: DagSettings) -> float:
     """1 if think, search, result and answer occur exactly once each, in this order."""
     blocks = [block for block in rollout.blocks if block.tagged or settings.strays != "anywhere"]
     if not settings.blank and any(block.blank for block in blocks):
@@ -52,7 +52,7 @@ def format_part(rollout: Rollout, settings: DagSettings) -> float:
     return float(rollout.ended_well and has_shape(blocks, wanted))
 
 
-def plan_part(rollout: Rollout, settings: DagSettings) -> float:
+def plan_part(rollout: RolloutView, settings: DagSettings) -> float:
     """1 if there is a plan without a circle of which every node has a query and a source that there is."""
     planned = any(isinstance(step, Planned) for step in rollout.trace.steps)
     if not planned or rejected(rollout.trace) or not _all_name_a_source(rollout):
@@ -63,7 +63,7 @@ def plan_part(rollout: Rollout, settings: DagSettings) -> float:
     return float(without_repeats(rounds) == rounds)
 
 
-def _all_name_a_source(rollout: Rollout) -> bool:
+def _all_name_a_source(rollout: RolloutView) -> bool:
     """Whether each line of the written plans ends with a source; a plan itself gives one to those that do not."""
     if not rollout.protocol.sources or rollout.protocol.plan != "lines":
         return True
@@ -87,7 +87,7 @@ def answer_part(answer: str | None, task: Task, settings: DagSettings, *, judged
 
 
 def asks_judge(answer: str | None, task: Task, settings: DagSettings) -> bool:
-    """Whether a judge must be asked: not of choices, of questions without an answer, or of an answer without a word."""
+    """Whether a judge is needed: not for choices, for questions without an answer, or for an empty answer."""
     if settings.answer != "judge" or task.unanswerable or choice_score(answer, task, settings.choice) is not None:
         return False
     return answer is not None and any(c.isalnum() for c in answer)
@@ -104,7 +104,7 @@ class DagReward(Reward[DagSettings]):
     def needs(self) -> tuple[str, ...]:
         return ("judge",) if self.settings.answer == "judge" else ()
 
-    async def _score(self, rollout: Rollout, task: Task, progress: float) -> Parts:
+    async def _score(self, rollout: RolloutView, task: Task, progress: float) -> Parts:
         settings, said = self.settings, rollout.answer
         judged = await self.judged(task, said) if said and asks_judge(said, task, settings) else 0.0
         return {

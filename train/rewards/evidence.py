@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from agent.evidence import Passage
 from agent.trace import Evidenced
 from train.evaluation.words import size
-from train.rewards.base import Parts, Reward, RewardSettings, Rollout
+from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
 from train.rewards.grounds import evidence_lines, supported, words_in
 from train.rewards.scores import Metric, holds_answer, score
 from train.rewards.searches import retrievals
@@ -19,7 +19,7 @@ class EvidenceSettings(RewardSettings):
     answer: Metric = "f1"
     """Of the policy's answer, and of the reader's."""
     reader: Literal["model", "cover"] = "model"
-    """Who answers from the evidence: a frozen model of another family; or nobody, and 1 if the gold answer stands in
+    """Who answers from the evidence: a frozen model of another family; or no reader, and 1 if the gold answer is in
     it as whole words."""
     grounded: bool = False
     """Whether only those lines of the evidence go to the reader that the observations say, and that say more than the
@@ -33,37 +33,37 @@ class EvidenceSettings(RewardSettings):
         return 0.0, 1.0 + self.gamma_evidence + self.gamma_answer + (1.0 if rounds else 0.0)
 
 
-def format_part(rollout: Rollout, settings: EvidenceSettings) -> float:
+def format_part(rollout: RolloutView, settings: EvidenceSettings) -> float:
     """Equation 5. Without a search, no evidence is wanted, and its share is given."""
     answered = float(_exactly_one(rollout, "answer") and rollout.ended_well)
     evidenced = float(_exactly_one(rollout, "evidence")) if retrievals(rollout.trace) else 1.0
     return settings.gamma_evidence * evidenced + settings.gamma_answer * answered
 
 
-def _exactly_one(rollout: Rollout, role: str) -> bool:
+def _exactly_one(rollout: RolloutView, role: str) -> bool:
     """Whether there is one block of this role, whole and not empty."""
     blocks = rollout.all(role)
     return len(blocks) == 1 and blocks[0].whole and not blocks[0].blank
 
 
-def evidence_for_reader(rollout: Rollout, settings: EvidenceSettings) -> str:
+def evidence_for_reader(rollout: RolloutView, settings: EvidenceSettings) -> str:
     """What of the last evidence block the reader gets; empty where there is nothing, or nothing was searched."""
     blocks = [step.text for step in rollout.trace.steps if isinstance(step, Evidenced)]
     if not blocks or not retrievals(rollout.trace):
         return ""
-    text, shown = blocks[-1].strip(), rollout.trace.passages
-    if settings.evidence_share is not None and size(text) > settings.evidence_share * words_in(shown):
+    text, passages = blocks[-1].strip(), rollout.trace.passages
+    if settings.evidence_share is not None and size(text) > settings.evidence_share * words_in(passages):
         return ""
-    return grounded(text, shown, answer=rollout.answer or "") if settings.grounded else text
+    return grounded(text, passages, answer=rollout.answer or "") if settings.grounded else text
 
 
-def grounded(text: str, shown: Sequence[Passage], *, answer: str) -> str:
+def grounded(text: str, passages: Sequence[Passage], *, answer: str) -> str:
     """The lines of an evidence block that count, in their order."""
-    return "\n".join(supported(evidence_lines(text), shown, answer=answer))
+    return "\n".join(supported(evidence_lines(text), passages, answer=answer))
 
 
 def evidence_part(read: str | None, task: Task, settings: EvidenceSettings) -> float:
-    """r_e, of what the reader answered; None where it was not asked."""
+    """r_e, of what the reader answered; None where there was no reader."""
     return score(read, task, settings.answer)
 
 
@@ -74,14 +74,14 @@ class EvidenceReward(Reward[EvidenceSettings]):
     def needs(self) -> tuple[str, ...]:
         return ("reader",) if self.settings.reader == "model" else ()
 
-    async def _score(self, rollout: Rollout, task: Task, progress: float) -> Parts:
+    async def _score(self, rollout: RolloutView, task: Task, progress: float) -> Parts:
         return {
             "answer": score(rollout.answer, task, self.settings.answer),
             "evidence": await self._evidence(rollout, task),
             "format": format_part(rollout, self.settings),
         }
 
-    async def _evidence(self, rollout: Rollout, task: Task) -> float:
+    async def _evidence(self, rollout: RolloutView, task: Task) -> float:
         given = evidence_for_reader(rollout, self.settings)
         if not given:
             return 0.0

@@ -1,6 +1,6 @@
-"""What of a block the observations support: by the rules of `agent.checks`, against everything that was shown.
+"""What of a block the observations support: by the rules of `agent.checks`, against everything that was observed.
 
-The supported words are the policy's own. What was shown decides only which of them count.
+The supported words are the policy's own. What was observed decides only which of them count.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,23 +14,23 @@ from train.evaluation.normalisations import unicode
 from train.evaluation.words import content_words, sentences, size
 
 BESIDE_ANSWER: Final = 2
-"""Content words that a line must hold beside the answer if it is no whole sentence of a passage: "It is Trieste" tells
-of nothing; "Her home was Trieste" does where a passage says just that."""
+"""Content words that a line must hold beside the answer if it is no whole sentence of a passage: "It is Trieste" says
+nothing; "Her home was Trieste" does where a passage says just that."""
 
 
 def supported(
-    texts: Iterable[str], shown: Sequence[Passage], *, answer: str = "", beside: int = BESIDE_ANSWER
+    texts: Iterable[str], observed: Sequence[Passage], *, answer: str = "", beside: int = BESIDE_ANSWER
 ) -> list[str]:
-    """Those texts that some shown passage says, each as a claim of its own.
+    """Those texts that some observed passage says, each as a claim of its own.
 
     Args:
         texts: sentences or lines.
-        shown: every passage that may support them; whatever numbers they cite.
+        observed: every passage that may support them; whatever numbers they cite.
         answer: the policy's own; a text that says little beside it is left out.
         beside: how much it must say, unless it is a whole sentence of a passage.
     """
-    numbered = {number: (passage,) for number, passage in enumerate(shown, start=1)}
-    own, whole = content_words(answer), {unicode(line) for passage in shown for line in sentences(passage.text)}
+    numbered = {number: (passage,) for number, passage in enumerate(observed, start=1)}
+    own, whole = content_words(answer), {unicode(line) for passage in observed for line in sentences(passage.text)}
     said = [text for text in texts if len(content_words(text) - own) >= beside or unicode(text) in whole]
     claims = (check_claim(Claim(text=text, cites=tuple(numbered)), numbered) for text in said)
     return [claim.text for claim in claims if claim.check in ("verbatim", "close")]
@@ -44,7 +44,7 @@ def evidence_lines(text: str) -> list[str]:
 
 
 def merge_lines(text: str) -> list[str]:
-    """The sentences of a merge that tell of the world."""
+    """The sentences of a merge that say something about the world."""
     return [claim.text for claim in derived_claims(text)]
 
 

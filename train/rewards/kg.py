@@ -7,7 +7,7 @@ import numpy as np
 from agent.evidence import Passage
 from agent.sources.questions import gold_found
 from train.evaluation.gold import fold
-from train.rewards.base import Parts, Reward, RewardSettings, Rollout
+from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
 from train.rewards.blocks import has_shape
 from train.rewards.scores import Metric, by_length, score
 from train.rewards.searches import rejected, retrievals, retrieved
@@ -41,7 +41,7 @@ class KgSettings(RewardSettings):
     similar_from: float = 0.8
     """Least cosine of what is similar."""
     boxed: bool = True
-    """Whether the answer must stand in a box, in a protocol that has one."""
+    """Whether the answer must be in a box, in a protocol that has one."""
     blank: bool = True
     """Whether a block may be empty."""
     rejected_plans: bool = True
@@ -54,7 +54,7 @@ class KgSettings(RewardSettings):
         return -self.alpha * (1 - self.gamma**rounds), 1.0 + self.alpha * (high + bonus)
 
 
-def format_is_right(rollout: Rollout, settings: KgSettings) -> bool:
+def format_is_right(rollout: RolloutView, settings: KgSettings) -> bool:
     """Whether it goes from think to search and back, and ends with an answer in its box."""
     if not (rollout.ended_well and has_shape(rollout.blocks, SHAPE)):
         return False
@@ -107,7 +107,7 @@ class KgReward(Reward[KgSettings]):
     name: ClassVar = "kg"
     parts: ClassVar = ("accuracy", "gain")
 
-    async def _score(self, rollout: Rollout, task: Task, progress: float) -> Parts:
+    async def _score(self, rollout: RolloutView, task: Task, progress: float) -> Parts:
         settings, count = self.settings, retrievals(rollout.trace)
         share = recall(retrieved(rollout.trace), task, settings, vectors=self.tools.vectors)
         hops = task.hops if task.hops is not None else len(task.gold) or len(task.titles) or None

@@ -11,7 +11,7 @@ _REASONS: Final[dict[StopReason, str]] = {
 }
 _BUDGETS: Final[dict[BudgetName, str]] = {
     "seconds": "its time ended, which depends on the machine",
-    "user": "somebody asked for the answer",
+    "user": "a user requested the answer",
 }
 
 

@@ -7,10 +7,10 @@ from typing import ClassVar, Literal
 from agent.evidence import Passage
 from agent.trace import Gathered, Merged, Planned, Trace
 from train.evaluation.words import size
-from train.rewards.base import Parts, Reward, RewardSettings, Rollout
+from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
 from train.rewards.grounds import merge_lines, supported, words_in
 from train.rewards.scores import Metric, holds_answer, right, score
-from train.rewards.searches import Round, rounds_of, without_repeats
+from train.rewards.searches import SearchedRound, rounds_of, without_repeats
 from train.rewards.task import Task
 
 
@@ -35,7 +35,7 @@ class MultisearchSettings(RewardSettings):
     query_bonus: float = 0.1
     merge_bonus: float = 0.1
     repeats: bool = True
-    """Whether a query counts that was asked before."""
+    """Whether a repeated query counts."""
     merge: Literal["anywhere", "supported"] = "anywhere"
     """Where the gold answer must stand: in a merge, or in a sentence of it that the passages say."""
     merge_share: float | None = None
@@ -48,34 +48,34 @@ class MultisearchSettings(RewardSettings):
 
 @dataclass(frozen=True)
 class Merge:
-    """A merge, the round behind which it stands (0: before any search), and what was shown until then."""
+    """A merge, the round that it follows (0: before any search), and the passages until then."""
 
     round: int
     text: str
-    shown: tuple[Passage, ...]
-    shown_now: tuple[Passage, ...]
+    passages: tuple[Passage, ...]
+    new_passages: tuple[Passage, ...]
 
 
 def merges_of(trace: Trace) -> list[Merge]:
     found: list[Merge] = []
-    number, shown, now = 0, tuple[Passage, ...](), tuple[Passage, ...]()
+    number, passages, now = 0, tuple[Passage, ...](), tuple[Passage, ...]()
     for step in trace.steps:
         match step:
             case Planned():
                 number, now = step.round, ()
             case Gathered():
-                now, shown = step.passages, shown + step.passages
+                now, passages = step.passages, passages + step.passages
             case Merged():
-                found.append(Merge(number, step.text, shown, now))
+                found.append(Merge(number, step.text, passages, now))
             case _:
                 pass
     return found
 
 
-def query_part(rounds: Sequence[Round], settings: MultisearchSettings) -> float:
-    """r_query (equation 2): the bonus if rounds hold more than so many queries on average; 0 without a search."""
+def query_part(rounds: Sequence[SearchedRound], settings: MultisearchSettings) -> float:
+    """r_query (equation 2): the bonus if rounds hold more than `more_than` queries on average; 0 without a search."""
     counted = rounds if settings.repeats else without_repeats(rounds)
-    queries = [len(one.asked) for one in counted]
+    queries = [len(one.queries) for one in counted]
     if not queries:
         return 0.0
     if settings.level == "turn":
@@ -83,8 +83,10 @@ def query_part(rounds: Sequence[Round], settings: MultisearchSettings) -> float:
     return settings.query_bonus * (sum(queries) / len(queries) > settings.more_than)
 
 
-def merge_part(merges: Sequence[Merge], rounds: Sequence[Round], task: Task, settings: MultisearchSettings) -> float:
-    """r_merge (equation 3): the bonus if a gold answer stands in some merge; by turns, the share of rounds."""
+def merge_part(
+    merges: Sequence[Merge], rounds: Sequence[SearchedRound], task: Task, settings: MultisearchSettings
+) -> float:
+    """r_merge (equation 3): the bonus if a gold answer is in some merge; by turns, the share of rounds."""
     good = [merge.round for merge in merges if _good(merge, task, settings)]
     if settings.level == "turn":
         numbers = {one.number for one in rounds}
@@ -95,13 +97,13 @@ def merge_part(merges: Sequence[Merge], rounds: Sequence[Round], task: Task, set
 def _good(merge: Merge, task: Task, settings: MultisearchSettings) -> bool:
     if not holds_answer(merge.text, task.answers):
         return False
-    if settings.merge_share is not None and size(merge.text) > settings.merge_share * words_in(merge.shown_now):
+    if settings.merge_share is not None and size(merge.text) > settings.merge_share * words_in(merge.new_passages):
         return False
     if settings.merge == "anywhere":
         return True
     lines = [line for line in merge_lines(merge.text) if holds_answer(line, task.answers)]
     # Beside the answer's words, which are the gold's here, a sentence must say something.
-    return any(supported(lines, merge.shown, answer=gold) for gold in task.answers)
+    return any(supported(lines, merge.passages, answer=gold) for gold in task.answers)
 
 
 def counts(answer: str | None, task: Task, settings: MultisearchSettings) -> bool:
@@ -119,7 +121,7 @@ class MultisearchReward(Reward[MultisearchSettings]):
     name: ClassVar = "multisearch"
     parts: ClassVar = ("answer", "query", "merge")
 
-    async def _score(self, rollout: Rollout, task: Task, progress: float) -> Parts:
+    async def _score(self, rollout: RolloutView, task: Task, progress: float) -> Parts:
         settings, rounds = self.settings, rounds_of(rollout.trace)
         also = counts(rollout.answer, task, settings)
         return {

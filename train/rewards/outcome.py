@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from agent.protocols.shapes import fits
-from train.rewards.base import Parts, Reward, RewardSettings, Rollout
+from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
 from train.rewards.blocks import shape
 from train.rewards.scores import Metric, score
 from train.rewards.searches import rejected, retrievals
@@ -22,7 +22,7 @@ class OutcomeSettings(RewardSettings):
         return 0.0, 1.0 + self.format_bonus
 
 
-def well_formed(rollout: Rollout) -> bool:
+def well_formed(rollout: RolloutView) -> bool:
     """Whether the policy's blocks come as the protocol wants them, none of them empty, and every plan could run."""
     fine = rollout.ended_well and not rejected(rollout.trace) and not any(b.blank for b in rollout.blocks)
     wanted = rollout.protocol.well_formed
@@ -33,7 +33,7 @@ class OutcomeReward(Reward[OutcomeSettings]):
     name: ClassVar = "outcome"
     parts: ClassVar = ("answer", "format")
 
-    async def _score(self, rollout: Rollout, task: Task, progress: float) -> Parts:
+    async def _score(self, rollout: RolloutView, task: Task, progress: float) -> Parts:
         counts = not self.settings.needs_search or retrievals(rollout.trace) > 0
         return {
             "answer": counts * score(rollout.answer, task, self.settings.answer),

@@ -46,12 +46,12 @@ class EndpointJudge:
         if not self.graded:
             verdict = await self.judge.verdict(task.as_question(), answer)
             return None if verdict is None else float(verdict)
-        asked = {
+        request = {
             "question": task.question,
             "reference_answers": list(task.answers),
             "answer_to_grade": answer[:ANSWER_CHARS],
         }
-        return await self.judge.ask(SCORE, asked, read_score)
+        return await self.judge.ask(SCORE, request, read_score)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class EndpointReader:
     """A frozen model of another family at an endpoint; the paper's is Llama-3.2-3B-Instruct."""
 
     judge: Judge
-    """Only its way of asking is used."""
+    """Only its requests are used, not its verdicts."""
 
     async def read(self, question: str, evidence: str) -> str | None:
         return await self.judge.ask(READ, {"evidence": evidence, "question": question}, read_answer)

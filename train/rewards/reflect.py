@@ -6,11 +6,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from train.rewards.base import Parts, Reward, RewardSettings, Rollout
+from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
 from train.rewards.blocks import has_shape
 from train.rewards.concise import MODIFIERS, PREPOSITIONS, QUESTION_WORDS, is_concise
 from train.rewards.scores import Metric, score
-from train.rewards.searches import Round, rejected, rounds_of, without_repeats
+from train.rewards.searches import SearchedRound, rejected, rounds_of, without_repeats
 from train.rewards.task import Task
 from train.rewards.vectors import cosines
 
@@ -59,7 +59,7 @@ class ReflectSettings(RewardSettings):
     right_at_least: float | None = None
     """Least that stage 2 gives to a right one."""
     repeats: bool = True
-    """Whether stage 1 pays for asking the same once more."""
+    """Whether stage 1 pays for a repeated query."""
     think_again: bool = False
     """Whether each search must follow a thought; the paper's own example has one thought alone."""
     blank: bool = True
@@ -89,10 +89,10 @@ def answer_part(right: bool, count: int, stage: int, settings: ReflectSettings) 
     return value if settings.wrong_at_most is None else min(value, settings.wrong_at_most)
 
 
-def counted(rounds: Sequence[Round], stage: int, settings: ReflectSettings) -> int:
+def counted(rounds: Sequence[SearchedRound], stage: int, settings: ReflectSettings) -> int:
     """RC. Stage 1 pays for retrievals, so there a repeat may be left out; stage 2 charges for each."""
     if stage == 1 and not settings.repeats:
-        return sum(bool(one.asked) for one in without_repeats(rounds))
+        return sum(bool(one.queries) for one in without_repeats(rounds))
     return len(rounds)
 
 
@@ -108,7 +108,7 @@ def search_part(queries: Sequence[str], count: int, similarity: float, right: bo
     """r_s (equation 9).
 
     Args:
-        queries: all that were asked.
+        queries: all of them.
         count: of retrievals.
         similarity: of the queries, where there are several retrievals.
         right: whether the answer is.
@@ -123,7 +123,7 @@ def search_part(queries: Sequence[str], count: int, similarity: float, right: bo
     return -1.0 if settings.always_concise and not concise else 0.0 - similarity
 
 
-def format_part(rollout: Rollout, settings: ReflectSettings) -> float:
+def format_part(rollout: RolloutView, settings: ReflectSettings) -> float:
     """r_f (equation 6): 1 if the whole output has the shape, else -1."""
     blocks, pattern = rollout.blocks, THINK_ALWAYS if settings.think_again else THINK_ONCE
     fine = rollout.ended_well and has_shape(blocks, pattern)
@@ -138,10 +138,10 @@ class ReflectReward(Reward[ReflectSettings]):
     def needs(self) -> tuple[str, ...]:
         return ("judge",) if self.settings.right == "judge" else ()
 
-    async def _score(self, rollout: Rollout, task: Task, progress: float) -> Parts:
+    async def _score(self, rollout: RolloutView, task: Task, progress: float) -> Parts:
         settings, rounds = self.settings, rounds_of(rollout.trace)
         stage, right = stage_at(progress, settings), await self._right(rollout.answer, task)
-        queries = [asked.query for one in rounds for asked in one.asked]
+        queries = [query.text for one in rounds for query in one.queries]
         many = len(rounds) > 1 and len(queries) > 1
         similarity = average_similarity(self.tools.vectors(queries), settings) if many else 0.0
         return {

@@ -7,7 +7,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from agent.errors import SetupError, wrong_fields
-from train.rewards.base import Reward, RewardSettings, Tools
+from train.rewards.base import Reward, RewardSettings, RewardTools
 from train.rewards.dag import DagReward, DagSettings
 from train.rewards.evidence import EvidenceReward, EvidenceSettings
 from train.rewards.kg import KgReward, KgSettings
@@ -56,7 +56,7 @@ def settings_of(name: str, settings: Mapping[str, object] | None = None) -> Rewa
 
 
 def reward_of(
-    name: str, settings: Mapping[str, object] | RewardSettings | None = None, *, tools: Tools | None = None
+    name: str, settings: Mapping[str, object] | RewardSettings | None = None, *, tools: RewardTools | None = None
 ) -> Reward[Any]:
     """A reward, ready to score.
 
@@ -72,4 +72,4 @@ def reward_of(
     kind, wanted = _REWARDS[name]
     if not isinstance(own, wanted):
         raise SetupError(f"these are settings of another reward than {name!r}")
-    return kind(own, tools or Tools())
+    return kind(own, tools or RewardTools())

@@ -67,5 +67,5 @@ def _by_length(said: str, gold: str, times: float) -> float:
 
 
 def holds_answer(text: str, answers: Sequence[str]) -> bool:
-    """Whether a gold answer stands in a text as whole words."""
+    """Whether a gold answer is in a text as whole words."""
     return cover(text, answers)

@@ -19,7 +19,7 @@ class Task:
     titles: tuple[str, ...] = ()
     """Their titles, for a corpus that has other ids."""
     texts: tuple[str, ...] = ()
-    """Their texts, where relevance is told by embeddings."""
+    """Their texts, where relevance is measured by embeddings."""
     hops: int | None = None
     """Searches that are needed, one after the other or side by side."""
     options: tuple[str, ...] = ()
@@ -52,5 +52,5 @@ class Task:
         )
 
     def as_question(self) -> GoldQuestion:
-        """What a judge is asked about."""
+        """What a judge gets."""
         return GoldQuestion(id=self.id or "task", question=self.question, answers=self.answers, options=self.options)

@@ -1,6 +1,6 @@
 """One sitting of a run in its folder, from its beginning to its end: what `cairn train rl` and `ppo` have in common.
 
-Manifest, monitors, traces, questions, rewards with what they ask, the canary, dev questions. How anything is learned
+RunManifest, monitors, traces, questions, rewards with what they ask, the probes, dev questions. How anything is learned
 from the rollouts is theirs.
 """
 
@@ -17,17 +17,17 @@ from agent.trace import Trace
 from agent.world import WORLD_SOURCES
 from train.common.interrupt import interruptible
 from train.common.saving import as_a_whole
-from train.rewards.base import Reward, Tools
+from train.rewards.base import Reward, RewardTools
 from train.rewards.registry import reward_of
 from train.rl.batch import LENGTH, Scored, totals
 from train.rl.recipe import RlRecipe
 from train.rl.rollouts import Played, Table, seeds_of
 from train.rl.tasks import Ask, Tasks, tasks_of
 from train.rl.tools import tools_of
-from train.safety.canary import Canary, world_probes
 from train.safety.figures import Figures, Watched
-from train.safety.manifest import Manifest, hash_of, kept_manifest
+from train.safety.manifest import RunManifest, hash_of, kept_manifest
 from train.safety.monitors import Monitors
+from train.safety.probes import RetrieverProbes, world_probes
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -66,10 +66,10 @@ class Sitting:
         """
         safety = self.recipe.safety
         for ask in {id(ask.sources): ask for ask in asks}.values():
-            probes = safety.canary or (world_probes(ask.world, list(WORLD_SOURCES)) if ask.world else ())
-            canary = Canary(probes, every_steps=safety.canary_every_steps, seconds=safety.canary_seconds)
-            if canary.is_due(step + 1):
-                await canary.check(ask.sources, when=f"before step {step + 1}")
+            probes = safety.probes or (world_probes(ask.world, list(WORLD_SOURCES)) if ask.world else ())
+            retriever = RetrieverProbes(probes, every_steps=safety.probe_every_steps, seconds=safety.probe_seconds)
+            if retriever.is_due(step + 1):
+                await retriever.check(ask.sources, when=f"before step {step + 1}")
 
     def watch(self, step: int, played: Sequence[Played], worth: Sequence[Scored], weights: Mapping[str, float]) -> None:
         """Tell the monitors of all processes' rollouts, and keep some of the traces.
@@ -148,7 +148,7 @@ class Sitting:
 class Written:
     """What one process of a run writes."""
 
-    manifest: Manifest
+    manifest: RunManifest
     monitors: Monitors
 
 
@@ -189,7 +189,7 @@ def sitting(
         yield Sitting(recipe, out, runner, asked, _rewards(recipe, tools), interrupted, gather, written)
 
 
-def _manifest(recipe: RlRecipe, out: Path) -> AbstractContextManager[Manifest]:
+def _manifest(recipe: RlRecipe, out: Path) -> AbstractContextManager[RunManifest]:
     questions, start = recipe.data.questions, Path(recipe.start)
     return kept_manifest(
         out,
@@ -200,7 +200,7 @@ def _manifest(recipe: RlRecipe, out: Path) -> AbstractContextManager[Manifest]:
     )
 
 
-def _rewards(recipe: RlRecipe, tools: Tools) -> list[Reward[Any]]:
+def _rewards(recipe: RlRecipe, tools: RewardTools) -> list[Reward[Any]]:
     """The reward of each stage.
 
     Raises:

@@ -10,7 +10,7 @@ from agent.outbound.llm_errors import OptionNames
 from agent.settings import CairnSettings
 from agent.settings.local_file import refuse_plain_key
 from train.evaluation.judge import Judge, JudgeSettings
-from train.rewards.base import Reading, Tools
+from train.rewards.base import EvidenceReader, RewardTools
 from train.rewards.outside import EndpointJudge, EndpointReader, LocalReader
 from train.rewards.vectors import Vectors, encoder_vectors, hashed_words
 from train.rl.recipe import Embedder, RlRecipe
@@ -18,7 +18,7 @@ from train.rl.recipe import Judge as Named
 
 
 @contextmanager
-def tools_of(recipe: RlRecipe, out: Path, *, runner: asyncio.Runner) -> Iterator[Tools]:
+def tools_of(recipe: RlRecipe, out: Path, *, runner: asyncio.Runner) -> Iterator[RewardTools]:
     """Judge, reader and embedder; what the first two say is kept in the run's folder.
 
     Args:
@@ -36,7 +36,7 @@ def tools_of(recipe: RlRecipe, out: Path, *, runner: asyncio.Runner) -> Iterator
             open_ones.callback(lambda: runner.run(judge.aclose()))
             return judge
 
-        reader: Reading | None = None
+        reader: EvidenceReader | None = None
         if recipe.local_reader is not None:
             reader = LocalReader.load(recipe.local_reader)
         elif recipe.reader is not None:
@@ -44,7 +44,7 @@ def tools_of(recipe: RlRecipe, out: Path, *, runner: asyncio.Runner) -> Iterator
         judge = None
         if recipe.judge is not None:
             judge = EndpointJudge(asked(recipe.judge, out / "replies" / "judge"), graded=recipe.judge.graded)
-        yield Tools(judge=judge, reader=reader, vectors=_vectors(recipe.embedder))
+        yield RewardTools(judge=judge, reader=reader, vectors=_vectors(recipe.embedder))
 
 
 def _endpoint(named: Named, folder: Path) -> Judge:

@@ -1,1 +1,1 @@
-"""What keeps a training run honest: monitors with rules that stop it, a canary for the retriever, and a manifest."""
+"""What keeps a training run honest: monitors with rules that stop it, probes of the retriever, and a manifest."""

@@ -38,10 +38,10 @@ class Watched:
 
 
 def figures_of(rollouts: Sequence[Watched]) -> Figures:
-    """Everything that is worth watching in the rollouts of one step.
+    """Everything to watch in the rollouts of one step.
 
-    Shares are of 1, lengths in policy tokens. What the policy did is told of the rollouts that nothing outside broke;
-    searches are told of all.
+    Shares are of 1, lengths in policy tokens. What the policy did is counted over the rollouts that nothing outside
+    broke; searches are counted over all.
     """
     traces = [one.trace for one in rollouts]
     own = [trace for trace in traces if not why_masked(trace)]
@@ -80,13 +80,13 @@ def _lengths(traces: Sequence[Trace]) -> Figures:
 
 
 def _searches(traces: Sequence[Trace], own: Sequence[Trace]) -> Figures:
-    """What was asked and found. A rollout that fails at its first search would make searching look rare."""
-    asked = [step for trace in traces for step in trace.steps if isinstance(step, Searched | SearchFailed)]
-    found = [step for step in asked if isinstance(step, Searched)]
-    figures = {"search/mean": fmean(_asked(trace) for trace in own)} if own else {}
-    if asked:
-        figures["search/seconds"] = sum(step.took for step in asked)
-        figures["search/failed_share"] = 1 - len(found) / len(asked)
+    """What was searched and found. A rollout that fails at its first search would make searching look rare."""
+    searches = [step for trace in traces for step in trace.steps if isinstance(step, Searched | SearchFailed)]
+    found = [step for step in searches if isinstance(step, Searched)]
+    figures = {"search/mean": fmean(_search_count(trace) for trace in own)} if own else {}
+    if searches:
+        figures["search/seconds"] = sum(step.took for step in searches)
+        figures["search/failed_share"] = 1 - len(found) / len(searches)
     if found:
         figures["search/empty_share"] = _share(not step.passages for step in found)
         figures["search/stale_share"] = _share(step.cached == "stale" for step in found)
@@ -94,16 +94,16 @@ def _searches(traces: Sequence[Trace], own: Sequence[Trace]) -> Figures:
     return figures
 
 
-def _asked(trace: Trace) -> int:
+def _search_count(trace: Trace) -> int:
     return sum(isinstance(step, Searched | SearchFailed) for step in trace.steps)
 
 
 def _repeats(trace: Trace) -> int:
-    """Searches whose source was asked for the same content words before, in this rollout."""
-    asked = [
+    """Searches that repeat the content words of an earlier search of the same source."""
+    searches = [
         (step.source, tuple(sorted(content_words(step.query)))) for step in trace.steps if isinstance(step, Searched)
     ]
-    return len(asked) - len(set(asked))
+    return len(searches) - len(set(searches))
 
 
 def _rewards(rollouts: Sequence[Watched]) -> Figures:
@@ -123,5 +123,5 @@ def _rewards(rollouts: Sequence[Watched]) -> Figures:
 
 
 def _share(said: Iterable[bool]) -> float:
-    told = list(said)
-    return sum(told) / len(told)
+    values = list(said)
+    return sum(values) / len(values)

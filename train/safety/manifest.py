@@ -1,7 +1,7 @@
 """The manifest of a run: what it was made from, on what, when, and what came out. It reads no model and no log.
 
 It is written when the run begins and completed when it ends, each time as a whole; one that says "running" belongs to
-a run that goes on, or that was killed. A run that is resumed adds a sitting to it.
+a run that goes on, or that was killed. A run that is resumed adds a session to it.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from agent import __version__
 from agent.cores import cores
@@ -45,7 +45,7 @@ class Machine(BaseModel):
     """Name and memory of each."""
 
 
-class Sitting(BaseModel):
+class RunSession(BaseModel):
     """One process of the run, from its beginning to its end."""
 
     began: str
@@ -59,7 +59,7 @@ class Sitting(BaseModel):
     """Of the source tree, where it is one; with "+" where files of it were changed."""
 
 
-class Manifest(BaseModel):
+class RunManifest(BaseModel):
     """What a run leaves beside its weights. `figures` may be filled in until the run ends."""
 
     model_config = ConfigDict(extra="forbid")
@@ -74,17 +74,20 @@ class Manifest(BaseModel):
     """Name of a file, folder or list → SHA-256."""
     start: dict[str, str] = Field(default_factory=dict)
     """Files of the checkpoint that it began from → SHA-256."""
-    sittings: list[Sitting] = Field(default_factory=list[Sitting])
+    sessions: list[RunSession] = Field(
+        default_factory=list[RunSession], validation_alias=AliasChoices("sessions", "sittings")
+    )
+    """One for each process of the run; earlier manifests have the second name."""
     figures: dict[str, float] = Field(default_factory=dict)
     """The last ones: steps, tokens, seconds, rewards, losses."""
 
     @property
     def state(self) -> State:
-        return self.sittings[-1].state
+        return self.sessions[-1].state
 
     def interrupted(self) -> None:
-        """The run ends before its end because somebody asked for it, and can go on later."""
-        self.sittings[-1].state = "interrupted"
+        """The run ends early because its user stopped it; it can go on later."""
+        self.sessions[-1].state = "interrupted"
 
 
 @contextmanager
@@ -95,7 +98,7 @@ def kept_manifest(
     seeds: Mapping[str, int],
     data: Mapping[str, str] | None = None,
     start: Path | None = None,
-) -> Iterator[Manifest]:
+) -> Iterator[RunManifest]:
     """Keep `manifest.json` in a run's folder, from the run's beginning to its end.
 
     Args:
@@ -113,26 +116,26 @@ def kept_manifest(
     """
     manifest = _begun(folder, recipe, dict(seeds), dict(data or {}), hashes_of(start) if start else {})
     _write(folder, manifest)
-    sitting = manifest.sittings[-1]
+    session = manifest.sessions[-1]
     try:
         yield manifest
-        sitting.state = "done" if sitting.state == "running" else sitting.state
+        session.state = "done" if session.state == "running" else session.state
     except KeyboardInterrupt:
-        sitting.state = "interrupted"
+        session.state = "interrupted"
         raise
     except AgentError as error:
-        sitting.state, sitting.why = "stopped", str(error)
+        session.state, session.why = "stopped", str(error)
         raise
     except Exception as error:
-        sitting.why = f"{type(error).__name__}: {error}"
+        session.why = f"{type(error).__name__}: {error}"
         raise
     finally:
-        sitting.state = "failed" if sitting.state == "running" else sitting.state
-        sitting.ended = _now()
+        session.state = "failed" if session.state == "running" else session.state
+        session.ended = _now()
         _write(folder, manifest)
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> RunManifest:
     """The manifest of a run.
 
     Raises:
@@ -140,7 +143,7 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     try:
-        return Manifest.model_validate_json(read_file(path, most=WHOLE_BYTES))
+        return RunManifest.model_validate_json(read_file(path, most=WHOLE_BYTES))
     except (OSError, ValidationError) as error:
         raise SetupError(f"the manifest {path} cannot be read ({error}): is {folder} the folder of a run?") from error
 
@@ -172,7 +175,7 @@ def machine() -> Machine:
 
 def _begun(
     folder: Path, recipe: BaseModel, seeds: dict[str, int], data: dict[str, str], start: dict[str, str]
-) -> Manifest:
+) -> RunManifest:
     said: dict[str, Any] = recipe.model_dump(mode="json")
     digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
     if (folder / MANIFEST).exists():
@@ -180,7 +183,7 @@ def _begun(
         if manifest.recipe_hash != digest:
             raise SetupError(f"{folder / MANIFEST} is of another recipe: use that one, or another --out")
     else:
-        manifest = Manifest(
+        manifest = RunManifest(
             kind=str(said.get("kind", "")),
             name=str(said.get("name", "")),
             recipe=said,
@@ -189,11 +192,11 @@ def _begun(
             data=data,
             start=start,
         )
-    manifest.sittings.append(Sitting(began=_now(), machine=machine(), versions=_versions(), commit=_commit()))
+    manifest.sessions.append(RunSession(began=_now(), machine=machine(), versions=_versions(), commit=_commit()))
     return manifest
 
 
-def _write(folder: Path, manifest: Manifest) -> None:
+def _write(folder: Path, manifest: RunManifest) -> None:
     """As a whole or not at all: what was there before stays until the new one is on the disk.
 
     Raises:
@@ -220,7 +223,7 @@ def _versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """Of the source tree that this file stands in; empty where it is an installed package, or there is no git."""
+    """Of the source tree that holds this file; empty where it is an installed package, or there is no git."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return ""

@@ -1,6 +1,6 @@
-"""What a run tells while it goes: monitors.jsonl, TensorBoard and a table; and the rules that stop it.
+"""What a run reports while it goes: monitors.jsonl, TensorBoard and a table; and the rules that stop it.
 
-A step is told in two calls: `saw` its rollouts, before anything is learned from them, then `ended` with the trainer's
+A step takes two calls: `saw` with its rollouts, before anything is learned from them, then `ended` with the trainer's
 own figures. Each of them raises `Collapsed` where a rule is broken. One process of a run holds the monitors.
 """
 
@@ -86,7 +86,7 @@ class Monitors:
         """Take the trainer's figures and write the step down. A step without rollouts of its own has these alone.
 
         Args:
-            step: as it was told with its rollouts.
+            step: the number given with its rollouts.
             trainer: for example loss, entropy, kl, grad_norm, lr; they are written as `trainer/…`.
 
         Raises:
@@ -109,10 +109,10 @@ class Monitors:
         for column in table.columns[1:]:
             column.justify = "right"
         for name, value in self._figures.items():
-            told = [figures[name] for _, figures in self._history if name in figures]
-            before = told[-_BEFORE - 1 : -1]
-            spread = [fmean(before) if before else math.nan, min(told, default=value), max(told, default=value)]
-            table.add_row(name, *(_shown(number) for number in (value, *spread)))
+            values = [figures[name] for _, figures in self._history if name in figures]
+            before = values[-_BEFORE - 1 : -1]
+            spread = [fmean(before) if before else math.nan, min(values, default=value), max(values, default=value)]
+            table.add_row(name, *(_printed(number) for number in (value, *spread)))
         return table
 
     def _title(self) -> str:
@@ -159,7 +159,7 @@ def _board(folder: Path, after: int) -> "SummaryWriter":
 
 
 def _kept(path: Path, after: int) -> list[tuple[int, Figures]]:
-    """The steps up to `after` that the file tells; the lines of later ones are removed from it.
+    """The steps up to `after` in the file; the lines of later ones are removed from it.
 
     Raises:
         SetupError: it cannot be read.
@@ -169,15 +169,15 @@ def _kept(path: Path, after: int) -> list[tuple[int, Figures]]:
     kept: list[str] = []
     history: list[tuple[int, Figures]] = []
     lines = read_text(path, most=WHOLE_BYTES).split("\n")
-    for number, line in enumerate(lines[:-1], start=1):  # what stands behind the last line break was cut off
+    for number, line in enumerate(lines[:-1], start=1):  # what follows the last line break was cut off
         try:
-            told: dict[str, Any] = json.loads(line)
-            step = int(told.pop("step"))
+            row: dict[str, Any] = json.loads(line)
+            step = int(row.pop("step"))
         except (ValueError, KeyError, TypeError) as error:
             raise SetupError(f"{path}, line {number} cannot be read ({error}): remove the file") from error
         if step <= after:
             kept.append(line + "\n")
-            history.append((step, {name: value for name, value in told.items() if isinstance(value, float)}))
+            history.append((step, {name: value for name, value in row.items() if isinstance(value, float)}))
     with replacing(path) as written:
         written.write_text("".join(kept), encoding="utf-8")
     return history
@@ -188,5 +188,5 @@ def _plain(value: float) -> float | str:
     return float(value) if math.isfinite(value) else str(value)
 
 
-def _shown(value: float) -> str:
+def _printed(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.4g}"

@@ -6,29 +6,29 @@ A rule never looks at a model or a file; `monitors` feeds it, and a recipe can r
 import math
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agent.errors import SetupError
+from train.common.renamed import refuse_renamed
 from train.safety.figures import Figures
 
 
 class Collapsed(SetupError):
-    """A run stopped itself; the sentence names the rule, the figures and the mend."""
+    """A run stopped itself; the sentence names the rule, the figures and the fix."""
 
 
 class Rule(BaseModel):
     """What ends a run: every bound that is given is broken for `steps` steps, one after the other.
 
-    A figure that is no number (nan, infinite) breaks every rule about it. A step that does not tell the figure is
-    passed over.
+    A figure that is no number (nan, infinite) breaks every rule about it. A step without the figure is skipped.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    """As it stands in the sentence, for example "answers are no longer closed"."""
+    """As the sentence has it, for example "answers are no longer closed"."""
     figure: str
     """A figure's name, or a pattern of several: `reward/*_highest`. Each is looked at on its own."""
     below: float | None = None
@@ -38,8 +38,14 @@ class Rule(BaseModel):
     steps: int = Field(default=1, ge=1)
     after: int = Field(default=0, ge=0)
     """The steps up to this one are not looked at."""
-    mend: str
+    fix: str
     """What a person can do, as the end of the sentence."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_previous_key(cls, said: Any) -> Any:
+        refuse_renamed(said, {"mend": "fix"})
+        return said
 
     @model_validator(mode="after")
     def _has_a_bound(self) -> Self:
@@ -57,8 +63,8 @@ class Rule(BaseModel):
         Args:
             history: (step, its figures), the newest last.
         """
-        told = dict.fromkeys(name for _, figures in history[-1:] for name in figures if self.speaks_of(name))
-        return next((why for name in told if (why := self._broken(name, history))), "")
+        names = dict.fromkeys(name for _, figures in history[-1:] for name in figures if self.speaks_of(name))
+        return next((why for name in names if (why := self._broken(name, history))), "")
 
     def _broken(self, name: str, history: Sequence[tuple[int, Figures]]) -> str:
         values = [figures[name] for step, figures in history if name in figures and step > self.after][-self.steps :]
@@ -83,77 +89,77 @@ class Rule(BaseModel):
         last = ", ".join(f"{value:.4g}" for value in values[-5:])
         long = f"the last {len(values)} steps" if len(values) > 1 else "this step"
         if not math.isfinite(values[-1]):
-            return f"{self.name}: {name} is {last}; {self.mend}"
-        return f"{self.name}: {name} was {' and '.join(bounds)} in {long} ({last}); {self.mend}"
+            return f"{self.name}: {name} is {last}; {self.fix}"
+        return f"{self.name}: {name} was {' and '.join(bounds)} in {long} ({last}); {self.fix}"
 
 
 SEARCHES_FAIL: Final = Rule(
     name="every search of the step failed",
     figure="search/failed_share",
     above=0.999,
-    mend="the retriever is dead: start it again, try it with `cairn doctor`, then go on with --resume",
+    fix="the retriever is dead: start it again, try it with `cairn doctor`, then go on with --resume",
 )
 SEARCHES_EMPTY: Final = Rule(
     name="searches find nothing",
     figure="search/empty_share",
     above=0.9,
     steps=3,
-    mend="look at the index and at the queries of the last traces: a policy learns nothing from empty results",
+    fix="look at the index and at the queries of the last traces: a policy learns nothing from empty results",
 )
 ALL_MASKED: Final = Rule(
     name="nothing is left to learn from",
     figure="masked/share",
     above=0.8,
     steps=3,
-    mend="the reasons stand in monitors.jsonl: mend the sources, the judge or the reader, then go on with --resume",
+    fix="monitors.jsonl has the reasons: repair the sources, the judge or the reader, then go on with --resume",
 )
 UNCLOSED: Final = Rule(
     name="answers are no longer closed",
     figure="answer/closed_share",
     below=0.3,
     steps=5,
-    mend="go back to an earlier checkpoint with a lower learning rate or a higher KL weight",
+    fix="go back to an earlier checkpoint with a lower learning rate or a higher KL weight",
 )
 TOO_LONG: Final = Rule(
     name="rollouts run into their length limit",
     figure="length/limit_share",
     above=0.5,
     steps=5,
-    mend="go back to an earlier checkpoint; raise the limit, or let the reward punish what is over-long",
+    fix="go back to an earlier checkpoint; raise the limit, or let the reward punish what is over-long",
 )
 ENTROPY_GONE: Final = Rule(
     name="the policy always writes the same",
     figure="trainer/entropy",
     below=1e-4,
     steps=10,
-    mend="go back to an earlier checkpoint; a higher upper clip, a KL weight or a higher temperature keep it exploring",
+    fix="go back to an earlier checkpoint; a higher upper clip, a KL weight or a higher temperature keep it exploring",
 )
 ENTROPY_HIGH: Final = Rule(
     name="the policy writes noise",
     figure="trainer/entropy",
     above=3.0,
     steps=3,
-    mend="go back to an earlier checkpoint with a lower learning rate",
+    fix="go back to an earlier checkpoint with a lower learning rate",
 )
 FAR_AWAY: Final = Rule(
     name="the policy has left its reference",
     figure="trainer/kl",
     above=5.0,
     steps=5,
-    mend="go back to an earlier checkpoint with a lower learning rate or a higher KL weight",
+    fix="go back to an earlier checkpoint with a lower learning rate or a higher KL weight",
 )
 NO_LOSS: Final = Rule(
     name="the loss exploded",
     figure="trainer/loss",
     above=1e4,
-    mend="go back to an earlier checkpoint with a lower learning rate or a smaller clip of the gradient",
+    fix="go back to an earlier checkpoint with a lower learning rate or a smaller clip of the gradient",
 )
 ALL_THE_SAME: Final = Rule(
     name="every rollout gets the same reward",
     figure="reward/total_std",
     below=1e-6,
     steps=20,
-    mend="a reward that is flat at an extreme teaches nothing: choose harder or easier questions, or another reward",
+    fix="a reward that is flat at an extreme teaches nothing: choose harder or easier questions, or another reward",
 )
 
 DEFAULT_RULES: Final = (
@@ -171,7 +177,7 @@ DEFAULT_RULES: Final = (
 
 
 def check(rules: Iterable[Rule], history: Sequence[tuple[int, Figures]]) -> None:
-    """Hold every rule against what was told so far.
+    """Check every rule against the steps so far.
 
     Raises:
         Collapsed: one is broken.

@@ -1,26 +1,40 @@
-"""The `[safety]` table of a recipe: rules that stop the run, and the canary's queries. No running thing is here."""
+"""The `[safety]` table of a recipe: rules that stop the run, and the probes of its retriever. Only data is here."""
 
-from typing import Self
+from typing import Any, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from train.safety.canary import Probe
+from train.common.renamed import refuse_renamed
+from train.safety.probes import Probe
 from train.safety.rules import DEFAULT_RULES, Rule
+
+RENAMED: Final = {
+    "canary": "probes",
+    "canary_every_steps": "probe_every_steps",
+    "canary_seconds": "probe_seconds",
+}
+"""Previous keys of the table."""
 
 
 class Safety(BaseModel):
-    """What watches a run. Without a word in the recipe: the default rules, and a canary in little worlds."""
+    """What watches a run. Without an entry in the recipe: the default rules, and probes in little worlds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     rules: tuple[Rule, ...] = ()
-    """Beside the default ones; one with the name of a default one stands in its place."""
+    """Beside the default ones; one with the name of a default one replaces it."""
     without: tuple[str, ...] = ()
     """Names of default rules that do not hold here."""
-    canary: tuple[Probe, ...] = ()
+    probes: tuple[Probe, ...] = ()
     """Queries whose answer is known; where the run searches a little world, it finds its own. Elsewhere name them."""
-    canary_every_steps: int = Field(default=1, ge=1)
-    canary_seconds: float = Field(default=20.0, gt=0)
+    probe_every_steps: int = Field(default=1, ge=1)
+    probe_seconds: float = Field(default=20.0, gt=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_previous_key(cls, said: Any) -> Any:
+        refuse_renamed(said, RENAMED)
+        return said
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:

@@ -8,11 +8,11 @@ from train.world.reader import first_passage_answer
 
 
 class Baselines:
-    """Adds up how often each is right. Well-known questions are told apart: there, knowing by heart is no leak."""
+    """Adds up how often each is right. Well-known questions are counted apart: there, knowing by heart is no leak."""
 
     def __init__(self) -> None:
         self._right: Counter[str] = Counter()
-        self._asked: Counter[str] = Counter()
+        self._total: Counter[str] = Counter()
 
     def add(self, world: World, question: Question) -> None:
         self._count("always_abstain", right=question.unanswerable)
@@ -23,13 +23,13 @@ class Baselines:
         self._count(f"closed_book{suffix}", right=guess(question) in question.answers)
 
     def _count(self, name: str, *, right: bool) -> None:
-        self._asked[name] += 1
+        self._total[name] += 1
         self._right[name] += right
 
     def shares(self) -> dict[str, float]:
-        """Baseline → share of right answers; 0 where nothing was asked."""
-        names = sorted({*self._asked, "first_passage", "closed_book", "always_abstain"})
-        return {name: self._right[name] / max(1, self._asked[name]) for name in names}
+        """Baseline → share of right answers; 0 where there was no question."""
+        names = sorted({*self._total, "first_passage", "closed_book", "always_abstain"})
+        return {name: self._right[name] / max(1, self._total[name]) for name in names}
 
 
 def guess(question: Question) -> str:

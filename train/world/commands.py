@@ -12,7 +12,7 @@ from agent.errors import SetupError, wrong_fields
 if TYPE_CHECKING:
     from agent.world.difficulty import Difficulty
     from agent.world.names import Split
-    from train.world.validate import Check
+    from train.world.validate import WorldCheck
 
 world_app = typer.Typer(no_args_is_help=True, help="The little world: generated documents and questions.")
 
@@ -81,7 +81,9 @@ def check(
     ] = None,
     each: Annotated[
         int,
-        typer.Option(min=0, help="Instead of a folder: make worlds until so many questions of each type are checked."),
+        typer.Option(
+            min=0, help="Instead of a folder: make worlds until this many questions of each type are checked."
+        ),
     ] = 0,
     seed: Annotated[int, typer.Option(help="Of the first world that --each makes.")] = 0,
     split: Annotated[str, typer.Option(help="Whose names --each uses: train, dev or test.")] = "test",
@@ -181,7 +183,7 @@ def _difficulty(turned: list[str]) -> "Difficulty":
         ) from error
 
 
-def _table(name: str, checks: "list[Check]") -> Table:
+def _table(name: str, checks: "list[WorldCheck]") -> Table:
     table = Table("check", "value", "bound", "", title=f"World {name}")
     for c in checks:
         table.add_row(c.name, f"{c.value:.3f}", c.bound, "[green]holds[/]" if c.holds else "[red]does not hold[/]")

@@ -32,7 +32,7 @@ _PAGE: Final = """<!doctype html>
 Show = Callable[[int, int], None]
 
 
-class Exported(NamedTuple):
+class ExportedWorld(NamedTuple):
     """What was written."""
 
     world: str
@@ -40,14 +40,14 @@ class Exported(NamedTuple):
     pages: int
 
 
-def export_world(which: str, out: Path, *, pages: bool = False, show: Show | None = None) -> Exported:
+def export_world(which: str, out: Path, *, pages: bool = False, show: Show | None = None) -> ExportedWorld:
     """Write `corpus.jsonl` and, if wanted, a page for each document with an index of links that leads to all of them.
 
     Args:
         which: a world's name or folder.
         out: an empty or new folder.
         pages: also write static pages.
-        show: is told of documents written, of how many.
+        show: called with the number of documents written, and of all.
 
     Raises:
         SetupError: there is no such world, it has too many documents for pages, or the folder cannot be written.
@@ -75,7 +75,7 @@ def export_world(which: str, out: Path, *, pages: bool = False, show: Show | Non
             _write_index(out / PAGES, name, links)
     except OSError as error:
         raise SetupError(f"the world cannot be written to {out}: {error.strerror or error}") from error
-    return Exported(name, total, len(links))
+    return ExportedWorld(name, total, len(links))
 
 
 def _documents(which: str) -> tuple[str, int, Iterable[Document]]:

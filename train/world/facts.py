@@ -1,4 +1,4 @@
-"""What a question can stand on: the facts of a universe, the documents that state them, and the paths between them."""
+"""What a question can rest on: the facts of a universe, the documents that state them, and the paths between them."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from agent.world.difficulty import Difficulty
 from agent.world.records import Document, Lookup, Stated
 from agent.world.relations import RELATIONS, sources_of
-from train.world.universe import Fact, Universe
+from train.world.universe import Universe, WorldFact
 
 
 class Ground:
-    """A universe with its documents, ready to be asked about."""
+    """A universe with its documents, ready for questions."""
 
     def __init__(
         self, universe: Universe, documents: Sequence[Document], rng: random.Random, difficulty: Difficulty
@@ -21,23 +21,25 @@ class Ground:
             for stated in document.states:
                 self._stating.setdefault((stated.subject, stated.relation), []).append((document, stated))
         self.facts = list(universe.facts.values())
-        self._by_subject: dict[str, list[Fact]] = {}
+        self._by_subject: dict[str, list[WorldFact]] = {}
         for fact in self.facts:
             self._by_subject.setdefault(fact.subject, []).append(fact)
 
-    def about(self, subject: str) -> list[Fact]:
+    def about(self, subject: str) -> list[WorldFact]:
         return self._by_subject.get(subject, [])
 
-    def lookup(self, fact: Fact) -> Lookup:
+    def lookup(self, fact: WorldFact) -> Lookup:
         """The look-up of a fact as it is now."""
         return self._found(self.universe.label(fact.subject), fact.relation, (self.universe.label(fact.object),))
 
     def listed(self, holder: str, listing: str) -> Lookup:
-        """The look-up of a listing; where it is told one by one, all that tell it are gold."""
+        """The look-up of a listing; where documents state it one by one, all of them are gold."""
         values = tuple(self.universe.label(member) for member in self.universe.lists[holder, listing])
         return self._found(self.universe.label(holder), listing, values)
 
-    def at(self, fact: Fact, values: Sequence[str], proves: Callable[[Stated], bool], **when: str) -> Lookup | None:
+    def at(
+        self, fact: WorldFact, values: Sequence[str], proves: Callable[[Stated], bool], **when: str
+    ) -> Lookup | None:
         """A look-up about time, if a document that is not doubtful proves it."""
         subject = self.universe.label(fact.subject)
         for document, stated in self._stating[subject, fact.relation]:
@@ -51,7 +53,7 @@ class Ground:
         return Lookup(subject=subject, relation=relation, values=(), gold="").model_copy(update=when)
 
     def source(self, lookup: Lookup) -> str:
-        """Where its gold document stands."""
+        """The source of its gold document."""
         return lookup.gold.split("-", 1)[0]
 
     def _found(self, subject: str, relation: str, values: tuple[str, ...]) -> Lookup:
@@ -71,7 +73,7 @@ class Ground:
     def answers(self, value: str) -> tuple[str, ...]:
         return tuple(dict.fromkeys((self.universe.name(value), self.universe.label(value))))
 
-    def path(self, hops: int) -> list[Fact] | None:
+    def path(self, hops: int) -> list[WorldFact] | None:
         """Facts that lead from one to the next, without coming back to anything."""
         path = [self.rng.choice(self.facts)]
         been = {path[0].subject}
@@ -96,7 +98,7 @@ class Ground:
         text = self.wording(known.asks, known.asks_far).format(s=subject)
         return text[0].upper() + text[1:]
 
-    def subject_of(self, path: Sequence[Fact]) -> str:
+    def subject_of(self, path: Sequence[WorldFact]) -> str:
         """What a path of facts leads to, in words: phrases nested from the first fact on."""
         subject = self.universe.label(path[0].subject)
         for fact in path:

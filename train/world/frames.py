@@ -1,4 +1,4 @@
-"""Wordings around the facts: leads, fillers, asides and the phrases that begin and end what is written. Data only."""
+"""Wordings around the facts: leads, fillers, distractors, and phrases that begin and end a text. Data only."""
 
 from typing import Final
 
@@ -151,7 +151,7 @@ BACKGROUND: Final[tuple[str, ...]] = (
 
 DATELINES: Final[tuple[str, ...]] = ("{day}: ", "{day} — ", "On {day} it became known: ", "Report of {day}. ")
 
-ASIDE_TITLES: Final[tuple[str, ...]] = (
+DISTRACTOR_TITLES: Final[tuple[str, ...]] = (
     "Notes from {s}", "Letters about {s}", "A visit: {s}", "{s} in conversation", "What people say about {s}",
     "In brief: {s}", "Reader's question about {s}",
 )  # fmt: skip
@@ -167,8 +167,8 @@ HEARSAY_CLOSINGS: Final[tuple[str, ...]] = (
     "I have no source for it.",
 )
 
-FOLLOW_ASIDES: Final[tuple[str, ...]] = ("And what about {s}?", "And {s}?", "What about {s}?")
-"""The same question again, about somebody or something else."""
+FOLLOW_ANOTHER: Final[tuple[str, ...]] = ("And what about {s}?", "And {s}?", "What about {s}?")
+"""The same question again, about another subject."""
 
 
 def frames() -> list[str]:
@@ -180,7 +180,7 @@ def frames() -> list[str]:
         CLOSINGS,
         BACKGROUND,
         DATELINES,
-        ASIDE_TITLES,
+        DISTRACTOR_TITLES,
         HEARSAY_TITLES,
     )
-    return [text for table in (*tables, HEARSAY_CLOSINGS, FOLLOW_ASIDES) for text in table]
+    return [text for table in (*tables, HEARSAY_CLOSINGS, FOLLOW_ANOTHER) for text in table]

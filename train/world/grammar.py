@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from agent.world.relations import RELATIONS
 from train.world.frames import NOUNS
-from train.world.population import Entity
+from train.world.population import WorldEntity
 
 
 @dataclass(frozen=True)
 class Clause:
-    """One fact to be told of a subject: what its wordings are filled with."""
+    """One fact about a subject: what its wordings are filled with."""
 
     relation: str
     object: str
@@ -27,7 +27,7 @@ def article(noun: str) -> str:
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
-def fill(template: str, entity: Entity, **values: str) -> str:
+def fill(template: str, entity: WorldEntity, **values: str) -> str:
     """Put names and pronouns into a wording; "the the" of a name that brings its own article becomes one."""
     possessive = {"she": "her", "he": "his", "it": "its"}[entity.pronoun]
     him = {"she": "her", "he": "him", "it": "it"}[entity.pronoun]
@@ -39,17 +39,17 @@ _TWICE = re.compile(r"\b([Tt]he) the\b")
 
 
 class Teller:
-    """Tells clauses about one subject in varied sentences."""
+    """Writes clauses about one subject in varied sentences."""
 
     def __init__(self, rng: random.Random, *, paraphrase: float) -> None:
         self._rng, self._paraphrase = rng, paraphrase
 
-    def paragraph(self, entity: Entity, clauses: Sequence[Clause], *, named: bool) -> str:
+    def paragraph(self, entity: WorldEntity, clauses: Sequence[Clause], *, named: bool) -> str:
         """All clauses in the order in which they came; two may share a sentence.
 
         Args:
             entity: the subject.
-            clauses: what is told.
+            clauses: the facts.
             named: whether the subject was named just before, so that a pronoun is understood.
         """
         sentences: list[str] = []
@@ -63,7 +63,7 @@ class Teller:
             waiting = waiting[2 if pair else 1 :]
         return " ".join(sentences)
 
-    def _reference(self, entity: Entity, *, named: bool) -> str:
+    def _reference(self, entity: WorldEntity, *, named: bool) -> str:
         if not named or self._rng.random() < 0.12:
             return entity.label
         if entity.kind == "person":
@@ -75,13 +75,13 @@ class Teller:
         far = relation.stated_far and self._rng.random() < self._paraphrase
         return self._rng.choice(relation.stated_far if far else relation.stated)
 
-    def _single(self, entity: Entity, subject: str, clause: Clause) -> str:
+    def _single(self, entity: WorldEntity, subject: str, clause: Clause) -> str:
         sentences = RELATIONS[clause.relation].sentences
         if subject != entity.label and sentences and self._rng.random() < 0.35:
             return self._sentence(self._rng.choice(sentences), entity, clause)
         return self._sentence(f"{subject} {self._predicate(clause)}.", entity, clause)
 
-    def _joined(self, entity: Entity, subject: str, pair: Sequence[Clause]) -> str:
+    def _joined(self, entity: WorldEntity, subject: str, pair: Sequence[Clause]) -> str:
         one, two = (fill(self._predicate(clause), entity, o=clause.object, since=clause.since) for clause in pair)
         while one.split()[:2] == two.split()[:2]:  # "was born in Tarnton and was born in 1980"
             two = fill(self._predicate(pair[1]), entity, o=pair[1].object, since=pair[1].since)
@@ -95,5 +95,5 @@ class Teller:
             return self._sentence(f"{subject}, {pronoun} {one}, {two}.", entity, pair[1])
         return self._sentence(f"{subject} {one} and {two}.", entity, pair[1])
 
-    def _sentence(self, text: str, entity: Entity, clause: Clause) -> str:
+    def _sentence(self, text: str, entity: WorldEntity, clause: Clause) -> str:
         return capital(fill(text, entity, o=clause.object, since=clause.since))

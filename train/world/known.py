@@ -5,23 +5,25 @@ from functools import cache
 
 from agent.world.difficulty import Difficulty
 from agent.world.well_known import COMPANIES, COUNTRIES, FILMS, NOVELS, PEOPLE
-from train.world.pages import Draft, PageWriter
-from train.world.population import Entity
-from train.world.universe import Fact, Universe
+from train.world.pages import PageDraft, PageWriter
+from train.world.population import WorldEntity
+from train.world.universe import Universe, WorldFact
 
 
 @cache
 def well_known() -> Universe:
     """The closed set as a universe of its own."""
     entities = [
-        Entity(f"known-{number}", "person", name, note, pronoun=pronoun)
+        WorldEntity(f"known-{number}", "person", name, note, pronoun=pronoun)
         for number, (name, note, pronoun) in enumerate(PEOPLE)
     ]
-    entities += [Entity(f"known-{number}", kind, name) for number, (kind, name) in enumerate(_things(), len(PEOPLE))]
+    entities += [
+        WorldEntity(f"known-{number}", kind, name) for number, (kind, name) in enumerate(_things(), len(PEOPLE))
+    ]
     universe = Universe({entity.id: entity for entity in entities})
     keys = {entity.name: entity.id for entity in entities}
     for subject, relation, value in _facts():
-        universe.facts[keys[subject], relation] = Fact(keys[subject], relation, keys.get(value, value))
+        universe.facts[keys[subject], relation] = WorldFact(keys[subject], relation, keys.get(value, value))
     return universe
 
 
@@ -50,7 +52,7 @@ def _facts() -> list[tuple[str, str, str]]:
 
 
 @cache
-def well_known_drafts() -> tuple[Draft, ...]:
+def well_known_drafts() -> tuple[PageDraft, ...]:
     """Its pages: a world holds them once, word for word the same everywhere."""
     difficulty = Difficulty(noise=0, paraphrase=0.3)
     return tuple(PageWriter(well_known(), random.Random("well known"), difficulty).write())

@@ -7,13 +7,13 @@ from datetime import date, timedelta
 from agent.world.difficulty import Difficulty
 from agent.world.records import Stated
 from agent.world.relations import RELATIONS
-from train.world.frames import ASIDE_TITLES, BACKGROUND, DATELINES, FILLERS
+from train.world.frames import BACKGROUND, DATELINES, DISTRACTOR_TITLES, FILLERS
 from train.world.grammar import capital, fill
-from train.world.pages import Draft
-from train.world.universe import NEWS_FROM, Fact, Tenure, Universe
+from train.world.pages import PageDraft
+from train.world.universe import NEWS_FROM, Tenure, Universe, WorldFact
 
 _OLD_NEWS = 0.2
-"""Share of changes that the pages know of and that an old report tells too."""
+"""Share of changes that the pages know of and that an old report states, too."""
 _MONTHS = "January February March April May June July August September October November December".split()
 
 
@@ -23,17 +23,17 @@ class NewsWriter:
     def __init__(self, universe: Universe, rng: random.Random, difficulty: Difficulty) -> None:
         self._universe, self._rng, self._difficulty = universe, rng, difficulty
 
-    def write(self, pages: int) -> Iterator[Draft]:
-        """Reports, and asides as many as the noise wants of `pages` pages and the reports together."""
+    def write(self, pages: int) -> Iterator[PageDraft]:
+        """Reports, and distractors as many as the noise asks of `pages` pages and the reports together."""
         reports = 0
         for fact in self._universe.facts.values():
             for draft in self._reports(fact):
                 reports += 1
                 yield draft
         for _ in range(round(self._difficulty.noise * (pages + reports))):
-            yield self._aside()
+            yield self._distractor()
 
-    def _reports(self, fact: Fact) -> Iterator[Draft]:
+    def _reports(self, fact: WorldFact) -> Iterator[PageDraft]:
         if RELATIONS[fact.relation].sources == ("news",):
             day = date(NEWS_FROM, 1, 6) + timedelta(days=self._rng.randint(0, 500))
             yield self._report(fact, Tenure(fact.object, day.year), None, day)
@@ -42,7 +42,7 @@ class NewsWriter:
                 day = date(now.since, 1, 4) + timedelta(days=self._rng.randint(0, 350))
                 yield self._report(fact, now, before, day)
 
-    def _report(self, fact: Fact, now: Tenure, before: Tenure | None, day: date) -> Draft:
+    def _report(self, fact: WorldFact, now: Tenure, before: Tenure | None, day: date) -> PageDraft:
         label, entity = self._universe.label, self._universe.entities[fact.subject]
         old = label(before.value) if before else ""
         names = {"o": label(now.value), "old": old, "since": str(before.since) if before else ""}
@@ -60,12 +60,12 @@ class NewsWriter:
             since=str(now.since) if before else "",
             follows=old,
         )
-        return Draft("news", capital(fill(title, entity, **names)), text, (stated,), day.isoformat())
+        return PageDraft("news", capital(fill(title, entity, **names)), text, (stated,), day.isoformat())
 
     def _dateline(self, day: date) -> str:
         return self._rng.choice(DATELINES).format(day=f"{day.day} {_MONTHS[day.month - 1]} {day.year}")
 
-    def _aside(self) -> Draft:
+    def _distractor(self) -> PageDraft:
         """A page or a report that speaks of something in the words of one of its relations, and states nothing."""
         fact = self._rng.choice(list(self._universe.facts.values()))
         entity = self._universe.entities[fact.subject]
@@ -76,5 +76,5 @@ class NewsWriter:
             self._rng.choice(FILLERS[entity.kind]) if entity.kind in FILLERS else "",
             self._rng.choice(FILLERS["news"]),
         ]
-        title = capital(fill(self._rng.choice(ASIDE_TITLES), entity))
-        return Draft(source, title, " ".join(part for part in text if part), (), day.isoformat())
+        title = capital(fill(self._rng.choice(DISTRACTOR_TITLES), entity))
+        return PageDraft(source, title, " ".join(part for part in text if part), (), day.isoformat())

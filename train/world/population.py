@@ -8,7 +8,7 @@ from agent.world.difficulty import Difficulty
 from agent.world.names import NOUNS, PLACE_PREFIXES
 from agent.world.relations import PROFESSIONS
 from agent.world.well_known import Pronoun
-from train.world.vocabulary import Vocabulary
+from train.world.vocabulary import ShardWords
 
 THINGS = {
     "city": (0.25, 4), "country": (0.05, 2), "org": (0.25, 4), "film": (0.25, 3), "novel": (0.15, 2),
@@ -18,8 +18,8 @@ THINGS = {
 
 
 @dataclass(frozen=True)
-class Entity:
-    """Something with a page. Two people may share a name; then `note` (the profession) tells them apart."""
+class WorldEntity:
+    """Something with a page. Two people may share a name; then `note` (the profession) distinguishes them."""
 
     id: str
     kind: str
@@ -39,15 +39,15 @@ class Entity:
         return f"{self.name} ({self.note})" if self.namesake else self.name
 
 
-def populate(vocabulary: Vocabulary, rng: random.Random, *, people: int, difficulty: Difficulty) -> list[Entity]:
+def populate(vocabulary: ShardWords, rng: random.Random, *, people: int, difficulty: Difficulty) -> list[WorldEntity]:
     """Everybody and everything, in the order of the ids."""
     made = list(_people(vocabulary, rng, people, difficulty))
     for kind, (share, least) in THINGS.items():
         made += _things(vocabulary, rng, kind, max(least, round(people * share)), difficulty)
-    return [Entity(f"{e.kind}-{n}", e.kind, e.name, e.note, e.namesake, e.pronoun) for n, e in enumerate(made)]
+    return [WorldEntity(f"{e.kind}-{n}", e.kind, e.name, e.note, e.namesake, e.pronoun) for n, e in enumerate(made)]
 
 
-def _people(vocabulary: Vocabulary, rng: random.Random, count: int, difficulty: Difficulty) -> Iterator[Entity]:
+def _people(vocabulary: ShardWords, rng: random.Random, count: int, difficulty: Difficulty) -> Iterator[WorldEntity]:
     families: list[str] = []
     made = 0
     while made < count:
@@ -59,13 +59,13 @@ def _people(vocabulary: Vocabulary, rng: random.Random, count: int, difficulty: 
         shared = rng.random() < difficulty.namesakes / 2 and made + 1 < count
         notes = rng.sample(PROFESSIONS, 2)
         for note in notes[: 1 + shared]:
-            yield Entity("", "person", name, note, namesake=shared, pronoun=rng.choice(("she", "he")))
+            yield WorldEntity("", "person", name, note, namesake=shared, pronoun=rng.choice(("she", "he")))
         made += 1 + shared
 
 
 def _things(
-    vocabulary: Vocabulary, rng: random.Random, kind: str, count: int, difficulty: Difficulty
-) -> Iterator[Entity]:
+    vocabulary: ShardWords, rng: random.Random, kind: str, count: int, difficulty: Difficulty
+) -> Iterator[WorldEntity]:
     given: list[str] = []
     names: set[str] = set()
     while len(names) < count:
@@ -76,7 +76,7 @@ def _things(
             continue
         given.append(word)
         names.add(name)
-        yield Entity("", kind, name)
+        yield WorldEntity("", kind, name)
 
 
 _WORD_KINDS = {

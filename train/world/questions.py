@@ -7,10 +7,10 @@ from typing import Literal
 from agent.world.difficulty import Difficulty
 from agent.world.records import Document, Lookup, Question, QuestionType
 from agent.world.relations import LISTINGS, RELATIONS
-from train.world.asking import Asker
 from train.world.facts import Ground
 from train.world.grammar import capital
-from train.world.population import Entity
+from train.world.population import WorldEntity
+from train.world.special_questions import SpecialQuestions
 from train.world.universe import Universe
 
 _MOST_KNOWN = 200
@@ -62,7 +62,7 @@ YEARS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("Which novel was published {w}, {a} or {b}?", "Of {a} and {b}, which was published {w}?"),
     ),
 }
-"""Kind → the year by which two are compared, and how that is asked."""
+"""Kind → the year by which two are compared, and the wordings of the question."""
 CROSSED = (
     ("natives", "members", ("Which person {a} and {b}?", "Who {a} and {b}?")),
     ("natives", "alumni", ("Which person {a} and {b}?", "Who {a} and also {b}?")),
@@ -77,7 +77,7 @@ class QuestionWriter:
         self, universe: Universe, documents: Sequence[Document], rng: random.Random, difficulty: Difficulty
     ) -> None:
         self._ground = Ground(universe, documents, rng, difficulty)
-        self._asker = Asker(self._ground, documents)
+        self._special = SpecialQuestions(self._ground, documents)
         self._rng, self._universe, self._difficulty = rng, universe, difficulty
 
     def draw(self, kind: QuestionType, key: str) -> Question | None:
@@ -90,11 +90,11 @@ class QuestionWriter:
             "comparison": self._comparison,
             "intersection": self._intersection,
             "choice": self._choice,
-            "count": self._asker.count,
-            "time": self._asker.time,
-            "followup": self._asker.followup,
-            "known": self._asker.known,
-            "unanswerable": self._asker.unanswerable,
+            "count": self._special.count,
+            "time": self._special.time,
+            "followup": self._special.followup,
+            "known": self._special.known,
+            "unanswerable": self._special.unanswerable,
         }
         question = make[kind]()
         if question is None:
@@ -160,7 +160,12 @@ class QuestionWriter:
         return self._compare(one, two, kind, before, (named[0], named[1]))
 
     def _compare(
-        self, one: Entity, two: Entity, kind: str, before: tuple[tuple[Lookup, ...], ...], named: tuple[str, str]
+        self,
+        one: WorldEntity,
+        two: WorldEntity,
+        kind: str,
+        before: tuple[tuple[Lookup, ...], ...],
+        named: tuple[str, str],
     ) -> Question | None:
         relation, asks = YEARS[kind]
         facts = [self._universe.facts.get((entity.id, relation)) for entity in (one, two)]

@@ -22,7 +22,7 @@ def value_of(stated: Iterable[Stated], lookup: Lookup) -> tuple[str, ...] | None
     """What is said of a look-up; None where nothing is.
 
     A current statement beats an outdated one, and any beats that of an unreliable page: dates and addresses show it to
-    whoever reads both. The members of a list are put together from all that speak of it.
+    those who read both. The members of a list are put together from all that speak of it.
     """
     said = [s for s in stated if s.subject == lookup.subject and s.relation == lookup.relation]
     if lookup.when:
@@ -71,7 +71,7 @@ def first_passage_answer(world: World, question: Question) -> str:
     """What a perfect reader gets out of the first passage of one search, the question as query; else its best guess.
 
     The guess is a name that the passage makes likely: an option or a candidate that it speaks of, the first member of
-    the list that it holds, or the value of the relation that is asked last. Of an earlier turn it knows the answer.
+    the list that it holds, or the value of the last relation of the plan. Of an earlier turn it knows the answer.
     """
     query = " ".join([*(text for turn in question.history for text in turn), question.question])
     found = world.find("all", query, limit=1)

@@ -1,6 +1,6 @@
 """Worlds, shard by shard: each shard is made from the seed and its number alone, so any size streams.
 
-Names are unique over the shards; the well-known pages stand in the first one.
+Names are unique over the shards; the well-known pages are in the first one.
 """
 
 import random
@@ -65,13 +65,13 @@ class Drawing:
         self.world = World.of(shard.name, shard.documents)
         self._shard = shard
         self._writer = QuestionWriter(shard.universe, shard.documents, shard.rng, shard.difficulty)
-        self._asked: set[object] = set()
+        self._used: set[object] = set()
 
     def ask(self, kinds: Sequence[QuestionType], name: str, first: int = 0) -> Iterator[Question]:
         """Questions of these kinds, one after the other.
 
         Raises:
-            ValueError: the shard is too small for so many.
+            ValueError: the shard is too small for that many.
         """
         for number, kind in enumerate(kinds, start=first):
             question = self.draw(kind, f"{name}-{number}")
@@ -83,10 +83,10 @@ class Drawing:
         """One more question, or None where there is no new one to be found."""
         for _ in range(_TRIES):
             question = self._writer.draw(kind, key)
-            if question is None or (marks := _marks(question)) & self._asked:
+            if question is None or (marks := _marks(question)) & self._used:
                 continue
             if is_sound(self.world, question) and (checked := searched(self.world, question)) is not None:
-                self._asked |= marks
+                self._used |= marks
                 return checked.model_copy(update={"shard": self._shard.number})
         return None
 
@@ -137,7 +137,7 @@ def _misleads(document: Document, lookup: Lookup) -> bool:
 
 
 def shuffled_kinds(total: int, mix: Mapping[QuestionType, float], rng: random.Random) -> list[QuestionType]:
-    """The types of so many questions, in the shares of the mix, shuffled."""
+    """The types of `total` questions, in the shares of the mix, shuffled."""
     kinds: list[QuestionType] = [kind for kind, count in counts_of(total, mix).items() for _ in range(count)]
     rng.shuffle(kinds)
     return kinds
@@ -166,7 +166,7 @@ def make_world(
 
 
 def people_for(documents: int, difficulty: Difficulty) -> tuple[int, int]:
-    """How many shards, and of how many people each, give about so many documents.
+    """How many shards, and of how many people each, give about that many documents.
 
     Raises:
         ValueError: more than there are words for.
@@ -196,8 +196,8 @@ def part(
     if not kinds:
         return shard.documents
     drawing = Drawing(shard)
-    asked = tuple(drawing.ask(kinds, name if of == 1 else f"{name}-{number}"))
-    return World(name, shard.documents, asked, drawing.world.indexes)
+    drawn = tuple(drawing.ask(kinds, name if of == 1 else f"{name}-{number}"))
+    return World(name, shard.documents, drawn, drawing.world.indexes)
 
 
 def _kinds_of(seed: int, questions: int, number: int, of: int, difficulty: Difficulty) -> list[QuestionType]:

@@ -11,7 +11,7 @@ from agent.world.store import folder_of, read_card, read_shards
 from agent.world.world import World
 from train.world.questions import mix_of
 from train.world.shards import Drawing, make_shard
-from train.world.validate import Check, Tally
+from train.world.validate import WorldCheck, WorldTally
 
 TYPES: tuple[QuestionType, ...] = get_args(QuestionType)
 _OF_EACH = 40
@@ -19,8 +19,8 @@ _OF_EACH = 40
 
 Show = Callable[[int, int], None]
 """Gets how many questions are checked, of how many."""
-Outcome = tuple[list[Check], dict[str, int]]
-"""The checks, and how many questions of each type they stand on."""
+Outcome = tuple[list[WorldCheck], dict[str, int]]
+"""The checks, and how many questions of each type they are about."""
 
 
 def check_folder(which: str, show: Show) -> Outcome:
@@ -33,7 +33,7 @@ def check_folder(which: str, show: Show) -> Outcome:
     card = read_card(folder)
     if not card.questions:
         raise SetupError(f"{which} has no questions to validate: build it with --questions")
-    tally = Tally(card.split)
+    tally = WorldTally(card.split)
     for world in read_shards(folder):
         tally.add(world)
         show(tally.questions, card.questions)
@@ -47,14 +47,14 @@ def survey(each: int, seed: int, split: Split, show: Show, difficulty: Difficult
         SetupError: three worlds in a row give no question of some type.
     """
     difficulty = difficulty or Difficulty()
-    tally = Tally(split)
+    tally = WorldTally(split)
     barren = 0
     while (missing := _missing(tally, each, difficulty)) and barren < 3:
         before = tally.questions
         drawing = Drawing(make_shard(seed, 0, split=split, difficulty=difficulty))
         wanted = {kind: min(_OF_EACH, each - tally.types[kind]) for kind in missing}
-        asked = tuple(question for kind in missing for question in _questions(drawing, kind, wanted[kind]))
-        tally.add(World(f"{split}-{seed}", drawing.world.documents, asked, drawing.world.indexes))
+        drawn = tuple(question for kind in missing for question in _questions(drawing, kind, wanted[kind]))
+        tally.add(World(f"{split}-{seed}", drawing.world.documents, drawn, drawing.world.indexes))
         barren = 0 if tally.questions > before else barren + 1
         seed += 1
         show(sum(min(each, tally.types[kind]) for kind in TYPES), each * len(TYPES))
@@ -63,7 +63,7 @@ def survey(each: int, seed: int, split: Split, show: Show, difficulty: Difficult
     return tally.checks(difficulty, mixed=False), dict(tally.types)
 
 
-def _missing(tally: Tally, each: int, difficulty: Difficulty) -> list[QuestionType]:
+def _missing(tally: WorldTally, each: int, difficulty: Difficulty) -> list[QuestionType]:
     """The types of which more questions are wanted; longer chains than the difficulty allows are not."""
     return [kind for kind in TYPES if tally.types[kind] < each and kind in mix_of(difficulty)]
 

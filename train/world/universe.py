@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from agent.world.difficulty import Difficulty
 from agent.world.names import Split
 from agent.world.relations import LISTINGS, RELATIONS
-from train.world.population import THINGS, Entity, populate
-from train.world.vocabulary import Vocabulary
+from train.world.population import THINGS, WorldEntity, populate
+from train.world.vocabulary import ShardWords
 
 _YEARS = {
     "birth_year": (1930, 2001),
@@ -23,9 +23,9 @@ _UNKNOWN = {
     "founder": 0.08, "composer": 0.2, "setting": 0.1, "publisher": 0.12, "twin": 0.1, "headquarters": 0.06,
     "data": 0.1, "city_founded": 0.1, "winner": 0.08,
 }  # fmt: skip
-"""Share of subjects of which nobody says it: the ground of questions without an answer."""
+"""Share of subjects of which no document says it: the ground of questions without an answer."""
 NEWS_FROM = 2025
-"""Pages were last revised in the year before; what changed since stands in the news."""
+"""Pages were last revised in the year before; what changed since is in the news."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Tenure:
 
 
 @dataclass(frozen=True)
-class Fact:
+class WorldFact:
     """`subject relation object`; the object is an entity id or, for years and words, the value itself."""
 
     subject: str
@@ -50,7 +50,7 @@ class Fact:
     stale: int = 0
     """How many of the last tenures the page does not know of."""
     copied: bool = False
-    """Whether it stands in a second source too."""
+    """Whether it is in a second source, too."""
     rumour: str = ""
     """The wrong value that a less reliable page gives."""
 
@@ -59,19 +59,19 @@ class Fact:
 class Universe:
     """Everything that is true in one shard of a world."""
 
-    entities: dict[str, Entity] = field(default_factory=dict[str, Entity])
-    facts: dict[tuple[str, str], Fact] = field(default_factory=dict[tuple[str, str], Fact])
+    entities: dict[str, WorldEntity] = field(default_factory=dict[str, WorldEntity])
+    facts: dict[tuple[str, str], WorldFact] = field(default_factory=dict[tuple[str, str], WorldFact])
     lists: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict[tuple[str, str], tuple[str, ...]])
-    """(subject, listing) → members in the order in which they are told."""
+    """(subject, listing) → members in the order in which they are listed."""
     strangers: tuple[str, ...] = ()
     """Names of people that nothing in the world speaks of."""
 
     def __post_init__(self) -> None:
-        self._kinds: dict[str, list[Entity]] = {}
+        self._kinds: dict[str, list[WorldEntity]] = {}
         for entity in self.entities.values():
             self._kinds.setdefault(entity.kind, []).append(entity)
 
-    def of_kind(self, kind: str) -> list[Entity]:
+    def of_kind(self, kind: str) -> list[WorldEntity]:
         return self._kinds.get(kind, [])
 
     def label(self, value: str) -> str:
@@ -87,8 +87,8 @@ class Universe:
 def make_universe(
     rng: random.Random, *, split: Split, seed: int, shard: int, people: int, difficulty: Difficulty
 ) -> Universe:
-    """Make a consistent shard: nobody marries or teaches themselves, marriages and twin cities go both ways."""
-    vocabulary = Vocabulary(rng, split, seed=seed, shard=shard)
+    """Make a consistent shard: no person marries or teaches themselves, marriages and twin cities go both ways."""
+    vocabulary = ShardWords(rng, split, seed=seed, shard=shard)
     entities = populate(vocabulary, rng, people=people, difficulty=difficulty)
     strangers = tuple(vocabulary.person(vocabulary.word("last")) for _ in range(3))
     universe = Universe({entity.id: entity for entity in entities}, strangers=strangers)
@@ -99,7 +99,7 @@ def make_universe(
 class _Founding:
     """Gives a populated universe its facts."""
 
-    def __init__(self, universe: Universe, vocabulary: Vocabulary, rng: random.Random, difficulty: Difficulty) -> None:
+    def __init__(self, universe: Universe, vocabulary: ShardWords, rng: random.Random, difficulty: Difficulty) -> None:
         self._universe, self._vocabulary, self._rng, self._difficulty = universe, vocabulary, rng, difficulty
 
     def make(self) -> None:
@@ -119,7 +119,7 @@ class _Founding:
     def _unknown(self, relation: str) -> bool:
         return self._rng.random() < _UNKNOWN.get(relation, 0)
 
-    def _pair(self, relation: str, entities: Sequence[Entity]) -> None:
+    def _pair(self, relation: str, entities: Sequence[WorldEntity]) -> None:
         order = [entity.id for entity in entities]
         self._rng.shuffle(order)
         for one, two in zip(order[::2], order[1::2], strict=False):
@@ -139,7 +139,7 @@ class _Founding:
                 self._add(country, "capital", city)
 
     def _listed(self) -> None:
-        """Facts that are also told as lists: each holder gets one to five members."""
+        """Facts that documents also give as lists: each holder gets one to five members."""
         for name, relation in _LISTED.items():
             listing = LISTINGS[name]
             members = [e.id for e in self._universe.of_kind(listing.member) if not self._unknown(relation)]
@@ -155,7 +155,7 @@ class _Founding:
             for holder, held in dealt.items():
                 self._universe.lists[holder, name] = tuple(held)
 
-    def _state(self, subject: Entity, name: str) -> None:
+    def _state(self, subject: WorldEntity, name: str) -> None:
         relation, rng = RELATIONS[name], self._rng
         if self._unknown(name):
             return
@@ -168,11 +168,11 @@ class _Founding:
         else:
             self._add(subject.id, name, self._others(subject, name, 1)[0])
 
-    def _others(self, subject: Entity, name: str, count: int) -> list[str]:
+    def _others(self, subject: WorldEntity, name: str, count: int) -> list[str]:
         kind = RELATIONS[name].object
         return self._rng.sample([e.id for e in self._universe.of_kind(kind) if e.name != subject.name], count)
 
-    def _change(self, subject: Entity, name: str) -> None:
+    def _change(self, subject: WorldEntity, name: str) -> None:
         rng = self._rng
         stale = 0
         if rng.random() < self._difficulty.staleness:
@@ -186,14 +186,14 @@ class _Founding:
         starts += list(range(NEWS_FROM, NEWS_FROM + stale))
         ends = [*starts[1:], 0]
         tenures = tuple(Tenure(*part) for part in zip(values, starts, ends, strict=True))
-        self._universe.facts[subject.id, name] = Fact(
+        self._universe.facts[subject.id, name] = WorldFact(
             subject.id, name, values[-1], tenures=tenures, stale=stale, rumour=self._rumour(subject.id, name, values)
         )
 
     def _add(self, subject: str, name: str, value: str) -> None:
         copied = self._rng.random() >= self._difficulty.exclusivity and RELATIONS[name].sources != ("news",)
         rumour = self._rumour(subject, name, (value,))
-        self._universe.facts[subject, name] = Fact(subject, name, value, copied=copied, rumour=rumour)
+        self._universe.facts[subject, name] = WorldFact(subject, name, value, copied=copied, rumour=rumour)
 
     def _rumour(self, subject: str, name: str, values: Sequence[str]) -> str:
         relation, rng = RELATIONS[name], self._rng

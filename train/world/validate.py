@@ -1,6 +1,6 @@
 """Checks of a world: are its questions sound, is their mix what it should be, and is none of it given away for free?
 
-A world of many shards is checked shard by shard: a `Tally` adds them up, and only one is in memory.
+A world of many shards is checked shard by shard: a `WorldTally` adds them up, and only one is in memory.
 """
 
 from collections import Counter
@@ -21,11 +21,11 @@ from train.world.shards import make_shard, searched
 LEAST_REVEALED, LEAST_TRAPS, LEAST_BEYOND_WEB = 0.40, 0.25, 0.20
 MOST_FIRST_PASSAGE, MOST_CLOSED_BOOK = 0.35, 0.15
 ENOUGH: Final = 100
-"""Of fewer questions, shares and baselines are told, but no bound is set on them: they say too little."""
+"""Of fewer questions, shares and baselines are reported without a bound: they say too little."""
 _TRAINING_SEEDS = 4
 
 
-class Check(Frozen):
+class WorldCheck(Frozen):
     """One bound, and how the world stands to it."""
 
     name: str
@@ -34,7 +34,7 @@ class Check(Frozen):
     holds: bool
 
 
-def validate(world: World, split: Split, difficulty: Difficulty | None = None) -> list[Check]:
+def validate(world: World, split: Split, difficulty: Difficulty | None = None) -> list[WorldCheck]:
     """Check a world that is small enough to be held as a whole.
 
     Args:
@@ -45,18 +45,18 @@ def validate(world: World, split: Split, difficulty: Difficulty | None = None) -
     Raises:
         ValueError: it has no questions.
     """
-    tally = Tally(split)
+    tally = WorldTally(split)
     tally.add(world)
     return tally.checks(difficulty)
 
 
-class Tally:
+class WorldTally:
     """Adds up what holds, over one shard after the other."""
 
     def __init__(self, split: Split) -> None:
         self._split: Split = split
         self._held: Counter[str] = Counter()
-        self._asked: Counter[str] = Counter()
+        self._checked: Counter[str] = Counter()
         self.types: Counter[str] = Counter()
         self._strangers: set[str] = set()
         self._trained: set[str] = set()
@@ -67,7 +67,7 @@ class Tally:
         for question in world.questions:
             self.types[question.type] += 1
             for name, holds in (*_soundness(world, question), *_kind(question)):
-                self._asked[name] += 1
+                self._checked[name] += 1
                 self._held[name] += holds
             self._baselines.add(world, question)
         words = world.invented_words
@@ -79,7 +79,7 @@ class Tally:
     def questions(self) -> int:
         return self.types.total()
 
-    def checks(self, difficulty: Difficulty | None = None, *, mixed: bool = True) -> list[Check]:
+    def checks(self, difficulty: Difficulty | None = None, *, mixed: bool = True) -> list[WorldCheck]:
         """How it all stands; `mixed` also asks whether the types come in the shares that were promised.
 
         Raises:
@@ -88,28 +88,28 @@ class Tally:
         if not self.questions:
             raise ValueError("a world without questions has nothing to validate")
         return [
-            *(self._share(name, least=1.0) for name in SOUND if self._asked[name]),
+            *(self._share(name, least=1.0) for name in SOUND if self._checked[name]),
             *(self._mix(difficulty) if mixed else ()),
             *self._given_away(),
             *self._names(),
         ]
 
-    def _share(self, name: str, *, least: float) -> Check:
-        share = self._held[name] / self._asked[name]
+    def _share(self, name: str, *, least: float) -> WorldCheck:
+        share = self._held[name] / self._checked[name]
         is_sound = share >= least or (least < 1 and self.questions < ENOUGH)
-        return Check(name=name, value=share, bound=f"≥ {least:.2f}", holds=is_sound)
+        return WorldCheck(name=name, value=share, bound=f"≥ {least:.2f}", holds=is_sound)
 
-    def _mix(self, difficulty: Difficulty | None) -> Iterator[Check]:
+    def _mix(self, difficulty: Difficulty | None) -> Iterator[WorldCheck]:
         total = self.questions
         for kind, count in counts_of(total, mix_of(difficulty)).items() if difficulty else ():
             share, holds = self.types[kind] / total, self.types[kind] == count
-            yield Check(name=f"type {kind}", value=share, bound=f"= {count / total:.3f}", holds=holds)
+            yield WorldCheck(name=f"type {kind}", value=share, bound=f"= {count / total:.3f}", holds=holds)
         yield self._share(REVEALS, least=LEAST_REVEALED if difficulty is None or difficulty.hops > 1 else 0)
         hard = difficulty is None or (difficulty.staleness >= 0.5 and difficulty.namesakes >= 0.2)
         yield self._share(TRAP, least=LEAST_TRAPS if hard else 0)
         yield self._share(BEYOND, least=LEAST_BEYOND_WEB)
 
-    def _given_away(self) -> Iterator[Check]:
+    def _given_away(self) -> Iterator[WorldCheck]:
         shares = self._baselines.shares()
         bounds = (
             ("first passage, perfectly read", shares["first_passage"], MOST_FIRST_PASSAGE),
@@ -117,16 +117,16 @@ class Tally:
         )
         for name, value, most in bounds:
             is_kept = value <= most or self.questions < ENOUGH
-            yield Check(name=name, value=value, bound=f"≤ {most:.2f}", holds=is_kept)
+            yield WorldCheck(name=name, value=value, bound=f"≤ {most:.2f}", holds=is_kept)
 
-    def _names(self) -> Iterator[Check]:
+    def _names(self) -> Iterator[WorldCheck]:
         """Invented words belong to one split for good; a word of another split would be a leak."""
         count = len(self._strangers)
         name = f"words of another split than {self._split}"
-        yield Check(name=name, value=float(count), bound="= 0", holds=not count)
+        yield WorldCheck(name=name, value=float(count), bound="= 0", holds=not count)
         if self._split == "test":
             count = len(self._trained)
-            yield Check(name="words of training worlds", value=float(count), bound="= 0", holds=not count)
+            yield WorldCheck(name="words of training worlds", value=float(count), bound="= 0", holds=not count)
 
 
 GOLD_ANSWERS = "answered by its gold passages"

@@ -30,14 +30,14 @@ def _word(kind: str, number: int) -> str:
     return "".join(parts).capitalize()
 
 
-class Vocabulary:
+class ShardWords:
     """The words of one shard. No other shard gives out any of them but first names."""
 
     def __init__(self, rng: random.Random, split: Split, *, seed: int, shard: int) -> None:
         """Take the shard's stretch.
 
         Raises:
-            ValueError: there are no words for so many shards.
+            ValueError: there are no words for that many shards.
         """
         if not 0 <= shard < MAX_SHARDS:
             raise ValueError(f"a world has at most {MAX_SHARDS} shards")

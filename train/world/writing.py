@@ -21,7 +21,7 @@ from train.world.shards import part, people_for
 GENERATOR: Final = 2
 """Version of the generator: the same version, seed and difficulty give the same world. Version 1 made test-v1."""
 Part = World | Sequence[Document]
-"""A shard with its questions, or only its documents where none are asked there."""
+"""A shard with its questions, or only its documents where it has none."""
 Show = Callable[[int, int], None]
 """Gets how many documents are written, of about how many."""
 
@@ -221,7 +221,7 @@ def _table(left: str, right: str, rows: Mapping[str, object]) -> list[str]:
 
 
 def _with_history(question: Question) -> str:
-    earlier = " ".join(f"{asked} — {answered}." for asked, answered in question.history)
+    earlier = " ".join(f"{question_before} — {answered}." for question_before, answered in question.history)
     return f"{earlier} {question.question}".strip()
 
 

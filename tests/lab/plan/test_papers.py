@@ -23,7 +23,7 @@ from lab.plan.rehearsal import rehearse
 from lab.plan.scale import read_scale, scale_of
 from train.ppo.recipe import PpoRecipe
 from train.rewards.base import Reward, Rewarded
-from train.safety.canary import Canary
+from train.safety.probes import RetrieverProbes
 
 pytestmark = pytest.mark.train
 
@@ -186,12 +186,12 @@ def test_the_sources_of_a_recipe_are_settings_of_the_agent_and_those_that_lack_a
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_canary_of_a_recipe_asks_the_sources_that_it_has(name: str, tmp_path: Path) -> None:
+def test_the_probes_of_a_recipe_name_the_sources_that_it_has(name: str, tmp_path: Path) -> None:
     recipe = read_any(PAPERS / f"{name}.toml")
     search = dict(recipe.data.search)
-    assert recipe.safety.canary
+    assert recipe.safety.probes
     if search.get("live"):
-        assert {probe.source for probe in recipe.safety.canary} <= set(search["sources"])
+        assert {probe.source for probe in recipe.safety.probes} <= set(search["sources"])
         return
     (tmp_path / "documents").mkdir()
     (tmp_path / "documents" / "france.md").write_text("Paris is the capital of France.", encoding="utf-8")
@@ -200,7 +200,7 @@ def test_the_canary_of_a_recipe_asks_the_sources_that_it_has(name: str, tmp_path
         (tmp_path / "triples.tsv").write_text("France\tcapital\tParis\n", encoding="utf-8")
         search["kg"] = tmp_path / "graph.db"
         build_graph([tmp_path / "triples.tsv"], search["kg"])
-    asyncio.run(Canary(recipe.safety.canary).check(build_sources(CairnSettings(**search)), when="before step 1"))
+    asyncio.run(RetrieverProbes(recipe.safety.probes).check(build_sources(CairnSettings(**search)), when="before step 1"))
 
 
 def test_without_keys_the_live_sources_of_a_recipe_are_refused_and_no_little_world_stands_in(

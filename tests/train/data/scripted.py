@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.train.evaluation.far import Asked, FarAgent, Given, chat, far_agent
-from train.data.model import Asking
+from tests.train.evaluation.far import AgentRequest, FarAgent, Given, chat, far_agent
+from train.data.model import WriterOptions
 from train.data.prompts import CLOSED_BOOK, FROM_DOCUMENTS
 from train.data.records import Doc
 
@@ -25,7 +25,7 @@ def mark(text: str) -> str:
 
 
 def begin(text: str) -> str:
-    """The beginning of a text, as it stands in a question about it."""
+    """The beginning of a text, as a question about it has it."""
     return f"({text[:40]}…)"
 
 
@@ -43,22 +43,22 @@ def _draw(text: str, of: int) -> bool:
 
 @dataclass
 class Writer:
-    """What it was asked, and what it says."""
+    """Counts its requests, and answers them."""
 
     beginnings: Mapping[str, str]
     """The beginning of each text → its mark."""
-    asked: Counter[str] = field(default_factory=Counter[str])
-    """By what was wanted of it."""
+    requests: Counter[str] = field(default_factory=Counter[str])
+    """By the task."""
 
-    def __call__(self, asked: Asked) -> Given:
-        task, data = read_prompt(asked.question)
+    def __call__(self, request: AgentRequest) -> Given:
+        task, data = read_prompt(request.question)
         if task.startswith("You write"):
-            self.asked["write"] += 1
+            self.requests["write"] += 1
             return chat(json.dumps(self.written(task, data["documents"])))
         if task in (CLOSED_BOOK, FROM_DOCUMENTS):
-            self.asked["by heart" if task == CLOSED_BOOK else "documents"] += 1
+            self.requests["by heart" if task == CLOSED_BOOK else "documents"] += 1
             return chat(self.answer(data["question"], data.get("documents", ())))
-        self.asked["grade"] += 1
+        self.requests["grade"] += 1
         return chat("incorrect")
 
     def written(self, task: str, documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -106,8 +106,10 @@ async def no_wait(_: float) -> None:
     """Between two tries."""
 
 
-def asking(server: FarAgent, *, tries: int = 2, concurrency: int = 4, leave_failed: bool = False) -> Asking:
-    return Asking(
+def writer_options(
+    server: FarAgent, *, tries: int = 2, concurrency: int = 4, leave_failed: bool = False
+) -> WriterOptions:
+    return WriterOptions(
         url=server.url,
         model="writer",
         tries=tries,

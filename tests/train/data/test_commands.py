@@ -28,21 +28,21 @@ def docs_options(folder: Path) -> list[str]:
     return [word for source, path in files.named for word in ("--docs", f"{source}={path}")]
 
 
-def test_a_build_tells_every_step_and_goes_on_where_it_is_called_again(tmp_path: Path):
+def test_a_build_reports_every_step_and_goes_on_where_it_is_called_again(tmp_path: Path):
     out = str(tmp_path / "out")
     with writer_server(topics()) as (writer, server):
         words = [*docs_options(tmp_path / "docs"), "--base-url", server.url, "--model", "writer", "--out", out]
         words += ["--embedder", "words", "--thin-words", "5", "--group", "6", "--reach", "0.01", "--limit", "3"]
         words += ["--kinds", "factual,choice"]
         first = cairn("build", *words)
-        before = writer.asked.total()
+        before = writer.requests.total()
         again = cairn("build", *words, "--json")
     assert first.exit_code == 0, first.output
     assert "by heart" in first.output
-    told = json.loads(again.stdout)
-    assert writer.asked.total() == before > 0
-    assert told["steps"][0]["name"] == "reading"
-    assert next(s for s in told["steps"] if s["name"] == "writing")["taken"] == 6
+    printed = json.loads(again.stdout)
+    assert writer.requests.total() == before > 0
+    assert printed["steps"][0]["name"] == "reading"
+    assert next(s for s in printed["steps"] if s["name"] == "writing")["taken"] == 6
     shown = cairn("show", out)
     assert shown.exit_code == 0
     assert "by heart" in shown.output
@@ -64,8 +64,8 @@ def test_what_does_not_go_together_is_a_wrong_call(words: list[str], why: str):
 
 def test_documents_without_a_writer_and_wrong_kinds_are_refused(tmp_path: Path):
     options = docs_options(tmp_path)
-    nobody = cairn("build", *options, "--out", str(tmp_path / "out"))
-    assert "name a model that writes" in str(nobody.exception)
+    without_model = cairn("build", *options, "--out", str(tmp_path / "out"))
+    assert "name a model that writes" in str(without_model.exception)
     wrong = cairn(
         "build", *options, "--out", "o", "--kinds", "riddle", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"
     )

@@ -13,7 +13,7 @@ from train.data.model import each
 
 
 class Jobs:
-    """Jobs that end when they are told to; each gives its own number."""
+    """Jobs that end when the test lets them; each gives its own number."""
 
     def __init__(self) -> None:
         self.begun: list[int] = []

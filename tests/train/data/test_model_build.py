@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from agent.errors import SetupError
 from tests.train.data.made import lines, recipe_for, words, write_docs
-from tests.train.data.scripted import asking, knows, one_is_enough, topics, writer_server
-from tests.train.evaluation.far import Asked, Given, chat, far_agent
+from tests.train.data.scripted import knows, one_is_enough, topics, writer_options, writer_server
+from tests.train.evaluation.far import AgentRequest, Given, chat, far_agent
 from train.data.build import build
 from train.data.filters import KNOWN, ONE_DOCUMENT
 from train.data.finish import Finished, read_finished
@@ -34,7 +34,7 @@ def built(folder: Path, **said: Any) -> tuple[Finished, Any]:
     docs = topics()
     files = write_docs(docs, folder / "docs")
     with writer_server(docs) as (writer, server):
-        done = build(files, recipe_for(files, **said), folder / "out", asking=asking(server), embed=words())
+        done = build(files, recipe_for(files, **said), folder / "out", writer=writer_options(server), embed=words())
     return done, writer
 
 
@@ -108,7 +108,7 @@ def test_the_manifest_has_what_went_in_and_what_came_of_it(once: tuple[Finished,
 def test_a_build_that_is_done_asks_nothing_more(tmp_path: Path):
     first, _ = built(tmp_path)
     again, writer = built(tmp_path)
-    assert not writer.asked
+    assert not writer.requests
     assert again.steps == first.steps
 
 
@@ -117,7 +117,7 @@ class Enough(Exception):
 
 
 def killed_after(number: int) -> Callable[[str, int, int], None]:
-    """Breaks a build off where so many of its questions were asked about."""
+    """Breaks a build off after a number of its requests."""
 
     def show(step: str, done: int, total: int) -> None:
         if step in ("writing", "alone") and done == number:
@@ -138,17 +138,17 @@ def test_a_build_that_broke_off_goes_on_and_asks_nothing_twice(once: tuple[Finis
                     files,
                     recipe_for(files),
                     tmp_path / "out",
-                    asking=asking(server, concurrency=1),
+                    writer=writer_options(server, concurrency=1),
                     embed=words(),
                     **how,
                 )
             except (Enough, BaseExceptionGroup):
                 continue
-    assert writer.asked == once[1].asked
+    assert writer.requests == once[1].requests
     assert (done.folder / "questions.jsonl").read_bytes() == (once[0].folder / "questions.jsonl").read_bytes()
 
 
-def test_a_reply_that_a_kill_cut_off_is_asked_again_and_the_others_are_not(tmp_path: Path):
+def test_a_reply_that_a_kill_cut_off_is_requested_again_and_the_others_are_not(tmp_path: Path):
     first, writer = built(tmp_path)
     replies = first.folder / "replies.jsonl"
     whole = replies.read_bytes()
@@ -161,9 +161,9 @@ def test_a_reply_that_a_kill_cut_off_is_asked_again_and_the_others_are_not(tmp_p
     }
     (first.folder / "steps.json").write_text(json.dumps(kept), encoding="utf-8")
     again, second = built(tmp_path)
-    assert second.asked.total() == 1
+    assert second.requests.total() == 1
     assert again.questions == first.questions
-    assert len(lines(replies)) == writer.asked.total()
+    assert len(lines(replies)) == writer.requests.total()
 
 
 def test_an_endpoint_that_dies_ends_the_build_with_what_it_said_kept(tmp_path: Path):
@@ -172,39 +172,41 @@ def test_an_endpoint_that_dies_ends_the_build_with_what_it_said_kept(tmp_path: P
     with writer_server(docs) as (writer, server):
         said = server.says
 
-        def dies(asked: Asked) -> Given:
-            return said(asked) if writer.asked["write"] < 4 else Given({"error": {"message": "down"}}, status=503)
+        def dies(request: AgentRequest) -> Given:
+            return said(request) if writer.requests["write"] < 4 else Given({"error": {"message": "down"}}, status=503)
 
         server.says = dies
         with pytest.raises(SetupError, match=r"is gone: 5 requests in a row failed.*run the same command again"):
-            build(files, recipe_for(files), tmp_path / "out", asking=asking(server, concurrency=1), embed=words())
-        assert writer.asked["write"] == 4
+            build(
+                files, recipe_for(files), tmp_path / "out", writer=writer_options(server, concurrency=1), embed=words()
+            )
+        assert writer.requests["write"] == 4
         assert len(lines(tmp_path / "out" / "replies.jsonl")) == 4
         assert "writing" not in {step.name for step in read_finished(tmp_path / "out").steps}
         server.says = said
-        done = build(files, recipe_for(files), tmp_path / "out", asking=asking(server), embed=words())
+        done = build(files, recipe_for(files), tmp_path / "out", writer=writer_options(server), embed=words())
         wanted = next(step.taken for step in done.steps if step.name == "writing")
-        assert writer.asked["write"] == wanted, "the four were not asked again"
+        assert writer.requests["write"] == wanted, "the four were not requested again"
 
 
-def failing_on(kind: str, given: Given, writer: Callable[[Asked], Given]) -> Callable[[Asked], Given]:
-    return lambda asked: given if kind in asked.question.split("\n{")[0] else writer(asked)
+def failing_on(kind: str, given: Given, writer: Callable[[AgentRequest], Given]) -> Callable[[AgentRequest], Given]:
+    return lambda request: given if kind in request.question.split("\n{")[0] else writer(request)
 
 
-def test_what_nobody_answers_ends_the_step_unless_it_may_be_left_out(tmp_path: Path):
+def test_what_no_one_answers_ends_the_step_unless_it_may_be_left_out(tmp_path: Path):
     docs = topics()
     files = write_docs(docs, tmp_path / "docs")
     with writer_server(docs) as (writer, server):
         hit = docs[0].text[:30]
 
-        def says(asked: Asked) -> Given:
-            return Given({}, status=503) if hit in asked.question else writer(asked)
+        def says(request: AgentRequest) -> Given:
+            return Given({}, status=503) if hit in request.question else writer(request)
 
         server.says = says
         run = partial(build, files, recipe_for(files), tmp_path / "out", embed=words())
         with pytest.raises(SetupError, match=r"3 of \d+ requests were not answered.*--leave-failed"):
-            run(asking=asking(server, concurrency=1))
-        done = run(asking=asking(server, concurrency=1, leave_failed=True))
+            run(writer=writer_options(server, concurrency=1))
+        done = run(writer=writer_options(server, concurrency=1, leave_failed=True))
     assert dropped(done, "writing") == {"the model did not answer (server)": 3}
 
 
@@ -214,7 +216,7 @@ def test_a_refusal_of_one_request_is_a_question_less(tmp_path: Path):
     with writer_server(docs) as (writer, server):
         refusal = Given({"error": {"message": "too long"}}, status=400)
         server.says = failing_on("asks why", refusal, writer)
-        done = build(files, recipe_for(files), tmp_path / "out", asking=asking(server), embed=words())
+        done = build(files, recipe_for(files), tmp_path / "out", writer=writer_options(server), embed=words())
     assert list(dropped(done, "writing")) == ["the model did not answer (refused)"]
     assert {row["type"] for row in lines(done.folder / "questions.jsonl")} == {"factual", "choice"}
 
@@ -222,22 +224,22 @@ def test_a_refusal_of_one_request_is_a_question_less(tmp_path: Path):
 def test_a_key_that_is_refused_ends_the_build_at_once(tmp_path: Path):
     docs = topics()
     files = write_docs(docs, tmp_path / "docs")
-    with far_agent(lambda asked: Given({}, status=401)) as server, pytest.raises(SetupError, match="refuses the key"):
-        build(files, recipe_for(files), tmp_path / "out", asking=asking(server, concurrency=1), embed=words())
-    assert len(server.asked) <= 2
+    with far_agent(lambda request: Given({}, status=401)) as server, pytest.raises(SetupError, match="refuses the key"):
+        build(files, recipe_for(files), tmp_path / "out", writer=writer_options(server, concurrency=1), embed=words())
+    assert len(server.requests) <= 2
 
 
 @pytest.mark.parametrize(
     "nonsense", ["", "Sure! Here is a question.", '{"question": 5', '{"question": "?"}', "[]", "{}"]
 )
-def test_an_endpoint_that_answers_nonsense_is_told_so_with_what_is_wrong(tmp_path: Path, nonsense: str):
+def test_an_endpoint_that_answers_nonsense_gets_what_is_wrong_with_it(tmp_path: Path, nonsense: str):
     docs = topics(1)
     files = write_docs(docs, tmp_path / "docs")
-    with far_agent(lambda asked: chat(nonsense)) as server:
+    with far_agent(lambda request: chat(nonsense)) as server:
         with pytest.raises(SetupError, match=r"wrote no question that can be used: none of 3 replies could be used"):
-            build(files, recipe_for(files, limit=2), tmp_path / "out", asking=asking(server), embed=words())
-        assert len(server.asked) == 3 * 3 * 2
-        assert "Your last reply could not be used" in server.asked[-1].question
+            build(files, recipe_for(files, limit=2), tmp_path / "out", writer=writer_options(server), embed=words())
+        assert len(server.requests) == 3 * 3 * 2
+        assert "Your last reply could not be used" in server.requests[-1].question
     assert not (tmp_path / "out" / "replies.jsonl").exists(), "what cannot be read is not kept"
 
 
@@ -248,8 +250,8 @@ def test_a_folder_of_another_build_is_refused(tmp_path: Path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("dear", encoding="utf-8")
     files = write_docs(topics(), tmp_path / "docs")
-    with far_agent(lambda asked: chat("")) as server, pytest.raises(SetupError, match="holds something else"):
-        build(files, recipe_for(files), tmp_path / "full", asking=asking(server), embed=words())
+    with far_agent(lambda request: chat("")) as server, pytest.raises(SetupError, match="holds something else"):
+        build(files, recipe_for(files), tmp_path / "full", writer=writer_options(server), embed=words())
 
 
 def test_a_full_disk_ends_the_build_in_a_sentence_and_the_same_call_goes_on(
@@ -271,16 +273,16 @@ def test_duplicates_alone_and_one_source_alone_are_refused_with_what_is_missing(
     one = topics(1)[0]
     copies = [one.model_copy(update={"id": f"copy-{n}", "source": source}) for n, source in enumerate(("news", "web"))]
     files = write_docs(copies, tmp_path / "copies")
-    with far_agent(lambda asked: chat("")) as server:
+    with far_agent(lambda request: chat("")) as server:
         with pytest.raises(SetupError, match="After leaving out near-duplicates, 1 document is left"):
-            build(files, recipe_for(files), tmp_path / "one", asking=asking(server), embed=words())
+            build(files, recipe_for(files), tmp_path / "one", writer=writer_options(server), embed=words())
         files = write_docs(topics(sources=("news",)), tmp_path / "news")
         with pytest.raises(SetupError, match="all 12 documents are of the source 'news'"):
-            build(files, recipe_for(files), tmp_path / "two", asking=asking(server), embed=words())
-        assert not server.asked
+            build(files, recipe_for(files), tmp_path / "two", writer=writer_options(server), embed=words())
+        assert not server.requests
 
 
-def test_sources_whose_subjects_never_meet_are_refused_with_the_mend(tmp_path: Path):
+def test_sources_whose_subjects_never_meet_are_refused_with_the_fix(tmp_path: Path):
     docs = topics(1)
     files = write_docs(docs, tmp_path / "docs")
     apart = {doc.whole: [1.0, 0.0] if doc.source == "news" else [0.0, 1.0] for doc in docs}
@@ -288,24 +290,24 @@ def test_sources_whose_subjects_never_meet_are_refused_with_the_mend(tmp_path: P
     def by_source(texts: Sequence[str]) -> NDArray[np.float32]:
         return np.array([apart[text] for text in texts], np.float32)
 
-    with far_agent(lambda asked: chat("")) as server:
+    with far_agent(lambda request: chat("")) as server:
         with pytest.raises(SetupError, match=r"none of \d+ clusters became a bundle.*lower --reach"):
-            build(files, recipe_for(files, group=4), tmp_path / "out", asking=asking(server), embed=by_source)
-        assert not server.asked
+            build(files, recipe_for(files, group=4), tmp_path / "out", writer=writer_options(server), embed=by_source)
+        assert not server.requests
 
 
 @pytest.mark.slow
-def test_after_a_kill_only_what_was_on_its_way_is_asked_again(once: tuple[Finished, Any], tmp_path: Path):
+def test_after_a_kill_only_what_was_on_its_way_is_requested_again(once: tuple[Finished, Any], tmp_path: Path):
     docs = topics()
     files = write_docs(docs, tmp_path / "docs")
     reached, killed = threading.Event(), threading.Event()
     with writer_server(docs) as (writer, server):
 
-        def says(asked: Asked) -> Given:
-            if len(server.asked) == 30 and not killed.is_set():
+        def says(request: AgentRequest) -> Given:
+            if len(server.requests) == 30 and not killed.is_set():
                 reached.set()
                 killed.wait(60)
-            return writer(asked)
+            return writer(request)
 
         server.says = says
         words_of = ["-m", "tests.train.data.running", str(tmp_path / "docs"), str(tmp_path / "out"), server.url]
@@ -313,7 +315,9 @@ def test_after_a_kill_only_what_was_on_its_way_is_asked_again(once: tuple[Finish
             assert reached.wait(90)
             child.kill()
         killed.set()
-        done = build(files, recipe_for(files), tmp_path / "out", asking=asking(server, concurrency=1), embed=words())
-        times = Counter(asked.question for asked in server.asked)
+        done = build(
+            files, recipe_for(files), tmp_path / "out", writer=writer_options(server, concurrency=1), embed=words()
+        )
+        times = Counter(request.question for request in server.requests)
     assert sorted(times.values())[-2:] == [1, 2]
     assert (done.folder / "questions.jsonl").read_bytes() == (once[0].folder / "questions.jsonl").read_bytes()

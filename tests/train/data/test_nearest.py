@@ -50,16 +50,16 @@ def chosen(pairs: Iterator[tuple[int, int]], free: Mask) -> list[tuple[int, int]
     sizes=st.lists(st.integers(1, 3), min_size=12, max_size=12),
     reach=st.floats(-1, 1),
     held=st.integers(1, 4),
-    room=st.integers(1, 40),
+    cells=st.integers(1, 40),
 )
 def test_a_few_at_a_time_give_what_all_pairs_at_once_give(
-    centres: list[list[int]], vectors: list[list[int]], sizes: list[int], reach: float, held: int, room: int
+    centres: list[list[int]], vectors: list[list[int]], sizes: list[int], reach: float, held: int, cells: int
 ):
     def nearest() -> Nearest:
         numbers = np.arange(len(vectors))
         may_join = [numbers % 3 != place % 3 for place in range(len(centres))]
         return Nearest(
-            whole(centres), whole(vectors), np.ones(len(vectors), bool), may_join.__getitem__, reach, held, room
+            whole(centres), whole(vectors), np.ones(len(vectors), bool), may_join.__getitem__, reach, held, cells
         )
 
     few, every = nearest(), nearest()
@@ -71,7 +71,7 @@ def test_all_pairs_are_never_held_at_the_same_time():
     many = 1000
     vectors = np.asarray(np.random.default_rng(0).normal(size=(many, DIMENSIONS)), np.float32)
     everyone = np.ones(many, bool)
-    nearest = Nearest(vectors, vectors, np.ones(many, bool), lambda place: everyone, 0.0, held=8, room=10 * many)
+    nearest = Nearest(vectors, vectors, np.ones(many, bool), lambda place: everyone, 0.0, held=8, cells=10 * many)
     tracemalloc.start()
     try:
         found = chosen(nearest.pairs([1] * many), nearest.free)

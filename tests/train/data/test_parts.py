@@ -1,4 +1,4 @@
-"""The steps by themselves: what is left out, what is put together, in which order, and what is refused with a mend."""
+"""The steps by themselves: what is left out, what is put together, in which order, and what is refused with a fix."""
 
 import json
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from tests.train.data.scripted import topics
 from train.data.bundles import bundled
 from train.data.curriculum import ordered
 from train.data.documents import check_sources, read_documents, without_thin
-from train.data.duplicates import shingles, without_twins
-from train.data.folder import Array, Folder
+from train.data.duplicates import shingles, without_near_duplicates
+from train.data.folder import Array, Folder, Step
 from train.data.prompts import read_answer, read_written, write_task
 from train.data.recipe import DataRecipe, Kind
 from train.data.records import Candidate, Doc, Leaf
@@ -32,13 +32,13 @@ def doc(key: str, text: str = TEXT, source: str = "news") -> Doc:
 
 
 def quiet(done: int, total: int) -> None:
-    """Nobody looks."""
+    """Shows nothing."""
 
 
-def twins_of(docs: Sequence[Doc], similar: float = 0.8) -> dict[str, str]:
+def duplicates_of(docs: Sequence[Doc], similar: float = 0.8) -> dict[str, str]:
     pytest.importorskip("datasketch")
-    _, twins = without_twins(docs, similar=similar, size=3, permutations=128, seed=0, show=quiet)
-    return {twin.id: twin.of for twin in twins}
+    _, duplicates = without_near_duplicates(docs, similar=similar, size=3, permutations=128, seed=0, show=quiet)
+    return {one.id: one.of for one in duplicates}
 
 
 def test_of_documents_that_say_nearly_the_same_the_first_stays():
@@ -47,26 +47,31 @@ def test_of_documents_that_say_nearly_the_same_the_first_stays():
         doc("b", "Something else entirely stands in this one, word for word."),
         doc("c", f"{TEXT} Indeed."),
     ]
-    assert twins_of(docs) == {"c": "a"}
-    assert twins_of(docs[::-1]) == {"a": "c"}
+    assert duplicates_of(docs) == {"c": "a"}
+    assert duplicates_of(docs[::-1]) == {"a": "c"}
 
 
 def test_of_many_documents_each_is_compared_as_itself():
     docs = [
         doc(f"d{number}", f"{number} stands here, {number * number} there, and nothing else.") for number in range(600)
     ]
-    assert twins_of([*docs, doc("again", docs[300].text)]) == {"again": "d300"}
+    assert duplicates_of([*docs, doc("again", docs[300].text)]) == {"again": "d300"}
 
 
-def test_documents_with_words_but_no_runs_in_common_are_no_twins():
-    assert twins_of([doc("a"), doc("b", " ".join(sorted(TEXT.split())))]) == {}
+def test_documents_with_words_but_no_runs_in_common_are_no_duplicates():
+    assert duplicates_of([doc("a"), doc("b", " ".join(sorted(TEXT.split())))]) == {}
 
 
 def test_the_bound_decides_what_is_alike():
-    half = doc("b", " ".join([*TEXT.split()[:14], "but", "nobody", "could", "tell", "what", "it", "would", "cost"]))
-    assert twins_of([doc("a"), half], 0.9) == {}
-    assert twins_of([doc("a"), half], 0.3) == {"b": "a"}
-    assert twins_of([doc("a"), doc("b"), doc("c", f"{TEXT} Indeed.")], 1.0) == {"b": "a"}
+    half = doc("b", " ".join([*TEXT.split()[:14], "but", "none", "could", "say", "what", "it", "would", "cost"]))
+    assert duplicates_of([doc("a"), half], 0.9) == {}
+    assert duplicates_of([doc("a"), half], 0.3) == {"b": "a"}
+    assert duplicates_of([doc("a"), doc("b"), doc("c", f"{TEXT} Indeed.")], 1.0) == {"b": "a"}
+
+
+def test_the_figures_of_an_earlier_build_are_read_under_their_previous_name():
+    step = {"name": "reading", "of": "documents", "taken": 2, "given": 1, "gives": "documents"}
+    assert Step.model_validate(step | {"told": {"of news": 1.0}}).figures == {"of news": 1.0}
 
 
 def test_a_text_shorter_than_a_run_is_one_run():
@@ -270,7 +275,7 @@ def test_a_question_that_is_no_good_goes_back_with_what_is_wrong(reply: str, kin
 
 
 @pytest.mark.parametrize(("number", "taken"), [(3, False), (4, True), (6, True), (7, False)])
-def test_as_many_options_are_taken_as_the_writer_is_told_and_the_page_says(number: int, taken: bool):
+def test_as_many_options_are_taken_as_the_prompt_and_the_page_say(number: int, taken: bool):
     reply = json.dumps({"question": "Who?", "options": list("abcdefg"[:number]), "right": ["a"], "documents": [1, 2]})
     with nullcontext() if taken else pytest.raises(ValueError, match="must be 4 to 6 different texts"):
         assert len(read_written(reply, DOCS, "choice", sources=2).options) == number

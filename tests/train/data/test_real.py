@@ -9,7 +9,7 @@ import pytest
 from agent.settings import load_settings
 from tests.agent.sources.corpus.encoding import MINILM, clustered
 from tests.train.data.made import lines, write_docs
-from tests.train.data.scripted import asking, writer_server
+from tests.train.data.scripted import writer_options, writer_server
 from train.data.build import build
 from train.data.documents import read_documents
 from train.data.recipe import DataRecipe
@@ -53,11 +53,11 @@ def test_real_abstracts_and_real_articles_become_questions_over_both(tmp_path: P
         name="real", documents=files.hashes(), embedder=MINILM, writer="writer", reach=0.1, limit=6, kinds=("factual",)
     )
     with writer_server(some) as (_, server):
-        done = build(files, recipe, tmp_path / "out", asking=asking(server))
+        done = build(files, recipe, tmp_path / "out", writer=writer_options(server))
     steps = {step.name: step for step in done.steps}
     assert steps["reading"].dropped, "there are thin sections among the articles"
     assert sum(steps["unique"].dropped.values()) >= 3
-    assert steps["reducing"].told == {"dimensions": 50}
-    assert steps["bundling"].told["bundles"] >= 6
+    assert steps["reducing"].figures == {"dimensions": 50}
+    assert steps["bundling"].figures["bundles"] >= 6
     for row in lines(tmp_path / "out" / "questions.jsonl"):
         assert row["sources"] == ["arxiv", "news"]

@@ -1,4 +1,4 @@
-"""Steps that other processes share, with a model and with UMAP: the same clusters, whoever made them."""
+"""Steps that other processes share, with a model and with UMAP: the same clusters, in whichever process."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +25,7 @@ ON: list[Any] = ["local", pytest.param("ray", marks=[pytest.mark.long, pytest.ma
 
 
 def quiet(*far: object) -> None:
-    """Nobody looks."""
+    """Shows nothing."""
 
 
 def documents() -> list[Doc]:
@@ -72,7 +72,9 @@ def here(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
 @needs_faiss
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("on", ON)
-def test_bundles_are_the_same_whoever_encoded_reduced_and_clustered(on: On, here: Made, model: Path, tmp_path: Path):
+def test_bundles_are_the_same_in_whichever_process_they_are_encoded_reduced_and_clustered(
+    on: On, here: Made, model: Path, tmp_path: Path
+):
     with Spread(workers=2, on=on) as others:
         there = make(tmp_path / "there", model, others)
     assert len(here.bundles) > 10

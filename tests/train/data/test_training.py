@@ -116,11 +116,11 @@ def test_the_oracle_teaches_the_questions_of_a_build(done: Finished, tmp_path: P
     assert sum(row["question"] in texts for row in listed) > len(listed) / 2
     losses: list[float] = []
 
-    def tell(progress: Progress) -> None:
+    def keep(progress: Progress) -> None:
         losses.append(progress.policy_loss)
 
     run = SftRun(recipe, tmp_path / "run")
-    assert run.run(tell)
+    assert run.run(keep)
     assert losses[-1] < losses[0]
     assert pool_batches(recipe, run.tokenizer, pool=0, progress=0.0), "the first ten questions give rows"
     assert run.save_hub().is_dir()

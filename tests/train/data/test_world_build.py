@@ -102,8 +102,8 @@ def test_a_build_that_others_share_is_the_same_to_the_byte(on: On, folder: Path,
     assert {str(path) for path in kept} > {"unique.jsonl", "alone.jsonl", "found.jsonl", "reduced.npy"}
     for path in kept:
         assert (there.folder / path).read_bytes() == (diverse.folder / path).read_bytes(), path
-    assert [(one.name, one.dropped, one.told) for one in there.steps] == [
-        (one.name, one.dropped, one.told) for one in diverse.steps
+    assert [(one.name, one.dropped, one.figures) for one in there.steps] == [
+        (one.name, one.dropped, one.figures) for one in diverse.steps
     ]
 
 
@@ -131,21 +131,21 @@ def candidate_of(world: World, **changes: object) -> tuple[ExactFilters, Candida
 
 
 @pytest.fixture(scope="module")
-def asked() -> World:
+def questioned() -> World:
     from train.world.shards import make_world
 
     return make_world(3, split="train", people=60, mix={"chain1": 0.2, "chain2": 0.8}, questions=20)
 
 
-def test_a_question_that_its_documents_do_not_settle_is_dropped(asked: World):
-    filters, found = candidate_of(asked)
+def test_a_question_that_its_documents_do_not_settle_is_dropped(questioned: World):
+    filters, found = candidate_of(questioned)
     assert filters.together(found) == ""
     assert "do not give the answer" in filters.together(found.model_copy(update={"supporting": found.supporting[:1]}))
 
 
-def test_a_question_of_one_document_is_dropped(asked: World):
-    chain: Question = next(q for q in asked.questions if q.type == "chain1")
-    filters, found = candidate_of(asked)
+def test_a_question_of_one_document_is_dropped(questioned: World):
+    chain: Question = next(q for q in questioned.questions if q.type == "chain1")
+    filters, found = candidate_of(questioned)
     easy = found.model_copy(update={"plan": chain, "supporting": chain.supporting})
     assert "one document alone" in filters.alone(easy)
 
@@ -175,7 +175,7 @@ def test_a_build_gives_its_questions_in_order_and_again_from_the_first(diverse: 
     assert taken == [*listed[2:], *listed[:2]]
 
 
-def test_a_world_of_several_parts_is_bundled_and_asked_part_by_part(tmp_path: Path):
+def test_a_world_of_several_parts_is_bundled_and_questioned_part_by_part(tmp_path: Path):
     build_world(2, split="train", size=1920, questions=0, out=tmp_path / "wide", name="wide")
     done = built(tmp_path / "wide", tmp_path / "out")
     rows = lines(done.folder / "questions.jsonl")

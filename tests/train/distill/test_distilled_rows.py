@@ -16,7 +16,7 @@ from agent.trace.samples import to_samples
 from tests.agent.policies.chat_server import Reply, chat_server
 from tests.shipped import HUB
 from tests.train.distill.made import rollouts
-from tests.train.rewards.rollouts import EVIDENCE, NEXT, QUERY, SHELF, TASK, rollout, said
+from tests.train.rewards.rollouts import EVIDENCE, NEXT, QUERY, SOURCE, TASK, rollout, said
 from train.distill.rows import Row, read_rows, rows_of, write_rows
 
 CAIRN, EVIDENCE_PROTOCOL = protocol_named("cairn"), protocol_named("evidence")
@@ -49,7 +49,7 @@ async def chatted() -> Trace:
     turns = [QUERY, NEXT, EVIDENCE + said("Trieste")]
     async with asyncio.timeout(20), chat_server(*(Reply([text]) for text in turns)) as server:
         policy = OpenAiPolicy(LlmClient(base_url=server.url, model="m", api_key="k"), kind="chat", continues="no")
-        agent = Agent(policy, EVIDENCE_PROTOCOL, dict.fromkeys(("all", "documents"), SHELF))
+        agent = Agent(policy, EVIDENCE_PROTOCOL, dict.fromkeys(("all", "documents"), SOURCE))
         try:
             return await agent.run(agent.new_trace(TASK.question))
         finally:

@@ -11,14 +11,14 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Asked:
+class AgentRequest:
     """One request."""
 
     path: str
     body: Mapping[str, Any]
     headers: Mapping[str, str]
     times: int
-    """How often this question has been asked, with this time."""
+    """How often this question has come, with this time."""
 
     @property
     def question(self) -> str:
@@ -47,16 +47,16 @@ def chat(content: str, **more: Any) -> Given:
 
 
 def deltas(*pieces: Mapping[str, Any], **more: Any) -> list[Any]:
-    """The chunks of a streamed chat completion; `more` stands in the last one, beside no choice."""
+    """The chunks of a streamed chat completion; `more` is in the last one, beside no choice."""
     chunks: list[Any] = [{"choices": [{"index": 0, "delta": piece, "finish_reason": None}]} for piece in pieces]
     return [*chunks, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, {"choices": [], **more}]
 
 
-Says = Callable[[Asked], Given]
+Says = Callable[[AgentRequest], Given]
 
 
 class FarAgent(ThreadingHTTPServer):
-    """Counts what it is asked and what it has answered with 200, by question."""
+    """Keeps its requests, and counts those that it answered with 200, by question."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -64,7 +64,7 @@ class FarAgent(ThreadingHTTPServer):
     def __init__(self, says: Says) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.says = says
-        self.asked: list[Asked] = []
+        self.requests: list[AgentRequest] = []
         self.answered: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -72,17 +72,17 @@ class FarAgent(ThreadingHTTPServer):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
-    def take(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> tuple[Asked, Given]:
+    def take(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> tuple[AgentRequest, Given]:
         with self._lock:
-            before = Asked(path, body, headers, 0)
-            times = 1 + sum(earlier.question == before.question for earlier in self.asked)
-            asked = Asked(path, body, headers, times)
-            self.asked.append(asked)
-        return asked, self.says(asked)
+            before = AgentRequest(path, body, headers, 0)
+            times = 1 + sum(earlier.question == before.question for earlier in self.requests)
+            request = AgentRequest(path, body, headers, times)
+            self.requests.append(request)
+        return request, self.says(request)
 
-    def count(self, asked: Asked) -> None:
+    def count(self, request: AgentRequest) -> None:
         with self._lock:
-            self.answered[asked.question] += 1
+            self.answered[request.question] += 1
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is nothing to print."""
@@ -94,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        asked, given = self.server.take(self.path, body, headers)
+        request, given = self.server.take(self.path, body, headers)
         self.send_response(given.status)
         for name, value in given.headers.items():
             self.send_header(name, value)
@@ -112,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(f"data: {event}\n\n".encode())
                 self.wfile.flush()
         if given.status == 200 and not given.breaks:
-            self.server.count(asked)
+            self.server.count(request)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is printed."""

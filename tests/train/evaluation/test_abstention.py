@@ -48,7 +48,7 @@ def test_saying_that_one_does_not_know_is_an_abstention(answer: str):
         "no",
         "None",
         "0",
-        "Nobody",
+        "No one",
         "Unknown Pleasures",
         "The Unknown Soldier",
         "I Know What You Did Last Summer",

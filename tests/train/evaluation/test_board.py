@@ -16,8 +16,8 @@ import pytest
 from agent.cli import run
 from agent.settings import load_settings
 from server.launch import address_of, bind, make_server, make_service
-from tests.train.evaluation.far import Asked, FarAgent, Given, chat, far_agent
-from train.evaluation.chosen import Choice
+from tests.train.evaluation.far import AgentRequest, FarAgent, Given, chat, far_agent
+from train.evaluation.chosen import QuestionChoice
 from train.evaluation.endpoint import Where
 from train.evaluation.session import Evaluation
 
@@ -26,12 +26,12 @@ ROOT = Path(__file__).parents[3]
 SECRET = "sk-very-secret-0123456789"
 
 
-def number_of(asked: Asked) -> int:
-    return int(asked.question.removeprefix("What is number ").removesuffix("?"))
+def number_of(request: AgentRequest) -> int:
+    return int(request.question.removeprefix("What is number ").removesuffix("?"))
 
 
-def right(asked: Asked) -> Given:
-    return chat(f"<answer>{number_of(asked)}</answer>")
+def right(request: AgentRequest) -> Given:
+    return chat(f"<answer>{number_of(request)}</answer>")
 
 
 @pytest.fixture(autouse=True)
@@ -71,15 +71,15 @@ def test_an_agent_is_measured_with_its_citations_tokens_and_traces_to_look_at(
 ):
     monkeypatch.setenv("THEIR_KEY", SECRET)
 
-    def says(asked: Asked) -> Given:
-        wrong = number_of(asked) % 4 == 0
-        said = "I looked it up [1].\n<answer>" + ("no idea" if wrong else str(number_of(asked))) + "</answer>"
+    def says(request: AgentRequest) -> Given:
+        wrong = number_of(request) % 4 == 0
+        said = "I looked it up [1].\n<answer>" + ("no idea" if wrong else str(number_of(request))) + "</answer>"
         return chat(said, citations=["https://e.org/1"], usage={"completion_tokens": 8})
 
     with far_agent(says) as agent:
         figures = evaluated(agent, capsys, "--api-key-env", "THEIR_KEY", "--out", "out")
-        assert all(asked.headers["authorization"] == f"Bearer {SECRET}" for asked in agent.asked)
-    assert (figures["asked"], figures["n"], figures["em"], figures["policy_tokens"]) == (MANY, MANY, 0.75, 8)
+        assert all(request.headers["authorization"] == f"Bearer {SECRET}" for request in agent.requests)
+    assert (figures["questions"], figures["n"], figures["em"], figures["policy_tokens"]) == (MANY, MANY, 0.75, 8)
     assert figures["settings"]["endpoint"] == agent.url
     assert all(result["citations"] == ["https://e.org/1"] for result in kept())
     traces = [json.loads(line) for line in Path("out/traces.jsonl").read_text("utf-8").splitlines()]
@@ -90,14 +90,14 @@ def test_an_agent_is_measured_with_its_citations_tokens_and_traces_to_look_at(
 def test_an_endpoint_that_fails_for_a_tenth_is_reported_so_and_nothing_of_it_counts_as_wrong(
     capsys: pytest.CaptureFixture[str],
 ):
-    def says(asked: Asked) -> Given:
-        if number_of(asked) % 10 == 3:
+    def says(request: AgentRequest) -> Given:
+        if number_of(request) % 10 == 3:
             return Given({"error": {"message": "out of memory"}}, status=500)
-        return right(asked) if number_of(asked) % 2 else chat("something else")
+        return right(request) if number_of(request) % 2 else chat("something else")
 
     with far_agent(says) as agent:
         figures = evaluated(agent, capsys, "--out", "out", "--tries", "1")
-    assert (figures["asked"], figures["n"], figures["infrastructure"]) == (40, 36, 4)
+    assert (figures["questions"], figures["n"], figures["infrastructure"]) == (40, 36, 4)
     assert figures["failures"] == {"server": 4}
     assert figures["em"] == pytest.approx(16 / 36, abs=1e-4)
     assert figures["em_strict"] == pytest.approx(16 / 40, abs=1e-4)
@@ -107,9 +107,9 @@ def test_an_endpoint_that_fails_for_a_tenth_is_reported_so_and_nothing_of_it_cou
     assert "the server failed (5xx)" in Path("out/report.md").read_text("utf-8")
 
 
-def test_a_person_is_told_of_failures_and_how_to_ask_again(capsys: pytest.CaptureFixture[str]):
-    def says(asked: Asked) -> Given:
-        return Given("busy", status=503) if number_of(asked) == 3 and asked.times == 1 else right(asked)
+def test_failures_are_printed_with_how_to_run_them_again(capsys: pytest.CaptureFixture[str]):
+    def says(request: AgentRequest) -> Given:
+        return Given("busy", status=503) if number_of(request) == 3 and request.times == 1 else right(request)
 
     with far_agent(says) as agent:
         assert run(arguments(agent, "--out", "out", "--tries", "1")) == 0
@@ -118,24 +118,24 @@ def test_a_person_is_told_of_failures_and_how_to_ask_again(capsys: pytest.Captur
             in capsys.readouterr().err
         )
         evaluated(agent, capsys, "--out", "out")
-        assert len(agent.asked) == MANY
+        assert len(agent.requests) == MANY
         figures = evaluated(agent, capsys, "--out", "out", "--retry-failed")
-        assert len(agent.asked) == MANY + 1
+        assert len(agent.requests) == MANY + 1
     assert (figures["n"], figures["infrastructure"], figures["em"]) == (MANY, 0, 1.0)
 
 
 def test_too_many_failures_stop_the_run_and_what_ended_is_kept(capsys: pytest.CaptureFixture[str]):
-    def says(asked: Asked) -> Given:
-        return right(asked) if number_of(asked) < 5 else Given("gone", status=503)
+    def says(request: AgentRequest) -> Given:
+        return right(request) if number_of(request) < 5 else Given("gone", status=503)
 
     with far_agent(says) as agent:
         status = run(arguments(agent, "--out", "out", "--tries", "1", "--concurrency", "1", "--max-failed", "0.4"))
         assert status == 1
         said = capsys.readouterr().err
-        assert "4 of the first 9 questions failed (4: the server failed (5xx), also when asked again)" in said
+        assert "4 of the first 9 questions failed (4: the server failed (5xx), also after retries)" in said
         assert "at most 40% may" in said
         assert "--retry-failed the same command goes on" in said
-        assert len(kept()) == len(agent.asked) == 9
+        assert len(kept()) == len(agent.requests) == 9
         assert json.loads(Path("out/report.json").read_text("utf-8"))["n"] == 5
         agent.says = right
         figures = evaluated(agent, capsys, "--out", "out", "--retry-failed")
@@ -144,17 +144,17 @@ def test_too_many_failures_stop_the_run_and_what_ended_is_kept(capsys: pytest.Ca
 
 
 class Holding:
-    """Answers so many questions, and then keeps everybody waiting until it is let go."""
+    """Answers a number of questions, then keeps all others waiting until it is let go."""
 
     def __init__(self, answers: int) -> None:
         self._left = threading.Semaphore(answers)
         self.let_go = threading.Event()
 
-    def __call__(self, asked: Asked) -> Given:
+    def __call__(self, request: AgentRequest) -> Given:
         if not self._left.acquire(blocking=False):
             self.let_go.wait(30)
             return Given("too late", status=503)
-        return right(asked)
+        return right(request)
 
 
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
@@ -167,23 +167,23 @@ def test_a_killed_evaluation_goes_on_and_asks_nothing_twice_that_was_answered(
         command = [sys.executable, "-m", "agent.cli", *arguments(agent, *more)]
         process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
         try:
-            _wait_for(lambda: Path("out/results.jsonl").exists() and len(kept()) == 17 and len(agent.asked) == 20)
+            _wait_for(lambda: Path("out/results.jsonl").exists() and len(kept()) == 17 and len(agent.requests) == 20)
             process.send_signal(ending)
             said = process.communicate(timeout=20)[1].decode()
         finally:
             process.kill()
         assert process.returncode == (-signal.SIGKILL if ending is signal.SIGKILL else 130)
         assert ("the same command goes on" in said) is (ending is signal.SIGINT)
-        held = {asked.question for asked in agent.asked} - set(agent.answered)
+        held = {request.question for request in agent.requests} - set(agent.answered)
         holding.let_go.set()
         with Path("out/results.jsonl").open("ab") as results:
             results.write(b'{"id": "q39", "question": "What')  # as a power cut leaves it
         agent.says = right
         figures = evaluated(agent, capsys, "--out", "out", "--concurrency", "3")
-    assert (figures["asked"], figures["n"], figures["em"]) == (MANY, MANY, 1.0)
+    assert (figures["questions"], figures["n"], figures["em"]) == (MANY, MANY, 1.0)
     assert agent.answered == Counter({f"What is number {n}?": 1 for n in range(MANY)})
     assert len(held) == 3
-    assert {q for q, times in Counter(asked.question for asked in agent.asked).items() if times > 1} == held
+    assert {q for q, times in Counter(request.question for request in agent.requests).items() if times > 1} == held
     assert sorted(result["id"] for result in kept()) == sorted(f"q{n}" for n in range(MANY))
 
 
@@ -194,9 +194,9 @@ def _wait_for(holds: Any) -> None:
         sleep(0.01)
 
 
-def test_the_same_figures_come_out_however_many_are_asked_at_once(capsys: pytest.CaptureFixture[str]):
-    def says(asked: Asked) -> Given:
-        return right(asked) if number_of(asked) % 3 else chat("no")
+def test_the_same_figures_come_out_however_many_run_at_once(capsys: pytest.CaptureFixture[str]):
+    def says(request: AgentRequest) -> Given:
+        return right(request) if number_of(request) % 3 else chat("no")
 
     with far_agent(says) as agent:
         one, many = (evaluated(agent, capsys, "--concurrency", n, "--out", f"out{n}") for n in ("1", "20"))
@@ -216,7 +216,7 @@ def test_another_agent_or_interface_is_another_run(capsys: pytest.CaptureFixture
         for more, why in ((["--plain"], "a run with instruction ="), (["--api", "responses"], "a run with api = chat")):
             assert run(arguments(agent, "--out", "out", *more)) == 1
             assert why in capsys.readouterr().err
-        assert len(agent.asked) == 3
+        assert len(agent.requests) == 3
 
 
 def test_options_of_our_own_agent_are_refused_beside_an_endpoint(capsys: pytest.CaptureFixture[str]):
@@ -228,7 +228,7 @@ def test_options_of_our_own_agent_are_refused_beside_an_endpoint(capsys: pytest.
         assert "leave out --baseline" in capsys.readouterr().err
         assert run(arguments(agent, "--api-key-env", "NOT_SET_ANYWHERE")) == 1
         assert "the environment variable 'NOT_SET_ANYWHERE' is empty" in capsys.readouterr().err
-        assert agent.asked == []
+        assert agent.requests == []
 
 
 @pytest.fixture(scope="module")
@@ -243,7 +243,7 @@ def own_server() -> Generator[str]:
     thread.join(20)
 
 
-OF_WORLD = Choice(limit=16, sample=4)
+OF_WORLD = QuestionChoice(limit=16, sample=4)
 
 
 @pytest.fixture(scope="module")
@@ -258,7 +258,7 @@ def test_our_own_server_scores_what_the_agent_in_this_process_scores(
 ):
     where = Where(url=f"{own_server}/v1", model="cairn", stream=stream)
     far = Evaluation(load_settings(world="test-v2"), choice=OF_WORLD, endpoint=where).run()
-    same = ("asked", "n", "em", "em_interval", "f1", "cover", "searches", "policy_tokens")
+    same = ("questions", "n", "em", "em_interval", "f1", "cover", "searches", "policy_tokens")
     assert {name: far[name] for name in same} == {name: near[name] for name in same}
     by_type = [{kind: group["em"] for kind, group in figures["by_type"].items()} for figures in (far, near)]
     assert by_type[0] == by_type[1]

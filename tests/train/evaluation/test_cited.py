@@ -8,8 +8,8 @@ from train.evaluation.cited import Passages, address, read_citations
 WORLD = Passages({"web-1": "https://web.little.world/1", "kg-2": "https://kg.little.world/2", "news-3": ""})
 
 
-def read(text: str = "", **told: Any) -> list[tuple[str, str]]:
-    return [(citation.id, citation.url) for citation in read_citations(text, passages=WORLD, **told)]
+def read(text: str = "", **more: Any) -> list[tuple[str, str]]:
+    return [(citation.id, citation.url) for citation in read_citations(text, passages=WORLD, **more)]
 
 
 def test_a_list_of_addresses_is_known_by_them():
@@ -53,7 +53,7 @@ def test_a_known_address_counts_for_more_than_an_id_of_the_agents_own():
     ]
 
 
-def test_what_is_told_twice_counts_once():
+def test_what_is_cited_twice_counts_once():
     urls = ["https://web.little.world/1", "http://www.web.little.world/1/"]
     annotation = {"type": "url_citation", "url_citation": {"url": f"{urls[0]}?utm_source=agent#part"}}
     assert read(citations=urls, annotations=[annotation]) == [("web-1", urls[0])]

@@ -55,7 +55,7 @@ def test_a_sentence_is_only_sure_where_chance_is_unlikely(tmp_path: Path):
         compared(*two(tmp_path, first, [result(n) for n in range(20)]))
     )
     same = compared(*two(tmp_path, first, [result(0), *first[1:]]))
-    assert "cannot be told from chance" in verdict_of(same)
+    assert "cannot be distinguished from chance" in verdict_of(same)
     assert "1 became right, 0 are no longer" in verdict_of(same)
 
 
@@ -69,7 +69,7 @@ def test_the_same_id_over_another_question_is_no_pair(tmp_path: Path):
         compared(*two(tmp_path, [result(1)], [failed(1)]))
 
 
-def test_settings_that_differ_are_told(tmp_path: Path):
+def test_settings_that_differ_are_listed(tmp_path: Path):
     figures = compared(*two(tmp_path, [result(1)], [result(1)], policy="other"))
     assert figures["settings"] == {"policy": ["scripted", "other"]}
     text = markdown(figures)
@@ -103,7 +103,7 @@ def test_the_page_holds_both_traces_of_what_changed_and_of_nothing_else(tmp_path
     assert "Content-Security-Policy" in page
 
 
-def test_the_command_tells_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     a, b = stored(tmp_path / "a", [result(1, "no")]), stored(tmp_path / "b", [result(1)])
     assert run(["eval-compare", str(a), str(b), "--out", str(tmp_path / "c"), "--json"]) == 0
     figures = json.loads(capsys.readouterr().out)
@@ -113,7 +113,7 @@ def test_the_command_tells_and_writes(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "1 became right" in " ".join(capsys.readouterr().out.split())
 
 
-def test_a_report_is_drawn_anew_from_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_report_is_drawn_again_from_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     folder = stored(tmp_path / "a", [failed(1), result(1), result(2, "no")], [trace(1, []), trace(2, [])])
     assert run(["eval-report", str(folder), "--json"]) == 0
     figures = json.loads(capsys.readouterr().out)

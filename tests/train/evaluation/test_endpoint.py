@@ -7,27 +7,27 @@ from pydantic import SecretStr
 
 from agent.errors import SetupError
 from agent.outbound.retries import BATCH
-from tests.train.evaluation.far import Asked, FarAgent, Given, Says, chat, deltas, far_agent
-from train.evaluation.answer import Answer
-from train.evaluation.asking import AskFailed
+from tests.train.evaluation.far import AgentRequest, FarAgent, Given, Says, chat, deltas, far_agent
+from train.evaluation.answer import AgentAnswer
 from train.evaluation.cited import Passages
 from train.evaluation.endpoint import Endpoint, Where
 from train.evaluation.extract import INSTRUCTION
 from train.evaluation.questions import GoldQuestion
+from train.evaluation.respondents import AskFailed
 from train.evaluation.result import Failure
 
 DUNE = GoldQuestion(id="q", question="Who wrote Dune?", answers=("Frank Herbert",))
 SECRET = "sk-very-secret-0123456789"
 
 
-def ask(agent: FarAgent, question: GoldQuestion = DUNE, waits: list[float] | None = None, **how: Any) -> Answer:
+def ask(agent: FarAgent, question: GoldQuestion = DUNE, waits: list[float] | None = None, **how: Any) -> AgentAnswer:
     """Ask once, bounded in time; waits between tries are noted and not waited."""
     noted = [] if waits is None else waits
 
     async def sleep(seconds: float) -> None:
         noted.append(seconds)
 
-    async def run() -> Answer:
+    async def run() -> AgentAnswer:
         where = Where(url=agent.url, model="m", key=SecretStr(SECRET), **how)
         async with asyncio.timeout(20), Endpoint(where, passages=Passages({}), sleep=sleep) as endpoint:
             return await endpoint.ask(question)
@@ -37,7 +37,7 @@ def ask(agent: FarAgent, question: GoldQuestion = DUNE, waits: list[float] | Non
 
 def in_turn(*given: Given) -> Says:
     """The first try gets the first, and so on; further ones get the last."""
-    return lambda asked: given[min(asked.times, len(given)) - 1]
+    return lambda request: given[min(request.times, len(given)) - 1]
 
 
 def failed(status: int, **headers: str) -> Given:
@@ -49,14 +49,14 @@ def test_a_whole_answer_is_read_with_what_it_cites_and_costs():
     given = chat("Herbert wrote it [1].\n<answer>Frank Herbert</answer>", usage=usage, citations=["https://a.b/c"])
     with far_agent(in_turn(given)) as agent:
         answer = ask(agent, stream=False)
-        assert "stream" not in agent.asked[0].body
+        assert "stream" not in agent.requests[0].body
     assert (answer.text, answer.tries, answer.first_token) == ("Frank Herbert", 1, None)
     assert (answer.prompt_tokens, answer.completion_tokens, answer.searches, answer.usd) == (7, 5, 2, 0.25)
     assert [citation.url for citation in answer.citations] == ["https://a.b/c"]
     assert answer.seconds > 0
 
 
-def test_a_stream_is_the_same_as_the_whole_and_tells_when_its_first_token_came():
+def test_a_stream_is_the_same_as_the_whole_and_reports_when_its_first_token_came():
     pieces = (
         {"role": "assistant", "content": ""},
         {"reasoning_content": "Hm."},
@@ -66,7 +66,7 @@ def test_a_stream_is_the_same_as_the_whole_and_tells_when_its_first_token_came()
     events = deltas(*pieces, usage={"completion_tokens": 3})
     with far_agent(in_turn(Given(events=events))) as agent:
         answer = ask(agent)
-        assert agent.asked[0].body["stream_options"] == {"include_usage": True}
+        assert agent.requests[0].body["stream_options"] == {"include_usage": True}
     assert (answer.text, answer.completion_tokens) == ("Frank H", 3)
     assert answer.first_token is not None
     assert 0 < answer.first_token <= answer.seconds
@@ -91,15 +91,15 @@ def test_the_question_goes_with_its_earlier_turns_and_the_instruction():
     with far_agent(in_turn(chat("1965"))) as agent:
         ask(agent, follow_up, temperature=0.5)
         ask(agent, follow_up, plain=True)
-        told, plain = (asked.body for asked in agent.asked)
+        instructed, plain = (request.body for request in agent.requests)
     turns = [
         {"role": "user", "content": "Who wrote Dune?"},
         {"role": "assistant", "content": "Herbert"},
         {"role": "user", "content": "And when?"},
     ]
-    assert told["messages"] == [{"role": "system", "content": INSTRUCTION}, *turns]
+    assert instructed["messages"] == [{"role": "system", "content": INSTRUCTION}, *turns]
     assert plain["messages"] == turns
-    assert (told["model"], told["temperature"]) == ("m", 0.5)
+    assert (instructed["model"], instructed["temperature"]) == ("m", 0.5)
     assert "temperature" not in plain
 
 
@@ -109,8 +109,8 @@ def test_the_key_goes_into_the_header_and_into_no_description():
     assert SECRET not in str(where.described())
     with far_agent(in_turn(chat("x"))) as agent:
         ask(agent)
-        assert agent.asked[0].headers["authorization"] == f"Bearer {SECRET}"
-        assert SECRET not in str(agent.asked[0].body)
+        assert agent.requests[0].headers["authorization"] == f"Bearer {SECRET}"
+        assert SECRET not in str(agent.requests[0].body)
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -134,9 +134,9 @@ def test_the_responses_interface_is_read_too(stream: bool):
     given = Given(events=[*events, {"type": "response.completed", "response": whole}]) if stream else Given(whole)
     with far_agent(in_turn(given)) as agent:
         answer = ask(agent, api="responses", stream=stream)
-        asked = agent.asked[0]
-    assert asked.path == "/v1/responses"
-    assert (asked.body["instructions"], asked.body["input"]) == (
+        request = agent.requests[0]
+    assert request.path == "/v1/responses"
+    assert (request.body["instructions"], request.body["input"]) == (
         INSTRUCTION,
         [{"role": "user", "content": DUNE.question}],
     )
@@ -147,7 +147,7 @@ def test_the_responses_interface_is_read_too(stream: bool):
 
 
 @pytest.mark.parametrize("given", [failed(500), failed(503), failed(429), failed(408), Given(events=[], breaks=True)])
-def test_what_may_heal_is_asked_again_and_then_no_failure(given: Given):
+def test_what_may_heal_is_tried_again_and_then_no_failure(given: Given):
     waits: list[float] = []
     says = (
         in_turn(given, chat("Herbert"))
@@ -170,7 +170,7 @@ def test_a_status_that_stays_is_a_failure_of_its_kind(status: int, kind: Failure
         ask(agent)
     assert caught.value.kind == kind
     assert ("busy" in str(caught.value)) == (status != 403), "what is said of a refused key may quote it"
-    assert len(agent.asked) == tries
+    assert len(agent.requests) == tries
 
 
 @pytest.mark.parametrize(("said", "waited"), [("7", 7.0), ("100000", BATCH.longest_wait), ("0", 0.0)])
@@ -183,7 +183,7 @@ def test_a_server_is_left_alone_for_as_long_as_it_asks_but_not_for_ever(said: st
 
 def test_the_usual_waits_grow():
     waits: list[float] = []
-    with far_agent(in_turn(failed(500))) as agent, pytest.raises(AskFailed, match="asked 5 times"):
+    with far_agent(in_turn(failed(500))) as agent, pytest.raises(AskFailed, match="tried 5 times"):
         ask(agent, waits=waits, tries=5)
     assert len(waits) == 4
     assert all(2**n * 0.5 <= wait <= 2**n * 1.5 for n, wait in enumerate(waits))
@@ -195,19 +195,19 @@ def test_what_would_fail_every_question_ends_the_run_and_quotes_no_key(status: i
     with far_agent(in_turn(given)) as agent, pytest.raises(SetupError, match=why) as caught:
         ask(agent)
     assert SECRET not in str(caught.value)
-    assert len(agent.asked) == 1
+    assert len(agent.requests) == 1
 
 
 def test_a_parameter_that_the_server_does_not_take_is_left_out():
-    def says(asked: Asked) -> Given:
+    def says(request: AgentRequest) -> Given:
         for name in ("temperature", "stream_options"):
-            if name in asked.body:
+            if name in request.body:
                 return Given({"error": {"message": f"Unsupported parameter: '{name}'"}}, status=400)
         return chat("Herbert")
 
     with far_agent(says) as agent:
         answer = ask(agent, temperature=0.5)
-        assert len(agent.asked) == 3
+        assert len(agent.requests) == 3
     assert (answer.text, answer.tries) == ("Herbert", 1)
 
 
@@ -225,7 +225,7 @@ def test_what_is_no_answer_of_the_interface_is_malformed_and_not_wrong(given: Gi
     with far_agent(in_turn(given)) as agent, pytest.raises(AskFailed) as caught:
         ask(agent, api=api)
     assert caught.value.kind == "malformed"
-    assert len(agent.asked) == 1
+    assert len(agent.requests) == 1
 
 
 def test_an_empty_answer_is_an_answer():
@@ -270,7 +270,7 @@ def test_a_content_filter_is_a_refusal():
     assert caught.value.kind == "refused"
 
 
-def test_nobody_there_is_no_connection():
+def test_no_server_is_no_connection():
     with far_agent(in_turn(chat("x"))) as agent:
         pass
     with pytest.raises(AskFailed, match="no server at http://127") as caught:
@@ -278,7 +278,7 @@ def test_nobody_there_is_no_connection():
     assert caught.value.kind == "connection"
 
 
-def test_silence_is_a_timeout(hanging: Callable[[Asked], Given]):
+def test_silence_is_a_timeout(hanging: Callable[[AgentRequest], Given]):
     with far_agent(hanging) as agent, pytest.raises(AskFailed, match=r"0\.05 seconds") as caught:
         ask(agent, seconds=0.05, tries=2)
     assert caught.value.kind == "timeout"
@@ -290,7 +290,7 @@ def hanging() -> Any:
 
     let_go = threading.Event()
 
-    def says(asked: Asked) -> Given:
+    def says(request: AgentRequest) -> Given:
         let_go.wait(10)
         return chat("late")
 
@@ -301,6 +301,6 @@ def hanging() -> Any:
 @pytest.mark.parametrize(
     ("url", "model", "why"), [("localhost:8000", "m", "no address"), ("http://x/v1", "", "--model")]
 )
-def test_what_cannot_be_asked_is_said_before(url: str, model: str, why: str):
+def test_what_cannot_be_reached_is_said_before(url: str, model: str, why: str):
     with pytest.raises(SetupError, match=why):
         Where(url=url, model=model)

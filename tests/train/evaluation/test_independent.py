@@ -1,6 +1,6 @@
-"""`cairn eval`, end to end, against EM, F1 and cover computed here anew from the published definitions.
+"""`cairn eval`, end to end, against EM, F1 and cover computed here again from the published definitions.
 
-Rajpurkar et al. (2016) for normalisation, EM and F1; cover is whether a normalised gold answer stands in the normalised
+Rajpurkar et al. (2016) for normalisation, EM and F1; cover is whether a normalised gold answer is in the normalised
 answer as whole words. The one thing that is not theirs: a text of articles alone keeps them. Nothing of the evaluation's
 own scoring is used.
 """
@@ -61,7 +61,7 @@ def recomputed(results: Sequence[dict[str, Any]], golds: dict[str, list[str]]) -
     }
 
 
-def told(results: Sequence[dict[str, Any]], golds: dict[str, list[str]]) -> dict[str, float]:
+def reported(results: Sequence[dict[str, Any]], golds: dict[str, list[str]]) -> dict[str, float]:
     scored = [r for r in results if r["status"] == "scored" and golds[r["id"]]]
     return {name: sum(r["metrics"][name] for r in scored) / len(scored) for name in ("em", "f1", "cover")}
 
@@ -89,11 +89,11 @@ def test_the_figures_of_a_frozen_list_are_those_of_an_independent_computation(
     figures, results = evaluated(capsys, "--world", world, "--limit", str(limit), "--sample", "1")
     lists = Path(agent.world.__file__).parent / "lists" / world / "questions.jsonl"
     rows = [json.loads(line) for line in lists.read_text("utf-8").splitlines()]
-    asked = {result["id"] for result in results}
-    golds = {row["id"]: row["answers"] for row in rows if row["id"] in asked}
-    assert figures["asked"] == figures["n"] == len(results) == len(golds) == min(limit, len(rows))
+    kept = {result["id"] for result in results}
+    golds = {row["id"]: row["answers"] for row in rows if row["id"] in kept}
+    assert figures["questions"] == figures["n"] == len(results) == len(golds) == min(limit, len(rows))
     mine = recomputed(results, golds)
-    assert told(results, golds) == pytest.approx(mine)
+    assert reported(results, golds) == pytest.approx(mine)
     if all(golds.values()):
         assert {name: figures[name] for name in mine} == pytest.approx(mine, abs=5.1e-5)
     else:  # where there is no answer, all three say whether the agent said so
@@ -115,10 +115,10 @@ def test_the_figures_of_500_real_questions_are_those_of_an_independent_computati
         shown = re.findall(r"^\[\d+\] [^|·]*·[^|·]*· ([^—\n]+) — ", context, re.MULTILINE)
         if "<information>" not in context:
             return f'<search>\nA: "{question}" (web)\n</search>'
-        asked = next(line for line in context.splitlines() if line.startswith("Question: "))
-        if re.match(r"Question: (Are|Is|Do|Does|Did|Were|Was|Have)\b", asked):
+        question = next(line for line in context.splitlines() if line.startswith("Question: "))
+        if re.match(r"Question: (Are|Is|Do|Does|Did|Were|Was|Have)\b", question):
             return "<answer>The yes.</answer>"
-        return f"<answer>{' and '.join(shown[: 1 + len(asked) % 2])}</answer>"
+        return f"<answer>{' and '.join(shown[: 1 + len(question) % 2])}</answer>"
 
     def build(settings: CairnSettings, *, sources: Sequence[str]) -> ScriptedPolicy:
         return ScriptedPolicy(search_and_say_a_title)
@@ -128,7 +128,7 @@ def test_the_figures_of_500_real_questions_are_those_of_an_independent_computati
     figures, results = evaluated(capsys, "--questions", str(SET / "questions.jsonl"), "--corpus", "index")
     rows = [json.loads(line) for line in (SET / "questions.jsonl").read_text("utf-8").splitlines()]
     golds = {row["id"]: row["answers"] for row in rows}
-    assert figures["asked"] == figures["n"] == len(rows) == len(results) == 500
+    assert figures["questions"] == figures["n"] == len(rows) == len(results) == 500
     mine = recomputed(results, golds)
     assert {name: figures[name] for name in mine} == pytest.approx(mine, abs=5.1e-5)
     assert 0.05 < mine["em"] < min(mine["f1"], mine["cover"])

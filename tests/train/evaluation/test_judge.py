@@ -1,4 +1,4 @@
-"""The judge, asked over a transport that is told what to reply."""
+"""The judge, over a transport with scripted replies."""
 
 import asyncio
 import json
@@ -23,16 +23,16 @@ T = TypeVar("T")
 
 
 class Bench:
-    """What is replied, in order (the last one again and again), and what was asked."""
+    """What is replied, in order (the last one again and again), and the requests."""
 
     def __init__(self, *replies: str | int | dict[str, Any] | Exception) -> None:
         self.replies = list(replies)
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         self.waits: list[float] = []
         self.at_once = self.most_at_once = 0
 
     async def __call__(self, request: httpx2.Request) -> httpx2.Response:
-        self.asked.append(
+        self.requests.append(
             json.loads(request.content) | {"path": request.url.path, "auth": request.headers.get("authorization")}
         )
         self.at_once += 1
@@ -57,7 +57,7 @@ class Bench:
         return Judge(settings, folder=folder, transport=httpx2.MockTransport(self), wait=self.wait)
 
     def data(self, number: int = -1) -> dict[str, Any]:
-        return json.loads(self.asked[number]["messages"][1]["content"])
+        return json.loads(self.requests[number]["messages"][1]["content"])
 
 
 def run(work: Callable[[Judge], Coroutine[Any, Any, T]], bench: Bench, **options: Any) -> T:
@@ -108,14 +108,19 @@ def test_only_numbers_of_sentences_or_none_are_read(reply: str, said: set[int] |
     assert read_numbers(reply, 3) == said
 
 
-def test_the_judge_is_asked_deterministically_and_says_what_it_says():
+def test_requests_to_the_judge_are_deterministic_and_it_says_what_it_says():
     bench = Bench("correct")
     assert (
         verdict(bench, settings=JudgeSettings(base_url="http://judge.test/v1/", model="m", key=SecretStr("k"))) is True
     )
-    asked = bench.asked[0]
-    assert (asked["path"], asked["model"], asked["temperature"], asked["seed"]) == ("/v1/chat/completions", "m", 0, 0)
-    assert asked["auth"] == "Bearer k"
+    request = bench.requests[0]
+    assert (request["path"], request["model"], request["temperature"], request["seed"]) == (
+        "/v1/chat/completions",
+        "m",
+        0,
+        0,
+    )
+    assert request["auth"] == "Bearer k"
     assert verdict(Bench("incorrect")) is False
 
 
@@ -132,7 +137,7 @@ def test_the_judge_is_asked_deterministically_and_says_what_it_says():
 def test_an_answer_stays_data_whatever_it_says(answer: str):
     bench = Bench("incorrect")
     assert verdict(bench, answer) is False
-    system, user = bench.asked[0]["messages"]
+    system, user = bench.requests[0]["messages"]
     assert (system["role"], user["role"]) == ("system", "user")
     assert answer not in system["content"] or answer == "correct"
     assert bench.data() == {
@@ -142,12 +147,12 @@ def test_an_answer_stays_data_whatever_it_says(answer: str):
     }
 
 
-def test_a_long_answer_is_cut_and_an_empty_one_is_wrong_without_asking():
+def test_a_long_answer_is_cut_and_an_empty_one_is_wrong_without_a_request():
     bench = Bench("correct")
     verdict(bench, "x" * 10_000)
     assert len(bench.data()["answer_to_grade"]) == 4000
     assert verdict(bench, " … ") is False
-    assert len(bench.asked) == 1
+    assert len(bench.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -156,7 +161,7 @@ def test_a_long_answer_is_cut_and_an_empty_one_is_wrong_without_asking():
 def test_a_failure_is_tried_again_a_bounded_number_of_times_and_is_never_wrong(failure: Any):
     bench = Bench(failure)
     assert verdict(bench) is None
-    assert len(bench.asked) == 3
+    assert len(bench.requests) == 3
     first, second = bench.waits
     assert 0.5 <= first <= 1 <= second <= 2
     assert verdict(Bench(failure, failure, "correct")) is True
@@ -170,7 +175,7 @@ def test_a_refusal_is_not_tried_again_and_a_key_is_never_repeated(status: int):
 
     bench = Bench(status)
     why = run(work, bench)
-    assert len(bench.asked) == 1
+    assert len(bench.requests) == 1
     assert str(status) in why
     assert "sk-1234" not in why
 
@@ -184,14 +189,14 @@ def test_the_check_before_a_run_names_what_is_wrong():
     run(lambda judge: judge.check(), Bench("correct"))
 
 
-def test_the_same_is_not_asked_twice_also_in_a_later_run(tmp_path: Path):
+def test_the_same_is_not_requested_twice_also_in_a_later_run(tmp_path: Path):
     bench = Bench("correct")
     assert verdict(bench, folder=tmp_path) is True
     assert verdict(bench, folder=tmp_path) is True
-    assert len(bench.asked) == 1
+    assert len(bench.requests) == 1
     assert verdict(bench, "in Triest", folder=tmp_path) is True
     assert verdict(bench, folder=tmp_path, settings=JudgeSettings(base_url="http://judge.test/v1", model="n")) is True
-    assert len(bench.asked) == 3
+    assert len(bench.requests) == 3
 
 
 def test_a_failure_is_not_kept_and_a_line_that_was_cut_off_does_no_harm(tmp_path: Path):
@@ -201,7 +206,7 @@ def test_a_failure_is_not_kept_and_a_line_that_was_cut_off_does_no_harm(tmp_path
     file.write_bytes(file.read_bytes() + b'{"key": "ab')
     bench = Bench("incorrect")
     assert verdict(bench, folder=tmp_path) is True
-    assert not bench.asked
+    assert not bench.requests
     assert verdict(bench, "in Rome", folder=tmp_path) is False
     assert len(file.read_bytes().splitlines()) == 2
     file.write_bytes(b"7\n")
@@ -249,11 +254,11 @@ def test_what_was_shown_and_merged_is_judged_by_words():
     )
 
 
-def test_where_no_answer_exists_the_judge_is_not_asked():
+def test_where_no_answer_exists_the_judge_gets_no_request():
     question = GoldQuestion(id="q", question="Who?", answers=(), unanswerable=True)
     bench = Bench("incorrect")
     assert run(lambda judge: judge.figures(question, "I do not know", abstained=True), bench) == {"judged": 1.0}
-    assert not bench.asked
+    assert not bench.requests
 
 
 def test_many_sentences_are_judged_in_parts():
@@ -263,7 +268,7 @@ def test_many_sentences_are_judged_in_parts():
     assert list(bench.data(0)["sentences"]) == [str(number) for number in range(1, 41)]
 
 
-@pytest.mark.parametrize(("url", "model", "mend"), [("judge", "m", "no address"), ("http://x", "", "judge's model")])
-def test_settings_that_cannot_be_asked_are_refused(url: str, model: str, mend: str):
-    with pytest.raises(SetupError, match=mend):
+@pytest.mark.parametrize(("url", "model", "fix"), [("judge", "m", "no address"), ("http://x", "", "judge's model")])
+def test_settings_that_cannot_be_reached_are_refused(url: str, model: str, fix: str):
+    with pytest.raises(SetupError, match=fix):
         JudgeSettings(base_url=url, model=model)

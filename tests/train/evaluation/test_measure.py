@@ -9,7 +9,7 @@ from agent.sources.questions import GoldQuestion
 from agent.trace import Answered, Stopped
 from tests.conftest import ANSWER_TURN, PLAN_TURN, answer
 from tests.train.evaluation.traces import HARBOUR, MARN, QUESTION, passage, trace_of, whole
-from train.evaluation.answer import Answer, Citation
+from train.evaluation.answer import AgentAnswer, Citation
 from train.evaluation.gold import GoldBook
 from train.evaluation.measure import METRICS, measure, measure_answer, measure_reply
 
@@ -76,7 +76,7 @@ def test_each_figure_of_a_trace_is_what_one_works_out_on_paper(name: str):
 def test_what_is_measured_is_exactly_what_is_defined():
     assert set(measure(QUESTION, whole())) | JUDGED == set(METRICS)
     assert set(measure(QUESTION, answer([PLAN_TURN, ANSWER_TURN]))) | JUDGED == set(METRICS)
-    alone = measure_reply(QUESTION, Answer(text="Dell"))
+    alone = measure_reply(QUESTION, AgentAnswer(text="Dell"))
     assert set(alone) <= set(METRICS)
 
 
@@ -106,8 +106,8 @@ questions = st.builds(
 
 @given(question=questions, unanswerable=st.booleans(), said=sayings)
 def test_every_share_is_between_0_and_1(question: GoldQuestion, unanswerable: bool, said: str):
-    asked = question.model_copy(update={"unanswerable": unanswerable})
-    figures = measure_answer(asked, said, [Citation(id="marn"), Citation(url="https://x.test")])
+    changed = question.model_copy(update={"unanswerable": unanswerable})
+    figures = measure_answer(changed, said, [Citation(id="marn"), Citation(url="https://x.test")])
     for name, value in figures.items():
         if METRICS[name].is_share and value is not None:
             assert 0 <= value <= 1, name
@@ -162,11 +162,11 @@ def test_a_choice_is_scored_by_letter_and_in_words(said: str, em: int, choice: i
         (Stopped(reason="bad_format"), 0.0, None, 1.0),
     ],
 )
-def test_how_a_rollout_ended_is_told_by_its_budget(stopped: Stopped, closed: float, forced: str | None, bad: float):
+def test_how_a_rollout_ended_is_named_by_its_budget(stopped: Stopped, closed: float, forced: str | None, bad: float):
     found = measure(QUESTION, trace_of(Answered(text="Dell"), stopped))
     assert (found["answer_closed"], found["bad_format"], found["forced"]) == (closed, bad, float(forced is not None))
-    told = [name for name, value in found.items() if name.startswith("forced_") and value]
-    assert told == ([f"forced_{forced}"] if forced else [])
+    named = [name for name, value in found.items() if name.startswith("forced_") and value]
+    assert named == ([f"forced_{forced}"] if forced else [])
 
 
 def test_what_the_product_says_itself_was_not_closed_by_the_policy():
@@ -187,9 +187,9 @@ def test_two_parts_of_one_gold_passage_are_one_that_is_cited():
     assert found["citation_precision"] == pytest.approx(2 / 3)
 
 
-def test_an_agent_without_a_trace_is_measured_by_its_answer_its_citations_and_what_it_tells():
+def test_an_agent_without_a_trace_is_measured_by_its_answer_its_citations_and_what_it_reports():
     book = GoldBook.of([QUESTION], [HARBOUR, passage("marn", MARN.text, url="https://www.tarn.test/Marn/")])
-    said = Answer(
+    said = AgentAnswer(
         text="Dell",
         citations=(Citation(url="http://tarn.test/Marn#born", text=MARN.text), Citation(url="https://else.test/")),
         completion_tokens=40,

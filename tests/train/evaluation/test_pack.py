@@ -40,14 +40,14 @@ def test_the_rules_of_the_prompt_stand_once():
 
 
 def test_the_raw_context_reads_as_it_was():
-    told = trace(1, [passage(1, "It (is) [number] one."), passage(2, "Number."), passage(3, "")])
-    packed = pack([result(1)], [told])
+    shown = trace(1, [passage(1, "It (is) [number] one."), passage(2, "Number."), passage(3, "")])
+    packed = pack([result(1)], [shown])
     read = [
         "".join(part if isinstance(part, str) else packed["texts"][part] for part in segment["parts"])
         for segment in packed["questions"][0]["trace"]["raw"]
     ]
-    assert read == [segment.text for segment in told.segments]
-    assert [segment["by"] for segment in packed["questions"][0]["trace"]["raw"]] == [s.by for s in told.segments]
+    assert read == [segment.text for segment in shown.segments]
+    assert [segment["by"] for segment in packed["questions"][0]["trace"]["raw"]] == [s.by for s in shown.segments]
 
 
 def test_gold_is_marked_also_in_parts_and_what_was_never_shown_is_named():

@@ -156,14 +156,14 @@ def test_a_run_over_500_real_questions_has_the_means_of_the_published_definition
 def test_what_a_real_model_answered_is_scored_as_published():
     right = 0
     rows = [json.loads(line) for line in SAID.read_text(encoding="utf-8").splitlines()]
-    asked = [(row, row["pred_answer"]) for row in rows if row.get("gold_answers") and row.get("pred_answer")]
-    for row, said in asked:
+    answered = [(row, row["pred_answer"]) for row in rows if row.get("gold_answers") and row.get("pred_answer")]
+    for row, said in answered:
         question = GoldQuestion(id=row["id"], question=row["question"], answers=row["gold_answers"])
         agree(question, said)
         in_order(measure_answer(question, said))
         right += exact_match(said, question.answers)
-    assert len(asked) > 100
-    assert 0 < right < len(asked)
+    assert len(answered) > 100
+    assert 0 < right < len(answered)
 
 
 @pytest.mark.parametrize("name", frozen_lists())

@@ -39,6 +39,6 @@ def test_all_questions_run_through_the_whole_agent(index: str):
 
     settings = load_settings(corpus=Path(index))
     figures = Evaluation(settings, SET / "questions.jsonl", policy=ScriptedPolicy(search_then_say_yes)).run()
-    assert (figures["asked"], figures["n"], figures["infrastructure"], figures["answered"]) == (500, 500, 0, 500)
+    assert (figures["questions"], figures["n"], figures["infrastructure"], figures["answered"]) == (500, 500, 0, 500)
     assert figures["gold_found"] > 0.5
     assert 0 < figures["em"] < 0.2

@@ -19,7 +19,7 @@ def test_the_figures_are_means_over_what_could_be_scored():
         ],
         {},
     )
-    assert (figures["asked"], figures["n"], figures["infrastructure"], figures["engine"]) == (5, 4, 1, 1)
+    assert (figures["questions"], figures["n"], figures["infrastructure"], figures["engine"]) == (5, 4, 1, 1)
     assert (figures["em"], figures["em_strict"], figures["cover"]) == (0.25, 0.2, 0.5)
     assert figures["f1"] == pytest.approx((1 + 2 / 3) / 4, abs=1e-4)
     assert (figures["searches"], figures["policy_tokens"]) == (1.5, 100)
@@ -28,7 +28,7 @@ def test_the_figures_are_means_over_what_could_be_scored():
     assert figures["em_interval"][0] <= figures["em"] <= figures["em_interval"][1]
 
 
-def test_failures_are_told_by_kind_and_are_no_wrong_answers():
+def test_failures_are_counted_by_kind_and_are_no_wrong_answers():
     figures = summarise([result(1), failed(2, "timeout"), failed(3, "timeout"), failed(4, "source")], {})
     assert (figures["em"], figures["n"], figures["failures"]) == (1.0, 1, {"source": 1, "timeout": 2})
     assert figures["verdicts"] == {"right": 1, "wrong": 0, "abstained": 0, "failed": 3}
@@ -43,7 +43,7 @@ def test_every_figure_of_a_question_is_averaged_where_it_applies():
     assert "judged" not in figures["metrics"]
 
 
-def test_what_nobody_told_is_none_and_not_zero():
+def test_what_no_question_has_is_none_and_not_zero():
     figures = summarise([result(1), result(2)], {})
     assert (figures["searches"], figures["policy_tokens"], figures["seconds_p50"]) == (None, None, None)
     assert not [row for row in rows(figures) if "seconds" in row[0]]
@@ -67,7 +67,7 @@ def test_groups_are_scored_on_their_own_and_in_their_order():
     ]
 
 
-def test_the_settings_say_under_which_normalisation_the_scores_are_told():
+def test_the_settings_say_under_which_normalisation_the_scores_are_reported():
     results = [result(1, "Yes!", em_none=0.0, em=1.0, f1_none=0.5, cover_none=0.0)]
     figures = summarise(results, {"normalisation": "none"})
     assert (figures["em"], figures["f1"], figures["normalisation"]) == (0.0, 0.5, "none")

@@ -8,8 +8,8 @@ from agent.loop.agent import Agent
 from agent.sources.base import SearchRequest, SearchResult
 from agent.trace import Answered, Stopped, Trace, Usage
 from tests.conftest import ANSWER_TURN, PLAN_TURN, Broken, answer, make_agent
-from train.evaluation.asking import Rollouts
 from train.evaluation.questions import GoldQuestion, fingerprint
+from train.evaluation.respondents import Rollouts
 from train.evaluation.result import Result
 from train.evaluation.run import HOPELESS, TooManyFailed, evaluate, tally
 from train.evaluation.scoring import Scoring, score_trace
@@ -93,13 +93,13 @@ def test_gold_that_was_found_but_not_shown_does_not_count():
 
 
 @pytest.mark.parametrize("concurrency", [1, 3, 50])
-def test_every_question_is_asked_once_however_many_run_at_once(concurrency: int):
+def test_every_question_runs_once_however_many_run_at_once(concurrency: int):
     results = run_all(make_agent([PLAN_TURN, ANSWER_TURN]), many(10), concurrency=concurrency)
     assert sorted(results) == sorted(f"q{i}" for i in range(10))
     assert all(result.metrics["em"] for result in results.values())
 
 
-def test_rollouts_run_at_the_same_time_but_never_more_than_asked():
+def test_rollouts_run_at_the_same_time_but_never_more_than_requested():
     running = most = 0
 
     class Counting:
@@ -127,15 +127,15 @@ def test_an_engine_that_fails_now_and_then_is_counted_apart():
 
 
 def test_an_engine_that_fails_from_the_start_ends_the_run_with_a_sentence():
-    asked: list[str] = []
+    contexts: list[str] = []
 
     def turn(context: str) -> Exception:
-        asked.append(context)
+        contexts.append(context)
         return PolicyError("connection refused")
 
     with pytest.raises(TooManyFailed, match=r"8 of the first 8 questions failed \(8: the engine.*50% may.*refused"):
         run_all(make_agent(turn), many(100), concurrency=1)
-    assert len(asked) == HOPELESS
+    assert len(contexts) == HOPELESS
 
 
 @pytest.mark.parametrize(("most", "ended"), [(0.3, 10), (0.5, 100)])
@@ -162,7 +162,7 @@ def test_the_last_questions_failure_does_not_end_a_run_that_is_over():
 
 
 def test_earlier_turns_are_given_to_the_agent():
-    asked = GoldQuestion(
+    question = GoldQuestion(
         id="q", question="And when?", answers=("1965",), history=(("Who wrote Dune?", "Frank Herbert"),)
     )
     traces: list[Trace] = []
@@ -172,14 +172,14 @@ def test_earlier_turns_are_given_to_the_agent():
         traces.append(trace)
 
     agent = make_agent(["<answer>1965</answer>"])
-    asyncio.run(evaluate(Rollouts(agent), [asked], scoring=Scoring(), concurrency=1, on_result=keep))
-    assert traces[0].history == asked.history
+    asyncio.run(evaluate(Rollouts(agent), [question], scoring=Scoring(), concurrency=1, on_result=keep))
+    assert traces[0].history == question.history
     assert "Who wrote Dune?" in traces[0].segments[0].text
 
 
-def test_a_question_that_cannot_be_asked_is_named():
+def test_a_question_that_the_agent_refuses_is_named():
     long = GoldQuestion(id="long", question="x" * 30_000, answers=("y",))
-    with pytest.raises(SetupError, match="'long' cannot be asked: "):
+    with pytest.raises(SetupError, match="'long' cannot be put to the agent: "):
         run_all(make_agent([]), [long])
 
 

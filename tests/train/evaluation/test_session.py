@@ -13,9 +13,9 @@ from agent.policies.scripted import Script, ScriptedPolicy
 from agent.settings import CairnSettings
 from agent.world import load_world
 from tests.agent.policies.chat_server import Reply, chat_server
-from train.evaluation.chosen import Choice
+from train.evaluation.chosen import QuestionChoice
 from train.evaluation.report import Figures
-from train.evaluation.session import Evaluation, Measured, SoFar
+from train.evaluation.session import Evaluation, MeasureOptions, SoFar
 
 DOCUMENTS = [
     {"id": "d1", "title": "Aurora Falls", "text": "Lina Orr directed Aurora Falls."},
@@ -33,7 +33,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-class Asked:
+class CountingScript:
     """A policy's script that searches its question, then answers "Lina Orr"; it keeps count of the answers."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_real_questions_run_through_the_whole_agent(index: Path, questions: Path, tmp_path: Path):
-    figures = evaluation(index, questions, Asked(), out=tmp_path / "out").run()
+    figures = evaluation(index, questions, CountingScript(), out=tmp_path / "out").run()
     assert (figures["n"], figures["em"], figures["searches"]) == (3, 0.6667, 1.0)
     assert (figures["gold_n"], figures["gold_found"], figures["all_gold"]) == (2, 1.0, 1.0)
     assert figures["settings"]["searched"].startswith("corpus ")
@@ -78,80 +78,78 @@ def test_real_questions_run_through_the_whole_agent(index: Path, questions: Path
     assert "| EM | 0.667 |" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
 
 
-def test_the_guard_that_users_get_is_evaluated_and_taken_off_only_by_a_flag_that_the_report_tells(
+def test_the_guard_that_users_get_is_evaluated_and_taken_off_only_by_a_flag_that_the_report_names(
     questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def build(settings: CairnSettings, *, sources: Sequence[str]) -> ScriptedPolicy:
-        return ScriptedPolicy(Asked())
+        return ScriptedPolicy(CountingScript())
 
     monkeypatch.setattr("agent.build.agent.build_policy", build)
     settings = CairnSettings(policy="embedded", world="test")
     with_guard = Evaluation(settings, questions, out=tmp_path / "with").run()
     assert (with_guard["searches"], with_guard["em"], with_guard["settings"]["guard"]) == (0.0, 0.0, "")
-    without = Evaluation(settings, questions, measured=Measured(guard=False), out=tmp_path / "without").run()
+    without = Evaluation(settings, questions, measured=MeasureOptions(guard=False), out=tmp_path / "without").run()
     assert (without["searches"], without["settings"]["guard"]) == (1.0, "off")
     assert "- guard: off" in (tmp_path / "without" / "report.md").read_text(encoding="utf-8")
     assert "guard" in (tmp_path / "without" / "report.html").read_text(encoding="utf-8")
     with pytest.raises(SetupError, match="guard = nothing, and this one has off"):
-        Evaluation(settings, questions, measured=Measured(guard=False), out=tmp_path / "with").run()
+        Evaluation(settings, questions, measured=MeasureOptions(guard=False), out=tmp_path / "with").run()
 
 
-def test_progress_tells_the_em_and_the_failures_so_far(index: Path, questions: Path):
+def test_progress_shows_the_em_and_the_failures_so_far(index: Path, questions: Path):
     def fails_at_last(context: str) -> str | Exception:
         return PolicyError("gone") if "that?" in context else "<answer>Lina Orr</answer>"
 
-    told: list[SoFar] = []
-    evaluation(index, questions, fails_at_last, concurrency=1).run(told.append)
-    assert told == [SoFar(0, 3, 0, None), SoFar(1, 3, 0, 1.0), SoFar(2, 3, 0, 0.5), SoFar(3, 3, 1, 0.5)]
+    shown: list[SoFar] = []
+    evaluation(index, questions, fails_at_last, concurrency=1).run(shown.append)
+    assert shown == [SoFar(0, 3, 0, None), SoFar(1, 3, 0, 1.0), SoFar(2, 3, 0, 0.5), SoFar(3, 3, 1, 0.5)]
 
 
 def test_a_run_goes_on_with_what_is_missing(index: Path, questions: Path, tmp_path: Path):
-    first, second = Asked(), Asked()
-    evaluation(index, questions, first, out=tmp_path / "out", choice=Choice(limit=2)).run()
+    first, second = CountingScript(), CountingScript()
+    evaluation(index, questions, first, out=tmp_path / "out", choice=QuestionChoice(limit=2)).run()
     figures = evaluation(index, questions, second, out=tmp_path / "out").run()
     assert (first.answers, second.answers) == (2, 1)
     assert figures["n"] == 3
     assert [r["id"] for r in lines(tmp_path / "out" / "results.jsonl")] == ["q1", "q2", "q3"]
 
 
-def test_a_line_that_a_kill_cut_off_is_asked_again(index: Path, questions: Path, tmp_path: Path):
-    evaluation(index, questions, Asked(), out=tmp_path / "out", concurrency=1).run()
+def test_a_line_that_a_kill_cut_off_runs_again(index: Path, questions: Path, tmp_path: Path):
+    evaluation(index, questions, CountingScript(), out=tmp_path / "out", concurrency=1).run()
     results = tmp_path / "out" / "results.jsonl"
     results.write_bytes(results.read_bytes()[:-30])
-    again = Asked()
+    again = CountingScript()
     assert evaluation(index, questions, again, out=tmp_path / "out").run()["n"] == 3
     assert again.answers == 1
     assert sorted(r["id"] for r in lines(results)) == ["q1", "q2", "q3"]
 
 
-def test_failures_are_counted_apart_and_asked_again_only_where_that_is_said(
-    index: Path, questions: Path, tmp_path: Path
-):
+def test_failures_are_counted_apart_and_run_again_only_where_that_is_said(index: Path, questions: Path, tmp_path: Path):
     def fails_once(context: str) -> str | Exception:
         return PolicyError("gone") if "that?" in context else "<answer>Lina Orr</answer>"
 
     figures = evaluation(index, questions, fails_once, out=tmp_path / "out").run()
-    assert (figures["asked"], figures["n"], figures["infrastructure"], figures["em"]) == (3, 2, 1, 0.5)
+    assert (figures["questions"], figures["n"], figures["infrastructure"], figures["em"]) == (3, 2, 1, 0.5)
     assert figures["failures"] == {"engine": 1}
-    later, healed = Asked(), Asked()
+    later, healed = CountingScript(), CountingScript()
     assert evaluation(index, questions, later, out=tmp_path / "out").run()["infrastructure"] == 1
     figures = evaluation(index, questions, healed, out=tmp_path / "out", retry_failed=True).run()
     assert (figures["n"], figures["infrastructure"], later.answers, healed.answers) == (3, 0, 0, 1)
 
 
 def test_a_folder_of_another_run_is_refused(index: Path, questions: Path, tmp_path: Path):
-    evaluation(index, questions, Asked(), out=tmp_path / "out").run()
+    evaluation(index, questions, CountingScript(), out=tmp_path / "out").run()
     other = Evaluation(
         CairnSettings(corpus=index, protocol="multisearch"),
         questions,
-        policy=ScriptedPolicy(Asked()),
+        policy=ScriptedPolicy(CountingScript()),
         out=tmp_path / "out",
     )
     with pytest.raises(SetupError, match=r"a run with protocol = cairn 2, and this one has multisearch 1; choose"):
         other.run()
     write(questions, QUESTIONS[:2])
     with pytest.raises(SetupError, match="questions_sha256"):
-        evaluation(index, questions, Asked(), out=tmp_path / "out").run()
+        evaluation(index, questions, CountingScript(), out=tmp_path / "out").run()
 
 
 @pytest.mark.parametrize(
@@ -161,10 +159,10 @@ def test_a_folder_of_another_run_is_refused(index: Path, questions: Path, tmp_pa
 def test_a_damaged_folder_is_a_sentence(
     index: Path, questions: Path, tmp_path: Path, file: str, content: str, why: str
 ):
-    evaluation(index, questions, Asked(), out=tmp_path / "out").run()
+    evaluation(index, questions, CountingScript(), out=tmp_path / "out").run()
     (tmp_path / "out" / file).write_text(content, encoding="utf-8")
     with pytest.raises(SetupError, match=why):
-        evaluation(index, questions, Asked(), out=tmp_path / "out").run()
+        evaluation(index, questions, CountingScript(), out=tmp_path / "out").run()
 
 
 def test_the_closed_book_baseline_answers_without_a_search(index: Path, questions: Path):
@@ -191,9 +189,9 @@ def test_gold_passages_are_given_whatever_is_searched_for(index: Path, questions
     def lost(context: str) -> str:
         if "<information>" not in context:
             return "<search>\nA: something else (web)\n</search>"
-        return "<answer>Trieste</answer>" if "born in Trieste" in context else "<answer>nobody</answer>"
+        return "<answer>Trieste</answer>" if "born in Trieste" in context else "<answer>no one</answer>"
 
-    choice = Choice(limit=2)
+    choice = QuestionChoice(limit=2)
     assert evaluation(index, questions, lost, choice=choice).run()["em"] == 0
     figures = evaluation(index, questions, lost, choice=choice, baseline="gold-passages").run()
     assert figures["em"] == 0.5
@@ -222,7 +220,7 @@ def test_plain_rag_searches_once_and_takes_what_the_model_says(index: Path, ques
 
 def test_plain_rag_wants_a_model_behind_an_endpoint(index: Path, questions: Path):
     with pytest.raises(SetupError, match="--policy openai"):
-        evaluation(index, questions, Asked(), baseline="plain-rag").run()
+        evaluation(index, questions, CountingScript(), baseline="plain-rag").run()
 
 
 def test_the_first_passage_baseline_reads_one_passage_of_the_world():
@@ -232,10 +230,10 @@ def test_the_first_passage_baseline_reads_one_passage_of_the_world():
     assert 0 < figures["all_gold"] < figures["gold_found"] < 1
 
 
-def test_without_questions_the_worlds_own_are_asked():
-    asked = Evaluation(CairnSettings(world="test-v1"), choice=Choice(limit=7))
-    assert [q.id for q in asked.questions] == [q.id for q in load_world("test-v1").questions[:7]]
-    assert all(q.answers and q.supporting and q.type and q.hops for q in asked.questions)
+def test_without_questions_the_worlds_own_run():
+    evaluation = Evaluation(CairnSettings(world="test-v1"), choice=QuestionChoice(limit=7))
+    assert [q.id for q in evaluation.questions] == [q.id for q in load_world("test-v1").questions[:7]]
+    assert all(q.answers and q.supporting and q.type and q.hops for q in evaluation.questions)
 
 
 def test_questions_that_do_not_fit_the_rest_are_said(index: Path, questions: Path):

@@ -14,15 +14,15 @@ from agent.errors import SetupError
 from agent.parallel.spread import Spread
 from agent.settings import CairnSettings
 from agent.trace import Trace
-from tests.train.evaluation.far import Asked, Given, chat, far_agent
+from tests.train.evaluation.far import AgentRequest, Given, chat, far_agent
 from train.evaluation import session
 from train.evaluation.baselines import FirstPassage
-from train.evaluation.chosen import Choice
+from train.evaluation.chosen import QuestionChoice
 from train.evaluation.endpoint import Where
 from train.evaluation.judge import JudgeSettings
 from train.evaluation.result import Result
 from train.evaluation.run import TooManyFailed
-from train.evaluation.session import Evaluation, Measured, SoFar
+from train.evaluation.session import Evaluation, MeasureOptions, SoFar
 from train.evaluation.shards import ask_elsewhere, let_go, pickled
 from train.evaluation.store import read_results
 
@@ -60,11 +60,11 @@ def comparable(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def forgotten(result: Result, trace: Trace | None) -> None:
-    """Nobody looks at results."""
+    """Ignores results."""
 
 
 def nowhere() -> Where:
-    return Where(url="http://127.0.0.1:9/v1", model="nobody", tries=1, seconds=5)
+    return Where(url="http://127.0.0.1:9/v1", model="none", tries=1, seconds=5)
 
 
 def test_shards_cover_every_question_once_and_give_the_same_results():
@@ -87,7 +87,7 @@ def test_shards_cover_every_question_once_and_give_the_same_results():
     assert [comparable(one.model_dump()) for one in seen] == [comparable(one.model_dump()) for one in alone]
 
 
-def test_who_is_asked_is_loaded_once_for_all_shards_and_closed_once(monkeypatch: pytest.MonkeyPatch):
+def test_the_respondent_is_loaded_once_for_all_shards_and_closed_once(monkeypatch: pytest.MonkeyPatch):
     counts: Counter[str] = Counter()
 
     class Counted(FirstPassage):
@@ -108,40 +108,40 @@ def test_who_is_asked_is_loaded_once_for_all_shards_and_closed_once(monkeypatch:
     assert counts == {"loaded": 2, "closed": 2}
 
 
-def test_what_ended_is_told_before_a_hopeless_shard_ends_the_rest():
+def test_what_ended_is_reported_before_a_hopeless_shard_ends_the_rest():
     where = nowhere()
     questions = Evaluation(WORLD, endpoint=where).questions
     arguments = pickled(WORLD, {"questions": None, "endpoint": where, "concurrency": 2})
-    told: list[Result] = []
+    reported: list[Result] = []
     with pytest.raises(TooManyFailed, match="questions failed"):
-        ask_elsewhere(Here(), arguments, questions, concurrency=3, on_result=lambda result, _: told.append(result))
-    assert {result.failure for result in told} == {"connection"}
-    assert 8 <= len(told) < 12
+        ask_elsewhere(Here(), arguments, questions, concurrency=3, on_result=lambda result, _: reported.append(result))
+    assert {result.failure for result in reported} == {"connection"}
+    assert 8 <= len(reported) < 12
 
 
 @pytest.mark.slow
-def test_a_hopeless_shard_ends_the_rest_and_what_ended_beside_it_is_told():
+def test_a_hopeless_shard_ends_the_rest_and_what_ended_beside_it_is_reported():
     where = nowhere()
     questions = Evaluation(WORLD, endpoint=where).questions
     arguments = pickled(WORLD, {"questions": None, "endpoint": where, "concurrency": 3})
-    told: list[Result] = []
+    reported: list[Result] = []
     with Spread(workers=2) as spread, pytest.raises(TooManyFailed, match="of the first 8 questions failed"):
-        ask_elsewhere(spread, arguments, questions, concurrency=3, on_result=lambda result, _: told.append(result))
-    assert {result.failure for result in told} == {"connection"}
-    assert 4 * 8 <= len(told) < 5 * 12, "four shards were on their way"
-    assert len({result.id for result in told}) == len(told)
+        ask_elsewhere(spread, arguments, questions, concurrency=3, on_result=lambda result, _: reported.append(result))
+    assert {result.failure for result in reported} == {"connection"}
+    assert 4 * 8 <= len(reported) < 5 * 12, "four shards were on their way"
+    assert len({result.id for result in reported}) == len(reported)
 
 
 def test_what_ended_beside_a_slow_shard_is_kept_when_the_run_is_killed(tmp_path: Path):
-    settings, choice = CairnSettings(world="test-v2", workers=2), Choice(limit=16)
+    settings, choice = CairnSettings(world="test-v2", workers=2), QuestionChoice(limit=16)
     begun, free = threading.Event(), threading.Event()
     slow = Evaluation(WORLD, choice=choice, baseline="first-passage").questions[0].question
 
-    def says(asked: Asked) -> Given:
-        if asked.question == slow:
+    def says(request: AgentRequest) -> Given:
+        if request.question == slow:
             begun.set()
             free.wait(60)
-        return chat("nobody")
+        return chat("no one")
 
     def interrupt(so_far: SoFar) -> None:
         if so_far.done == 14:
@@ -158,16 +158,16 @@ def test_what_ended_beside_a_slow_shard_is_kept_when_the_run_is_killed(tmp_path:
         finally:
             free.set()
         figures = Evaluation(settings, **how).run()
-        asked = Counter(one.question for one in agent.asked)
+        requests = Counter(one.question for one in agent.requests)
     assert len(set(kept)) == 14
     assert figures["n"] == 16
-    assert {question: times for question, times in asked.items() if times > 1} == {slow: 2}
+    assert {question: times for question, times in requests.items() if times > 1} == {slow: 2}
 
 
 def test_a_judge_and_several_workers_are_refused():
     judge = JudgeSettings(base_url="http://127.0.0.1:9/v1", model="judge")
     with pytest.raises(SetupError, match="--judge-url"):
-        Evaluation(CairnSettings(workers=2), measured=Measured(judge=judge))
+        Evaluation(CairnSettings(workers=2), measured=MeasureOptions(judge=judge))
 
 
 @pytest.mark.slow
@@ -176,7 +176,7 @@ def test_a_judge_and_several_workers_are_refused():
     "work", ["local", pytest.param("ray", marks=[pytest.mark.long, pytest.mark.filterwarnings("ignore")])]
 )
 def test_the_embedded_policy_is_the_same_elsewhere(work: Literal["local", "ray"], tmp_path: Path):
-    choice = Choice(limit=24, sample=1)
+    choice = QuestionChoice(limit=24, sample=1)
     ways: list[tuple[str, int, Literal["local", "ray"]]] = [("here", 1, "local"), ("there", 2, work)]
     figures = [
         Evaluation(

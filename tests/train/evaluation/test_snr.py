@@ -3,7 +3,7 @@ import pytest
 from agent.trace import Gathered, Merged, Searched
 from tests.train.evaluation.traces import FERRY, HARBOUR, MARN, QUESTION, passage, trace_of, whole
 from train.evaluation.gold import GoldBook
-from train.evaluation.snr import Signal, block_snr, passages_snr, snr_of, tell_tale
+from train.evaluation.snr import Signal, block_snr, distinctive_answers, passages_snr, snr_of
 
 
 def test_a_passage_is_signal_if_it_is_gold_or_holds_the_answer():
@@ -13,12 +13,12 @@ def test_a_passage_is_signal_if_it_is_gold_or_holds_the_answer():
     assert not signal.is_passage(passage("x", "Dellwood is a town."))
 
 
-def test_yes_no_and_single_letters_tell_nothing():
+def test_yes_no_and_single_letters_say_nothing():
     for gold in ("yes", "No.", "l", "7"):
         question = QUESTION.model_copy(update={"answers": (gold,), "supporting": ()})
-        assert tell_tale(question) == []
+        assert distinctive_answers(question) == []
         assert snr_of(question, whole()) == {"snr_query": None, "snr_information": None, "snr_merge": None}
-    assert tell_tale(QUESTION.model_copy(update={"answers": ("no", "Dell", "12")})) == ["Dell", "12"]
+    assert distinctive_answers(QUESTION.model_copy(update={"answers": ("no", "Dell", "12")})) == ["Dell", "12"]
 
 
 def test_a_sentence_is_signal_if_it_holds_the_answer_or_stands_mostly_in_gold():

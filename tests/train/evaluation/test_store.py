@@ -43,7 +43,7 @@ def test_every_line_is_handed_over_before_the_next_question_ends(tmp_path: Path)
             assert len((tmp_path / TRACES).read_bytes().splitlines()) == n
 
 
-def test_of_a_question_that_was_asked_again_the_last_result_counts(tmp_path: Path):
+def test_of_a_question_that_ran_again_the_last_result_counts(tmp_path: Path):
     keep(tmp_path, "a", "b", prediction="no")
     keep(tmp_path, "a")
     with opened(tmp_path, CARD) as run:

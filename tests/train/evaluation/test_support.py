@@ -12,7 +12,7 @@ MERGED = "Tarn Harbour is old [1]. It rained. Ilse Marn built it [1][2]."
 def test_a_claim_without_a_passage_that_was_shown_is_uncited():
     claims = (Claim(text="Marn built it", cites=()), Claim(text="She built it", cites=(9,)))
     trace = trace_of(Gathered(round=1, passages=(HARBOUR,)), Evidenced(text="", claims=claims), shown=(HARBOUR,))
-    assert [support_of(claim, shown=[1]) for claim in claims_of(trace)] == ["uncited", "uncited"]
+    assert [support_of(claim, observed=[1]) for claim in claims_of(trace)] == ["uncited", "uncited"]
 
 
 def test_claims_of_an_older_trace_are_checked_when_they_are_read():
@@ -21,7 +21,7 @@ def test_claims_of_an_older_trace_are_checked_when_they_are_read():
         Claim(text="It was built by Oda Lint", cites=(1,)),
     )
     trace = trace_of(Gathered(round=1, passages=(HARBOUR,)), Evidenced(text="", claims=claims), shown=(HARBOUR,))
-    assert [support_of(claim, shown=[1]) for claim in claims_of(trace)] == ["close", "not_found"]
+    assert [support_of(claim, observed=[1]) for claim in claims_of(trace)] == ["close", "not_found"]
 
 
 def test_claims_come_from_the_last_evidence_or_else_from_the_last_merge_or_reflection():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.settings import load_settings
-from train.evaluation.chosen import Choice
+from train.evaluation.chosen import QuestionChoice
 from train.evaluation.session import Evaluation
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -19,7 +19,7 @@ how_many = pytest.mark.parametrize("limit", [SAMPLE, pytest.param(500, marks=pyt
 
 def evaluated(protocol: str, limit: int, **more: Any) -> dict[str, Any]:
     settings = load_settings(world="test-v1", protocol=protocol)
-    figures = Evaluation(settings, choice=Choice(limit=limit, sample=1), **more).run()
+    figures = Evaluation(settings, choice=QuestionChoice(limit=limit, sample=1), **more).run()
     assert figures["n"] == limit
     return figures
 

@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from agent.settings import load_settings
-from train.evaluation.chosen import Choice
+from train.evaluation.chosen import QuestionChoice
 from train.evaluation.session import Evaluation
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -18,7 +18,7 @@ LEAST: Final = {"cairn": 0.85, "multisearch": 0.90, "dag": 0.42, "evidence": 0.8
 def test_tiny_v2_answers_a_sample_of_test_v2_as_well_as_the_docs_say_under_each_protocol(
     protocol: str, least: float
 ) -> None:
-    figures = Evaluation(load_settings(protocol=protocol), choice=Choice(limit=80, sample=1)).run()
+    figures = Evaluation(load_settings(protocol=protocol), choice=QuestionChoice(limit=80, sample=1)).run()
     assert figures["settings"]["policy"] == "cairn-tiny-v2"
     assert figures["settings"]["questions"] == "world test-v2"
     assert (figures["n"], figures["settings"]["guard"]) == (80, "")
@@ -27,7 +27,9 @@ def test_tiny_v2_answers_a_sample_of_test_v2_as_well_as_the_docs_say_under_each_
 
 @pytest.mark.parametrize("protocol", ["cairn", "multisearch"])
 def test_follow_ups_and_questions_without_an_answer_pass_the_guard(protocol: str) -> None:
-    figures = Evaluation(load_settings(protocol=protocol), choice=Choice(types=("followup", "unanswerable"))).run()
+    figures = Evaluation(
+        load_settings(protocol=protocol), choice=QuestionChoice(types=("followup", "unanswerable"))
+    ).run()
     groups = figures["by_type"]
     assert (groups["followup"]["n"], groups["unanswerable"]["n"]) == (42, 56)
     assert groups["followup"]["em"] >= 0.80

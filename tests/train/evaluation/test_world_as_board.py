@@ -15,7 +15,7 @@ from agent.cli import run
 from agent.settings import load_settings
 from agent.world import load_world
 from server.launch import address_of, bind, make_retriever, make_server
-from tests.train.evaluation.far import Asked, Given, chat, far_agent
+from tests.train.evaluation.far import AgentRequest, Given, chat, far_agent
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +41,11 @@ def retrieved(url: str, query: str, topk: int) -> list[dict[str, str]]:
 def test_an_agent_that_is_not_ours_can_search_and_cite_the_world(
     retrieval: str, cites: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    def says(asked: Asked) -> Given:
+    def says(request: AgentRequest) -> Given:
         """Searches the question once, and says the last name or year of the sentence that is most like it."""
-        documents = retrieved(retrieval, asked.question, 2)
+        documents = retrieved(retrieval, request.question, 2)
         sentences = [part for document in documents for part in re.split(r"\n|(?<=\.) ", document["contents"])]
-        words = set(re.findall(r"\w+", asked.question.lower()))
+        words = set(re.findall(r"\w+", request.question.lower()))
         sentence = max(sentences, key=lambda part: len(words & set(re.findall(r"\w+", part.lower()))))
         names = re.findall(r"\d{4}|[A-Z]\w+(?: [A-Z]\w+)*", sentence) or [""]
         said = f"I found it.\n<answer>{names[-1]}</answer>"

@@ -1,4 +1,4 @@
-"""Relations read off articles, and what is asked about them: over two articles, compared, several at once."""
+"""Relations read off articles, and questions about them: over two articles, compared, several at once."""
 
 import json
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from train.expert.extract import described
 from train.expert.library import Library
 from train.expert.nations import country_of, same_value
 from train.expert.plan import Gold
-from train.expert.reading import Record, date_order, plans_of
+from train.expert.reading import SolvedQuestion, date_order, plans_of
 from train.expert.relations import Described
-from train.expert.rows import Report, Wanted, choices, rows_of
+from train.expert.rows import RowOptions, RowsReport, choices, rows_of
 
 ARTICLES: dict[str, str] = {
     "Grey Tide (film)": "Grey Tide is a 1961 Norwegian drama film directed by Ane Vik and produced by Olav Moe. It did well.",
@@ -49,13 +49,13 @@ def known() -> dict[str, dict[str, str]]:
     return {one.title: {r.relation: r.object for r in one.relations} for one in described(documents())}
 
 
-def rows(corpus: Library, kept: Sequence[Record] = (), **wanted: Any) -> dict[str, list[str]]:
+def rows(corpus: Library, kept: Sequence[SolvedQuestion] = (), **wanted: Any) -> dict[str, list[str]]:
     """What the policy writes, by kind of question."""
-    report = Report()
-    how = Wanted(protocols=("cairn",), unanswerable=0.0, **wanted)
-    asked = choices([], list(described(corpus.passages())), corpus, how, report, kept)
+    report = RowsReport()
+    how = RowOptions(protocols=("cairn",), unanswerable=0.0, **wanted)
+    chosen = choices([], list(described(corpus.passages())), corpus, how, report, kept)
     by_kind: dict[str, list[str]] = {}
-    for row in rows_of(asked, corpus, how, report):
+    for row in rows_of(chosen, corpus, how, report):
         by_kind.setdefault(row.type, []).append(f"{row.question}\n{said(row)}")
     return by_kind
 
@@ -112,26 +112,26 @@ def test_several_are_compared_at_once(corpus: Library):
         **ARTICLES, **{f"Ola No{n}": f"Ola No{n} (born 3 May 19{n}) is a Danish actor." for n in range(10, 30)}
     }  # fmt: skip
     found = list(described(documents(articles)))
-    how = Wanted(protocols=("cairn",), several=30)
-    asked = [one for plans in choices([], found, corpus, how, Report()) for one in plans]
-    compared = [one for one in asked if one.kind == "compared several"]
+    how = RowOptions(protocols=("cairn",), several=30)
+    questions = [one for plans in choices([], found, corpus, how, RowsReport()) for one in plans]
+    compared = [one for one in questions if one.kind == "compared several"]
     assert compared
     for one in compared:
         assert one.question.count("?") == len(one.plan.answer.split("; ")) == len(one.plan.because.splitlines()) > 1
         assert len(one.queries) == 4
 
 
-def test_what_is_kept_for_an_evaluation_is_not_asked_in_the_same_words(corpus: Library):
+def test_what_is_kept_for_an_evaluation_does_not_come_again_in_the_same_words(corpus: Library):
     (question,) = [
         text.partition("\n")[0] for text in rows(corpus, combine=50)["two hops"] if "place of birth: Bergen" in text
     ][:1]
-    kept = Record(id="kept", question=question, answers=("Bergen",))
+    kept = SolvedQuestion(id="kept", question=question, answers=("Bergen",))
     again = rows(corpus, kept=[kept], combine=50)
     assert all(text.partition("\n")[0] != question for texts in again.values() for text in texts)
 
 
 def test_documents_of_kept_questions_give_no_row(corpus: Library):
-    kept = Record(id="kept", question="?", answers=("x",), supporting=("d3",))
+    kept = SolvedQuestion(id="kept", question="?", answers=("x",), supporting=("d3",))
     again = rows(corpus, kept=[kept], combine=50)
     assert not any("place of birth: Bergen" in text for texts in again.values() for text in texts)
 
@@ -159,14 +159,14 @@ def test_years_stand_beside_each_other(values: tuple[str, str], chosen: int, sen
         ("Which magazine has more readers, Alpha or Beta?", "Alpha", ""),
     ],
 )
-def test_a_comparison_without_triples_tells_its_years_where_they_bear_the_answer_out(
+def test_a_comparison_without_triples_states_its_years_where_they_bear_the_answer_out(
     question: str, answer: str, sentence: str
 ):
     passages = {
         "a": Gold(id="a", title="Alpha", text="Alpha is a magazine. It was started in 1844 in Boston."),
         "b": Gold(id="b", title="Beta", text="Beta is a magazine that was started in 1989."),
     }
-    record = Record(id="q", question=question, answers=(answer,), supporting=("a", "b"))
+    record = SolvedQuestion(id="q", question=question, answers=(answer,), supporting=("a", "b"))
     assert plans_of(record, lambda passage: passages.get(passage))[0].because == sentence
 
 

@@ -11,9 +11,9 @@ from tests.train.expert.test_rows import said
 from train.expert.extract import described
 from train.expert.library import Library
 from train.expert.nested import nested
-from train.expert.plan import Asked
-from train.expert.reading import Record
-from train.expert.rows import Report, Wanted, choices, rows_of
+from train.expert.plan import PlannedQuestion
+from train.expert.reading import SolvedQuestion
+from train.expert.rows import RowOptions, RowsReport, choices, rows_of
 
 BERGEN = "Bergen is a city between seven mountains. The theatre there was designed by Einar Oscar Schou in 1909."
 NORWAY = "The longest river is the Glomma, and Norway had 5.6 million inhabitants in 2024."
@@ -28,11 +28,11 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Library:
     return Library(folder)
 
 
-def record(question: str, answer: str, passage: str) -> Record:
-    return Record(id=question, question=question, answers=(answer,), supporting=(passage,))
+def record(question: str, answer: str, passage: str) -> SolvedQuestion:
+    return SolvedQuestion(id=question, question=question, answers=(answer,), supporting=(passage,))
 
 
-def made(corpus: Library, *records: Record, seed: int = 0) -> list[Asked]:
+def made(corpus: Library, *records: SolvedQuestion, seed: int = 0) -> list[PlannedQuestion]:
     return list(nested(records, list(described(corpus.passages())), corpus.passage, random.Random(seed)))
 
 
@@ -41,7 +41,7 @@ RIVER = record("What is the longest river of Norway?", "the Glomma", "Norway")
 
 
 def test_a_name_is_put_as_what_another_article_says_of_it(corpus: Library):
-    questions = {asked.question for seed in range(20) for asked in made(corpus, THEATRE, seed=seed)}
+    questions = {one.question for seed in range(20) for one in made(corpus, THEATRE, seed=seed)}
     assert "Who designed the theatre in the birthplace of Ane Vik in 1909?" in questions
     three = [one for one in questions if "Grey Tide" in one or "Long Road" in one]
     assert three
@@ -49,20 +49,20 @@ def test_a_name_is_put_as_what_another_article_says_of_it(corpus: Library):
 
 
 def test_the_first_hops_come_before_the_question_with_the_name(corpus: Library):
-    asked = next(
+    question = next(
         one for seed in range(20) for one in made(corpus, THEATRE, seed=seed) if one.kind.endswith("three hops")
     )
-    director, born, last = asked.plan.facts
+    director, born, last = question.plan.facts
     assert (director.relation, director.value) == ("director", "Ane Vik")
     assert (born.relation, born.value, born.about) == ("place of birth", "Bergen", "Ane Vik")
     assert (last.query, last.about) == (THEATRE.question, "Bergen")
-    assert len(asked.plan.stages) == 3
+    assert len(question.plan.stages) == 3
 
 
 def test_a_nationality_leads_to_its_country(corpus: Library):
-    asked = [one for seed in range(20) for one in made(corpus, RIVER, seed=seed)]
-    assert {one.plan.facts[-2].value for one in asked} == {"Norway"}
-    assert any("country of citizenship" in [fact.relation for fact in one.plan.facts] for one in asked)
+    questions = [one for seed in range(20) for one in made(corpus, RIVER, seed=seed)]
+    assert {one.plan.facts[-2].value for one in questions} == {"Norway"}
+    assert any("country of citizenship" in [fact.relation for fact in one.plan.facts] for one in questions)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_what_gives_the_answer_away_is_not_put_as_a_phrase(corpus: Library):
 
 
 def test_the_expert_searches_for_the_name_and_then_with_the_question(corpus: Library):
-    wanted, report = Wanted(protocols=("cairn",), unanswerable=0.0, combine=100), Report()
-    asked = choices([THEATRE], list(described(corpus.passages())), corpus, wanted, report)
-    rows = [row for row in rows_of(asked, corpus, wanted, report) if row.type.startswith("nested")]
+    wanted, report = RowOptions(protocols=("cairn",), unanswerable=0.0, combine=100), RowsReport()
+    chosen = choices([THEATRE], list(described(corpus.passages())), corpus, wanted, report)
+    rows = [row for row in rows_of(chosen, corpus, wanted, report) if row.type.startswith("nested")]
     assert rows
     assert all("Einar Oscar Schou</answer>" in said(row) for row in rows)
     assert all("place of birth: Bergen [" in said(row) for row in rows)

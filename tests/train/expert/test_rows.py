@@ -25,9 +25,9 @@ from tests.train.expert.case import (
 )
 from train.distill.rows import Row
 from train.expert.library import Library
-from train.expert.reading import Record
+from train.expert.reading import SolvedQuestion
 from train.expert.relations import Described
-from train.expert.rows import Report, Wanted, choices, read_described, read_records, rows_of, set_aside, without
+from train.expert.rows import RowOptions, RowsReport, choices, hold_out, read_described, read_records, rows_of, without
 
 NEVER_UNKNOWN: dict[str, Any] = {"unanswerable": 0.0}
 
@@ -42,13 +42,13 @@ def made(
     questions: Sequence[dict[str, Any]] = (),
     documents: Sequence[dict[str, Any]] = (),
     **wanted: Any,
-) -> tuple[list[Row], Report]:
-    report = Report()
-    how = Wanted(**{**NEVER_UNKNOWN, **wanted})
-    records = [Record.model_validate(one) for one in questions]
+) -> tuple[list[Row], RowsReport]:
+    report = RowsReport()
+    how = RowOptions(**{**NEVER_UNKNOWN, **wanted})
+    records = [SolvedQuestion.model_validate(one) for one in questions]
     described = [Described.model_validate(one) for one in documents]
-    asked = choices(records, described, corpus, how, report)
-    return list(rows_of(asked, corpus, how, report)), report
+    chosen = choices(records, described, corpus, how, report)
+    return list(rows_of(chosen, corpus, how, report)), report
 
 
 def said(row: Row) -> str:
@@ -134,7 +134,7 @@ def test_relations_become_questions_follow_ups_and_facts(corpus: Library):
     assert "<question>" in said(follow_up)
 
 
-def test_several_questions_about_one_passage_are_asked_at_once(corpus: Library):
+def test_several_questions_about_one_passage_come_at_once(corpus: Library):
     rows, _ = made(corpus, [SPAN, OTHER_SPAN], protocols=("cairn",), several=5)
     (several,) = [row for row in rows if row.type == "several"]
     assert "\nA: " in said(several)
@@ -189,18 +189,18 @@ def test_what_is_written_keeps_to_the_protocol(corpus: Library):
             assert policy.endswith(protocol.closing("answer"))
 
 
-def test_questions_that_are_set_aside_share_no_passage_with_the_others():
-    records = [Record.model_validate(one) for one in QUESTIONS]
-    kept, others = set_aside(records, 2, seed=1)
+def test_held_out_questions_share_no_passage_with_the_others():
+    records = [SolvedQuestion.model_validate(one) for one in QUESTIONS]
+    kept, others = hold_out(records, 2, seed=1)
     assert len(kept) == 2
     assert not {p for one in kept for p in one.supporting} & {p for one in others for p in one.supporting}
     with pytest.raises(SetupError, match="leaves none"):
-        set_aside(records, len(records), seed=1)
+        hold_out(records, len(records), seed=1)
 
 
 def test_questions_of_another_list_are_left_out_whatever_their_ids_are():
-    records = [Record.model_validate(one) for one in (SPAN, YES)]
-    same = [Record.model_validate({"id": "n", "question": "where does Ada Tross live", "answers": ["Bergen"]})]
+    records = [SolvedQuestion.model_validate(one) for one in (SPAN, YES)]
+    same = [SolvedQuestion.model_validate({"id": "n", "question": "where does Ada Tross live", "answers": ["Bergen"]})]
     assert [one.id for one in without(records, same)] == ["yes"]
 
 

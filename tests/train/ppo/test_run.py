@@ -155,15 +155,15 @@ def test_a_run_killed_in_a_step_after_its_last_state_ends_in_the_weights_of_one_
 
 
 @pytest.mark.parametrize(
-    ("canary_every_steps", "why"),
-    [(1, "the retriever is dead: before step 2, the canary asked"), (9, "every search of the step failed")],
+    ("probe_every_steps", "why"),
+    [(1, "the retriever is dead: before step 2, 'web' was searched"), (9, "every search of the step failed")],
     ids=["before the step", "while it is played"],
 )
 def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(
-    canary_every_steps: int, why: str, tmp_path: Path
+    probe_every_steps: int, why: str, tmp_path: Path
 ) -> None:
     """With a policy that searches."""
-    said = RECIPE.replace("[safety]", f"[safety]\ncanary_every_steps = {canary_every_steps}").replace(
+    said = RECIPE.replace("[safety]", f"[safety]\nprobe_every_steps = {probe_every_steps}").replace(
         'protocols = ["reflect"]', 'protocols = ["multisearch"]'
     )
     said = said.replace("prompts = 3", "prompts = 1").replace("passes = 2", "passes = 1").replace("minibatches = 2", "")
@@ -179,7 +179,7 @@ def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(
     assert newest_state(tmp_path / "run") == tmp_path / "run" / "states" / "step-000001.pt"
     manifest = read_manifest(tmp_path / "run")
     assert manifest.state == "stopped"
-    assert "retriever is dead" in manifest.sittings[-1].why
+    assert "retriever is dead" in manifest.sessions[-1].why
 
 
 def test_a_full_disk_loses_nothing_that_was_saved_before(hub: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from agent.loop.budgets import Budgets
 from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Trace
 from tests.conftest import Broken, answer, make_agent
-from train.rewards import Rewarded, Task, Tools, reward_of
+from train.rewards import Rewarded, RewardTools, Task, reward_of
 
 TASK = Task(
     id="q",
@@ -35,8 +35,8 @@ LINA = Passage(
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """Finds the passages whose key stands in the query; nothing where none does."""
+class KeywordSource:
+    """Finds the passages whose key is in the query; nothing where none is."""
 
     passages: Mapping[str, Sequence[Passage]]
 
@@ -50,8 +50,8 @@ class Shelf:
         )
 
 
-SHELF = Shelf({"harbour": [TARN], "orr": [LINA]})
-SOURCES: Mapping[str, Source] = dict.fromkeys(("web", "news", "arxiv", "all", "documents", "kg"), SHELF)
+SOURCE = KeywordSource({"harbour": [TARN], "orr": [LINA]})
+SOURCES: Mapping[str, Source] = dict.fromkeys(("web", "news", "arxiv", "all", "documents", "kg"), SOURCE)
 
 
 def rollout(
@@ -70,7 +70,7 @@ def rewarded(
     trace: Trace,
     task: Task = TASK,
     *,
-    tools: Tools | None = None,
+    tools: RewardTools | None = None,
     progress: float = 0.0,
     **settings: Any,
 ) -> Rewarded | None:
@@ -82,7 +82,7 @@ def parts(
     trace: Trace,
     task: Task = TASK,
     *,
-    tools: Tools | None = None,
+    tools: RewardTools | None = None,
     progress: float = 0.0,
     **settings: Any,
 ) -> dict[str, float]:
@@ -92,7 +92,7 @@ def parts(
     return {part: round(value, 6) for part, value in found.parts.items()}
 
 
-def total(name: str, trace: Trace, task: Task = TASK, *, tools: Tools | None = None, **settings: Any) -> float:
+def total(name: str, trace: Trace, task: Task = TASK, *, tools: RewardTools | None = None, **settings: Any) -> float:
     return round(sum(parts(name, trace, task, tools=tools, **settings).values()), 6)
 
 

@@ -28,10 +28,10 @@ from tests.train.rewards.rollouts import (
     total,
 )
 from tests.train.rewards.test_evidence import Finds
-from train.rewards import Task, Tools, settings_of
+from train.rewards import RewardTools, Task, settings_of
 from train.rewards.reflect import ReflectSettings, answer_part
 
-TOOLS = Tools(reader=Finds("Trieste", "Rome"))
+TOOLS = RewardTools(reader=Finds("Trieste", "Rome"))
 PRINTED: dict[str, dict[str, Any]] = {
     "multisearch": {"variant": "printed"},
     "dag": {"variant": "printed", "answer": "f1"},
@@ -123,7 +123,7 @@ CHEATS = {
         "evidence", evidenced(""), evidenced("The builder was raised and schooled in Trieste."), part="evidence"
     ),
     "evidence that is everything": Cheat("evidence", evidenced(""), evidenced(COPY), part="evidence"),
-    "asking the same to be paid for retrievals": Cheat(
+    "repeating a query to be paid for retrievals": Cheat(
         "reflect",
         reflecting("Tarn Harbour", answer="Rome"),
         reflecting(*["Tarn Harbour"] * 4, answer="Rome"),
@@ -195,7 +195,7 @@ def opposite(texts: object) -> NDArray[np.float32]:
 
 def test_two_queries_that_point_apart_are_paid_for_as_printed_and_not_in_ours():
     trace = reflecting("Tarn Harbour", "Lina Orr", answer="Rome")()
-    tools = Tools(vectors=opposite)
+    tools = RewardTools(vectors=opposite)
     assert parts("reflect", trace, tools=tools, **PRINTED["reflect"])["search"] == 0.5
     assert parts("reflect", trace, tools=tools)["search"] == 0.0
 

@@ -3,25 +3,25 @@
 import pytest
 
 from tests.train.rewards.rollouts import PLAN, TASK, parts, rewarded, rollout, said
-from train.rewards import Task, Tools
+from train.rewards import RewardTools, Task
 
 CHOICE = Task(question="Which were born there?", answers=("Lina", "Tom"), options=("Lina", "Tom", "Ann", "Bob"))
 
 
 class Grades:
-    """A judge that gives one grade, and notes what it was asked."""
+    """A judge that gives one grade, and notes the answers it grades."""
 
     def __init__(self, grade: float | None) -> None:
         self.grade = grade
-        self.asked: list[str] = []
+        self.graded: list[str] = []
 
     async def score(self, task: Task, answer: str) -> float | None:
-        self.asked.append(answer)
+        self.graded.append(answer)
         return self.grade
 
 
-def tools(grade: float | None = 1.0) -> Tools:
-    return Tools(judge=Grades(grade))
+def tools(grade: float | None = 1.0) -> RewardTools:
+    return RewardTools(judge=Grades(grade))
 
 
 @pytest.mark.parametrize(
@@ -80,21 +80,21 @@ def test_ours_lets_the_policy_reason_behind_the_result_and_nowhere_else(
 )
 def test_a_choice_is_scored_as_a_set_and_asks_no_judge(text: str, f1: float, exact: float):
     trace, judge = rollout("dag", PLAN, said(text)), Grades(1.0)
-    printed = parts("dag", trace, CHOICE, variant="printed", tools=Tools(judge=judge))
+    printed = parts("dag", trace, CHOICE, variant="printed", tools=RewardTools(judge=judge))
     assert printed["answer"] == pytest.approx(f1, abs=1e-6)
     assert parts("dag", trace, CHOICE)["answer"] == exact
-    assert not judge.asked
+    assert not judge.graded
 
 
 def test_a_judge_that_fails_masks_the_rollout():
     assert rewarded("dag", rollout("dag", PLAN, said("Trieste")), variant="printed", tools=tools(None)) is None
 
 
-def test_a_judge_is_not_asked_of_an_answer_that_says_nothing():
+def test_a_judge_does_not_grade_an_answer_that_says_nothing():
     judge = Grades(1.0)
     trace = rollout("dag", PLAN, said("…"))
-    assert parts("dag", trace, variant="printed", tools=Tools(judge=judge))["answer"] == 0.0
-    assert not judge.asked
+    assert parts("dag", trace, variant="printed", tools=RewardTools(judge=judge))["answer"] == 0.0
+    assert not judge.graded
 
 
 def test_offline_the_answer_is_scored_by_its_words():
@@ -105,7 +105,7 @@ def test_offline_the_answer_is_scored_by_its_words():
 
 
 def test_where_nothing_can_be_answered_saying_so_is_right():
-    task = Task(question="Where was nobody born?", answers=(), unanswerable=True)
+    task = Task(question="Where was no one born?", answers=(), unanswerable=True)
     honest, guess = rollout("dag", PLAN, said("I do not know.")), rollout("dag", PLAN, said("Trieste"))
     assert parts("dag", honest, task, variant="printed", tools=tools())["answer"] == 0.5
     assert parts("dag", guess, task, variant="printed", tools=tools())["answer"] == 0.0

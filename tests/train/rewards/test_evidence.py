@@ -3,25 +3,25 @@
 import pytest
 
 from tests.train.rewards.rollouts import EVIDENCE, NEXT, QUERY, parts, rewarded, rollout, said
-from train.rewards import Tools
+from train.rewards import RewardTools
 
 BLOCK = "<original_evidence>Lina Orr was born in Trieste.</original_evidence>"
 
 
 class Finds:
-    """A reader that answers with the first of its words that stands in the evidence."""
+    """A reader that answers with the first of its words that is in the evidence."""
 
     def __init__(self, *words: str, fails: bool = False) -> None:
         self.words, self.fails = words, fails
-        self.asked: list[str] = []
+        self.read_evidence: list[str] = []
 
     async def read(self, question: str, evidence: str) -> str | None:
-        self.asked.append(evidence)
+        self.read_evidence.append(evidence)
         return None if self.fails else next((word for word in self.words if word in evidence), "unknown")
 
 
-def tools() -> Tools:
-    return Tools(reader=Finds("Trieste", "Rome"))
+def tools() -> RewardTools:
+    return RewardTools(reader=Finds("Trieste", "Rome"))
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_grounded_hands_over_what_the_observations_say():
     reader = Finds("Trieste", "Rome")
     lied = EVIDENCE.replace("born in Trieste.", "born in Trieste.\nLina Orr was born in Rome.\nIt is Trieste.")
     trace = rollout("evidence", QUERY, NEXT, lied + said("Trieste"))
-    parts("evidence", trace, tools=Tools(reader=reader), evidence_share=None)
-    assert reader.asked == ["Tarn Harbour was built by Lina Orr.\nLina Orr was born in Trieste."]
+    parts("evidence", trace, tools=RewardTools(reader=reader), evidence_share=None)
+    assert reader.read_evidence == ["Tarn Harbour was built by Lina Orr.\nLina Orr was born in Trieste."]
 
 
 def test_ours_pays_an_honest_rollout_in_full():
@@ -71,14 +71,14 @@ def test_without_a_reader_evidence_counts_that_holds_the_answer():
 
 def test_a_reader_that_fails_masks_the_rollout():
     trace = rollout("evidence", QUERY, NEXT, EVIDENCE + said("Trieste"))
-    assert rewarded("evidence", trace, tools=Tools(reader=Finds(fails=True))) is None
+    assert rewarded("evidence", trace, tools=RewardTools(reader=Finds(fails=True))) is None
 
 
-def test_a_reader_is_not_asked_where_there_is_nothing_to_read():
+def test_a_reader_gets_no_request_where_there_is_nothing_to_read():
     reader = Finds("Trieste")
     for turns in ((QUERY, said("Trieste")), (BLOCK + said("Trieste"),)):
-        parts("evidence", rollout("evidence", *turns), variant="printed", tools=Tools(reader=reader))
-    assert not reader.asked
+        parts("evidence", rollout("evidence", *turns), variant="printed", tools=RewardTools(reader=reader))
+    assert not reader.read_evidence
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from tests.train.sft.test_episodes import episodes, rollout
 from train.evaluation.questions import world_questions
-from train.rewards import Task, Tools, reward_of
+from train.rewards import RewardTools, Task, reward_of
 
 QUESTIONS = 25
 
@@ -26,7 +26,8 @@ def means(name: str, protocol: str, **printed: object) -> tuple[dict[str, float]
     """The mean of each part: as printed, and in ours."""
     reader = Extracts()
     rewards = [
-        reward_of(name, settings, tools=Tools(reader=reader)) for settings in ({"variant": "printed", **printed}, {})
+        reward_of(name, settings, tools=RewardTools(reader=reader))
+        for settings in ({"variant": "printed", **printed}, {})
     ]
     sums = [dict.fromkeys(reward.parts, 0.0) for reward in rewards]
     for question, made in islice(episodes(protocol), QUESTIONS):

@@ -21,7 +21,7 @@ def printed(**changes: Any) -> KgSettings:
     ("text", "value"),
     [
         ("Trieste", 1.0),
-        # shorter than 3 times one word: it is enough that the answer stands in it
+        # shorter than 3 times one word: it is enough that the answer is in it
         ("old Trieste", 1.0),
         ("the old Trieste", 1.0),
         # three words: F1 = 2 / (3 + 1)

@@ -1,4 +1,4 @@
-"""Judge and reader at an endpoint that is told what to reply, and the reader in this process."""
+"""Judge and reader at an endpoint with scripted replies, and the reader in this process."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -11,13 +11,13 @@ from agent.trace import Trace
 from tests.train.evaluation.test_judge import Bench
 from tests.train.rewards.rollouts import EVIDENCE, NEXT, PLAN, QUERY, TASK, rollout, said
 from train.evaluation.judge import Judge
-from train.rewards import EndpointJudge, EndpointReader, LocalReader, Rewarded, Tools, reward_of
+from train.rewards import EndpointJudge, EndpointReader, LocalReader, Rewarded, RewardTools, reward_of
 from train.rewards.outside import read_answer, read_score
 
 T = TypeVar("T")
 
 
-def asked(bench: Bench, work: Callable[[Judge], Coroutine[Any, Any, T]]) -> T:
+def judged(bench: Bench, work: Callable[[Judge], Coroutine[Any, Any, T]]) -> T:
     async def bounded() -> T:
         async with asyncio.timeout(10), bench.judge() as judge:
             return await work(judge)
@@ -26,7 +26,7 @@ def asked(bench: Bench, work: Callable[[Judge], Coroutine[Any, Any, T]]) -> T:
 
 
 def graded(bench: Bench, *, graded: bool) -> float | None:
-    return asked(bench, lambda judge: EndpointJudge(judge, graded=graded).score(TASK, "in Trieste"))
+    return judged(bench, lambda judge: EndpointJudge(judge, graded=graded).score(TASK, "in Trieste"))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_an_answer_goes_to_the_judge_as_data():
 @pytest.mark.parametrize("bench", [Bench(500), Bench("I would say 70"), Bench(401)])
 def test_tries_are_bounded_and_then_there_is_no_verdict(bench: Bench):
     assert graded(bench, graded=True) is None
-    assert len(bench.asked) == (1 if bench.replies[0] == 401 else 3)
+    assert len(bench.requests) == (1 if bench.replies[0] == 401 else 3)
 
 
 def test_a_second_try_may_succeed():
@@ -78,10 +78,10 @@ def test_a_second_try_may_succeed():
 
 def scored(name: str, trace: Trace, bench: Bench, **settings: Any) -> Rewarded | None:
     async def work(judge: Judge) -> Rewarded | None:
-        tools = Tools(judge=EndpointJudge(judge), reader=EndpointReader(judge))
+        tools = RewardTools(judge=EndpointJudge(judge), reader=EndpointReader(judge))
         return await reward_of(name, settings, tools=tools).score(trace, TASK)
 
-    return asked(bench, work)
+    return judged(bench, work)
 
 
 def test_a_reader_sees_the_evidence_and_the_question_and_nothing_else():
@@ -110,7 +110,7 @@ def test_an_endpoint_that_is_down_masks_the_rollout(name: str, trace: Trace):
 def test_a_local_reader_is_a_function():
     trace = rollout("evidence", QUERY, NEXT, EVIDENCE + said("Rome"))
     reader = LocalReader(lambda question, evidence: evidence.rsplit(maxsplit=1)[-1])
-    found = asyncio.run(reward_of("evidence", tools=Tools(reader=reader)).score(trace, TASK))
+    found = asyncio.run(reward_of("evidence", tools=RewardTools(reader=reader)).score(trace, TASK))
     assert found is not None
     assert found.parts["evidence"] == 1.0
 

@@ -35,7 +35,7 @@ from tests.train.rewards.test_cheats import PRINTED, opposite
 from tests.train.rewards.test_dag import Grades
 from tests.train.rewards.test_evidence import Finds
 from train.evaluation.metrics import exact_match, f1
-from train.rewards import Task, Tools, hashed_words, reward_names, reward_of, settings_of
+from train.rewards import RewardTools, Task, hashed_words, reward_names, reward_of, settings_of
 from train.rewards.kg import KgSettings, accuracy_part
 from train.rewards.scores import score
 
@@ -64,7 +64,7 @@ def anything(texts: Sequence[str]) -> NDArray[np.float32]:
     return np.array(rows, np.float32)
 
 
-TOOLS = Tools(judge=Grades(1.0), reader=Finds("Trieste", "Rome"), vectors=anything)
+TOOLS = RewardTools(judge=Grades(1.0), reader=Finds("Trieste", "Rome"), vectors=anything)
 
 
 @st.composite
@@ -125,12 +125,12 @@ def test_the_extremes_are_reached(name: str, high: float, variant: str):
 
 
 def test_the_extremes_of_reflect_are_reached():
-    tools = Tools(vectors=opposite)
+    tools = RewardTools(vectors=opposite)
     best = parts("reflect", WHOLE["reflect"], tools=tools, **PRINTED["reflect"])
     worst = parts("reflect", rollout("reflect", looked_up("who is it"), said("x")), progress=1.0, **PRINTED["reflect"])
     bounds = settings_of("reflect", PRINTED["reflect"]).bounds(rounds=2)
     assert (sum(worst.values()), sum(best.values())) == bounds == (-3.0, 2.5)
-    ours = parts("reflect", WHOLE["reflect"], tools=Tools(vectors=hashed_words))
+    ours = parts("reflect", WHOLE["reflect"], tools=RewardTools(vectors=hashed_words))
     assert (sum(ours.values()), settings_of("reflect").bounds(rounds=2)) == (2.0, (-3.0, 2.0))
 
 
@@ -222,14 +222,14 @@ def with_other_words(trace: Trace, text: str) -> Trace:
 @settings(max_examples=40)
 @given(trace=traces(), name=st.sampled_from(NAMES), text=others)
 def test_what_others_wrote_changes_no_printed_reward(trace: Trace, name: str, text: str):
-    tools = Tools(judge=Grades(1.0), reader=Finds("Trieste", "Rome"))
+    tools = RewardTools(judge=Grades(1.0), reader=Finds("Trieste", "Rome"))
     before = rewarded(name, trace, tools=tools, variant="printed")
     assert rewarded(name, with_other_words(trace, text), tools=tools, variant="printed") == before
 
 
 @settings(max_examples=40)
 @given(trace=traces(), name=st.sampled_from(["dag", "reflect", "kg", "outcome"]), text=others)
-def test_nor_one_of_ours_but_where_grounds_are_asked_for(trace: Trace, name: str, text: str):
+def test_nor_one_of_ours_but_where_grounds_are_required(trace: Trace, name: str, text: str):
     assert rewarded(name, with_other_words(trace, text)) == rewarded(name, trace)
 
 

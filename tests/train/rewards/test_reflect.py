@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from agent.trace import Trace
 from tests.train.rewards.rollouts import looked_up, parts, reflected, rewarded, rollout, said
 from tests.train.rewards.test_dag import Grades
-from train.rewards import Task, Tools, settings_of
+from train.rewards import RewardTools, Task, settings_of
 from train.rewards.reflect import ReflectSettings, answer_part, average_similarity, search_part, stage_at
 
 
@@ -106,24 +106,24 @@ def opposite(texts: object) -> NDArray[np.float32]:
     ],
 )
 def test_whole_rollouts(trace: Trace, progress: float, expected: tuple[float, float, float]):
-    tools = Tools(vectors=opposite)
+    tools = RewardTools(vectors=opposite)
     found = parts("reflect", trace, variant="printed", right="em", progress=progress, tools=tools)
     assert found == pytest.approx(dict(zip(("answer", "search", "format"), expected, strict=True)))
 
 
-def test_a_thought_before_each_search_can_be_asked_for():
+def test_a_thought_before_each_search_can_be_required():
     assert parts("reflect", two_rounds("Trieste"), variant="printed", right="em", think_again=True)["format"] == -1.0
 
 
 @pytest.mark.parametrize(("grade", "answer"), [(1.0, 1.0), (0.5, 1.0), (0.4, -1.0)])
 def test_a_judge_says_what_is_right(grade: float, answer: float):
     trace = rollout("reflect", "<think>Known.</think>" + reflected(said("In Trieste, Italy")))
-    assert parts("reflect", trace, variant="printed", tools=Tools(judge=Grades(grade)))["answer"] == answer
+    assert parts("reflect", trace, variant="printed", tools=RewardTools(judge=Grades(grade)))["answer"] == answer
 
 
 def test_a_judge_that_fails_masks_the_rollout():
     trace = rollout("reflect", "<think>Known.</think>" + reflected(said("Trieste")))
-    assert rewarded("reflect", trace, variant="printed", tools=Tools(judge=Grades(None))) is None
+    assert rewarded("reflect", trace, variant="printed", tools=RewardTools(judge=Grades(None))) is None
 
 
 def test_ours_pays_an_honest_rollout_in_full():
@@ -141,6 +141,6 @@ def test_in_ours_a_right_answer_is_worth_more_than_a_wrong_one_however_much_was_
 
 def test_giving_up_is_right_only_where_nothing_can_be_answered():
     trace = rollout("reflect", "<think>Known.</think>" + reflected(said("I do not know.")))
-    nothing = Task(question="Where was nobody born?", answers=(), unanswerable=True)
+    nothing = Task(question="Where was no one born?", answers=(), unanswerable=True)
     assert parts("reflect", trace, nothing)["answer"] == 1.0
     assert parts("reflect", trace)["answer"] == -1.0

@@ -1,4 +1,4 @@
-"""Rewards by name: what can be asked for, and what is refused with a sentence."""
+"""Rewards by name: what exists, and what is refused with a sentence."""
 
 import asyncio
 from pathlib import Path
@@ -11,7 +11,7 @@ from agent.protocols import load_protocol
 from agent.sources.questions import GoldQuestion
 from agent.trace import Trace
 from tests.train.rewards.rollouts import MERGED, TASK, THREE, parts, rollout, said
-from train.rewards import Task, Tools, reward_names, reward_of, settings_of
+from train.rewards import RewardTools, Task, reward_names, reward_of, settings_of
 from train.rewards.reflect import ReflectSettings
 
 
@@ -84,7 +84,7 @@ def test_a_protocol_of_ones_own_is_a_tool(tmp_path: Path):
     trace.segments = [
         s.model_copy(update={"text": "<reply>Trieste</reply>"}) for s in trace.segments if s.by == "policy"
     ][:1]
-    reward = reward_of("outcome", {"format_bonus": 0.5}, tools=Tools(protocol=load_protocol(path)))
+    reward = reward_of("outcome", {"format_bonus": 0.5}, tools=RewardTools(protocol=load_protocol(path)))
     found = asyncio.run(reward.score(trace, TASK))
     assert found is not None
     assert found.parts == {"answer": 1.0, "format": 0.5}

@@ -14,7 +14,7 @@ pytest.importorskip("trl")
 from tests.train.rl.small import PAIR, hot_checkpoint, recipe  # noqa: E402 - only where torch is
 from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
-from train.safety.manifest import Manifest, read_manifest  # noqa: E402
+from train.safety.manifest import RunManifest, read_manifest  # noqa: E402
 
 pytestmark = pytest.mark.train
 
@@ -24,7 +24,7 @@ def hot(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(hot_checkpoint(tmp_path_factory.mktemp("hot") / "hub"))
 
 
-def ran(small: RlRecipe, out: Path) -> tuple[Manifest, list[Mapping[str, float]]]:
+def ran(small: RlRecipe, out: Path) -> tuple[RunManifest, list[Mapping[str, float]]]:
     """Its manifest, and the lines of its log; every line is a step, and was told."""
     told: list[int] = []
     assert RlRun(small, out, threads=1).go(lambda step, _: told.append(step))

@@ -73,7 +73,7 @@ def test_two_processes_end_with_the_same_kind_of_model_as_one(tmp_path: Path) ->
     assert learned
     assert all(0.98 < line["trainer/ratio_mean"] < 1.02 for line in learned)
     manifest = read_manifest(out)
-    assert ([one.state for one in manifest.sittings], manifest.figures["steps"]) == (["done"], 2.0)
+    assert ([one.state for one in manifest.sessions], manifest.figures["steps"]) == (["done"], 2.0)
     assert newest_state(out) == out / "states" / "checkpoint-2"
     assert {"README.md", "cairn.json", "config.json", "model.safetensors", "tokenizer.json"} <= {
         file.name for file in (out / "hub").iterdir()

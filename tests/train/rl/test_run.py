@@ -193,14 +193,14 @@ def test_a_weight_of_no_part_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("canary_every_steps", "why"),
-    [(1, "the retriever is dead: before step 2, the canary asked"), (9, "every search of the step failed")],
+    ("probe_every_steps", "why"),
+    [(1, "the retriever is dead: before step 2, 'web' was searched"), (9, "every search of the step failed")],
     ids=["before the step", "while it is played"],
 )
 def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(
-    canary_every_steps: int, why: str, hot: str, tmp_path: Path
+    probe_every_steps: int, why: str, hot: str, tmp_path: Path
 ) -> None:
-    small = recipe(3, start=hot, rollout=PAIR, safety={"canary_every_steps": canary_every_steps})
+    small = recipe(3, start=hot, rollout=PAIR, safety={"probe_every_steps": probe_every_steps})
     told: Told = []
     run = RlRun(small, tmp_path / "run", threads=1, tasks=Dying(small, dead_from=1))
     with pytest.raises(SetupError, match=why):
@@ -209,7 +209,7 @@ def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(
     assert newest_state(tmp_path / "run") == tmp_path / "run" / "states" / "checkpoint-1"
     manifest = read_manifest(tmp_path / "run")
     assert manifest.state == "stopped"
-    assert "retriever is dead" in manifest.sittings[-1].why
+    assert "retriever is dead" in manifest.sessions[-1].why
 
 
 def test_failed_searches_of_some_rollouts_change_nothing_for_the_others(hot: str) -> None:
@@ -257,7 +257,7 @@ def test_questions_that_teach_nothing_stop_the_run_before_it_samples_for_ever(ho
         _run(small, tmp_path / "run", tasks=tasks)
     assert newest_state(tmp_path / "run") == tmp_path / "run" / "states" / "checkpoint-1"
     manifest = read_manifest(tmp_path / "run")
-    assert (manifest.state, "0 of 1 groups" in manifest.sittings[-1].why) == ("stopped", True)
+    assert (manifest.state, "0 of 1 groups" in manifest.sessions[-1].why) == ("stopped", True)
 
 
 def _flat(small: RlRecipe) -> RlRecipe:

@@ -29,7 +29,7 @@ def test_a_query_with_the_same_content_words_is_a_duplicate_in_its_own_rollout_o
     assert figures_of([watched(RIGHT, answer=1.0)] * 2)["search/duplicate_share"] == 0
 
 
-def test_what_a_broken_source_did_to_a_rollout_is_not_told_of_the_policy() -> None:
+def test_what_a_broken_source_did_to_a_rollout_is_not_counted_against_the_policy() -> None:
     figures = figures_of([watched(RIGHT, answer=1.0), watched(BROKEN)])
     assert figures["answer/closed_share"] == 1
     assert figures["length/mean"] == RIGHT.usage.policy_tokens
@@ -45,13 +45,13 @@ def test_a_masked_rollout_has_a_reason() -> None:
     }
 
 
-def test_a_rollout_that_runs_into_its_limit_is_told() -> None:
+def test_a_rollout_that_runs_into_its_limit_is_counted() -> None:
     figures = figures_of([watched(LONG, answer=0.0), watched(RIGHT, answer=1.0)])
     assert figures["length/limit_share"] == pytest.approx(1 / 2)
     assert figures["answer/closed_share"] == pytest.approx(1 / 2)
 
 
-def test_each_part_of_the_reward_is_told_with_its_extremes_and_masked_ones_have_no_share() -> None:
+def test_each_part_of_the_reward_is_reported_with_its_extremes_and_masked_ones_have_no_share() -> None:
     seen = [watched(RIGHT, answer=1.0, format=0.4), watched(AGAIN, answer=0.0, format=0.4), watched(BROKEN)]
     figures = figures_of(seen)
     assert figures["reward/answer"] == pytest.approx(0.5)

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from agent.errors import SetupError
 from tests.train.disk import full_disk
-from train.safety.manifest import hash_of, hashes_of, kept_manifest, machine, read_manifest
+from train.safety.manifest import MANIFEST, hash_of, hashes_of, kept_manifest, machine, read_manifest
 from train.safety.rules import Collapsed
 
 
@@ -36,31 +36,31 @@ def test_a_run_leaves_what_it_was_made_from_and_what_came_out(tmp_path: Path) ->
     assert (read.kind, read.name, read.recipe["rate"], read.seeds) == ("rl", "test", 0.1, {"rollouts": 7})
     assert read.start == {"model.safetensors": hash_of(tmp_path / "start" / "model.safetensors")}
     assert (read.state, read.figures) == ("done", {"reward": 0.75})
-    (sitting,) = read.sittings
-    assert sitting.began <= sitting.ended
-    assert {"cairn", "python", "numpy"} <= set(sitting.versions)
-    assert sitting.machine.cores >= 1
+    (session,) = read.sessions
+    assert session.began <= session.ended
+    assert {"cairn", "python", "numpy"} <= set(session.versions)
+    assert session.machine.cores >= 1
 
 
 def test_a_run_that_stops_itself_says_why(tmp_path: Path) -> None:
     with pytest.raises(Collapsed), kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
         raise Collapsed("answers are no longer closed")
-    sitting = read_manifest(tmp_path).sittings[-1]
-    assert (sitting.state, sitting.why) == ("stopped", "answers are no longer closed")
+    session = read_manifest(tmp_path).sessions[-1]
+    assert (session.state, session.why) == ("stopped", "answers are no longer closed")
 
 
 def test_a_run_that_breaks_or_is_interrupted_says_so(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
         _ = 1 / 0
-    assert read_manifest(tmp_path).sittings[-1].why.startswith("ZeroDivisionError")
+    assert read_manifest(tmp_path).sessions[-1].why.startswith("ZeroDivisionError")
     with pytest.raises(KeyboardInterrupt), kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
         raise KeyboardInterrupt
     with kept_manifest(tmp_path, recipe=Recipe(), seeds={}) as manifest:
         manifest.interrupted()
-    assert [sitting.state for sitting in read_manifest(tmp_path).sittings] == ["failed", "interrupted", "interrupted"]
+    assert [session.state for session in read_manifest(tmp_path).sessions] == ["failed", "interrupted", "interrupted"]
 
 
-def test_a_killed_run_stays_readable_and_gets_another_sitting(tmp_path: Path) -> None:
+def test_a_killed_run_stays_readable_and_gets_another_session(tmp_path: Path) -> None:
     program = textwrap.dedent(f"""
         import os, signal
         from pathlib import Path
@@ -74,7 +74,18 @@ def test_a_killed_run_stays_readable_and_gets_another_sitting(tmp_path: Path) ->
     assert read_manifest(tmp_path).state == "running"
     with kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
         pass
-    assert [sitting.state for sitting in read_manifest(tmp_path).sittings] == ["running", "done"]
+    assert [session.state for session in read_manifest(tmp_path).sessions] == ["running", "done"]
+
+
+def test_the_sessions_of_an_earlier_manifest_are_read_under_their_previous_name(tmp_path: Path) -> None:
+    with kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
+        pass
+    said = json.loads((tmp_path / MANIFEST).read_text())
+    said["sittings"] = said.pop("sessions")
+    (tmp_path / MANIFEST).write_text(json.dumps(said))
+    with kept_manifest(tmp_path, recipe=Recipe(), seeds={}):
+        pass
+    assert [session.state for session in read_manifest(tmp_path).sessions] == ["done", "done"]
 
 
 def test_another_recipe_cannot_go_on_with_a_run(tmp_path: Path) -> None:
@@ -105,7 +116,7 @@ def test_the_hash_of_a_folder_changes_with_a_name_and_with_a_byte(tmp_path: Path
     assert len({before, renamed, hash_of(folder)}) == 3
 
 
-def test_the_machine_is_told_without_its_name(tmp_path: Path) -> None:
+def test_the_machine_is_recorded_without_its_name(tmp_path: Path) -> None:
     import platform
 
     assert platform.node() not in json.dumps(machine().model_dump()) or not platform.node()

@@ -77,7 +77,7 @@ def test_a_step_without_rollouts_has_the_trainers_figures_alone(tmp_path: Path) 
 
 
 def test_a_run_that_goes_on_takes_back_the_steps_that_it_does_again_and_remembers_the_others(tmp_path: Path) -> None:
-    high = Rule(name="high", figure="trainer/loss", above=1.0, steps=3, mend="go back")
+    high = Rule(name="high", figure="trainer/loss", above=1.0, steps=3, fix="go back")
     with monitors(tmp_path, high) as watching:
         for step in (1, 2, 3):
             good(watching, step, loss=0.5 if step == 1 else 2.0) if step < 3 else watching.ended(3, {"loss": 0.1})
@@ -90,7 +90,7 @@ def test_a_run_that_goes_on_takes_back_the_steps_that_it_does_again_and_remember
             good(watching, 4, loss=3.0)
 
 
-def test_the_table_tells_the_last_step_beside_those_before(tmp_path: Path) -> None:
+def test_the_table_shows_the_last_step_beside_those_before(tmp_path: Path) -> None:
     with monitors(tmp_path) as watching:
         good(watching, 1, loss=1.0)
         good(watching, 2, loss=3.0)
@@ -123,6 +123,6 @@ def test_tensorboard_reads_what_was_written(tmp_path: Path) -> None:
             good(watching, step, loss=step / 2)
     read = reader.EventAccumulator(str(tmp_path / "tensorboard"))
     read.Reload()
-    told = [(event.step, event.value) for event in read.Scalars("trainer/loss")]
-    assert told == [(1, 0.5), (2, 1.0)]
+    read_back = [(event.step, event.value) for event in read.Scalars("trainer/loss")]
+    assert read_back == [(1, 0.5), (2, 1.0)]
     assert "reward/answer" in read.Tags()["scalars"]

@@ -8,14 +8,14 @@ from pydantic import ValidationError
 from train.safety.rules import DEFAULT_RULES, Collapsed, Rule, check
 from train.safety.settings import Safety
 
-CLOSED = Rule(name="no answers", figure="answer/closed_share", below=0.5, steps=3, mend="go back")
+CLOSED = Rule(name="no answers", figure="answer/closed_share", below=0.5, steps=3, fix="go back")
 
 
 def history(*values: float, name: str = "answer/closed_share") -> list[tuple[int, dict[str, float]]]:
     return [(step, {name: value}) for step, value in enumerate(values, start=1)]
 
 
-def test_a_rule_that_is_broken_long_enough_stops_the_run_with_its_name_its_figures_and_the_mend() -> None:
+def test_a_rule_that_is_broken_long_enough_stops_the_run_with_its_name_its_figures_and_the_fix() -> None:
     check([CLOSED], history(0.9, 0.4, 0.3))
     with pytest.raises(Collapsed) as stopped:
         check([CLOSED], history(0.9, 0.4, 0.3, 0.25))
@@ -25,11 +25,11 @@ def test_a_rule_that_is_broken_long_enough_stops_the_run_with_its_name_its_figur
     )
 
 
-def test_one_good_step_begins_the_count_anew() -> None:
+def test_one_good_step_begins_the_count_again() -> None:
     check([CLOSED], history(0.4, 0.3, 0.6, 0.3, 0.2))
 
 
-def test_a_step_that_does_not_tell_the_figure_is_passed_over() -> None:
+def test_a_step_without_the_figure_is_skipped() -> None:
     untold = [(4, dict[str, float]())]
     check([CLOSED], [*history(0.4, 0.3, 0.2)[:2], *untold])
     with pytest.raises(Collapsed):
@@ -50,7 +50,7 @@ def test_a_figure_that_is_no_number_breaks_a_rule_at_once() -> None:
 
 
 def test_a_part_that_stays_flat_at_its_lowest_is_seen_and_one_that_moves_is_not() -> None:
-    flat = Rule(name="dead", figure="reward/*_highest", below=0.01, flat=0.001, steps=3, mend="look at the reward")
+    flat = Rule(name="dead", figure="reward/*_highest", below=0.01, flat=0.001, steps=3, fix="look at the reward")
     check([flat], history(0.005, 0.009, 0.002, name="reward/merge_highest"))
     check([flat], history(1.0, 1.0, 1.0, name="reward/merge_highest"))
     with pytest.raises(Collapsed, match="reward/merge_highest"):
@@ -58,7 +58,7 @@ def test_a_part_that_stays_flat_at_its_lowest_is_seen_and_one_that_moves_is_not(
 
 
 def test_two_bounds_make_a_band() -> None:
-    band = Rule(name="band", figure="x", above=1.0, below=2.0, mend="leave it")
+    band = Rule(name="band", figure="x", above=1.0, below=2.0, fix="leave it")
     for value in (0.5, 1.0, 2.0, 3.0):
         check([band], history(value, name="x"))
     with pytest.raises(Collapsed):
@@ -98,15 +98,29 @@ def test_the_default_rules_see_each_collapse_that_they_are_for() -> None:
 
 def test_a_rule_without_a_bound_is_refused() -> None:
     with pytest.raises(ValidationError, match="has no bound"):
-        Rule(name="empty", figure="x", mend="")
+        Rule(name="empty", figure="x", fix="")
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"canary": []}, "`canary` is called `probes` now: rename it"),
+        ({"canary_every_steps": 2}, "`canary_every_steps` is called `probe_every_steps` now"),
+        ({"canary_seconds": 2.0}, "`canary_seconds` is called `probe_seconds` now"),
+        ({"rules": [{"name": "own", "figure": "x", "above": 1.0, "mend": "go back"}]}, "`mend` is called `fix` now"),
+    ],
+)
+def test_a_previous_key_is_refused_with_the_new_one(said: dict[str, object], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        Safety.model_validate(said)
 
 
 def test_a_recipe_replaces_adds_and_leaves_out_rules() -> None:
     said = {
         "without": ["searches find nothing"],
         "rules": [
-            {"name": "answers are no longer closed", "figure": "answer/closed_share", "below": 0.8, "mend": "go back"},
-            {"name": "own", "figure": "search/mean", "above": 9.0, "mend": "go back"},
+            {"name": "answers are no longer closed", "figure": "answer/closed_share", "below": 0.8, "fix": "go back"},
+            {"name": "own", "figure": "search/mean", "above": 9.0, "fix": "go back"},
         ],
     }
     rules = {rule.name: rule for rule in Safety.model_validate(said).all_rules}

@@ -353,4 +353,4 @@ def test_an_interrupted_run_has_a_sitting_for_each_of_its_processes(recipe: SftR
     second = SftRun(recipe, tmp_path)
     second.resume()
     assert second.run(lambda _: None)
-    assert [sitting.state for sitting in read_manifest(tmp_path).sittings] == ["interrupted", "done"]
+    assert [session.state for session in read_manifest(tmp_path).sessions] == ["interrupted", "done"]

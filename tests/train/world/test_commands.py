@@ -12,9 +12,9 @@ def test_build_then_validate_a_small_world(tmp_path: Path, capfd: pytest.Capture
     card = json.loads(capfd.readouterr().out)
     assert card["questions"] == 100
     status = run(["world", "validate", folder, "--json"])
-    told = json.loads(capfd.readouterr().out)
-    assert status == (0 if told["holds"] else 1)
-    sound = {check["name"]: check["holds"] for check in told["checks"]}
+    printed = json.loads(capfd.readouterr().out)
+    assert status == (0 if printed["holds"] else 1)
+    sound = {check["name"]: check["holds"] for check in printed["checks"]}
     assert sound["answered by its gold passages"]
     assert sound["not answered without one of them"]
 
@@ -63,9 +63,9 @@ def test_a_difficulty_that_cannot_be_is_a_usage_error(
 
 def test_so_many_questions_of_each_type_are_validated(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["world", "validate", "--each", "15", "--json"]) == 0
-    told = json.loads(capfd.readouterr().out)
-    assert told["holds"]
-    assert min(told["types"].values()) >= 15
+    printed = json.loads(capfd.readouterr().out)
+    assert printed["holds"]
+    assert min(printed["types"].values()) >= 15
 
 
 def test_validate_wants_a_world_or_a_number(capfd: pytest.CaptureFixture[str]) -> None:

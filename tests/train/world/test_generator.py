@@ -15,7 +15,7 @@ from agent.world.relations import LISTINGS, RELATIONS
 from agent.world.wordings.base import wordings
 from train.world.frames import frames
 from train.world.grammar import article, fill
-from train.world.population import Entity
+from train.world.population import WorldEntity
 from train.world.questions import counts_of, mix_of
 from train.world.reader import answer_from
 from train.world.shards import make_shard, make_world, people_for
@@ -39,7 +39,7 @@ def test_another_seed_gives_another_world(world: World) -> None:
     assert make_world(4, split="dev").documents != world.documents
 
 
-def test_every_type_of_question_is_asked(world: World) -> None:
+def test_every_type_of_question_is_drawn(world: World) -> None:
     assert {question.type for question in world.questions} == set(mix_of(Difficulty()))
 
 
@@ -92,7 +92,7 @@ def test_texts_read_like_texts() -> None:
 
 def test_an_article_fits_its_noun_and_names_bring_their_own() -> None:
     assert (article("engineer"), article("poet")) == ("an engineer", "a poet")
-    event = Entity("event-1", "event", "the Sortian Prize")
+    event = WorldEntity("event-1", "event", "the Sortian Prize")
     assert fill("The jury of the {s} met.", event) == "The jury of the Sortian Prize met."
 
 
@@ -102,11 +102,11 @@ def test_a_page_is_a_few_sentences_about_one_subject(world: World) -> None:
     assert sum(d.text.count(".") for d in pages) / len(pages) > 3
 
 
-def test_a_follow_up_cannot_be_asked_alone(world: World) -> None:
+def test_a_follow_up_needs_its_history(world: World) -> None:
     for question in of_type(world, "followup"):
-        ((asked, answered),) = question.history
+        ((earlier, answered),) = question.history
         (lookup,) = question.plan[0]
-        assert asked.endswith("?")
+        assert earlier.endswith("?")
         assert answered
         named = lookup.subject in question.question
         assert named == (
@@ -162,15 +162,15 @@ def test_paraphrase_decides_whether_pages_use_the_words_of_the_query() -> None:
     assert near(0) > 2 * near(1) > 0
 
 
-def test_exclusive_facts_stand_in_one_source() -> None:
+def test_exclusive_facts_are_in_one_source() -> None:
     def sources(exclusivity: float) -> float:
         difficulty = Difficulty(exclusivity=exclusivity, contradiction=0)
-        told: dict[tuple[str, str], set[str]] = {}
+        found_in: dict[tuple[str, str], set[str]] = {}
         for document in make_shard(1, 1, split="train", difficulty=difficulty).documents:
             for s in document.states:
                 if s.relation in RELATIONS and not RELATIONS[s.relation].changes:
-                    told.setdefault((s.subject, s.relation), set()).add(document.source)
-        return sum(len(each) for each in told.values()) / len(told)
+                    found_in.setdefault((s.subject, s.relation), set()).add(document.source)
+        return sum(len(each) for each in found_in.values()) / len(found_in)
 
     assert sources(1) == 1
     assert sources(0) > 1.8
@@ -229,7 +229,7 @@ def test_what_documents_state_stands_in_their_text(world: World) -> None:
 
 
 def test_pronouns_follow_the_person() -> None:
-    she = Entity("person-1", "person", "Lina Orr", "chemist", pronoun="she")
+    she = WorldEntity("person-1", "person", "Lina Orr", "chemist", pronoun="she")
     assert fill("And where did {he} study, and {p} mentor?", she) == "And where did she study, and her mentor?"
 
 
@@ -273,11 +273,11 @@ def test_a_page_is_outdated_exactly_where_a_later_report_says_otherwise(world: W
     assert all(stated.values != current[stated.subject, stated.relation] for stated in outdated)
 
 
-def test_every_kind_of_source_holds_documents_and_some_facts_stand_in_one_only(world: World) -> None:
+def test_every_kind_of_source_holds_documents_and_some_facts_are_in_one_only(world: World) -> None:
     assert set(Counter(d.source for d in world.documents)) == {"web", "news", "arxiv", "kg"}
-    told: dict[str, set[str]] = {}
+    sources: dict[str, set[str]] = {}
     for document in world.documents:
         for stated in document.states:
-            told.setdefault(stated.relation, set()).add(document.source)
-    assert "arxiv" in told["first_author"]
-    assert told["host"] == {"news"}
+            sources.setdefault(stated.relation, set()).add(document.source)
+    assert "arxiv" in sources["first_author"]
+    assert sources["host"] == {"news"}

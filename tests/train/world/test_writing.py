@@ -13,7 +13,7 @@ from agent.world.records import Document, Question
 from agent.world.store import folder_of, read_card
 from train.world.shards import make_world
 from train.world.survey import TYPES, check_folder, survey
-from train.world.validate import Check, Tally, validate
+from train.world.validate import WorldCheck, WorldTally, validate
 from train.world.writing import build_world
 
 
@@ -33,7 +33,7 @@ def silent(done: int, total: int) -> None:
     assert done <= total
 
 
-def failed(checks: list[Check]) -> list[str]:
+def failed(checks: list[WorldCheck]) -> list[str]:
     return [check.name for check in checks if not check.holds]
 
 
@@ -97,21 +97,21 @@ def test_the_card_shows_difficulty_counts_examples_baselines_and_hashes(folder: 
         (folder / "README.md").read_text(encoding="utf-8"),
         json.loads((folder / "world.json").read_text("utf-8")),
     )
-    told = ("staleness | 0.5", "generator 2", card["files"]["documents.jsonl"], "| chain4 |", "## Baselines")
-    assert [each for each in told if each not in text] == []
+    wanted = ("staleness | 0.5", "generator 2", card["files"]["documents.jsonl"], "| chain4 |", "## Baselines")
+    assert [each for each in wanted if each not in text] == []
     assert sum(card["types"].values()) == card["questions"]
     assert sum(card["sources"].values()) == card["documents"]
 
 
-def test_progress_is_told_in_documents(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+def test_progress_is_reported_in_documents(tmp_path: Path) -> None:
+    reported: list[tuple[int, int]] = []
 
     def show(done: int, total: int) -> None:
-        told.append((done, total))
+        reported.append((done, total))
 
     card = build_world(1, split="train", size=3000, questions=0, out=tmp_path / "w", show=show)
-    assert told[-1][0] == card.documents
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert reported[-1][0] == card.documents
+    assert [done for done, _ in reported] == sorted(done for done, _ in reported)
 
 
 def test_many_worlds_are_surveyed_until_there_are_enough_of_each_type() -> None:
@@ -135,7 +135,7 @@ def test_a_made_world_is_valid(world: World) -> None:
 
 def test_validation_sees_a_wrong_answer(world: World) -> None:
     assert "answered by its gold passages" in failed(
-        validate(changed(world, "time", answers=("Nobody",)), "dev", Difficulty())
+        validate(changed(world, "time", answers=("Unknown",)), "dev", Difficulty())
     )
 
 
@@ -169,7 +169,7 @@ def test_validation_sees_a_statement_that_the_text_does_not_make(world: World) -
 
 def test_validation_sees_a_gold_passage_that_no_search_finds(world: World) -> None:
     chain = next(q for q in world.questions if q.type == "chain1")
-    lookup = chain.plan[0][0].model_copy(update={"subject": "Nobody Atall"})
+    lookup = chain.plan[0][0].model_copy(update={"subject": "Unknown Person"})
     broken = changed(world, "chain1", plan=((lookup,),))
     assert "gold passages found by the gold plan" in failed(validate(broken, "dev", Difficulty()))
 
@@ -183,8 +183,8 @@ def test_validation_sees_names_of_training_worlds(world: World) -> None:
     assert "words of training worlds" in failed(validate(trained, "test", Difficulty()))
 
 
-def test_well_known_questions_are_told_apart_in_the_baselines(world: World) -> None:
-    tally = Tally("dev")
+def test_well_known_questions_are_counted_apart_in_the_baselines(world: World) -> None:
+    tally = WorldTally("dev")
     known: tuple[Question, ...] = tuple(q for q in world.questions if q.well_known)
     tally.add(World(world.name, world.documents, known, world.indexes))
     shares = {check.name: check.value for check in tally.checks(mixed=False)}

@@ -1,4 +1,4 @@
-"""Published question sets, read as they are published: `read_dataset(path)` tells by itself which one a file is."""
+"""Published question sets, read as they are published: `read_dataset(path)` recognises which one a file is."""
 
 from train.evaluation.datasets.base import Paragraph, passage_id
 from train.evaluation.datasets.reading import Dataset, read_dataset, write_corpus, write_questions

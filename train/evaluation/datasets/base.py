@@ -42,17 +42,17 @@ class Beside:
 NOTHING_BESIDE: Final = Beside()
 
 
-class Record(BaseModel):
-    """A piece of a published file. Fields that nobody asks for are left out."""
+class PublishedPart(BaseModel):
+    """A part of a published file. Other fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", coerce_numbers_to_str=True, populate_by_name=True)
 
 
-class Published(Record):
+class Published(PublishedPart):
     """One row of a published file."""
 
     @abstractmethod
-    def asked(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
         """The question, in the project's form. `number` counts from 1, for files without ids."""
 
     def paragraphs(self) -> Iterable[Paragraph]:

@@ -13,7 +13,7 @@ OPTION_FIELDS: Final = ("choices", "options")
 ANSWER_FIELDS: Final = ("answerKey", "answer_idx", "answer_index", "answer", "label")
 
 
-class Choice(Published):
+class ChoiceRow(Published):
     """A question with its options and the place of the right one, however the file writes them."""
 
     id: str = Field(default="", validation_alias=AliasChoices("id", "question_id"))
@@ -27,7 +27,7 @@ class Choice(Published):
     def _read(cls, row: Any) -> Any:
         return row if "stem" in row and "right" in row else {**row, **_parts(row)}
 
-    def asked(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
         offered = " ".join(f"({letter}) {option}" for letter, option in zip(LETTERS, self.options, strict=False))
         right = self.options[self.right]
         return GoldQuestion(

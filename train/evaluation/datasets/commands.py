@@ -37,7 +37,7 @@ def list_forms(*, as_json: JsonOption = False) -> None:
 
 @dataset_app.command("show")
 def show(file: FileArgument, *, dataset: NameOption = None, as_json: JsonOption = False) -> None:
-    """Tell which set a file is, how many questions it has, and the first of them.
+    """Show which set a file is, how many questions it has, and the first of them.
 
     Example: cairn dataset show hotpot_dev_distractor_v1.json
     """
@@ -45,7 +45,7 @@ def show(file: FileArgument, *, dataset: NameOption = None, as_json: JsonOption 
 
     found = read_dataset(file, dataset)
     first = found.questions[0]
-    told = {
+    shown = {
         "dataset": found.name,
         "label": found.label,
         "sha256": found.sha256,
@@ -56,11 +56,11 @@ def show(file: FileArgument, *, dataset: NameOption = None, as_json: JsonOption 
         "first": {"id": first.id, "question": first.question, "answers": list(first.answers)},
     }
     if as_json:
-        print_json(told)
+        print_json(shown)
         return
     output().print(
-        f"{file}: {found.label}, {told['n']} questions, {told['unanswerable']} without an answer, "
-        f"{told['with_gold_passages']} with gold passages"
+        f"{file}: {found.label}, {shown['n']} questions, {shown['unanswerable']} without an answer, "
+        f"{shown['with_gold_passages']} with gold passages"
     )
     output().print(f"first: {first.question} {' | '.join(first.answers)}", markup=False)
 

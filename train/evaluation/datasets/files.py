@@ -1,6 +1,6 @@
 """Files of rows: JSON, JSON lines, comma- or tab-separated tables, Parquet; also compressed by gzip.
 
-Which of them a file is, is told by its content and not by its name.
+Its content, not its name, decides which of them a file is.
 """
 
 import ast

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import AliasChoices, Field, field_validator
 
 from agent.sources.questions import GoldQuestion
-from train.evaluation.datasets.base import Beside, Paragraph, Published, Record, distinct, gold_in
+from train.evaluation.datasets.base import Beside, Paragraph, Published, PublishedPart, distinct, gold_in
 
 _ID = AliasChoices("_id", "id")
 
@@ -20,7 +20,7 @@ def in_pairs(value: Any, first: str, *others: str) -> Any:
     return value
 
 
-class Context(Published):
+class RowWithParagraphs(Published):
     """A row with paragraphs as [title, sentences]."""
 
     context: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -34,7 +34,7 @@ class Context(Published):
         return [Paragraph.of(title, sentences) for title, sentences in self.context]
 
 
-class Hotpot(Context):
+class Hotpot(RowWithParagraphs):
     id: str = Field(validation_alias=_ID)
     question: str
     answer: str
@@ -46,10 +46,10 @@ class Hotpot(Context):
     def _fact_pairs(cls, value: Any) -> Any:
         return in_pairs(value, "title", "sent_id")
 
-    def asked(self, number: int, beside: Beside) -> GoldQuestion:
-        return self._asked("hotpotqa", (self.answer,))
+    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
+        return self._question("hotpotqa", (self.answer,))
 
-    def _asked(self, dataset: str, answers: Sequence[str]) -> GoldQuestion:
+    def _question(self, dataset: str, answers: Sequence[str]) -> GoldQuestion:
         supporting, titles = gold_in((title for title, _ in self.supporting_facts), self.paragraphs())
         return GoldQuestion(
             id=self.id,
@@ -68,11 +68,11 @@ class TwoWiki(Hotpot):
 
     answer_id: str | None = None
 
-    def asked(self, number: int, beside: Beside) -> GoldQuestion:
-        return self._asked("2wikimultihopqa", (self.answer, *beside.aliases.get(self.answer_id or "", ())))
+    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
+        return self._question("2wikimultihopqa", (self.answer, *beside.aliases.get(self.answer_id or "", ())))
 
 
-class _MusiqueParagraph(Record):
+class _MusiqueParagraph(PublishedPart):
     title: str
     text: str = Field(validation_alias=AliasChoices("paragraph_text", "text"))
     is_supporting: bool = False
@@ -83,7 +83,7 @@ class _MusiqueParagraph(Record):
 
 
 class Musique(Published):
-    """One that is not answerable from its paragraphs is asked as one without an answer."""
+    """One that is not answerable from its paragraphs is a question without an answer."""
 
     id: str
     question: str
@@ -93,7 +93,7 @@ class Musique(Published):
     context: tuple[_MusiqueParagraph, ...] = Field(validation_alias="paragraphs")
     question_decomposition: tuple[dict[str, Any], ...] = ()
 
-    def asked(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
         gold = [p.paragraph for p in self.context if p.is_supporting and self.answerable]
         return GoldQuestion(
             id=self.id,
@@ -111,7 +111,7 @@ class Musique(Published):
         return [p.paragraph for p in self.context]
 
 
-class MoreHop(Context):
+class MoreHop(RowWithParagraphs):
     """The gold is what its decomposition names; the last hop is reasoning and needs no paragraph."""
 
     id: str = Field(validation_alias=_ID)
@@ -122,7 +122,7 @@ class MoreHop(Context):
     reasoning_type: str = ""
     question_decomposition: tuple[dict[str, Any], ...] = ()
 
-    def asked(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
         named = [str(step.get("paragraph_support_title") or "") for step in self.question_decomposition]
         supporting, titles = gold_in(filter(None, named), self.paragraphs())
         return GoldQuestion(

@@ -8,7 +8,7 @@ from pydantic import AliasChoices, Field, field_validator
 
 from agent.outbound.urls import split_url
 from agent.sources.questions import GoldQuestion
-from train.evaluation.datasets.base import Beside, Paragraph, Published, Record, distinct, gold_in
+from train.evaluation.datasets.base import Beside, Paragraph, Published, PublishedPart, distinct, gold_in
 from train.evaluation.datasets.files import literal_list
 from train.evaluation.datasets.multihop import in_pairs
 
@@ -26,13 +26,13 @@ class NaturalQuestions(Published):
     def _listed(cls, value: Any) -> Any:
         return literal_list(value) if isinstance(value, str) else value
 
-    def asked(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
         return GoldQuestion(
             id=f"nq-{number}", question=self.question.strip(), answers=distinct(*self.answer), dataset="nq"
         )
 
 
-class _TriviaAnswer(Record):
+class _TriviaAnswer(PublishedPart):
     value: str = Field(default="", validation_alias=AliasChoices("Value", "value"))
     aliases: tuple[str, ...] = Field(default=(), validation_alias=AliasChoices("Aliases", "aliases"))
     normalized: tuple[str, ...] = Field(
@@ -46,7 +46,7 @@ class TriviaQa(Published):
     question: str = Field(validation_alias=AliasChoices("GoldQuestion", "question"))
     answer: _TriviaAnswer = Field(validation_alias=AliasChoices("Answer", "answer"))
 
-    def asked(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
         gold = self.answer
         answers = distinct(gold.value, *gold.aliases, *gold.normalized, *gold.human)
         return GoldQuestion(id=self.id, question=self.question.strip(), answers=answers, dataset="triviaqa")
@@ -63,7 +63,7 @@ class PopQa(Published):
     def _listed(cls, value: Any) -> Any:
         return literal_list(value) if isinstance(value, str) else value
 
-    def asked(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
         return GoldQuestion(
             id=self.id,
             question=self.question.strip(),
@@ -79,14 +79,14 @@ class Bamboogle(Published):
     answer: str = Field(validation_alias="Answer")
     second: str = Field(default="", validation_alias="Answer 2")
 
-    def asked(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
         answers = distinct(self.answer, self.second)
         return GoldQuestion(
             id=f"bamboogle-{number}", question=self.question.strip(), answers=answers, hops=2, dataset="bamboogle"
         )
 
 
-class Frames(Published):
+class FramesRow(Published):
     """The gold are pages of Wikipedia, named by their addresses; no text of theirs comes with it."""
 
     number: str = Field(default="", validation_alias=AliasChoices("", "Unnamed: 0", "id"))
@@ -100,7 +100,7 @@ class Frames(Published):
     def _listed(cls, value: Any) -> Any:
         return literal_list(value) if isinstance(value, str) else value
 
-    def asked(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
         links = distinct(*self.wiki_links)
         return GoldQuestion(
             id=f"frames-{self.number or number - 1}",
@@ -137,7 +137,7 @@ class FlashRag(Published):
     def _none(cls, value: Any) -> Any:
         return {} if value is None else value
 
-    def asked(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
         facts = in_pairs(self.metadata.get("supporting_facts") or [], "title", "sent_id")
         supporting, titles = gold_in((str(fact[0]) for fact in facts), self.paragraphs())
         return GoldQuestion(

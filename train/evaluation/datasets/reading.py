@@ -38,7 +38,7 @@ def read_dataset(path: Path, name: str | None = None) -> Dataset:
 
     Args:
         path: the file.
-        name: of its form, one of `FORMATS`; without it the first row tells.
+        name: of its form, one of `FORMATS`; without it the first row decides.
 
     Raises:
         CorpusError: the file cannot be read, is of no known form or not of the one that was named, has a row that is
@@ -139,14 +139,14 @@ def _rows(path: Path, name: str | None) -> tuple[Format, Iterator[tuple[str, Pub
 def _form(path: Path, row: Row, name: str | None) -> Format:
     if name is not None and name not in FORMATS:
         raise CorpusError(f"no question set is called {name!r}; there are {', '.join(FORMATS)}")
-    told = recognised(row)
+    found = recognised(row)
     if name is None:
-        if told is None:
+        if found is None:
             raise CorpusError(f"{path} is in no form that is known; {expectations()}")
-        return told
+        return found
     form = FORMATS[name]
     if not form.fits(row):
-        instead = f"; it looks like {told.label} ({told.name})" if told else ""
+        instead = f"; it looks like {found.label} ({found.name})" if found else ""
         raise CorpusError(f"{path} is not {form.label}, which is {form.expects}{instead}")
     return form
 
@@ -167,7 +167,7 @@ def _published(row: Row, *, where: str, form: Format) -> Published:
 
 def _question(row: Published, number: int, beside: Beside, *, where: str, form: Format) -> GoldQuestion:
     try:
-        return row.asked(number, beside)
+        return row.to_question(number, beside)
     except ValidationError as error:
         raise CorpusError(f"{where}: {line_problem(error)}; {form.label} is {form.expects}") from error
 

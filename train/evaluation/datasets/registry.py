@@ -8,9 +8,9 @@ from pydantic import ConfigDict
 
 from agent.sources.questions import GoldQuestion
 from train.evaluation.datasets.base import Beside, Published, Row
-from train.evaluation.datasets.choice import Choice, is_choice
+from train.evaluation.datasets.choice import ChoiceRow, is_choice
 from train.evaluation.datasets.multihop import Hotpot, MoreHop, Musique, TwoWiki
-from train.evaluation.datasets.open_domain import Bamboogle, FlashRag, Frames, NaturalQuestions, PopQa, TriviaQa
+from train.evaluation.datasets.open_domain import Bamboogle, FlashRag, FramesRow, NaturalQuestions, PopQa, TriviaQa
 
 
 class Own(Published):
@@ -18,7 +18,7 @@ class Own(Published):
 
     model_config = ConfigDict(extra="allow")
 
-    def asked(self, number: int, beside: Beside) -> GoldQuestion:
+    def to_question(self, number: int, beside: Beside) -> GoldQuestion:
         return GoldQuestion.model_validate(self.model_extra)
 
 
@@ -101,7 +101,7 @@ _ALL: Final = (
         "frames",
         "FRAMES",
         "test.tsv: a table with the columns Prompt, Answer, reasoning_types, wiki_links",
-        Frames,
+        FramesRow,
         _has("Prompt", "Answer"),
     ),
     Format(
@@ -119,7 +119,7 @@ _ALL: Final = (
         "multiple choice",
         "MMLU's tables (question, A, B, C, D, answer), or lines of {question, choices or options, answerKey or answer}"
         " as in ARC, CommonsenseQA, OpenBookQA, MMLU-Pro and MedQA",
-        Choice,
+        ChoiceRow,
         is_choice,
     ),
     Format(

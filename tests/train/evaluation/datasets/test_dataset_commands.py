@@ -17,11 +17,16 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["dataset", *map(str, arguments)])
 
 
-def test_show_tells_what_a_file_is():
+def test_show_prints_what_a_file_is():
     result = run("show", FILES / "musique.jsonl", "--json")
-    told = json.loads(result.stdout)
-    assert (told["dataset"], told["n"], told["unanswerable"], told["with_gold_passages"]) == ("musique", 2, 1, 1)
-    assert told["first"]["answers"] == ["Dell", "Dell, Orlen"]
+    printed = json.loads(result.stdout)
+    assert (printed["dataset"], printed["n"], printed["unanswerable"], printed["with_gold_passages"]) == (
+        "musique",
+        2,
+        1,
+        1,
+    )
+    assert printed["first"]["answers"] == ["Dell", "Dell, Orlen"]
     assert "MuSiQue, 2 questions, 1 without an answer" in run("show", FILES / "musique.jsonl").stdout
 
 

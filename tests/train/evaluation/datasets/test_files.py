@@ -1,4 +1,4 @@
-"""Files as such: what they are is told by their content, and a wrong one is refused with a sentence that helps."""
+"""Files as such: their content decides what they are, and a wrong one is refused with a sentence that helps."""
 
 import gzip
 import importlib.util

@@ -21,7 +21,7 @@ def search_then_answer(context: str) -> str:
 @pytest.mark.parametrize(
     "name", ["hotpotqa.json", "2wiki/dev.json", "musique.jsonl", "morehopqa.json", "flashrag.jsonl"]
 )
-def test_a_published_file_is_asked_over_its_own_paragraphs(tmp_path: Path, name: str):
+def test_a_published_file_is_evaluated_over_its_own_paragraphs(tmp_path: Path, name: str):
     write_corpus(FILES / name, tmp_path / "corpus.jsonl")
     assert run(["index", "build", str(tmp_path / "corpus.jsonl"), "--out", str(tmp_path / "index")]) == 0
     settings = load_settings(corpus=tmp_path / "index")

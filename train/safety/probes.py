@@ -1,4 +1,4 @@
-"""The canary: queries whose answer is known, asked before a run and during it. A dead retriever ends the run at once.
+"""Retriever probes: queries with a known answer, sent before and during a run. A dead retriever ends the run at once.
 
 It looks at sources alone. That all searches of a step failed is a rule of the monitors.
 """
@@ -39,20 +39,20 @@ class Probe(BaseModel):
 
 
 @dataclass(frozen=True)
-class Canary:
-    """Asks its probes of whatever sources a run searches."""
+class RetrieverProbes:
+    """Sends its probes to the sources that a run searches."""
 
     probes: tuple[Probe, ...]
     every_steps: int = 1
     seconds: float = 20.0
-    """For all probes together, as they are asked at once."""
+    """For all probes together, as they are sent at once."""
 
     def is_due(self, step: int) -> bool:
-        """Whether it is asked before this step; steps count from 1."""
+        """Whether they are sent before this step; steps count from 1."""
         return (step - 1) % self.every_steps == 0
 
     async def check(self, sources: Mapping[str, Source], *, when: str) -> None:
-        """Ask every probe, all at once.
+        """Send every probe, all at once.
 
         Args:
             sources: by name.
@@ -60,17 +60,17 @@ class Canary:
 
         Raises:
             RetrieverDead: one was not answered, or without what it must find.
-            SetupError: a probe names a source that there is not.
+            SetupError: a probe names an unknown source.
         """
         for probe in self.probes:
             if probe.source not in sources:
                 has = ", ".join(sorted(sources))
-                raise SetupError(f"the canary asks the source {probe.source!r}, and this run has {has}: mend [safety]")
-        asked = (self._why_dead(probe, sources[probe.source]) for probe in self.probes)
-        for probe, why in zip(self.probes, await asyncio.gather(*asked), strict=True):
+                raise SetupError(f"a probe names the source {probe.source!r}, and this run has {has}: fix [safety]")
+        failures = (self._why_dead(probe, sources[probe.source]) for probe in self.probes)
+        for probe, why in zip(self.probes, await asyncio.gather(*failures), strict=True):
             if why:
                 raise RetrieverDead(
-                    f"the retriever is dead: {when}, the canary asked {probe.source!r} for {probe.query!r}, and {why}; "
+                    f"the retriever is dead: {when}, {probe.source!r} was searched for {probe.query!r}, and {why}; "
                     "no step is learned from such searches: start the retriever again, then go on with --resume"
                 )
 
@@ -80,7 +80,7 @@ class Canary:
         except SourceError as error:
             return f"it failed ({error.kind}: {error})"
         if found.cached == "stale":
-            return "only an old answer of the cache came, because asking again failed"
+            return "only an old answer of the cache came, because the new search failed"
         if not found.passages:
             return "it found nothing"
         wanted = probe.expects.casefold()

@@ -1,4 +1,4 @@
-"""Who is asked in an evaluation: the agent in this process, or any other that can be asked and may fail."""
+"""Who answers in an evaluation: the agent in this process, or any other, which may fail."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -6,11 +6,11 @@ from typing import Protocol
 from agent.errors import AgentError, QuestionError, SetupError
 from agent.loop.agent import Agent
 from agent.trace import Trace
-from train.evaluation.answer import Answer
+from train.evaluation.answer import AgentAnswer
 from train.evaluation.questions import GoldQuestion
 from train.evaluation.result import Failure
 
-Said = Trace | Answer
+Said = Trace | AgentAnswer
 
 
 class AskFailed(AgentError):
@@ -21,8 +21,8 @@ class AskFailed(AgentError):
         self.kind: Failure = kind
 
 
-class Asker(Protocol):
-    """Somebody who can be asked many questions at the same time."""
+class Respondent(Protocol):
+    """An agent that takes many questions at the same time."""
 
     async def ask(self, question: GoldQuestion) -> Said:
         """Ask one question, with the earlier turns that it leans on.
@@ -50,7 +50,7 @@ class Rollouts:
         try:
             trace = self.agent.new_trace(question.question, history=question.history, seed=self.seed)
         except QuestionError as error:
-            raise SetupError(f"the question {question.id!r} cannot be asked: {error}") from error
+            raise SetupError(f"the question {question.id!r} cannot be put to the agent: {error}") from error
         return await self.agent.run(trace)
 
     async def aclose(self) -> None:

@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from agent.world.records import Document, Lookup, Question, Stated
 from agent.world.relations import LISTINGS, RELATIONS
 from train.world.facts import Ground
-from train.world.frames import FOLLOW_ASIDES
+from train.world.frames import FOLLOW_ANOTHER
 from train.world.grammar import capital, fill
 from train.world.known import well_known
-from train.world.universe import NEWS_FROM, Fact, Tenure
+from train.world.universe import NEWS_FROM, Tenure, WorldFact
 
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 
 
-class Asker:
+class SpecialQuestions:
     """Draws questions; every method tries once and gives None where the draw was not sound."""
 
     def __init__(self, ground: Ground, documents: Sequence[Document]) -> None:
@@ -23,7 +23,7 @@ class Asker:
         self._shards = {document.id.split("-")[1] for document in documents}
 
     def count(self) -> Question | None:
-        """How many there are of a list, or of the list of somebody whom a search reveals."""
+        """How many there are of a list, or of the list of a person whom a search reveals."""
         holder, name = self._rng.choice(list(self._universe.lists))
         listing = LISTINGS[name]
         if listing.scattered and len(self._universe.lists[holder, name]) < 2:
@@ -37,11 +37,11 @@ class Asker:
         return _question(text, (str(number), *_NUMBERS[number : number + 1]), plan, reveals=bool(path))
 
     def time(self) -> Question | None:
-        """Who or what it was in a year, before somebody, or since when it is so."""
+        """Who or what it was in a year, before another one, or since when it is so."""
         fact = self._rng.choice(self._changing)
         return self._rng.choice((self._in, self._before, self._since))(fact)
 
-    def _in(self, fact: Fact) -> Question | None:
+    def _in(self, fact: WorldFact) -> Question | None:
         tenure = self._rng.choice(fact.tenures)
         years = range(tenure.since + 1, min(tenure.until or NEWS_FROM, NEWS_FROM) - 1)
         if not years:
@@ -57,7 +57,7 @@ class Asker:
             RELATIONS[fact.relation].asks_in, fact, str(year), lookup, self._ground.answers(tenure.value)
         )
 
-    def _before(self, fact: Fact) -> Question | None:
+    def _before(self, fact: WorldFact) -> Question | None:
         if len(fact.tenures) < 2:
             return None
         place = self._rng.randrange(1, len(fact.tenures))
@@ -68,7 +68,7 @@ class Asker:
         )
         return self._timed(RELATIONS[fact.relation].asks_before, fact, label, lookup, self._ground.answers(old.value))
 
-    def _since(self, fact: Fact) -> Question | None:
+    def _since(self, fact: WorldFact) -> Question | None:
         now: Tenure = fact.tenures[-1]
         label, year = self._universe.label(now.value), str(now.since)
         lookup = self._ground.at(
@@ -77,7 +77,7 @@ class Asker:
         return self._timed(RELATIONS[fact.relation].asks_since, fact, label, lookup, (year,))
 
     def _timed(
-        self, asks: Sequence[str], fact: Fact, what: str, lookup: Lookup | None, answers: tuple[str, ...]
+        self, asks: Sequence[str], fact: WorldFact, what: str, lookup: Lookup | None, answers: tuple[str, ...]
     ) -> Question | None:
         if lookup is None:
             return None
@@ -85,41 +85,41 @@ class Asker:
         return _question(capital(text), answers, ((lookup,),))
 
     def followup(self) -> Question | None:
-        """A question that leans on an earlier one: on its answer, on its subject, or the same of somebody else."""
+        """A question that leans on an earlier one: on its answer, on its subject, or the same about another subject."""
         first = self._rng.choice(self._ground.facts)
-        draw: Callable[[Fact], tuple[str, Fact] | None]
+        draw: Callable[[WorldFact], tuple[str, WorldFact] | None]
         draw = self._rng.choice((self._on_answer, self._on_answer, self._on_subject, self._on_another))
         drawn = draw(first)
         if drawn is None:
             return None
         text, fact = drawn
-        asked = self._ground.ask(first.relation, self._universe.label(first.subject))
-        history = ((asked, self._universe.name(first.object)),)
+        earlier = self._ground.ask(first.relation, self._universe.label(first.subject))
+        history = ((earlier, self._universe.name(first.object)),)
         question = _question(text, self._ground.answers(fact.object), ((self._ground.lookup(fact),),))
         return question.model_copy(update={"history": history})
 
-    def _on_answer(self, first: Fact) -> tuple[str, Fact] | None:
+    def _on_answer(self, first: WorldFact) -> tuple[str, WorldFact] | None:
         return self._leaning(first.object, first.subject, first)
 
-    def _on_subject(self, first: Fact) -> tuple[str, Fact] | None:
+    def _on_subject(self, first: WorldFact) -> tuple[str, WorldFact] | None:
         return self._leaning(first.subject, first.object, first)
 
-    def _leaning(self, on: str, other: str, first: Fact) -> tuple[str, Fact] | None:
+    def _leaning(self, on: str, other: str, first: WorldFact) -> tuple[str, WorldFact] | None:
         entities = self._universe.entities
         facts = [fact for fact in self._ground.about(on) if fact.object != other and fact.relation != first.relation]
         if on not in entities or not facts:
             return None
         if other in entities and entities[other].pronoun == entities[on].pronoun:
-            return None  # nobody could tell whom the pronoun means
+            return None  # the pronoun could mean either
         fact = self._rng.choice(facts)
         return fill(self._rng.choice(RELATIONS[fact.relation].follow), entities[on]), fact
 
-    def _on_another(self, first: Fact) -> tuple[str, Fact] | None:
+    def _on_another(self, first: WorldFact) -> tuple[str, WorldFact] | None:
         alike = [fact for fact in self._ground.facts if fact.relation == first.relation and fact.object != first.object]
         if not alike:
             return None
         fact = self._rng.choice(alike)
-        return self._rng.choice(FOLLOW_ASIDES).format(s=self._universe.label(fact.subject)), fact
+        return self._rng.choice(FOLLOW_ANOTHER).format(s=self._universe.label(fact.subject)), fact
 
     def known(self) -> Question | None:
         """One of the closed set; only the shard that holds its pages asks for it."""
@@ -131,10 +131,10 @@ class Asker:
         return question.model_copy(update={"well_known": True})
 
     def unanswerable(self) -> Question | None:
-        """A question whose last look-up finds nothing: not known of the subject, too early, or nobody of that name."""
+        """A question whose last look-up finds nothing: not known of the subject, too early, or an unknown name."""
         draw: Callable[[], Question | None]
         draw = self._rng.choice(
-            (self._not_said, self._not_said, self._not_said_of_another, self._too_early, self._nobody)
+            (self._not_said, self._not_said, self._not_said_of_another, self._too_early, self._unknown_name)
         )
         question = draw()
         return question and question.model_copy(update={"unanswerable": True, "answers": ()})
@@ -170,7 +170,7 @@ class Asker:
         text = self._rng.choice(RELATIONS[fact.relation].asks_in).format(s=label, w=year)
         return _question(capital(text), (), ((self._ground.missing(label, fact.relation, when="in", what=year),),))
 
-    def _nobody(self) -> Question | None:
+    def _unknown_name(self) -> Question | None:
         name = self._rng.choice(self._universe.strangers)
         relation = self._rng.choice([r.name for r in RELATIONS.values() if r.subject == "person"])
         return _question(self._ground.ask(relation, name), (), ((self._ground.missing(name, relation),),))

@@ -1,6 +1,6 @@
 """The expert at work: it searches with the question, then for what is missing by name, and writes what it found.
 
-What it is shown is made by the loop's own parts from what the real index gives, so a trained policy meets the same.
+The loop's own code writes its observations from what the real index gives, so a trained policy meets the same.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +12,7 @@ from agent.loop.observation import show
 from agent.protocols import TextProtocol
 from agent.sources.corpus.split import BETWEEN_TITLES
 from agent.trace.attempts import UNKNOWN
-from train.expert.plan import Asked, Fact, NoPlan
+from train.expert.plan import NoPlan, PlannedQuestion, QuotedFact
 from train.expert.text import holds, mentions, plain_title, query_of
 from train.sft.episodes import Piece
 
@@ -32,24 +32,24 @@ def whole_id(passage: str) -> str:
     return passage.rpartition("#")[0] or passage
 
 
-def says(passage: Passage, fact: Fact) -> bool:
+def says(passage: Passage, fact: QuotedFact) -> bool:
     """Whether a passage that was found is the one that a fact quotes."""
     return whole_id(passage.id) == fact.passage and fact.quote in passage.text
 
 
 @dataclass
 class _Known:
-    """What was shown and found until now."""
+    """What the expert has seen and found so far."""
 
-    shown: list[Passage] = field(default_factory=list[Passage])
-    facts: dict[Fact, int] = field(default_factory=dict[Fact, int])
+    observed: list[Passage] = field(default_factory=list[Passage])
+    facts: dict[QuotedFact, int] = field(default_factory=dict[QuotedFact, int])
     """Fact → the number of its passage."""
-    tried: set[tuple[Fact, str]] = field(default_factory=set[tuple[Fact, str]])
+    tried: set[tuple[QuotedFact, str]] = field(default_factory=set[tuple[QuotedFact, str]])
     """What a query of its own looked for, and that query."""
 
 
-def played(
-    asked: Asked,
+def trajectory(
+    question: PlannedQuestion,
     protocol: TextProtocol,
     find: Find,
     *,
@@ -59,7 +59,7 @@ def played(
     """The pieces of one trajectory.
 
     Args:
-        asked: the question and its plan.
+        question: with its plan.
         protocol: how things are spelled.
         find: the index.
         phrasing: of the queries after the first one.
@@ -68,44 +68,44 @@ def played(
     Raises:
         NoPlan: the searches do not find what the plan needs, or it does not fit the protocol's rounds.
     """
-    return list(_Play(asked, protocol, find, phrasing, without).pieces())
+    return list(_Writer(question, protocol, find, phrasing, without).pieces())
 
 
-def _phrased(fact: Fact, phrasing: Phrasing) -> list[str]:
+def _phrased(fact: QuotedFact, phrasing: Phrasing) -> list[str]:
     """The parts of a query."""
     if fact.query:
         return [fact.query]
     if phrasing == "words" or not fact.about:
-        return [fact.about, fact.asked]
+        return [fact.about, fact.keywords]
     if phrasing == "of" and fact.relation:
         return [f"{fact.relation} of", fact.about]
     return [fact.about]
 
 
-class _Play:
+class _Writer:
     def __init__(
-        self, asked: Asked, protocol: TextProtocol, find: Find, phrasing: Phrasing, without: frozenset[str]
+        self, question: PlannedQuestion, protocol: TextProtocol, find: Find, phrasing: Phrasing, without: frozenset[str]
     ) -> None:
-        self._asked, self._protocol, self._find, self._without = asked, protocol, find, without
+        self._question, self._protocol, self._find, self._without = question, protocol, find, without
         self._phrasings = list(dict.fromkeys((phrasing, "words")))
         self._known = _Known()
         self._lines = protocol.plan == "lines"
 
     def pieces(self) -> Iterator[Piece]:
-        protocol, asked = self._protocol, self._asked
-        yield Piece("prompt", protocol.prompt_text(asked.question, history=asked.history))
+        protocol, planned = self._protocol, self._question
+        yield Piece("prompt", protocol.prompt_text(planned.question, history=planned.history))
         before = self._restated()
-        queries = list(asked.queries) or [self._first_query()]
+        queries = list(planned.queries) or [self._first_query()]
         for _ in range(protocol.max_rounds):
             yield Piece("policy", self._written(before, self._block("search", self._plan(queries))))
             yield Piece("environment", self._search(queries))
-            fresh = self._look()
-            before = self._said(fresh)
+            new = self._look()
+            before = self._said(new)
             missing = self._missing()
             if missing and self._without and self._gives_away():
                 raise NoPlan("another passage holds the answer that should be missing")
             if not missing:
-                yield Piece("policy", self._answering(before, asked.plan.answer))
+                yield Piece("policy", self._answering(before, planned.plan.answer))
                 return
             queries = self._next_queries(missing)
             if not queries:
@@ -116,7 +116,7 @@ class _Play:
     # Searching
 
     def _first_query(self) -> str:
-        question = " ".join(self._asked.whole.split())
+        question = " ".join(self._question.whole.split())
         return query_of([question]) if question.endswith(")") or "#" in question else question
 
     def _plan(self, queries: Sequence[str]) -> str:
@@ -125,36 +125,36 @@ class _Play:
         return "\n" + "".join(f"{letter}: {query}\n" for letter, query in zip(_LETTERS, queries, strict=False))
 
     def _search(self, queries: Sequence[str]) -> str:
-        limit = self._asked.passages or self._protocol.passages
+        limit = self._question.passages or self._protocol.passages
         found: dict[str, list[Passage]] = {}
         for letter, query in zip(_LETTERS, queries, strict=False):
             hits = [hit for hit in self._find(query, limit + _SPARE) if whole_id(hit.id) not in self._without]
             found[letter] = [hit.model_copy(update={"node": letter}) for hit in hits[:limit]]
-        told = show(
-            found, [], protocol=self._protocol, seen=self._known.shown, limit=_MANY, fits=lambda _: True,
+        observation = show(
+            found, [], protocol=self._protocol, seen=self._known.observed, limit=_MANY, fits=lambda _: True,
         )  # fmt: skip
-        self._known.shown.extend(told.passages)
-        return told.text
+        self._known.observed.extend(observation.passages)
+        return observation.text
 
-    def _look(self) -> list[Fact]:
-        """The facts that can be told now and could not before: a later one only where the name it is about is known."""
-        fresh: list[Fact] = []
-        for stage in self._asked.plan.stages:
+    def _look(self) -> list[QuotedFact]:
+        """The facts that are found now and were not before: a later one only where the name it is about is known."""
+        new: list[QuotedFact] = []
+        for stage in self._question.plan.stages:
             for fact in stage:
-                number = next((one.number for one in self._known.shown if says(one, fact)), 0)
+                number = next((one.number for one in self._known.observed if says(one, fact)), 0)
                 if number and fact not in self._known.facts:
                     self._known.facts[fact] = number
-                    fresh.append(fact)
+                    new.append(fact)
             if any(fact not in self._known.facts for fact in stage):
                 break
-        return fresh
+        return new
 
-    def _missing(self) -> list[Fact]:
+    def _missing(self) -> list[QuotedFact]:
         """What the first stage that is not done lacks."""
-        lacking = ([f for f in stage if f not in self._known.facts] for stage in self._asked.plan.stages)
+        lacking = ([f for f in stage if f not in self._known.facts] for stage in self._question.plan.stages)
         return next((facts for facts in lacking if facts), [])
 
-    def _next_queries(self, missing: Sequence[Fact]) -> list[str]:
+    def _next_queries(self, missing: Sequence[QuotedFact]) -> list[str]:
         """Queries for what is missing; none where there is nothing more to try, and that is as it should be.
 
         Raises:
@@ -175,12 +175,12 @@ class _Play:
         return list(dict.fromkeys(queries))
 
     def _is_named(self, about: str) -> bool:
-        told = [self._asked.whole, *(fact.told for fact in self._known.facts)]
-        return any(mentions(text, about) for text in told)
+        known = [self._question.whole, *(fact.summary for fact in self._known.facts)]
+        return any(mentions(text, about) for text in known)
 
     def _gives_away(self) -> bool:
-        answer = self._asked.plan.answer
-        return any(holds(passage.text, answer) for passage in self._known.shown)
+        answer = self._question.plan.answer
+        return any(holds(passage.text, answer) for passage in self._known.observed)
 
     # What is written
 
@@ -191,15 +191,15 @@ class _Play:
         return "\n".join(part for part in parts if part)
 
     def _restated(self) -> str:
-        restated = self._asked.restated
+        restated = self._question.restated
         if restated and "restated" in self._protocol.tags:
             return self._block("restated", restated)
         return ""
 
-    def _said(self, fresh: Sequence[Fact]) -> str:
+    def _said(self, new: Sequence[QuotedFact]) -> str:
         """What a round gave: a merge where the protocol has one, plain text otherwise."""
-        lines = [self._cited(fact) for fact in fresh]
-        plan = self._asked.plan
+        lines = [self._cited(fact) for fact in new]
+        plan = self._question.plan
         done = not self._missing()
         if done and plan.because:
             lines.append(plan.because)
@@ -207,15 +207,15 @@ class _Play:
             return "\n".join(lines or [_MISSING])
         return self._block("merge", "\n" + "".join(f"{line}\n" for line in lines or [_MISSING]))
 
-    def _cited(self, fact: Fact) -> str:
+    def _cited(self, fact: QuotedFact) -> str:
         number = self._known.facts[fact]
-        line = self._as_shown(fact, number).told
+        line = self._as_observed(fact, number).summary
         return f"- {line} [{number}]" if self._protocol.numbered else line
 
-    def _as_shown(self, fact: Fact, number: int) -> Fact:
-        """The fact under the title of the part of its document that was shown, "Manual › Keys" for "Manual"."""
-        shown = next(passage.title for passage in self._known.shown if passage.number == number)
-        return replace(fact, title=plain_title(shown)) if shown.startswith(f"{fact.title}{BETWEEN_TITLES}") else fact
+    def _as_observed(self, fact: QuotedFact, number: int) -> QuotedFact:
+        """The fact under the title of the part of its document that was found, "Manual › Keys" for "Manual"."""
+        title = next(passage.title for passage in self._known.observed if passage.number == number)
+        return replace(fact, title=plain_title(title)) if title.startswith(f"{fact.title}{BETWEEN_TITLES}") else fact
 
     def _answering(self, before: str, answer: str) -> str:
         parts = [before]
