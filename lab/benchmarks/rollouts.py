@@ -20,7 +20,7 @@ from train.rewards.base import Reward
 from train.rewards.registry import reward_of
 from train.rl.live import live_of
 from train.rl.recipe import RlRecipe
-from train.rl.rollouts import Played, Table, seeds_of
+from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
 from train.rl.run import RlRun
 from train.rl.tasks import Ask, tasks_of
 
@@ -93,12 +93,12 @@ def whole_step(recipe: RlRecipe, *, threads: int = 0) -> Step:
     return Step(parts, told[-1].get("search/seconds", 0.0))
 
 
-Timed = tuple[float, list[Played], list[float]]
+Timed = tuple[float, list[RolloutResult], list[float]]
 """Seconds of all, the rollouts, and the seconds of each search."""
 
 
 async def _ours(recipe: RlRecipe, policy: Policy, asks: Sequence[Ask], seconds: float) -> Timed:
-    table = Table(policy, _patient(recipe), Sampling(temperature=1.0), recipe.rollout.concurrency)
+    table = RolloutWorker(policy, _patient(recipe), Sampling(temperature=1.0), recipe.rollout.concurrency)
     return await _timed(recipe, table, asks, seconds, None)
 
 
@@ -119,10 +119,10 @@ def _patient(recipe: RlRecipe) -> Budgets:
     )
 
 
-class _Leaving(Table):
+class _Leaving(RolloutWorker):
     """Tells a plain policy of every rollout that has ended."""
 
-    async def _play(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> Played:
+    async def _play(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> RolloutResult:
         try:
             return await super()._play(ask, group, seed, reward, progress)
         finally:
@@ -131,7 +131,7 @@ class _Leaving(Table):
 
 
 async def _timed(
-    recipe: RlRecipe, table: Table, asks: Sequence[Ask], seconds: float, lock: asyncio.Lock | None
+    recipe: RlRecipe, table: RolloutWorker, asks: Sequence[Ask], seconds: float, lock: asyncio.Lock | None
 ) -> Timed:
     spent: list[float] = []
     slowed = _slowed(asks, seconds, lock, spent)
@@ -140,7 +140,7 @@ async def _timed(
     return time.perf_counter() - began, played, spent
 
 
-async def _all(recipe: RlRecipe, table: Table, asks: Sequence[Ask]) -> list[Played]:
+async def _all(recipe: RlRecipe, table: RolloutWorker, asks: Sequence[Ask]) -> list[RolloutResult]:
     group = recipe.rollout.group
     seeds = seeds_of(recipe.seed, step=0, attempt=0, asks=len(asks), group=group)
     return await table.play(asks, group=group, reward=reward_of("outcome"), seeds=seeds)

@@ -26,10 +26,10 @@ from trl.trainer.sft_config import SFTConfig  # noqa: E402
 from trl.trainer.sft_trainer import SFTTrainer  # noqa: E402
 
 from train.common.recipe import SftRecipe  # noqa: E402
-from train.distill.rows import Row, read_rows, write_rows  # noqa: E402
+from train.distill.rows import TrainingRow, read_rows, write_rows  # noqa: E402
 from train.models.pretrained import Pretrained, open_pretrained  # noqa: E402
 from train.sft.memory import give_back  # noqa: E402
-from train.sft.run import Progress, SftRun  # noqa: E402
+from train.sft.run import SftProgress, SftRun  # noqa: E402
 from train.sft.trajectories import Example, pool_batches, row_example  # noqa: E402
 
 Way = Literal["ours", "trl", "trl, by length"]
@@ -151,7 +151,7 @@ def _recipe(plan: Plan, rows: Path) -> SftRecipe:
     )
 
 
-def _sampled(plan: Plan, folder: Path) -> tuple[Path, list[Row]]:
+def _sampled(plan: Plan, folder: Path) -> tuple[Path, list[TrainingRow]]:
     """A file with as many rows as the steps need, and others to measure on.
 
     Raises:
@@ -162,8 +162,8 @@ def _sampled(plan: Plan, folder: Path) -> tuple[Path, list[Row]]:
     rows = list(read_rows(plan.rows))
     drawn = torch.randperm(len(rows), generator=torch.Generator().manual_seed(plan.seed)).tolist()
     recipe = _recipe(plan, plan.rows)
-    held_out: list[Row] = []
-    kept: list[Row] = []
+    held_out: list[TrainingRow] = []
+    kept: list[TrainingRow] = []
     tokens = 0
     for place in drawn:
         row = rows[place]
@@ -184,12 +184,12 @@ def _sampled(plan: Plan, folder: Path) -> tuple[Path, list[Row]]:
     return folder / "rows.jsonl", held_out
 
 
-def _ours(plan: Plan, way: Way, rows: Path, held_out: Sequence[Row], out: Path) -> Timed:
+def _ours(plan: Plan, way: Way, rows: Path, held_out: Sequence[TrainingRow], out: Path) -> Timed:
     run = SftRun(_recipe(plan, rows), out)
     before = _loss(run.begun, held_out, bf16=plan.bf16)
     seen: list[tuple[int, float]] = []
 
-    def hear(progress: Progress) -> None:
+    def hear(progress: SftProgress) -> None:
         seen.append((progress.tokens, progress.seconds))
 
     run.run(hear)
@@ -202,7 +202,7 @@ def _ours(plan: Plan, way: Way, rows: Path, held_out: Sequence[Row], out: Path) 
     )
 
 
-def _trl(plan: Plan, way: Way, rows: Path, held_out: Sequence[Row], out: Path) -> Timed:
+def _trl(plan: Plan, way: Way, rows: Path, held_out: Sequence[TrainingRow], out: Path) -> Timed:
     recipe = _recipe(plan, rows)
     torch.manual_seed(recipe.seed)
     begun = open_pretrained(plan.start, adapter=recipe.adapter, bf16=plan.bf16)
@@ -290,7 +290,7 @@ def _as_row(example: Example) -> dict[str, list[int]]:
 
 
 @torch.no_grad()
-def _loss(begun: Pretrained, rows: Sequence[Row], *, bf16: bool) -> float:
+def _loss(begun: Pretrained, rows: Sequence[TrainingRow], *, bf16: bool) -> float:
     """Mean loss of the policy's tokens."""
     model = begun.trained
     device = next(model.parameters()).device

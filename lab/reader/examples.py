@@ -14,8 +14,8 @@ from agent.world import Question, World
 from agent.world.difficulty import Difficulty
 from agent.world.names import Split
 from lab.reader.recipe import ReaderRecipe
-from train.reader.pages import UNKNOWN, Classes, Page, Sheet, Span, lay_out
-from train.reader.words import Vocabulary
+from train.reader.pages import UNKNOWN, Classes, ReaderPage, Sheet, Span, lay_out
+from train.reader.words import ReaderVocabulary
 from train.world.shards import make_world
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
@@ -39,13 +39,13 @@ def training_worlds(recipe: ReaderRecipe, *, pool: int, split: Split = "train") 
         yield make_world(seed, split=split, questions=count, difficulty=_HARD if number % 2 else None, mix=mix or None)
 
 
-def vocabulary_of(recipe: ReaderRecipe) -> tuple[Vocabulary, Classes]:
+def vocabulary_of(recipe: ReaderRecipe) -> tuple[ReaderVocabulary, Classes]:
     """The common words of training worlds, and the answers that stand in no page, or in every world."""
     count, share = recipe.data.vocabulary_worlds, recipe.data.vocabulary_share
     worlds = [make_world(seed, split="train", questions=150) for seed in range(count)]
-    words = Vocabulary.common(map(_texts, worlds), share=share).words
+    words = ReaderVocabulary.common(map(_texts, worlds), share=share).words
     answers = {q.answers[0] for world in worlds for q in world.questions if q.type in ("count", "known")} | {UNKNOWN}
-    return Vocabulary(sorted(words)), Classes(tuple(sorted(answers)))
+    return ReaderVocabulary(sorted(words)), Classes(tuple(sorted(answers)))
 
 
 def _texts(world: World) -> Iterator[str]:
@@ -74,7 +74,7 @@ def to_example(
         passages, gold = world.find("all", asked(question), limit=rng.randint(1, most_pages)), set[str]()
     else:
         passages, gold = [], set[str]()
-    pages = [Page.of(passage) for passage in passages]
+    pages = [ReaderPage.of(passage) for passage in passages]
     if gold and rng.random() < contexts.shortened:
         pages = [_shortened(page, world, p, rng) for page, p in zip(pages, passages, strict=True)]
     sheet = lay_out(asked(question), pages, most_words=recipe.shape.most_words)
@@ -100,13 +100,13 @@ def _passage(world: World, key: str) -> Passage:
     return Passage(id=d.id, source=d.source, title=d.title, text=d.text, url=d.url, date=d.date)
 
 
-def _shortened(page: Page, world: World, passage: Passage, rng: random.Random) -> Page:
+def _shortened(page: ReaderPage, world: World, passage: Passage, rng: random.Random) -> ReaderPage:
     """Some of the sentences; those that name what the page states stay more often."""
     sentences = _SENTENCE.split(page.text)
     stated = {value for s in world.document(passage.id).states for value in s.values}
     named = [any(value in sentence for value in stated) for sentence in sentences]
     kept = [s for s, holds in zip(sentences, named, strict=True) if rng.random() < (0.75 if holds else 0.3)]
-    return Page(page.head, " ".join(kept or sentences))
+    return ReaderPage(page.head, " ".join(kept or sentences))
 
 
 def _spans(sheet: Sheet, question: Question, trusted: set[int]) -> tuple[Span, ...]:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent.world.records import QuestionType
 from train.common.recipe_files import read_model
-from train.reader.pages import Shape
+from train.reader.pages import ReaderShape
 
 
 class _Part(BaseModel):
@@ -71,7 +71,7 @@ class ReaderRecipe(_Part):
     kind: Literal["reader"]
     name: str
     seed: int
-    shape: Shape
+    shape: ReaderShape
     data: Data
     curriculum: tuple[Stage, ...]
     optimizer: Optimizer

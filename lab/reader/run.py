@@ -26,7 +26,7 @@ from lab.reader.examples import (
 )
 from lab.reader.recipe import ReaderRecipe
 from train.evaluation.metrics import exact_match
-from train.reader.model import Reader
+from train.reader.model import ReaderModel
 from train.reader.pages import UNKNOWN, Classes
 from train.reader.reading import TrainedReader, make_reader, to_rows
 from train.safety.manifest import kept_manifest
@@ -169,7 +169,7 @@ def _dev_examples(recipe: ReaderRecipe, classes: Classes) -> list[tuple[Question
     ]
 
 
-def _optimizers(model: Reader, recipe: ReaderRecipe) -> list[torch.optim.Optimizer]:
+def _optimizers(model: ReaderModel, recipe: ReaderRecipe) -> list[torch.optim.Optimizer]:
     """Muon for the matrices inside the layers, AdamW for everything else."""
     settings = recipe.optimizer
     inside = {name for name, p in model.named_parameters() if p.ndim == 2 and name.startswith("layers.")}

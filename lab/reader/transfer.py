@@ -19,7 +19,7 @@ from lab.reader.examples import asked
 from train.evaluation.questions import world_questions
 from train.evaluation.scoring import score_text
 from train.evaluation.statistics import Comparison, Interval, bootstrap, compare
-from train.reader.pages import Page, head_of, lay_out, whole_pages
+from train.reader.pages import ReaderPage, head_of, lay_out, whole_pages
 from train.reader.reading import TrainedReader
 
 Condition = Literal["alone", "top_5", "as_many_as_fit", "evidence"]
@@ -131,32 +131,32 @@ async def _bundles(agent: Agent, questions: Sequence[Question], show: Show) -> l
     return [task.result() for task in tasks]
 
 
-def pages_of(bundle: EvidenceBundle) -> list[Page]:
+def pages_of(bundle: EvidenceBundle) -> list[ReaderPage]:
     """A bundle as the reader takes it: each claim with what is quoted for it, under the source's own head.
 
     What its source does not say is left out: a reader of this kind has no way to doubt it.
     """
     sources = {source.number: source for source in bundle.sources}
-    pages: list[Page] = []
+    pages: list[ReaderPage] = []
     for claim in bundle.claims:
         if claim.check in DOUBTED:
             continue
         cited = [sources[number] for number in claim.sources]
         for source in cited:
             words = " ".join(quote.text for quote in claim.quotes if quote.source == source.number)
-            pages.append(Page(head_of(source.source, source.date, source.title), f"{claim.text} {words}".strip()))
+            pages.append(ReaderPage(head_of(source.source, source.date, source.title), f"{claim.text} {words}".strip()))
         if not cited:
-            pages.append(Page("", claim.text))
+            pages.append(ReaderPage("", claim.text))
     return list(dict.fromkeys(pages))
 
 
 def _scored(world: World, question: Question, bundle: EvidenceBundle, reader: TrainedReader) -> Scored:
     (plain,) = world_questions([question])
     found = world.find("all", asked(question), limit=MOST_RETRIEVED)
-    given: dict[Condition, list[Page]] = {
+    given: dict[Condition, list[ReaderPage]] = {
         "alone": [],
-        "top_5": whole_pages([Page.of(p) for p in found[:TOP]], chars=ROOM),
-        "as_many_as_fit": whole_pages([Page.of(p) for p in found], chars=ROOM),
+        "top_5": whole_pages([ReaderPage.of(p) for p in found[:TOP]], chars=ROOM),
+        "as_many_as_fit": whole_pages([ReaderPage.of(p) for p in found], chars=ROOM),
         "evidence": whole_pages(pages_of(bundle), chars=ROOM),
     }
     ids: dict[Condition, set[str]] = {

@@ -9,14 +9,14 @@ from tokenizers import Tokenizer
 from agent.policies.tokens import Codec
 from agent.protocols import TextProtocol, protocol_named, protocol_names
 from agent.world import World
-from train.common.recipe import SftRecipe, Weights, read_recipe
+from train.common.recipe import LossWeights, SftRecipe, read_recipe
 from train.sft.episodes import Episode, episode
 from train.sft.oracle import NotShown, Unreachable, can_fill
 from train.sft.tokenizer import EOS, train_tokenizer
 from train.sft.trajectories import decisions, pool_batches, to_rows
 from train.world.shards import make_world
 
-WEIGHTS = Weights(policy=1.0, answer=2.0, environment=0.1)
+WEIGHTS = LossWeights(policy=1.0, answer=2.0, environment=0.1)
 RECIPE = Path(__file__).parents[2] / "train" / "recipes" / "tiny_v2.toml"
 
 

@@ -48,7 +48,7 @@ class WorldData(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_key_of_before(cls, said: Any) -> Any:
+    def _no_retired_key(cls, said: Any) -> Any:
         if isinstance(said, Mapping):
             for old, new in RENAMED.items():
                 if old in said:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agent.errors import CorpusError, SetupError, wrong_fields
 from agent.protocols import TextProtocol, protocol_named
 from agent.sources.bm25 import words
-from train.distill.rows import Row, RowPiece
+from train.distill.rows import RowPiece, TrainingRow
 from train.expert import combine
 from train.expert.distant import Locator
 from train.expert.library import Library
@@ -23,7 +23,7 @@ from train.expert.play import Phrasing, played
 from train.expert.reading import Record, plans_of
 from train.expert.relations import Described, as_record, asked_about
 from train.expert.several import several, several_comparisons, several_facts
-from train.sft.episodes import Piece
+from train.sft.episodes import TextPiece
 
 _Model = TypeVar("_Model", bound=BaseModel)
 POLICY: Final = "expert"
@@ -212,7 +212,9 @@ def _drawn(found: Sequence[Asked], each: int, rng: random.Random) -> Iterator[As
             yield from taken
 
 
-def rows_of(asked: Iterable[Sequence[Asked]], library: Library, wanted: Wanted, report: Report) -> Iterator[Row]:
+def rows_of(
+    asked: Iterable[Sequence[Asked]], library: Library, wanted: Wanted, report: Report
+) -> Iterator[TrainingRow]:
     """The rows; what they are depends on nothing but the arguments.
 
     Raises:
@@ -243,7 +245,7 @@ def _row(
     phrasing: Phrasing,
     hides: bool,
     report: Report,
-) -> Row | None:
+) -> TrainingRow | None:
     why = ""
     for asked in plans:
         hidden = _hidden(asked, rng) if hides else frozenset[str]()
@@ -269,8 +271,8 @@ def _hidden(asked: Asked, rng: random.Random) -> frozenset[str]:
 _LAST_ALONE: Final = 0.3
 
 
-def _as_row(asked: Asked, protocol: TextProtocol, pieces: Sequence[Piece]) -> Row:
-    return Row(
+def _as_row(asked: Asked, protocol: TextProtocol, pieces: Sequence[TextPiece]) -> TrainingRow:
+    return TrainingRow(
         trace=f"{asked.id} {protocol.name}",
         question=asked.question,
         type=asked.kind,

@@ -12,9 +12,9 @@ from tests.train.ppo import tiny  # noqa: E402 - only where torch is
 from tests.train.ppo.test_learner import E, P, same, weights  # noqa: E402
 from tests.train.rl.failing import fallen, played_twice  # noqa: E402
 from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402
-from train.ppo.rows import Rows, rows_of  # noqa: E402
-from train.rl.batch import scored, totals  # noqa: E402
-from train.rl.rollouts import Played  # noqa: E402
+from train.ppo.rows import PpoRows, rows_of  # noqa: E402
+from train.rl.batch import rollout_reward, totals  # noqa: E402
+from train.rl.rollouts import RolloutResult  # noqa: E402
 
 transformers: Any = pytest.importorskip("transformers")
 
@@ -26,8 +26,8 @@ def test_failed_searches_of_some_rollouts_change_nothing_for_the_others(tmp_path
     well, ill = played_twice(small, transformers.Qwen3ForCausalLM.from_pretrained(small.start, dtype=torch.float32))
     masked = fallen(well, ill)
 
-    def learned(played: Sequence[Played]) -> Rows:
-        worth = [scored(one, small.learning) for one in played]
+    def learned(played: Sequence[RolloutResult]) -> PpoRows:
+        worth = [rollout_reward(one, small.learning) for one in played]
         return rows_of([one.samples for one in played], totals(worth, {}))
 
     ours, theirs = learned(ill), learned([one for at, one in enumerate(well) if at not in masked])

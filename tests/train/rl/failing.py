@@ -16,7 +16,7 @@ from train.rewards.base import Reward
 from train.rewards.registry import reward_of
 from train.rl.live import EmbeddedLive
 from train.rl.recipe import RlRecipe
-from train.rl.rollouts import Played, Table, seeds_of
+from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
 from train.rl.tasks import Ask, tasks_of
 
 _BROKEN: ContextVar[bool] = ContextVar("broken", default=False)
@@ -77,12 +77,12 @@ class _Flaky:
 
 
 @dataclass(frozen=True)
-class _Unlucky(Table):
+class _Unlucky(RolloutWorker):
     """Breaks some rollouts, by their seeds."""
 
     broken: frozenset[int] = frozenset()
 
-    async def _play(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> Played:
+    async def _play(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> RolloutResult:
         token = _BROKEN.set(seed in self.broken)
         try:
             return await super()._play(ask, group, seed, reward, progress)
@@ -90,7 +90,7 @@ class _Unlucky(Table):
             _BROKEN.reset(token)
 
 
-def played_twice(small: RlRecipe, model: Any) -> tuple[list[Played], list[Played]]:
+def played_twice(small: RlRecipe, model: Any) -> tuple[list[RolloutResult], list[RolloutResult]]:
     """The rollouts of a recipe's first batch with sources that are well, and with every fifth one's failing."""
     number, group = small.rollout.prompts, small.rollout.group
     asks = [
@@ -101,7 +101,7 @@ def played_twice(small: RlRecipe, model: Any) -> tuple[list[Played], list[Played
     live = EmbeddedLive(Path(small.start), workers=1)
     policy = live.refresh(model)
 
-    async def play(ill: Sequence[int]) -> list[Played]:
+    async def play(ill: Sequence[int]) -> list[RolloutResult]:
         table = _Unlucky(policy, small.rollout.budgets, Sampling(temperature=1.0), len(seeds), frozenset(ill))
         return await table.play(asks, group=group, reward=reward_of("outcome"), seeds=seeds)
 
@@ -111,7 +111,7 @@ def played_twice(small: RlRecipe, model: Any) -> tuple[list[Played], list[Played
         live.close()
 
 
-def fallen(well: Sequence[Played], ill: Sequence[Played]) -> set[int]:
+def fallen(well: Sequence[RolloutResult], ill: Sequence[RolloutResult]) -> set[int]:
     """The places of rollouts that were masked: those of every fifth that searched, and no others."""
     searched = {at for at, one in enumerate(well) if one.trace.usage.searches}
     masked = {at for at, one in enumerate(ill) if one.rewarded is None}

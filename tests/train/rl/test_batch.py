@@ -11,8 +11,18 @@ from agent.trace.samples import Sample  # noqa: E402 - only where torch is
 from tests.train.rl.small import recipe  # noqa: E402
 from train.rewards.base import Rewarded  # noqa: E402
 from train.rewards.task import Task  # noqa: E402
-from train.rl.batch import Row, Scored, advantages, filled, rows_of, scored, split, tensors, worth_learning  # noqa: E402
-from train.rl.rollouts import Played  # noqa: E402
+from train.rl.batch import (  # noqa: E402
+    RolloutReward,
+    WeightedRow,
+    advantages,
+    filled,
+    informative_rollouts,
+    rollout_reward,
+    rows_of,
+    split,
+    tensors,
+)
+from train.rl.rollouts import RolloutResult  # noqa: E402
 from train.rl.tasks import Ask, protocols_of  # noqa: E402
 
 pytestmark = pytest.mark.train
@@ -34,19 +44,19 @@ def _played(
     total: float | None = 1.0,
     budget: str | None = None,
     parts: dict[str, float] | None = None,
-) -> Played:
+) -> RolloutResult:
     """A rollout with a row for each mask."""
     stopped = Stopped(reason="forced" if budget else "answered", budget=budget)  # type: ignore[arg-type]
     trace = Trace(id="t", question="who?", protocol="multisearch", policy="p", steps=[stopped])
     rewarded = None if total is None else Rewarded(parts or {"answer": total})
     rows = tuple(_sample(mask, "main" if not at else f"1.{at}") for at, mask in enumerate(masks))
-    return Played(ASK, group, trace, rows if rewarded else (), rewarded)
+    return RolloutResult(ASK, group, trace, rows if rewarded else (), rewarded)
 
 
 def _rows(
-    played: list[Played], gains: list[float], level: str = "token", all_rows: bool = True
-) -> tuple[list[Row], float]:
-    worth = [scored(one, SMALL.learning) for one in played]
+    played: list[RolloutResult], gains: list[float], level: str = "token", all_rows: bool = True
+) -> tuple[list[WeightedRow], float]:
+    worth = [rollout_reward(one, SMALL.learning) for one in played]
     return rows_of(played, worth, gains, level=level, all_rows=all_rows)  # type: ignore[arg-type]
 
 
@@ -81,9 +91,9 @@ def test_a_row_ends_with_its_last_token_that_is_trained() -> None:
 
 def test_length_is_counted_in_tokens_of_the_policy_in_all_rows() -> None:
     learning = recipe(learning={"overlong": {"longest": 8, "buffer": 4, "penalty": 2.0}}).learning
-    long = scored(_played("0000000000111", "000111"), learning)
+    long = rollout_reward(_played("0000000000111", "000111"), learning)
     assert long.parts == {"answer": 1.0, "overlong": pytest.approx(2.0 * -0.5)}
-    short = scored(_played("0000000000000000000000001"), learning)
+    short = rollout_reward(_played("0000000000000000000000001"), learning)
     assert short.parts == {"answer": 1.0, "overlong": 0.0}
 
 
@@ -92,7 +102,7 @@ def test_length_is_counted_in_tokens_of_the_policy_in_all_rows() -> None:
 )
 def test_rollouts_that_their_length_ended_can_be_masked(budget: str | None, masked: bool) -> None:
     learning = recipe(learning={"overlong": {"longest": 8, "mask": True}}).learning
-    assert (scored(_played("011", budget=budget), learning).parts is None) == masked
+    assert (rollout_reward(_played("011", budget=budget), learning).parts is None) == masked
 
 
 def _list(tensor: Any) -> Any:
@@ -100,7 +110,7 @@ def _list(tensor: Any) -> Any:
 
 
 def test_advantages_take_the_weights_of_the_parts() -> None:
-    ones = [Scored(0, {"a": 1.0, "b": 0.0}), Scored(0, {"a": 0.0, "b": 1.0})]
+    ones = [RolloutReward(0, {"a": 1.0, "b": 0.0}), RolloutReward(0, {"a": 0.0, "b": 1.0})]
     no_std = recipe(learning={"divide_by_std": False}).learning
     assert _list(advantages(ones, no_std, {})) == [0, 0]
     assert _list(advantages(ones, no_std, {"b": 3.0})) == [-1, 1]
@@ -111,25 +121,31 @@ def test_advantages_take_the_weights_of_the_parts() -> None:
 def test_a_batch_of_which_nothing_is_left_has_no_advantages() -> None:
     assert _list(advantages([], recipe().learning, {})) == []
     gdpo = recipe(learning={"name": "gdpo"}).learning
-    assert _list(advantages([Scored(0, None), Scored(0, None)], gdpo, {})) == [0, 0]
+    assert _list(advantages([RolloutReward(0, None), RolloutReward(0, None)], gdpo, {})) == [0, 0]
 
 
 def test_groups_that_teach_nothing_are_found() -> None:
     dapo = recipe(learning={"name": "dapo"}).learning
-    ones = [Scored(0, {"a": 1.0}), Scored(0, {"a": 1.0}), Scored(1, {"a": 1.0}), Scored(1, {"a": 0.0}), Scored(1, None)]
-    assert worth_learning(ones, dapo, {}) == [False, False, True, True, False]
+    ones = [
+        RolloutReward(0, {"a": 1.0}),
+        RolloutReward(0, {"a": 1.0}),
+        RolloutReward(1, {"a": 1.0}),
+        RolloutReward(1, {"a": 0.0}),
+        RolloutReward(1, None),
+    ]
+    assert informative_rollouts(ones, dapo, {}) == [False, False, True, True, False]
 
 
 def test_a_part_without_weight_makes_no_group_worth_learning_from() -> None:
     gdpo = recipe(learning={"name": "gdpo"}).learning
-    ones = [Scored(0, {"a": 1.0, "b": 0.0}), Scored(0, {"a": 1.0, "b": 1.0}), Scored(0, None)]
-    assert worth_learning(ones, gdpo, {}) == [True, True, False]
-    assert worth_learning(ones, gdpo, {"b": 0.0}) == [False, False, False]
-    assert worth_learning(ones[2:], gdpo, {}) == [False]
+    ones = [RolloutReward(0, {"a": 1.0, "b": 0.0}), RolloutReward(0, {"a": 1.0, "b": 1.0}), RolloutReward(0, None)]
+    assert informative_rollouts(ones, gdpo, {}) == [True, True, False]
+    assert informative_rollouts(ones, gdpo, {"b": 0.0}) == [False, False, False]
+    assert informative_rollouts(ones[2:], gdpo, {}) == [False]
 
 
 def test_pieces_hold_every_row_once_and_minibatches_whole_groups() -> None:
-    rows = [Row((1,) * size, (1.0,) * size, (0.0,) * size, 1.0, size % 3) for size in range(1, 20)]
+    rows = [WeightedRow((1,) * size, (1.0,) * size, (0.0,) * size, 1.0, size % 3) for size in range(1, 20)]
     pieces = split(rows, minibatches=2, pieces=3)
     assert len(pieces) == 6
     assert sorted(len(row.ids) for piece in pieces for row in piece) == list(range(1, 20))
@@ -141,7 +157,7 @@ def test_pieces_hold_every_row_once_and_minibatches_whole_groups() -> None:
 
 
 def test_too_few_rows_leave_pieces_that_weigh_nothing() -> None:
-    pieces = split([Row((1, 2), (0.0, 1.0), (0.0, -1.0), 1.0, 0)], minibatches=2, pieces=2)
+    pieces = split([WeightedRow((1, 2), (0.0, 1.0), (0.0, -1.0), 1.0, 0)], minibatches=2, pieces=2)
     assert sorted(len(piece) for piece in pieces) == [0, 0, 0, 1]
     empty = tensors([], pad=0, device=torch.device("cpu"))
     assert empty["tool_mask"].sum() == 0

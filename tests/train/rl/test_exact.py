@@ -12,7 +12,7 @@ pytest.importorskip("trl")
 from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402 - only where TRL is
 from train.rl import run as run_module  # noqa: E402
 from train.rl.adapter import RlTrainer  # noqa: E402
-from train.rl.batch import Row  # noqa: E402
+from train.rl.batch import WeightedRow  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.train
 class Watched(RlTrainer):
     """Keeps the rows of a step, the gradient by token, and the gradient of the weights before the optimiser clips."""
 
-    rows: Sequence[Sequence[Row]]
+    rows: Sequence[Sequence[WeightedRow]]
     whole: float
     weights: Mapping[str, Any]
     gradients: Mapping[str, Any]
@@ -33,7 +33,7 @@ class Watched(RlTrainer):
         self.of_environment: list[float] = []
         self.of_policy: list[float] = []
 
-    def _piece(self, rows: Sequence[Row], lesson: Any) -> Any:
+    def _piece(self, rows: Sequence[WeightedRow], lesson: Any) -> Any:
         self.rows, self.whole = lesson.pieces, lesson.whole
         model = cast(Any, self).model
         self.weights = {name: tensor.detach().clone() for name, tensor in model.named_parameters()}

@@ -22,12 +22,12 @@ from agent.errors import SetupError  # noqa: E402 - only where torch is
 from tests.train.rl.failing import Dying, Hopeless, fallen, full_disk_from, played_twice  # noqa: E402
 from tests.train.rl.small import PAIR, hot_checkpoint, recipe  # noqa: E402
 from train.rewards.registry import reward_of  # noqa: E402
-from train.rl.batch import advantages, rows_of, scored  # noqa: E402
+from train.rl.batch import advantages, rollout_reward, rows_of  # noqa: E402
 from train.rl.dynamic import BatchNotFilled  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
-from train.rl.rollouts import Played  # noqa: E402
+from train.rl.rollouts import RolloutResult  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
-from train.rl.session import TRACES, sitting  # noqa: E402
+from train.rl.session import TRACES, run_session  # noqa: E402
 from train.rl.states import newest_state, updates_of  # noqa: E402
 from train.rl.tasks import Tasks  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
@@ -221,9 +221,9 @@ def test_failed_searches_of_some_rollouts_change_nothing_for_the_others(hot: str
     assert _learned(small, ill) == _learned(small, others)
 
 
-def _learned(small: RlRecipe, played: Sequence[Played]) -> Any:
+def _learned(small: RlRecipe, played: Sequence[RolloutResult]) -> Any:
     """Everything that the trainer hears of them, so that the same rows are the same gradient."""
-    worth = [scored(one, small.learning) for one in played]
+    worth = [rollout_reward(one, small.learning) for one in played]
     gains: Any = advantages(worth, small.learning, {})
     return rows_of(played, worth, gains.tolist(), level="sequence", all_rows=True)
 
@@ -289,6 +289,6 @@ def test_traces_are_taken_back_line_by_line_whatever_ends_of_lines_they_hold(tmp
     rows = [f'{{"step": {step}, "trace": {{"text": "one\u2028two\u0085three"}}}}' for step in (1, 2, 3)]
     path.write_bytes(("\n".join(rows) + '\n{"step": 3, "tr').encode())
     small = recipe(3)
-    with sitting(small, tmp_path, after=2):
+    with run_session(small, tmp_path, after=2):
         pass
     assert path.read_bytes() == ("\n".join(rows[:2]) + "\n").encode()

@@ -12,7 +12,7 @@ torch: Any = pytest.importorskip("torch")
 pytest.importorskip("peft")
 
 from tests.train.starts import recipe, rows_file, start, written  # noqa: E402 - only where torch is
-from train.sft.needs import Activations, Memory, Speed, activations, memory, memory_of, speed_of  # noqa: E402
+from train.sft.needs import Activations, MemoryNeed, Speed, activations, memory, memory_of, speed_of  # noqa: E402
 from train.sft.run import SftRun  # noqa: E402
 
 pytestmark = pytest.mark.train
@@ -68,7 +68,7 @@ def test_weights_gradients_and_optimizer_are_counted_to_the_byte(tmp_path: Path)
 def test_the_largest_batch_counts_and_computing_again_makes_it_smaller(tmp_path: Path) -> None:
     torch.set_num_threads(1)
     begin, rows = start("llama", tmp_path / "start", num_hidden_layers=6), rows_file(tmp_path)
-    found: dict[tuple[int, bool], Memory] = {}
+    found: dict[tuple[int, bool], MemoryNeed] = {}
     for size in (800, 3000):
         for again in (False, True):
             settings = {"batch_tokens": size, "gradient_checkpointing": again}
