@@ -34,7 +34,7 @@ Show = Callable[[str], object]
 
 @dataclass(frozen=True)
 class Way:
-    """The same work, done by so many workers."""
+    """The same work, done by `workers` workers."""
 
     work: On
     workers: int
@@ -56,7 +56,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Nearest:
-    """One kind of vector index over random vectors in clusters, which are harder to tell apart than those of texts."""
+    """One kind of vector index over random vectors in clusters, which are harder to distinguish than those of texts."""
 
     kind: Kind
     vectors: int
@@ -87,7 +87,7 @@ def measure(
         questions: of the little world, for the embedded policy.
         vectors: of each kind of index.
         ways: where the work is done, and by how many workers.
-        show: is told what goes on.
+        show: gets what goes on.
 
     Raises:
         SetupError: a command failed; the sentence holds what it said.

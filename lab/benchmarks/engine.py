@@ -101,18 +101,18 @@ async def measure(
     Args:
         policy: over one AsyncLLM, which both sides use.
         protocol: of the rollouts.
-        sources: asked once for each query; afterwards they answer at once.
+        sources: searched once for each query; afterwards they answer at once.
         questions: taken in order, again and again.
         rollouts: how many at once; a row each.
         repeats: of each pair of sides.
-        progress: is told how many pairs are done.
+        progress: gets how many pairs are done.
     """
     recorded = {name: Recording(source) for name, source in sources.items()}
     agent = Agent(policy=policy, protocol=protocol, sources=recorded)
     rows: list[Row] = []
     for at_once in rollouts:
-        asked = [questions[place % len(questions)] for place in range(at_once * TURNS)]
-        lanes = [asked[place::at_once] for place in range(at_once)]
+        all_questions = [questions[place % len(questions)] for place in range(at_once * TURNS)]
+        lanes = [all_questions[place::at_once] for place in range(at_once)]
         traces, _ = await _ours(policy, agent, lanes)  # records, and warms up
         await _alone(policy, traces)
         pairs: list[tuple[int, Took, Took]] = []

@@ -77,7 +77,7 @@ class Case:
 
 
 class Sleeping:
-    """A source that takes as long as it is told to."""
+    """A source that takes as long as its query says."""
 
     def __init__(self, latencies: Mapping[str, float]) -> None:
         self._latencies = latencies
@@ -105,7 +105,7 @@ async def measure(
         plans: how many.
         at_once: how many of them run at the same time.
         seed: of the plans.
-        progress: is told how many of all runs, three for each plan, are done.
+        progress: gets how many of all runs, three for each plan, are done.
     """
     clock = asyncio.get_running_loop().time
     started = clock()

@@ -62,7 +62,7 @@ class Speed:
     """Share of names with one wrong letter whose entity is among the first ten."""
     hub_degree: int
     questions_per_s: float
-    """Whole questions through the source, so many at once."""
+    """Whole questions through the source, `at_once` at the same time."""
     p99_loop_lag_ms: float
     """How late the event loop was meanwhile."""
     rss_mb: float
@@ -106,7 +106,7 @@ def holds(speed: Speed, answers: Answers | None) -> bool:
     return fast and found and small and speed.p99_typo_ms < BOUND_TYPO_MS
 
 
-class _Asked(BaseModel):
+class _QuestionRow(BaseModel):
     """A line of MetaQA's questions."""
 
     question: str
@@ -121,19 +121,19 @@ def measure_answers(data: Path) -> Answers | None:
     if not (folder / "triples.tsv").is_file():
         return None
     lines = (folder / "questions_dev.jsonl").read_text(encoding="utf-8").splitlines()
-    asked = [_Asked.model_validate(json.loads(line)) for line in lines]
+    questions = [_QuestionRow.model_validate(json.loads(line)) for line in lines]
     with tempfile.TemporaryDirectory() as scratch:
         graph = Path(scratch) / "metaqa.sqlite"
         card = build_graph([folder / "triples.tsv"], graph)
-        return asyncio.run(_ask_all(graph, asked, triples=card.triples))
+        return asyncio.run(_ask_all(graph, questions, triples=card.triples))
 
 
-async def _ask_all(graph: Path, asked: Sequence[_Asked], *, triples: int) -> Answers:
+async def _ask_all(graph: Path, questions: Sequence[_QuestionRow], *, triples: int) -> Answers:
     source = KgSource.open(graph)
     seconds: list[float] = []
     most_triples = most_tokens = 0
     found: dict[str, list[bool]] = {name: [] for name in ("1", "2", "3", "bracketed", "three")}
-    for row in asked:
+    for row in questions:
         started = time.perf_counter()
         result = await source.search(SearchRequest(row.question, limit=LIMIT))
         texts = [passage.text for passage in result.passages]
@@ -177,7 +177,7 @@ def measure_speed(
         triples: how many lines it has.
         seed: of the graph and of what is looked up.
         scratch: folder for the files; about 150 bytes for each triple.
-        progress: is told how far the building is.
+        progress: gets the progress of the building.
     """
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         progress(Progress("writing the made-up graph"))
@@ -222,7 +222,7 @@ def time_lookups(path: Path, *, seed: int, lookups: int = LOOKUPS) -> Speed:
     """Time look-ups in a made-up graph, in this process, on one thread.
 
     All are made `ROUNDS` times, one round after the other, and each one counts with its median: what the machine did
-    meanwhile for somebody else is not the graph's.
+    meanwhile for other programs is not the graph's.
     """
     rng = random.Random(seed)
     graph = Graph.open(path)

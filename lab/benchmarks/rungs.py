@@ -20,7 +20,7 @@ CUT: Final = "plain-rag, cut"
 
 @dataclass(frozen=True)
 class Row:
-    """One way of asking, summed up. Shares are of all questions, also of those that failed."""
+    """One way to answer, summed up. Shares are of all questions, also of those that failed."""
 
     way: str
     n: int

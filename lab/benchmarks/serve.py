@@ -64,7 +64,7 @@ class Figures:
     start_seconds: float
     """From the start of the server's process until it listened, the policy and the world loaded."""
     first_answer_seconds: float
-    """From there on to the end of the very first answer, asked alone."""
+    """From there on to the end of the very first answer, alone."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain names: `first_byte_ms_p50`, … and everything that is one number."""
@@ -77,7 +77,7 @@ class Figures:
 
 @dataclass
 class _Stream:
-    """What one client saw: when, in seconds since it asked."""
+    """What one client saw: when, in seconds since its request."""
 
     first_byte: float = 0.0
     first_token: float = 0.0
@@ -126,8 +126,8 @@ def measure(settings: CairnSettings, *, streams: int, questions: int, progress: 
     from agent.world import load_world
 
     settings = with_world(settings)
-    asked = [question.question for question in load_world(settings.world).questions]
-    asked = [asked[i % len(asked)] for i in range(questions)]
+    texts = [question.question for question in load_world(settings.world).questions]
+    texts = [texts[i % len(texts)] for i in range(questions)]
     context = spawning()
     ours, theirs = context.Pipe()
     began = time.perf_counter()
@@ -141,7 +141,7 @@ def measure(settings: CairnSettings, *, streams: int, questions: int, progress: 
             child.join(STOP_SECONDS)
             raise SetupError(str(address)) from address
         started = time.perf_counter() - began
-        figures = asyncio.run(_load(address, ours, asked, streams=streams, started=started, progress=progress))
+        figures = asyncio.run(_load(address, ours, texts, streams=streams, started=started, progress=progress))
         child.join(STOP_SECONDS)
         return figures
     finally:
@@ -150,14 +150,14 @@ def measure(settings: CairnSettings, *, streams: int, questions: int, progress: 
 
 
 async def _load(
-    address: str, pipe: Connection, asked: list[str], *, streams: int, started: float, progress: Callable[[], object]
+    address: str, pipe: Connection, texts: list[str], *, streams: int, started: float, progress: Callable[[], object]
 ) -> Figures:
     import httpx2
 
     limits = httpx2.Limits(max_connections=streams, max_keepalive_connections=streams)
     async with httpx2.AsyncClient(base_url=address, timeout=ANSWER_SECONDS, limits=limits, trust_env=False) as client:
-        first = await _ask(client, asked[0])
-        waiting = iter(asked)
+        first = await _ask(client, texts[0])
+        waiting = iter(texts)
         seen: list[_Stream] = []
 
         async def worker() -> None:
@@ -224,7 +224,7 @@ def _figures(
 
 
 def _serve(dumped: dict[str, Any], pipe: Connection) -> None:
-    """The server's process: tells its address, measures its own CPU time between `start` and `stop`, and tells it."""
+    """The server's process: sends its address, measures its own CPU time between `start` and `stop`, and sends it."""
     from server import launch
 
     try:
@@ -282,7 +282,7 @@ def report(figures: Figures) -> str:
 Python {platform.python_version()}, {cores()} cores, which server and client share.
 
 {figures.questions} questions of the little world, {figures.streams} streams open at the same time, the embedded \
-policy, a server in a process of its own, asked over HTTP. Every answer comes from a whole rollout.
+policy, a server in a process of its own, over HTTP. Every answer comes from a whole rollout.
 
 | | |
 |---|---|
@@ -293,7 +293,7 @@ policy, a server in a process of its own, asked over HTTP. Every answer comes fr
 | our CPU time for one answer | {figures.cpu_ms_ours:.1f} ms |
 | cores that the server kept busy | {figures.cores_busy:.2f} |
 | start of the process until it listens | {figures.start_seconds:.2f} s |
-| from there to the first answer, asked alone | {figures.first_answer_seconds:.2f} s |
+| from there to the first answer, alone | {figures.first_answer_seconds:.2f} s |
 
 | | median | p99 |
 |---|---|---|

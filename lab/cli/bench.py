@@ -49,10 +49,10 @@ def executor(
     with Progress(*columns, console=messages(), transient=True) as bar:
         task = bar.add_task("runs", total=3 * plans)
 
-        def told(done: int) -> None:
+        def show(done: int) -> None:
             bar.update(task, completed=done)
 
-        figures = asyncio.run(measure(plans=plans, at_once=at_once, seed=seed, progress=told))
+        figures = asyncio.run(measure(plans=plans, at_once=at_once, seed=seed, progress=show))
     if write:
         write_report(REPORT, _report(figures), code=CODE)
     if json:

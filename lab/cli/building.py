@@ -78,7 +78,7 @@ def building(
 
 
 class Parts:
-    """Shows what goes on, and tells of each part how long it took once it has ended: all of them take minutes."""
+    """Shows what goes on, and prints how long each part took once it has ended: all of them take minutes."""
 
     def __init__(self, status: "Status") -> None:
         self._status = status
@@ -134,7 +134,7 @@ def page(figures: "Figures") -> str:
 {first.passages:,} passages, encoded by {figures.model}; {first.questions} questions of the little world, answered by \
 the embedded policy; data of {first.documents:,} documents of a little world in two parts, which are laid out and \
 clustered each by itself (`cairn data build --embedder words`). Each figure is that of the command as a whole, with \
-the start of Python, of its workers and of Ray, where that is asked for. One local worker is the command's own \
+the start of Python, of its workers and of Ray, where that is requested. One local worker is the command's own \
 process, whose encoder and engine use all cores; several workers use one each for encoding, and \
 the engine of each still all.
 

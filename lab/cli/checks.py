@@ -190,7 +190,7 @@ def _report(figures: "Figures", real: "Mapping[str, RealFigures]", share: float)
 Claims about Wikipedia pages, made at run time from four data sets that are no part of the project; each true claim \
 comes with a false one that differs in one thing. *A question with its answer* is turned into a statement: its words \
 are those of a person who read the page, and about half of them share too little with the page to be found by rules. \
-*A sentence* is shortened, its pronoun resolved and some of its words changed; none stands on the page as it is. \
+*A sentence* is shortened, its pronoun resolved and some of its words changed; none is on the page as it is. \
 *Relations* are triples whose sentence states them, in several wordings, and in short as policies write them. Another \
 name comes from the same page, where it has one of that kind, or from another page.
 
@@ -202,7 +202,7 @@ in each half, {"; ".join(f"`{half}`: {_rightly(of)}" for half, of in real.items(
 {tables}Bounds on `test`: recall {TARGET}: \
 {"met" if real["test"].recall("all") >= TARGET else "not met"}; precision {TARGET}: \
 {"met" if real["test"].precision("all") >= TARGET else "not met"}. \
-Questions are the kind that misses it by far: rules cannot tell a paraphrase from another statement. That is why a \
+Questions are the kind that misses it by far: rules cannot distinguish a paraphrase from another statement. So a \
 claim that is not supported counts as "not verified", and as "contradicted" only where the page has something else in \
 its place.
 """ if real else ""  # fmt: skip

@@ -48,8 +48,8 @@ def engine(
     ] = None,
     *,
     rollouts: Annotated[str, typer.Option(metavar="N,N", help="How many at once; a row each.")] = "1,8,32",
-    repeats: Annotated[int, typer.Option(min=1, help="Of each row; medians are told.")] = 7,
-    world: Annotated[str, typer.Option(metavar="NAME", help="The little world that is asked about.")] = "test-v2",
+    repeats: Annotated[int, typer.Option(min=1, help="Of each row; medians are shown.")] = 7,
+    world: Annotated[str, typer.Option(metavar="NAME", help="The little world of the questions.")] = "test-v2",
     protocol: Annotated[str, typer.Option(metavar="NAME", help="One that the checkpoint was trained on.")] = "cairn",
     dtype: Annotated[str, typer.Option(metavar="NAME", help="float32 or bfloat16.")] = "float32",
     write: Annotated[bool, typer.Option("--write", help=f"Write the table to {REPORT}, too.")] = False,
@@ -88,7 +88,7 @@ def _measure(
     from lab.benchmarks.engine import measure
 
     default_environment(VLLM_ENVIRONMENT)
-    asked = load_world(world)
+    loaded = load_world(world)
     folder = model or HUB
     policy = VllmPolicy.load(str(folder), dtype=dtype, enforce_eager=True, kv_cache_memory_bytes=1 << 30)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
@@ -99,8 +99,8 @@ def _measure(
             return await measure(
                 policy,
                 protocol=protocol_named(protocol),
-                sources=dict(asked.sources()),
-                questions=[question.question for question in asked.questions],
+                sources=dict(loaded.sources()),
+                questions=[question.question for question in loaded.questions],
                 rollouts=rollouts,
                 repeats=repeats,
                 progress=lambda done: bar.update(task, completed=done),

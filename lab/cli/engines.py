@@ -51,7 +51,7 @@ def engines(
     float32: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A float32 export of the same, for embedded.")
     ] = None,
-    world: Annotated[str, typer.Option(metavar="NAME", help="The little world that is asked about.")] = "test-v2",
+    world: Annotated[str, typer.Option(metavar="NAME", help="The little world of the questions.")] = "test-v2",
     protocol: Annotated[str, typer.Option(metavar="NAME", help="One that the checkpoint was trained on.")] = "cairn",
     at_once: Annotated[int, typer.Option(min=1, help="Rollouts at the same time.")] = 8,
     vllm: Annotated[bool, typer.Option("--vllm", help="Ask vLLM, too, where it is installed.")] = False,
@@ -62,7 +62,7 @@ def engines(
 
     The reference is the hub form in float32 (transformers; without torch the
     float32 export). The shipped form of embedded is int8: how often it says
-    the same, and what that costs in right answers, is what this tells.
+    the same, and what that costs in right answers, is measured here.
 
     Example: cairn bench engines --limit 200
 
@@ -71,7 +71,7 @@ def engines(
     from agent.protocols import protocol_named
     from lab.benchmarks.engines import measure
 
-    pairs, sources = _asked(world, questions, corpus, limit)
+    pairs, sources = _questions(world, questions, corpus, limit)
     loads = _engines(model, float32=float32, vllm=vllm)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=messages(), transient=True) as bar:
@@ -96,7 +96,7 @@ def engines(
         output().print(_table(figures))
 
 
-def _asked(
+def _questions(
     world: str, questions: Path | None, corpus: Path | None, limit: int
 ) -> "tuple[list[Question], Mapping[str, Source]]":
     """Questions with their answers, and what is searched for them."""

@@ -154,7 +154,7 @@ def _report(size: "Size", speed: "Speed", answers: "Answers | None") -> str:
 
 MetaQA's real graph, {answers.metaqa_triples:,} triples. A question counts where every gold answer is an \
 end of a triple in the passages that the source gives for the question's text alone, at most 100 triples and 1,024 \
-tokens. One query asks one hop: the rows of two and three hops tell what one query finds by chance; plans are made for \
+tokens. One query is one hop: the rows of two and three hops show what one query finds by chance; plans are made for \
 those.
 
 | | |

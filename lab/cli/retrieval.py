@@ -95,9 +95,9 @@ def _measure_speed(data: Path, cache: Path, quality: "Quality", requests: int, s
     from agent.sources.questions import read_questions
     from lab.benchmarks.retrieve import measure_speed
 
-    asked = [q.question for name in quality.sets for q in read_questions(data / name / "questions.jsonl")]
+    questions = [q.question for name in quality.sets for q in read_questions(data / name / "questions.jsonl")]
     passages = quality.sets[LOADED].index.passages
-    return measure_speed(cache / LOADED, asked, passages=passages, requests=requests, progress=show)
+    return measure_speed(cache / LOADED, questions, passages=passages, requests=requests, progress=show)
 
 
 def tables(quality: "Quality", speed: "Speed | None") -> Iterator[Table]:
@@ -246,9 +246,9 @@ def _speed_page(speed: "Speed") -> str:
 answer. Ours stands beside two servers of a few lines that handle one request at a time, with the same index, the same \
 model in the same precision and the same answer. One encodes with the library's own `encode`: what such a server \
 usually is. The other one encodes with our encoder, one query at a time: like for like, so that what is left is what \
-serving many at once gains. Each runs in a process of its own, they are asked by turns over HTTP, and share the cores \
-with the client. What waits at the same time is encoded together here, packed into rows without padding, by a thread \
-for each core, as a recorded graph that needs no Python; BM25 has nothing to gain from that.
+serving many at once gains. Each runs in a process of its own, they get requests by turns over HTTP, and share the \
+cores with the client. What waits at the same time is encoded together here, packed into rows without padding, by a \
+thread for each core, as a recorded graph that needs no Python; BM25 has nothing to gain from that.
 """
 
 

@@ -38,10 +38,10 @@ _HEAD: Final = (
 _WAYS: Final = (
     "One batch of the recipe, from the same checkpoint, on the same world, in two ways. *Ours*: every rollout at once "
     "in the recipe's engine, weights handed over first, searches beside generation. *Plain*: a usual `rollout_func`: "
-    "all contexts wait for each other's turns, `model.generate` reads each of them anew, and one search follows the "
+    "all contexts wait for each other's turns, `model.generate` reads each of them again, and one search follows the "
     "other. *Their seconds* are those of all searches added up: plain generation stands still for them, ours goes on "
-    "beside them, and they beside each other. Both sample at temperature 1, so the texts differ. Each way is played "
-    "several times (`--times`), by turns; told is the batch that took the middle of its times."
+    "beside them, and they beside each other. Both sample at temperature 1, so the texts differ. Each way runs "
+    "several times (`--times`), by turns; shown is the batch with the median time."
 )
 _PARTS: Final = (
     "*Rollouts* holds generation, searches (which overlap it and each other) and rewards; *refresh* hands the weights "
@@ -58,14 +58,14 @@ def rollouts(
     start: Annotated[str | None, typer.Option(help="A checkpoint instead of the recipe's.")] = None,
     search_ms: Annotated[list[float] | None, typer.Option(help="What a search takes; may be repeated.")] = None,
     threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 leaves the choice to torch.")] = 0,
-    times: Annotated[int, typer.Option(min=1, help="Each way so often; the middle one is told.")] = 3,
+    times: Annotated[int, typer.Option(min=1, help="Batches of each way; the one with the median time counts.")] = 3,
     write: Annotated[bool, typer.Option("--write", help=f"Write the table to {REPORT}, too.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the figures as one object.")] = False,
 ) -> None:
-    """Play one batch of rollouts of an RL recipe in two ways, and a few whole steps.
+    """Run one batch of rollouts of an RL recipe in two ways, and a few whole steps.
 
     Ours: all rollouts at once, in the engine of the recipe, searches beside
-    generation. Plain: batched generation turn by turn, every context read anew,
+    generation. Plain: batched generation turn by turn, every context read again,
     one search after the other.
 
     Example: cairn bench rollouts --search-ms 0 --search-ms 100
@@ -97,7 +97,7 @@ def rollouts(
     for row in _rows(found):
         table.add_row(*row)
     output().print(table)
-    output().print(f"a whole step: {_told(step)}")
+    output().print(f"a whole step: {_step_line(step)}")
 
 
 def _ratios(found: "list[Phase]") -> dict[str, float]:
@@ -128,7 +128,7 @@ def _rows(found: "list[Phase]") -> list[tuple[str, ...]]:
     ]
 
 
-def _told(step: "Step") -> str:
+def _step_line(step: "Step") -> str:
     whole = sum(step.parts.values()) or 1.0
     parts = (f"{name} {spent:.1f} s ({spent / whole:.0%})" for name, spent in step.parts.items() if spent > 0.005)
     return f"{', '.join(parts)}; all its searches together took {step.searching:.2f} s"
@@ -146,5 +146,5 @@ def _report(found: "list[Phase]", step: "Step", recipe: Path) -> str:
 |{"---|" * len(_HEAD)}
 {rows}
 
-A whole step of a run, the third one: {_told(step)}. {_PARTS}
+A whole step of a run, the third one: {_step_line(step)}. {_PARTS}
 """

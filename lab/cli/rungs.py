@@ -89,7 +89,7 @@ def rungs(
     found = {}
     for way in ways:
         note(f"{called}: {way}")
-        found[way] = _asked(settings, questions, way, folder / way, limit=limit, concurrency=concurrency)
+        found[way] = _answered(settings, questions, way, folder / way, limit=limit, concurrency=concurrency)
     used = _rungs_used(folder, ways)
     rows = rows_of(found)
     kept = {"name": called, "rungs": used, "concurrency": concurrency, "rows": [asdict(row) for row in rows]}
@@ -105,7 +105,7 @@ def rungs(
     output().print(table)
 
 
-def _asked(
+def _answered(
     settings: "CairnSettings", questions: Path, way: str, out: Path, *, limit: int | None, concurrency: int
 ) -> "Sequence[Result]":
     from lab.benchmarks.rungs import CLOSED, RAG
@@ -177,8 +177,8 @@ def _page(out: Path) -> str:
     for kept in _kept(out):
         concurrency = kept["concurrency"]
         rows = "\n".join(f"| {' | '.join(_cells(row, kept['rungs']))} |" for row in kept["rows"])
-        asked = max(row["n"] for row in kept["rows"])
+        count = max(row["n"] for row in kept["rows"])
         head = f"| {' | '.join(_HEAD)} |\n|{'---|' * len(_HEAD)}"
-        parts.append(f"## {kept['name']}\n\n{asked} questions.\n\n{head}\n{rows}")
+        parts.append(f"## {kept['name']}\n\n{count} questions.\n\n{head}\n{rows}")
     intro = _INTRO.format(concurrency=concurrency)
     return f"# General models on their rungs\n\n`cairn bench rungs --write`\n\n{intro}\n\n" + "\n\n".join(parts) + "\n"

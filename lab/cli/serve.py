@@ -27,7 +27,7 @@ CODE: Final = (
 def bench_serve(
     *,
     streams: Annotated[int, typer.Option(min=1, help="How many are open at the same time.")] = 64,
-    questions: Annotated[int, typer.Option(min=1, help="How many are asked in all.")] = 512,
+    questions: Annotated[int, typer.Option(min=1, help="In all.")] = 512,
     policy: PolicyOption = None,
     checkpoint: CheckpointOption = None,
     world: WorldOption = None,

@@ -77,7 +77,7 @@ def _show(made: "Plan", typed: list[str], seen: "Rehearsed | None") -> None:
     said.print(_time_table(made))
     paper = scale.paper
     if paper is not None:
-        hours = f", {paper.hours:g} h" if paper.hours else ", hours not told"
+        hours = f", {paper.hours:g} h" if paper.hours else ", hours unknown"
         said.print(f"the paper: {paper.gpus} GPUs{hours}")
     said.print("\nassumed:")
     for name, value in _assumptions(made).items():
@@ -88,7 +88,7 @@ def _show(made: "Plan", typed: list[str], seen: "Rehearsed | None") -> None:
     for note in made.notes:
         said.print(f"note: {note}")
     if seen is not None:
-        said.print(f"rehearsed: {seen.steps} steps; judge and reader were asked {seen.asked} times")
+        said.print(f"rehearsed: {seen.steps} steps; judge and reader got {seen.requests} requests")
 
 
 def _memory_table(title: str, memory: "Memory") -> "Table":
@@ -144,5 +144,7 @@ def _data(made: "Plan", typed: list[str], seen: "Rehearsed | None") -> dict[str,
         "assumed": _assumptions(made),
         "commands": typed,
         "notes": list(made.notes),
-        "rehearsed": None if seen is None else {"steps": seen.steps, "asked": seen.asked, "figures": seen.figures},
+        "rehearsed": None
+        if seen is None
+        else {"steps": seen.steps, "requests": seen.requests, "figures": seen.figures},
     }

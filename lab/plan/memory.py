@@ -124,7 +124,7 @@ def server_memory(shape: Shape, scale: Scale, gpu: Gpu) -> Memory:
 
 
 def rollouts_that_fit(shape: Shape, scale: Scale, gpu: Gpu, *, tokens: float) -> int:
-    """Rollouts of so many tokens whose keys and values fit into vLLM's GPUs."""
+    """Rollouts of `tokens` tokens whose keys and values fit into vLLM's GPUs."""
     cache = server_memory(shape, scale, gpu).lines[-1].bytes * scale.server.gpus
     return int(cache / (shape.cache_bytes * tokens))
 

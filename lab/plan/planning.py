@@ -135,7 +135,7 @@ def commands_of(plan: Plan, recipe: Path, scale: Path, *, start: str | None = No
         plan: of it.
         recipe: its file.
         scale: its file.
-        start: the model that stands in the place of the recipe's, if one does.
+        start: a model in the place of the recipe's.
     """
     server, model = plan.scale.server, shlex.quote(plan.recipe.start)
     verb = "ppo" if isinstance(plan.recipe, PpoRecipe) else "rl"
@@ -156,12 +156,12 @@ def commands_of(plan: Plan, recipe: Path, scale: Path, *, start: str | None = No
 
 
 def _load(recipe: RlRecipe, scale: Scale, trainer: Trainer) -> Load:
-    """A piece of the longest rows that there can be."""
+    """A micro-batch of the longest rows that there can be."""
     rollout, optimizer = recipe.rollout, recipe.optimizer
-    rows = ceil(rollout.prompts * rollout.group / (trainer.gpus * optimizer.minibatches * optimizer.pieces))
+    rows = ceil(rollout.prompts * rollout.group / (trainer.gpus * optimizer.minibatches * optimizer.micro_batches))
     longest = rollout.context_tokens or scale.server.max_model_len
-    shown = rollout.policy_tokens if isinstance(recipe, PpoRecipe) else longest - scale.rollouts.prompt_tokens
-    return Load(rows, longest, shown)
+    compared = rollout.policy_tokens if isinstance(recipe, PpoRecipe) else longest - scale.rollouts.prompt_tokens
+    return Load(rows, longest, compared)
 
 
 def _usual(recipe: RlRecipe, scale: Scale, load: Load) -> Load:
@@ -177,8 +177,8 @@ def _work(recipe: RlRecipe) -> Work:
     return Work(
         rollouts=recipe.rollout.prompts * recipe.rollout.group,
         prompts=recipe.rollout.prompts,
-        pieces=recipe.optimizer.pieces * recipe.optimizer.minibatches,
-        passes=recipe.optimizer.passes,
+        micro_batches=recipe.optimizer.micro_batches * recipe.optimizer.minibatches,
+        epochs=recipe.optimizer.epochs,
         reads=reads,
         critic=critic,
         checkpointing=recipe.optimizer.gradient_checkpointing,
@@ -201,13 +201,15 @@ def _notes(plan: Plan, gpu: Gpu) -> list[str]:
     recipe, server, notes = plan.recipe, plan.scale.server, list[str]()
     if not plan.longest.fits:
         worst = "with rows of the mean length, too" if not plan.usual.fits else "with rows of the mean length it does"
-        notes.append(f"the longest rows do not fit into a GPU that trains ({worst}): more `pieces`, more GPUs, offload")
+        notes.append(
+            f"the longest rows do not fit into a GPU that trains ({worst}): more `micro_batches`, more GPUs, offload"
+        )
     if plan.server.bytes > gpu.memory or not plan.at_once:
         notes.append("the model does not fit into vLLM's GPUs: give the server more of them")
     if recipe.rollout.prompts % plan.trainer.gpus:
         notes.append(f"{recipe.rollout.prompts} questions do not divide over {plan.trainer.gpus} processes")
     if server.gpus > plan.shape.kv_heads:
-        notes.append(f"{plan.shape.kv_heads} heads of keys are copied: tensor parallel over {server.gpus} gains less")
+        notes.append(f"{plan.shape.kv_heads} heads of keys are copied: tensor parallel over {server.gpus} helps less")
     if plan.shape.heads % server.gpus:
         notes.append(f"{plan.shape.heads} heads do not divide over {server.gpus} GPUs: vLLM refuses that")
     longest = recipe.rollout.context_tokens

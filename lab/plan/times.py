@@ -14,9 +14,9 @@ class Work:
 
     rollouts: int
     prompts: int
-    pieces: int
-    """Of one pass, in one process."""
-    passes: int
+    micro_batches: int
+    """Of one epoch, in one process."""
+    epochs: int
     reads: int
     """Forward passes over every row beside the trained one: the reference's, the old log-probabilities', a critic's."""
     critic: bool
@@ -88,9 +88,9 @@ def _learning_spans(shape: Shape, scale: Scale, gpu: Gpu, trainer: Trainer, work
     share = reached.train_offloaded if trainer.offload else reached.train
     speed = trainer.gpus * gpu.flops * share
     forward = forward_flops(shape, length)
-    times = (4 if work.checkpointing else 3) * work.passes * (2 if work.critic else 1)
-    gathers = work.pieces * (work.passes * (3 if work.checkpointing else 2) + work.reads)
-    moved = 2 * shape.parameters * (gathers + work.pieces * work.passes) if trainer.sharded else 0
+    times = (4 if work.checkpointing else 3) * work.epochs * (2 if work.critic else 1)
+    gathers = work.micro_batches * (work.epochs * (3 if work.checkpointing else 2) + work.reads)
+    moved = 2 * shape.parameters * (gathers + work.micro_batches * work.epochs) if trainer.sharded else 0
     again = ", 1 again" if work.checkpointing else ""
     return [
         Span(

@@ -47,7 +47,7 @@ class Data(_Part):
     vocabulary_worlds: int
     """From them come the words and the classes."""
     vocabulary_share: float
-    """A word of the vocabulary stands in at least this share of the vocabulary worlds."""
+    """A word of the vocabulary is in at least this share of the vocabulary worlds."""
     contexts: Contexts
 
 

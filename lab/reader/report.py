@@ -47,7 +47,7 @@ def report(measured: Sequence[Transfer], reader: TrainedReader) -> str:
 The reader (`{reader.name}`, {reader.parameters:,} parameters) is another architecture than the policy: an encoder \
 that reads question and passages both ways and points at the answer's first and last word, with words of its own and \
 no pieces of words. It was trained on passages and questions of training worlds (`lab/recipes/reader.toml`), never \
-on evidence of an agent. What stands in no passage (counts, "I do not know", what every world knows) it answers from a \
+on evidence of an agent. What is in no passage (counts, "I do not know", what every world knows) it answers from a \
 fixed list.
 
 It answers the same questions of unseen worlds with the same room, {ROOM:,} characters: alone; from one BM25 search \

@@ -15,7 +15,7 @@ from agent.rstool import EvidenceBundle, gather
 from agent.settings import CairnSettings
 from agent.trace import DOUBTED
 from agent.world import Question, World, load_world
-from lab.reader.examples import asked
+from lab.reader.examples import with_history
 from train.evaluation.questions import world_questions
 from train.evaluation.scoring import score_text
 from train.evaluation.statistics import Comparison, Interval, bootstrap, compare
@@ -91,10 +91,10 @@ def measure(settings: CairnSettings, reader: TrainedReader, *, limit: int | None
     """Ask the questions of the settings' world in every condition.
 
     Args:
-        settings: of the agent that gathers the evidence; its world is asked about.
+        settings: of the agent that gathers the evidence; its world has the questions.
         reader: that answers.
-        limit: only so many questions; None: all.
-        show: is told how many rollouts have ended, of how many.
+        limit: questions, the first ones; None: all.
+        show: gets how many rollouts have ended, of how many.
     """
     scored, agent = ask_each(settings, reader, limit=limit, show=show)
     return summarise(load_world(settings.world).name, scored, agent=agent)
@@ -152,7 +152,7 @@ def pages_of(bundle: EvidenceBundle) -> list[ReaderPage]:
 
 def _scored(world: World, question: Question, bundle: EvidenceBundle, reader: TrainedReader) -> Scored:
     (plain,) = world_questions([question])
-    found = world.find("all", asked(question), limit=MOST_RETRIEVED)
+    found = world.find("all", with_history(question), limit=MOST_RETRIEVED)
     given: dict[Condition, list[ReaderPage]] = {
         "alone": [],
         "top_5": whole_pages([ReaderPage.of(p) for p in found[:TOP]], chars=ROOM),
@@ -166,7 +166,7 @@ def _scored(world: World, question: Question, bundle: EvidenceBundle, reader: Tr
         "evidence": {source.id for source in bundle.sources},
     }
     gold = set(question.supporting)
-    sheets = [lay_out(asked(question), given[name], most_words=reader.shape.most_words) for name in CONDITIONS]
+    sheets = [lay_out(with_history(question), given[name], most_words=reader.shape.most_words) for name in CONDITIONS]
     said = dict(zip(CONDITIONS, reader.answers(sheets), strict=True))
     return Scored(
         id=question.id,

@@ -49,7 +49,7 @@ class _Narrowed:
         return self._narrow(self.tasks.held_out())
 
     def _narrow(self, asks: Sequence[Ask]) -> list[Ask]:
-        # Without its world the retriever probe has no queries: they are of all sources.
+        # Without its world the canary asks nothing: its probes are of all sources.
         return [replace(ask, sources=choose(ask.sources, self.sources), world=None) for ask in asks]
 
 

@@ -130,9 +130,12 @@ def test_an_encoder_is_refused(tmp_path: Path) -> None:
 def test_a_kind_that_transformers_does_not_know_is_refused_and_its_code_is_not_run(llama: Path, tmp_path: Path) -> None:
     strange = copied(llama, tmp_path / "strange")
     code = f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n"
-    (strange / "modeling_nobody.py").write_text(code, encoding="utf-8")
-    own = {"AutoConfig": "modeling_nobody.NobodyConfig", "AutoModelForCausalLM": "modeling_nobody.NobodyForCausalLM"}
-    change(strange / "config.json", model_type="nobody", architectures=["NobodyForCausalLM"], auto_map=own)
+    (strange / "modeling_unknown.py").write_text(code, encoding="utf-8")
+    own = {
+        "AutoConfig": "modeling_unknown.UnknownConfig",
+        "AutoModelForCausalLM": "modeling_unknown.UnknownForCausalLM",
+    }
+    change(strange / "config.json", model_type="unknown", architectures=["UnknownForCausalLM"], auto_map=own)
     assert "that transformers loads by itself" in refused(strange)
     assert not (tmp_path / "ran").exists()
 

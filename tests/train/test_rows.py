@@ -45,7 +45,7 @@ def tokenizer() -> Tokenizer:
 
 
 def encoded(text: str, by: str, spoken: TextProtocol) -> tuple[int, ...]:
-    """As an engine encodes what somebody says: only marks that are theirs are control tokens."""
+    """As an engine encodes what an author says: only marks that are theirs are control tokens."""
     codec = Codec(tokenizer().to_str(), ends=[EOS])
     tags = {"environment": spoken.environment_marks, "policy": spoken.all_marks, "loop": spoken.all_marks}
     return codec.encode(text, tags=tags.get(by, ()))
@@ -137,7 +137,7 @@ def test_a_stage_can_weigh_the_environment_otherwise() -> None:
         ("<think>I know the founder of X: Oda.</think>", "know"),
     ],
 )
-def test_what_decides_is_told_apart(text: str, decided: str) -> None:
+def test_what_decides_is_recognised(text: str, decided: str) -> None:
     encoding = tokenizer().encode(text, add_special_tokens=False)
     found = "".join(text[slice(*encoding.offsets[place])] for place in decisions(tokenizer(), text, encoding.ids))
     assert found.replace(" ", "") == decided.replace(" ", "")

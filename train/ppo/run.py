@@ -23,7 +23,7 @@ from train.rl.clock import Clock
 from train.rl.finish import save_hub
 from train.rl.live import live_of
 from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
-from train.rl.session import OnStep, run_session
+from train.rl.session import OnStep, training_session
 from train.rl.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class PpoRun:
         recipe, state = self.recipe, newest_state(self.out)
         check_folder(self.out, begun=state is not None, resume=resume)
         done = step_of(state) if state else 0
-        with run_session(recipe, self.out, after=done, tasks=self._tasks) as self._here:
+        with training_session(recipe, self.out, after=done, tasks=self._tasks) as self._here:
             models = load_models(recipe)
             self._learner = Learner(models.policy, models.critic, models.reference, recipe, parted=models.parted)
             if state:

@@ -21,7 +21,7 @@ from train.rl.live import live_of
 from train.rl.live_vllm import ServerLive
 from train.rl.recipe import RlRecipe
 from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
-from train.rl.session import OnStep, run_session
+from train.rl.session import OnStep, training_session
 from train.rl.states import newest_state, updates_of
 from train.rl.tasks import Ask, Tasks
 
@@ -83,7 +83,7 @@ class RlRun:
                 "multiple of them"
             )
         self._on_step = on_step
-        with run_session(
+        with training_session(
             recipe, self.out, after=after, tasks=self._tasks, writes=self._rank == 0, gather=all_gather
         ) as self._here:
             self._live = self._given_live or live_of(recipe, threads=self._threads)

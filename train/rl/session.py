@@ -41,7 +41,7 @@ Gather = Callable[[list[Any]], list[Any]]
 
 
 @dataclass
-class RunSession:
+class TrainingSession:
     """What is open while a run goes. Steps count from 0 here; what is written counts them from 1."""
 
     recipe: RlRecipe
@@ -158,7 +158,7 @@ class RunRecords:
 
 
 @contextmanager
-def run_session(
+def training_session(
     recipe: RlRecipe,
     out: Path,
     *,
@@ -166,7 +166,7 @@ def run_session(
     tasks: Tasks | None = None,
     writes: bool = True,
     gather: Gather = list,
-) -> Iterator[RunSession]:
+) -> Iterator[TrainingSession]:
     """Open a session of a run.
 
     Args:
@@ -191,7 +191,7 @@ def run_session(
         interrupted = stack.enter_context(interruptible())
         questions = tasks or tasks_of(recipe)
         tools = stack.enter_context(tools_of(recipe, out, runner=runner))
-        yield RunSession(recipe, out, runner, questions, _rewards(recipe, tools), interrupted, gather, written)
+        yield TrainingSession(recipe, out, runner, questions, _rewards(recipe, tools), interrupted, gather, written)
 
 
 def _manifest(recipe: RlRecipe, out: Path) -> AbstractContextManager[Manifest]:

@@ -78,14 +78,14 @@ class CaseWriter:
         document = self._gold(lookup, value)
         cites = (numbers[document.id],)
         stated = next((s for s in document.states if _is(s, lookup, value)), None)
-        told = list(tellings(lookup, value, stated))
-        if not told:
+        wordings = list(tellings(lookup, value, stated))
+        if not wordings:
             return
-        fresh = [text for text in told[1:] if not _stands(text, lookup.subject, document)] or told
-        yield Case(told[0], cites, None, lookup.relation, standard=True)
-        other = self._rng.choice(fresh)
+        others = [text for text in wordings[1:] if not _stands(text, lookup.subject, document)] or wordings
+        yield Case(wordings[0], cites, None, lookup.relation, standard=True)
+        other = self._rng.choice(others)
         yield Case(other, cites, None, lookup.relation)
-        base = self._rng.choice((told[0], other))
+        base = self._rng.choice((wordings[0], other))
         made = self._corrupted(base, lookup, value, document)
         if made:
             yield Case(made[0], cites, made[1], lookup.relation)

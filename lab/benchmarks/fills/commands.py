@@ -37,7 +37,7 @@ says whether the way can answer, not how well a model goes it.""",
 The oracle writes the first turn in either way, the shipped policy everything behind it. So EM says how well a model \
 goes a plan that it was given; what it plans by itself this does not say. Its tokens take the time that they take.""",
 }
-_HEAD: Final = ("hops", "asked", "EM", "rounds", "searches", "policy tokens", "context tokens", "median s", "p95 s")
+_HEAD: Final = ("hops", "way", "EM", "rounds", "searches", "policy tokens", "context tokens", "median s", "p95 s")
 
 
 @bench_app.command("fills")
@@ -135,11 +135,11 @@ def _summary(ways: "list[Way]") -> dict[str, float]:
 
 
 def _row(way: "Way") -> tuple[str, ...]:
-    asked = "one round with fills" if way.fills else "one round a hop"
+    name = "one round with fills" if way.fills else "one round a hop"
     figures = (way.rounds, way.searches)
     return (
         str(way.hops),
-        asked,
+        name,
         f"{way.em:.3f}",
         *(f"{figure:.2f}" for figure in figures),
         f"{way.policy_tokens:.0f}",

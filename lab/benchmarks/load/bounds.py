@@ -29,7 +29,7 @@ def missed(figures: "Figures") -> list[str]:
         f"added to a token, p99 {figures.paced.added_ms_p99:.2f} ms (bound {ADDED_MS})": (
             figures.paced.added_ms_p99 < ADDED_MS
         ),
-        f"nothing was refused of {flood.asked} requests": flood.refused > 0,
+        f"nothing was refused of {flood.requests} requests": flood.refused > 0,
         f"refused in {flood.refused_ms_p99:.1f} ms, p99 (bound {REFUSED_MS})": flood.refused_ms_p99 < REFUSED_MS,
         f"{flood.refused_without_retry_after} refusals without Retry-After": not flood.refused_without_retry_after,
         f"{flood.accepted_lost} of {flood.accepted} accepted answers lost": not flood.accepted_lost,

@@ -40,7 +40,7 @@ def bench_load(
     with the time, so that what the server adds to a token is measured where
     the client reads it. Client and server share this machine's cores. The
     exit status is 1 where anything was lost; bounds of time and memory that
-    were missed are told.
+    were missed are printed.
 
     Example: cairn bench load --streams 200 --seconds 120
     """
@@ -135,7 +135,7 @@ def bench_model(
 
 
 def _counts(said: str, option: str, *fitted: int) -> list[int]:
-    """Numbers of streams, as they stand in an option; none of them may be one that the model is fitted with."""
+    """Numbers of streams, as an option has them; none of them may be one that the model is fitted with."""
     words = [word.strip() for word in said.split(",") if word.strip()]
     if not all(word.isdigit() and int(word) for word in words):
         raise typer.BadParameter(f"{said!r} is no list of numbers of streams, as 4,64,200", param_hint=option)
@@ -149,7 +149,7 @@ def _counts(said: str, option: str, *fitted: int) -> list[int]:
 def bench_peers(
     *,
     peers: Annotated[Path, typer.Option(help="Python of the environment with the group 'peers'.")] = PEERS_PYTHON,
-    times: Annotated[int, typer.Option(min=1, help="How often each question is asked alone.")] = 20,
+    times: Annotated[int, typer.Option(min=1, help="How often each question is sent alone.")] = 20,
     clients: Annotated[int, typer.Option(min=1, help="How many ask at the same time.")] = 64,
     seconds: Annotated[float, typer.Option(min=0.1, help="Of each round of many clients.")] = 10,
     rounds: Annotated[int, typer.Option(min=1, help="Of each contender; the middle one counts.")] = 3,

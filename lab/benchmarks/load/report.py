@@ -56,10 +56,10 @@ def _rows(figures: "Figures") -> list[tuple[str, ...]]:
 def _verdicts(figures: "Figures") -> list[str]:
     flood, leaving = figures.flood, figures.leaving
     refused = (
-        f"{flood.refused} of {flood.asked} refused, p99 {flood.refused_ms_p99:.1f} ms (bound {REFUSED_MS}), "
+        f"{flood.refused} of {flood.requests} refused, p99 {flood.refused_ms_p99:.1f} ms (bound {REFUSED_MS}), "
         f"{flood.accepted} accepted, {flood.accepted_lost} of them lost"
         if flood.refused
-        else f"nothing was refused of {flood.asked}: there is no admission control"
+        else f"nothing was refused of {flood.requests}: there is no admission control"
     )
     return [
         f"added to a token, p99 {figures.paced.added_ms_p99:.2f} ms (bound {ADDED_MS})",
@@ -84,8 +84,8 @@ def page(figures: "Figures") -> str:
 `cairn bench load --streams {paced.streams} --write`; Python {platform.python_version()}, {cores()} cores, \
 which server and client share.
 
-The server that `cairn serve` makes, with its store, in a process of its own, asked over HTTP with {paced.streams} \
-streams that are open at the same time; each one is asked again when it has ended, and it went on for \
+The server that `cairn serve` makes, with its store, in a process of its own, over HTTP with {paced.streams} \
+streams that are open at the same time; each one sends the next request when it has ended, and it went on for \
 {paced.seconds:.0f} s. The *paced* policy writes 20 tokens a second and stream, and searches once \
 ({1000 * SEARCH_SECONDS:.0f} ms) in an answer of 300; the *embedded* policy samples as fast as the cores let it.
 
@@ -102,7 +102,7 @@ Bounds: {"; ".join(figures.missed) + " (missed)" if figures.missed else "every o
 
 | more than there is room for | |
 |---|---|
-| requests, of which {FLOOD_RUNS} may run and {FLOOD_QUEUE} wait | {flood.asked} |
+| requests, of which {FLOOD_RUNS} may run and {FLOOD_QUEUE} wait | {flood.requests} |
 | accepted | {flood.accepted} |
 | of these without a whole answer | {flood.accepted_lost} |
 | refused with 429 | {flood.refused} |

@@ -20,11 +20,11 @@ from lab.benchmarks.percentiles import percentiles
 
 CHAT: Final = "/v1/chat/completions"
 RAMP_SECONDS: Final = 5.0
-"""The streams of a long run begin within so many seconds; of a short one within a quarter of it."""
+"""The streams of a long run begin within this time; of a short one within a quarter of it."""
 SAMPLE_SECONDS: Final = 0.5
 
 Progress = Callable[[float], object]
-"""Is told how many seconds have passed."""
+"""Gets how many seconds have passed."""
 
 
 def ramp_seconds(seconds: float) -> float:
@@ -49,7 +49,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Load:
-    """What so many streams saw."""
+    """What all streams saw."""
 
     streams: int
     seconds: float
@@ -148,10 +148,10 @@ async def load_paced(server: Running, *, streams: int, seconds: float, tokens: i
 
     Args:
         server: with the paced policy.
-        streams: open at the same time; each one is asked again when it has ended.
+        streams: open at the same time; each one sends the next request when it has ended.
         seconds: after which no new one begins; those that are open end.
         tokens: stamped ones of an answer.
-        progress: is told of the time.
+        progress: gets the time.
     """
 
     def sent(stream: int, turn: int) -> bytes:
@@ -173,8 +173,8 @@ async def load_embedded(
     """The same with questions of the little world and a policy that samples."""
 
     def sent(stream: int, turn: int) -> bytes:
-        asked = questions[(stream + streams * turn) % len(questions)]
-        return request(server.address, CHAT, question(asked, stream=True))
+        text = questions[(stream + streams * turn) % len(questions)]
+        return request(server.address, CHAT, question(text, stream=True))
 
     def read(heard: Heard, stream: int, turn: int) -> Seen:
         return read_embedded(heard)

@@ -25,8 +25,8 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("race")
     kept = rows(40)
-    asked = (row.model_copy(update={"question": f"{number}?"}) for number, row in enumerate(kept))
-    held_out = [row for row in asked if row.held_out]
+    questions = (row.model_copy(update={"question": f"{number}?"}) for number, row in enumerate(kept))
+    held_out = [row for row in questions if row.held_out]
     assert held_out
     write_rows(folder / "rows.jsonl", [*kept, *held_out])
     begin = start("llama", folder / "llama")

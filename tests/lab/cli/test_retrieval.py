@@ -43,7 +43,7 @@ def test_both_servers_answer_every_request_of_every_client(tmp_path: Path):
     assert plain["bm25_speedup_8"] == pytest.approx(plain["bm25_qps_8"] / plain["bm25_plain_qps_8"], rel=0.01)
 
 
-def test_times_faster_are_told_beside_each_plain_server():
+def test_times_faster_are_shown_beside_each_plain_server():
     rates = {"plain": 10.0, "alike": 40.0, "ours": 50.0}
     loads = [
         Load(mode="hybrid", kind=kind, clients=8, requests=60, lost=0, qps=rates[kind], p50_ms=1.0, p99_ms=2.0)

@@ -100,7 +100,7 @@ def test_the_server_has_what_its_weights_leave() -> None:
 
 
 def test_the_time_of_a_step_equals_the_table() -> None:
-    work = Work(rollouts=10, prompts=5, pieces=3, passes=2, reads=1, critic=False, checkpointing=True)
+    work = Work(rollouts=10, prompts=5, micro_batches=3, epochs=2, reads=1, critic=False, checkpointing=True)
     spans = step_spans(SHAPE, SCALE, GPU, Trainer(gpus=2, sharded=True), work, at_once=100)
     found = {span.what: span.seconds for span in spans}
     assert found["weights to vLLM"] == 2 * WEIGHTS / 1e9

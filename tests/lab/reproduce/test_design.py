@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch", reason="the train extra is not installed")
 
 from agent.errors import SetupError
-from lab.reproduce.design import MIXES
+from lab.reproduce.design import MIXES, Side
 from lab.reproduce.evaluating import METRICS as KEPT
 from lab.reproduce.jobs import jobs_of
 from lab.reproduce.ledger import Ledger
@@ -81,7 +81,7 @@ def test_a_job_comes_behind_what_it_needs(tmp_path: Path):
     assert len(seen) == len(jobs)
 
 
-def test_shares_of_the_mixes_add_up_to_one():
+def test_shares_of_the_mixes_sum_to_one():
     assert all(sum(mix.values()) == pytest.approx(1) for mix in MIXES.values())
 
 
@@ -119,6 +119,18 @@ def test_a_job_that_another_plan_made_is_refused_and_an_interrupted_one_is_not_d
     assert again.seconds("a") == 5.0
     with pytest.raises(SetupError, match="made by another plan"):
         again.is_done("a", {"steps": 2})
+
+
+def test_a_ledger_with_the_previous_names_is_read(tmp_path: Path):
+    ledger = Ledger(tmp_path)
+    ledger.begin("evaluated/dag-start/1", {"steps": 1})
+    ledger.end("evaluated/dag-start/1", 3.0, {"em": 1.0})
+    kept = ledger.path.read_text(encoding="utf-8")
+    previous = kept.replace("evaluated/dag-start", "asked/dag-start").replace('"sessions"', '"sittings"')
+    assert previous != kept
+    ledger.path.write_text(previous, encoding="utf-8")
+    assert Ledger(tmp_path).kept == ledger.kept
+    assert Side.model_validate({"asked": "dag-start"}) == Side(arm="dag-start")
 
 
 def test_a_damaged_ledger_is_reported(tmp_path: Path):

@@ -15,8 +15,10 @@ GOLD = TASK.as_question()
 RIGHT = rollout("evidence", QUERY, NEXT, EVIDENCE + said("Trieste"))
 
 
-def verdicts(*traces: Trace, asked: Sequence[Question] = (GOLD,), check: KeepRules | None = None) -> list[KeepVerdict]:
-    return asyncio.run(judge(traces, asked, check or KeepRules()))
+def verdicts(
+    *traces: Trace, questions: Sequence[Question] = (GOLD,), check: KeepRules | None = None
+) -> list[KeepVerdict]:
+    return asyncio.run(judge(traces, questions, check or KeepRules()))
 
 
 def why_not(trace: Trace, check: KeepRules | None = None) -> str:
@@ -46,11 +48,11 @@ def test_what_is_right_supported_and_well_formed_is_kept() -> None:
     ],
     ids=["broken", "wrong", "endless", "bare", "invented"],
 )
-def test_what_shows_nobody_how_it_is_done_is_not_kept_and_the_reason_is_told(trace: Trace, why: str) -> None:
+def test_what_is_no_example_to_learn_from_is_not_kept_and_the_reason_is_given(trace: Trace, why: str) -> None:
     assert why_not(trace) == why
 
 
-def test_wrong_answers_and_invented_claims_are_kept_where_that_is_asked_for() -> None:
+def test_wrong_answers_and_invented_claims_are_kept_where_that_is_requested() -> None:
     wrong = rollout("evidence", QUERY, NEXT, EVIDENCE + said("Rome"))
     assert not why_not(wrong, KeepRules(right=False))
     invented = "<original_evidence>Lina Orr won a prize in Oslo.</original_evidence>"
@@ -58,13 +60,13 @@ def test_wrong_answers_and_invented_claims_are_kept_where_that_is_asked_for() ->
 
 
 def test_a_question_that_is_not_in_the_list_is_kept_only_where_no_gold_is_needed() -> None:
-    (verdict,) = verdicts(RIGHT, asked=[])
+    (verdict,) = verdicts(RIGHT, questions=[])
     assert verdict.why_not == "its question is not in the list"
-    (verdict,) = verdicts(RIGHT, asked=[], check=KeepRules(right=False))
+    (verdict,) = verdicts(RIGHT, questions=[], check=KeepRules(right=False))
     assert not verdict.why_not
 
 
-def test_a_part_of_a_reward_must_reach_what_was_asked() -> None:
+def test_a_part_of_a_reward_must_reach_its_bound() -> None:
     reward = reward_of("evidence", {"reader": "cover"})
     assert not why_not(RIGHT, KeepRules(reward=reward, least={"evidence": 0.9, "total": 2.0}))
     assert why_not(RIGHT, KeepRules(reward=reward, least={"total": 9.0})) == "total of the reward is below 9"
@@ -89,7 +91,7 @@ def test_of_one_question_the_best_different_ones_are_kept() -> None:
 
 
 def test_most_rollouts_of_the_shipped_checkpoint_are_kept_and_every_kept_one_is_right() -> None:
-    found = verdicts(*rollouts(), asked=questions())
+    found = verdicts(*rollouts(), questions=questions())
     kept = [verdict for verdict in found if not verdict.why_not]
     assert len(kept) > 0.6 * len(found)
     for verdict in kept:

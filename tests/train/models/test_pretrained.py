@@ -212,11 +212,11 @@ def test_frozen_weights_are_kept_in_bfloat16_and_trained_ones_in_float32(folder:
 
 
 def stop_after(step: int) -> Callable[[SftProgress], None]:
-    def tell(progress: SftProgress) -> None:
+    def on_progress(progress: SftProgress) -> None:
         if progress.step == step:
             signal.raise_signal(signal.SIGINT)
 
-    return tell
+    return on_progress
 
 
 def with_dropout(made: SftRecipe) -> SftRecipe:

@@ -25,7 +25,7 @@ def test_every_piece_stands_where_it_says(text: str):
 
 
 def test_a_vocabulary_holds_what_is_common_to_many_worlds_and_no_numbers():
-    worlds = [["Lina Orr was born in 1965."], ["Ben Ash was born in 1965."], ["nobody lives here"]]
+    worlds = [["Lina Orr was born in 1965."], ["Ben Ash was born in 1965."], ["no one lives here"]]
     assert set(ReaderVocabulary.common(worlds, share=0.6).words) == {"was", "born", "in", "."}
 
 
@@ -47,7 +47,7 @@ def test_an_answer_is_found_wherever_it_stands_but_never_across_two_texts():
     assert sheet.find("Dune in 1965") == [Span(10, 12)]
 
 
-def test_words_are_told_apart_by_where_they_stand():
+def test_words_are_distinguished_by_their_place():
     sheet = lay_out("Who?", PAGES, most_words=99)
     assert sheet.kinds[:5] == [0, 0, 1, 1, 2]
     assert sheet.segments[:5] == [0, 0, 1, 1, 1]

@@ -39,13 +39,13 @@ def sheet(pages: list[ReaderPage] = PAGES) -> Sheet:
     return lay_out("Who wrote Dune?", pages, most_words=64)
 
 
-def test_attention_is_told_what_is_the_same_and_what_is_larger():
-    asked = lay_out("Lina Orr 1965", [ReaderPage("", "Lina Orr 1920 Orr")], most_words=64)
-    told = relations(to_rows([asked], WORDS))[0]
-    assert told.shape == (7, 7, CHANNELS)
+def test_attention_knows_what_is_the_same_and_what_is_larger():
+    laid_out = lay_out("Lina Orr 1965", [ReaderPage("", "Lina Orr 1920 Orr")], most_words=64)
+    known = relations(to_rows([laid_out], WORDS))[0]
+    assert known.shape == (7, 7, CHANNELS)
 
     def seen(word: int, channel: int) -> list[int]:
-        return [other for other in range(7) if told[word, other, channel] == 1]
+        return [other for other in range(7) if known[word, other, channel] == 1]
 
     same_name, same_pair, larger, smaller = 0, 2, 10, 11
     assert seen(0, same_name) == [0, 3]

@@ -47,7 +47,7 @@ class Dying:
 
 
 class Hopeless:
-    """The questions of a recipe, some of which nobody can answer: rollouts that try are worth the same."""
+    """The questions of a recipe, some of which no policy can answer: rollouts that try get the same reward."""
 
     def __init__(self, small: RlRecipe, *, hopeless: Callable[[int, int], bool]) -> None:
         """Take note of whether those of an attempt of a step (both from 0) are hopeless."""
@@ -82,15 +82,15 @@ class _Unlucky(RolloutWorker):
 
     broken: frozenset[int] = frozenset()
 
-    async def _play(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> RolloutResult:
+    async def _run_one(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> RolloutResult:
         token = _BROKEN.set(seed in self.broken)
         try:
-            return await super()._play(ask, group, seed, reward, progress)
+            return await super()._run_one(ask, group, seed, reward, progress)
         finally:
             _BROKEN.reset(token)
 
 
-def played_twice(small: RlRecipe, model: Any) -> tuple[list[RolloutResult], list[RolloutResult]]:
+def rollouts_twice(small: RlRecipe, model: Any) -> tuple[list[RolloutResult], list[RolloutResult]]:
     """The rollouts of a recipe's first batch with sources that are well, and with every fifth one's failing."""
     number, group = small.rollout.prompts, small.rollout.group
     asks = [
@@ -101,12 +101,12 @@ def played_twice(small: RlRecipe, model: Any) -> tuple[list[RolloutResult], list
     live = EmbeddedLive(Path(small.start), workers=1)
     policy = live.refresh(model)
 
-    async def play(ill: Sequence[int]) -> list[RolloutResult]:
-        table = _Unlucky(policy, small.rollout.budgets, Sampling(temperature=1.0), len(seeds), frozenset(ill))
-        return await table.play(asks, group=group, reward=reward_of("outcome"), seeds=seeds)
+    async def run(ill: Sequence[int]) -> list[RolloutResult]:
+        worker = _Unlucky(policy, small.rollout.budgets, Sampling(temperature=1.0), len(seeds), frozenset(ill))
+        return await worker.run(asks, group=group, reward=reward_of("outcome"), seeds=seeds)
 
     try:
-        return asyncio.run(play(())), asyncio.run(play(seeds[::5]))
+        return asyncio.run(run(())), asyncio.run(run(seeds[::5]))
     finally:
         live.close()
 
@@ -122,11 +122,11 @@ def fallen(well: Sequence[RolloutResult], ill: Sequence[RolloutResult]) -> set[i
 
 @contextmanager
 def full_disk_from(full: int, *, most: int = 100_000) -> Generator[Any]:
-    """A listener that fills the disk when it hears of a step, before the step's state is saved."""
+    """A listener that fills the disk when a step has ended, before the step's state is saved."""
     with ExitStack() as held:
 
-        def tell(step: int, _: Mapping[str, float]) -> None:
+        def on_step(step: int, _: Mapping[str, float]) -> None:
             if step == full:
                 held.enter_context(full_disk(most))
 
-        yield tell
+        yield on_step

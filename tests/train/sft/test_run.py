@@ -173,8 +173,8 @@ def test_processes_that_share_a_step_learn_what_one_process_learns(one: Shared, 
     assert all(torch.allclose(one.weights[name], two.weights[name], atol=1e-4) for name in one.weights)
     logs = [(of.out / "log.jsonl").read_text(encoding="utf-8").splitlines() for of in (one, two)]
     assert len(logs[0]) == len(logs[1]) > 1
-    told = [[json.loads(line)["policy_loss"] for line in log] for log in logs]
-    assert told[0] == pytest.approx(told[1], abs=1e-3)
+    losses = [[json.loads(line)["policy_loss"] for line in log] for log in logs]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-3)
 
 
 def test_what_two_processes_saved_one_goes_on_with(shared: SftRecipe, one: Shared, two: Shared) -> None:
@@ -206,15 +206,15 @@ def test_more_processes_than_batches_are_refused(tmp_path: Path, capsys: pytest.
 
 
 def test_the_first_loss_is_that_of_the_model_over_all_policy_tokens(recipe: SftRecipe, tmp_path: Path) -> None:
-    told: list[SftProgress] = []
+    seen: list[SftProgress] = []
 
     def stop(progress: SftProgress) -> None:
-        told.append(progress)
-        if len(told) == 1:  # a second one would end it at once
+        seen.append(progress)
+        if len(seen) == 1:  # a second one would end it at once
             signal.raise_signal(signal.SIGINT)
 
     for environment in (0.0, 0.1):  # with and without tokens beside the policy's
-        told.clear()
+        seen.clear()
         weights = recipe.weights.model_copy(update={"environment": environment})
         weighed = recipe.model_copy(update={"weights": weights})
         run = SftRun(weighed, tmp_path / str(environment))
@@ -226,8 +226,8 @@ def test_the_first_loss_is_that_of_the_model_over_all_policy_tokens(recipe: SftR
         mine, policy = losses.view(batch.ids[:, 1:].shape), batch.policy[:, 1:]
         weigh = batch.weights[:, 1:]
         run.run(stop)
-        assert told[0].policy_loss == pytest.approx(float(mine[policy].mean()), rel=1e-4)
-        assert told[0].loss == pytest.approx(float((mine * weigh).sum() / weigh.sum()), rel=1e-4)
+        assert seen[0].policy_loss == pytest.approx(float(mine[policy].mean()), rel=1e-4)
+        assert seen[0].loss == pytest.approx(float((mine * weigh).sum() / weigh.sum()), rel=1e-4)
 
 
 def test_training_moves_the_weights_and_lowers_the_loss(unbroken: SftRun) -> None:
@@ -353,4 +353,4 @@ def test_an_interrupted_run_has_an_entry_for_each_of_its_processes(recipe: SftRe
     second = SftRun(recipe, tmp_path)
     second.resume()
     assert second.run(lambda _: None)
-    assert [sitting.state for sitting in read_manifest(tmp_path).sittings] == ["interrupted", "done"]
+    assert [entry.state for entry in read_manifest(tmp_path).sittings] == ["interrupted", "done"]

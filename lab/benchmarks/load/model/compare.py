@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from agent.settings import CairnSettings
-from lab.benchmarks.load.measure import TOKENS, Show, Tokens, questions_of, server_of, tell
+from lab.benchmarks.load.measure import TOKENS, Show, Tokens, questions_of, server_of, show_seconds
 from lab.benchmarks.load.model.fit import Fitted, fit, fit_paced, refit
 from lab.benchmarks.load.model.paced import Pace, predict_paced
 from lab.benchmarks.load.model.simulate import Predicted, predict
@@ -93,19 +93,19 @@ def compare(
         paced_streams: the same, of the paced policy.
         seconds: of each load, and of the one stream.
         tokens: stamped ones of a paced thought and of its answer.
-        show: is told how far it is.
+        show: gets the progress.
 
     Raises:
         SetupError: a server could not be started, or the time was too short to fit anything.
     """
-    fitted = fit(settings, streams=fit_streams, seconds=seconds, told=lambda what, at: show(what, at, seconds))
-    told = partial(tell, show, "the paced policy", seconds)
-    pace = fit_paced(settings, tokens=tokens, streams=fit_streams, seconds=seconds, told=told)
+    fitted = fit(settings, streams=fit_streams, seconds=seconds, progress=lambda what, at: show(what, at, seconds))
+    progress = partial(show_seconds, show, "the paced policy", seconds)
+    pace = fit_paced(settings, tokens=tokens, streams=fit_streams, seconds=seconds, progress=progress)
     questions, runs = questions_of(settings), fitted.alone.runs
     compared: list[Compared] = []
     for count in streams:
-        now = partial(tell, show, "the machine as fast as it is now", seconds / 2)
-        machine = refit(settings, fitted, seconds=seconds / 2, told=now)
+        now = partial(show_seconds, show, "the machine as fast as it is now", seconds / 2)
+        machine = refit(settings, fitted, seconds=seconds / 2, progress=now)
         predicted = predict(runs, machine, streams=count, seconds=seconds)
         load = partial(load_embedded, questions=questions, streams=count, seconds=seconds)
         measured = _measured(settings, None, load, count, seconds, show)
@@ -126,10 +126,10 @@ def _measured(
     show: Show,
 ) -> Load:
     what = f"{streams} streams of the {'paced' if tokens else 'embedded'} policy"
-    told = partial(tell, show, what, seconds)
+    progress = partial(show_seconds, show, what, seconds)
 
     async def run(server: Running) -> Load:
-        return await load(server, progress=told)
+        return await load(server, progress=progress)
 
     with server_of(settings, {"max_runs": streams, "max_queue": streams}, tokens) as server:
         return asyncio.run(run(server))

@@ -34,5 +34,5 @@ def wake_and_token(few: Work, many: Work) -> tuple[float, float]:
 
 
 def loop_seconds(server: Running) -> float:
-    """CPU time of its loop until now; 0 where the system does not tell."""
+    """CPU time of its loop until now; 0 where the system does not say."""
     return server.loop_seconds or 0.0

@@ -8,7 +8,7 @@ from typing import Final
 from lab.benchmarks.load.model.calls import Call
 
 _TOGETHER: Final = 0.5
-"""Calls that overlap by more than this share of the shorter one were asked for at the same time."""
+"""Calls that overlap by more than this share of the shorter one were requested at the same time."""
 
 
 @dataclass(frozen=True)
@@ -48,26 +48,26 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question that was asked alone, and when, by `time.perf_counter_ns`."""
+class TimedQuestion:
+    """A question that was sent alone, and when, by `time.perf_counter_ns`."""
 
     question: int
     began: int
     ended: int
 
 
-def runs_of(asked: Sequence[Asked], calls: Sequence[Call]) -> dict[int, Run]:
+def runs_of(timed: Sequence[TimedQuestion], calls: Sequence[Call]) -> dict[int, Run]:
     """Question → its run, from the engine's calls between its beginning and its end; without calls there is none."""
     begins = [call.began for call in calls]
     runs: dict[int, Run] = {}
-    for one in asked:
+    for one in timed:
         own = calls[bisect_left(begins, one.began) : bisect_left(begins, one.ended)]
         if own:
             runs[one.question] = _run(one, own)
     return runs
 
 
-def _run(one: Asked, calls: Sequence[Call]) -> Run:
+def _run(one: TimedQuestion, calls: Sequence[Call]) -> Run:
     stages: list[Stage] = []
     at = one.began
     for group in _together(calls):

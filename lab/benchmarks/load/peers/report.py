@@ -49,7 +49,7 @@ def _in_time(race: "Race") -> str:
     from lab.benchmarks.load.peers.race import BOUND_MS
 
     said = ", ".join(f"{NAMES[name]} {race.over_ms(name):.1f} ms" for name in race.contenders)
-    held = ", ".join(NAMES[name] for name in race.in_time) or "nobody"
+    held = ", ".join(NAMES[name] for name in race.in_time) or "none"
     return (
         f"Over the longest path, in the question in which that is most: {said}. Within {BOUND_MS:.0f} ms in all four: "
         f"{held}"
@@ -74,13 +74,13 @@ The others' libraries live in an environment of their own: `python -m venv .venv
 
 The same four questions, the same instant policy behind an OpenAI-compatible endpoint, which all ask over HTTP with \
 openai-python, and the same search service that takes {1000 * tasks.SEARCH_SECONDS:.0f} ms. Each contender is one \
-process that serves chat completions, asked over HTTP, not streamed, by turns. A search's query holds what the \
+process that serves chat completions over HTTP, not streamed, by turns. A search's query holds what the \
 searches before it found, so only who waited for them gives the right answer; every answer is checked \
 ({race.wrong} were wrong).
 
 - *Cairn, a round at a time*: the policy writes what can be searched now, as a caller of tools does: as many turns of \
 the model as the others have.
-- *Cairn, one plan*: the policy writes the whole graph at once, and is asked again for each query that needs what was \
+- *Cairn, one plan*: the policy writes the whole graph at once, and is called again for each query that needs what was \
 found: more turns, which cost little where the policy is instant.
 - Both are the server that `cairn serve` makes: admission, limits, metrics, and every run kept in SQLite. The other \
 two keep nothing.

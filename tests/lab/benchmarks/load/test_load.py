@@ -40,7 +40,7 @@ def test_a_small_run_loses_nothing_and_every_client_that_leaves_is_heard_of(caps
     assert 0 < figures["added_ms_p50"] <= figures["added_ms_p99"] <= figures["added_ms_max"]
     assert figures["cancelled"] == figures["disconnects"] == 8
     assert 0 < figures["cancel_ms_max"] < 10_000
-    assert figures["accepted"] + figures["refused"] == figures["asked"]
+    assert figures["accepted"] + figures["refused"] == figures["requests"]
     assert figures["accepted_lost"] == figures["others"] == 0
 
 
@@ -133,14 +133,14 @@ def test_the_page_holds_every_figure():
     assert "| time until then, longest | 31.5 ms |" in text
 
 
-def test_a_server_that_refuses_nothing_is_told():
+def test_a_server_that_refuses_nothing_is_reported():
     assert "there is no admission control" in str(table(figures(refused=0)).caption)
     assert "170 of 200 refused, p99 11.5 ms (bound 50)" in str(table(figures(refused=170)).caption)
 
 
 def test_a_token_is_late_where_the_server_had_no_time_for_its_policy():
     async def stamps() -> list[int]:
-        policy = PacedPolicy(lambda told: None, tokens_per_s=1000, tokens=(6, 1))
+        policy = PacedPolicy(lambda signal: None, tokens_per_s=1000, tokens=(6, 1))
         context = policy.open(protocol_named("cairn"), text_of("whole", "m1x0"))
         said = ""
         async for chunk in context.generate(Sampling(), stop=(), max_tokens=7):
@@ -152,7 +152,7 @@ def test_a_token_is_late_where_the_server_had_no_time_for_its_policy():
     assert [later - sooner for sooner, later in pairwise(found)] == [1_000_000] * 5
 
 
-def test_each_promise_that_is_not_kept_is_told():
+def test_each_promise_that_is_not_kept_is_reported():
     good = figures(refused=170)
     assert good.missed == []
     worse = {
@@ -169,8 +169,8 @@ def test_each_promise_that_is_not_kept_is_told():
         "let go 1000 ms after": replace(good, leaving=replace(good.leaving, cancel_ms_max=1000.0)),
     }
     for sentence, bad in worse.items():
-        (told,) = bad.missed
-        assert sentence in told
+        (missed,) = bad.missed
+        assert sentence in missed
         assert sentence in str(table(bad).caption)
         assert sentence in page(bad)
     assert "every bound was kept" in str(table(good).caption)

@@ -70,30 +70,30 @@ def test_what_another_question_found_is_not_read():
     assert set(found_in(passage_of(query_of("pair", "m7", "A", {})), "pair", "m7")) == {"A"}
 
 
-def asked(task: str, *, said: str = "", **more: Any) -> dict[str, Any]:
+def reply(task: str, *, said: str = "", **more: Any) -> dict[str, Any]:
     messages = [{"role": "user", "content": question_of(task, "m7")}]
     messages += [{"role": "user", "content": said}] if said else []
     return json.loads(completion({"model": "rounds", "messages": messages} | more))["choices"][0]["message"]
 
 
 def test_a_caller_of_tools_gets_all_calls_that_can_run_now():
-    first = asked("pair", tools=[{}])["tool_calls"]
+    first = reply("pair", tools=[{}])["tool_calls"]
     assert [call["id"] for call in first] == ["call_A", "call_B"]
     found = passage_of(query_of("chain", "m7", "A", {}))
-    (call,) = asked("chain", said=found, tools=[{}])["tool_calls"]
+    (call,) = reply("chain", said=found, tools=[{}])["tool_calls"]
     assert found.removesuffix(".").rsplit(" ", 1)[1] in call["function"]["arguments"]
 
 
 def test_a_whole_plan_names_what_a_query_needs_and_a_fill_holds_it():
-    plan = asked("diamond", model=PLAN)["content"]
+    plan = reply("diamond", model=PLAN)["content"]
     assert "D: D of diamond m7 given #B #C (web)" in plan
     found = passage_of(query_of("chain", "m7", "A", {}))
-    fill = asked("chain", said=f"{found}\n{protocol_named('cairn').ask_fill_text('B')}", model=PLAN)["content"]
+    fill = reply("chain", said=f"{found}\n{protocol_named('cairn').ask_fill_text('B')}", model=PLAN)["content"]
     assert fill == f"<fill>B of chain m7 given {found.removesuffix('.').rsplit(' ', 1)[1]}</fill>"
 
 
-def test_the_policy_stops_where_it_is_told_to_as_servers_do():
-    whole, cut = asked("pair"), asked("pair", stop=["</search>", "</answer>"])
+def test_the_policy_stops_at_the_stop_texts_as_servers_do():
+    whole, cut = reply("pair"), reply("pair", stop=["</search>", "</answer>"])
     assert whole["content"] == cut["content"] + "</search>"
 
 
@@ -167,7 +167,7 @@ def test_a_small_race_of_ours_and_the_plain_loop_gives_every_right_answer(capsys
             assert figures[f"{name}_{task}_ms_p50"] >= 1000 * longest_path_seconds(task)
 
 
-def test_who_has_no_environment_of_the_others_is_told_how_to_make_it(tmp_path: Path):
+def test_a_missing_environment_of_the_others_is_reported_with_how_to_make_it(tmp_path: Path):
     with (
         pytest.raises(SetupError, match="pip install --group peers"),
         contender("plain", "http://x", python=tmp_path / "no"),
@@ -194,7 +194,7 @@ def test_the_verdicts_follow_the_figures():
     assert (slow.in_time, slow.fastest, slow.holds) == (["cairn_plan", "plain"], "plain", False)
     assert (late.in_time, late.fastest, late.holds) == ([], "cairn_plan", False)
     assert "Within 20 ms in all four: Cairn, one plan, FastAPI + openai-python." in page(good)
-    assert "Within 20 ms in all four: nobody." in page(late)
+    assert "Within 20 ms in all four: none." in page(late)
     assert "The most requests a second: FastAPI + openai-python." in page(slow)
     assert "| Cairn, one plan | 80.0 | 300 ms | 3.50 ms |" in page(good)
     assert len(list(tables(good))) == 2

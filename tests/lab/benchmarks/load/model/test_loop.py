@@ -1,4 +1,4 @@
-"""What the event loop's wakes cost, told from what its tokens cost."""
+"""What the event loop's wakes cost, separated from what its tokens cost."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from lab.benchmarks.load.model.loop import Work, wake_and_token
 FEW, MANY = Work(9_000, 10_000, 9_000 * 3e-4 + 10_000 * 5e-5), Work(20_000, 90_000, 20_000 * 3e-4 + 90_000 * 5e-5)
 
 
-def test_few_streams_and_many_tell_wakes_and_tokens_apart():
+def test_few_streams_and_many_separate_wakes_from_tokens():
     assert wake_and_token(FEW, MANY) == pytest.approx((3e-4, 5e-5))
 
 
@@ -21,5 +21,5 @@ def test_few_streams_and_many_tell_wakes_and_tokens_apart():
     ],
     ids=["wakes for less than nothing", "tokens for less than nothing", "all the same", "nothing seen"],
 )
-def test_where_they_cannot_be_told_apart_the_load_of_many_says_it_all(few: Work, expected: tuple[float, float]):
+def test_where_they_cannot_be_separated_the_load_of_many_says_it_all(few: Work, expected: tuple[float, float]):
     assert wake_and_token(few, MANY) == pytest.approx(expected)

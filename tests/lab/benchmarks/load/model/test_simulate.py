@@ -12,7 +12,7 @@ from lab.benchmarks.load.model.calls import Call
 from lab.benchmarks.load.model.cost import Cost
 from lab.benchmarks.load.model.fit import slowed
 from lab.benchmarks.load.model.paced import Pace, Seen, fit_wakes, predict_paced
-from lab.benchmarks.load.model.runs import Asked, Run, Stage, Turn, runs_of
+from lab.benchmarks.load.model.runs import Run, Stage, TimedQuestion, Turn, runs_of
 from lab.benchmarks.load.model.simulate import Machine, Shared, predict
 from lab.benchmarks.load.streams import Load, ramp_seconds
 
@@ -60,7 +60,7 @@ def test_contexts_that_are_alike_share_calls_and_long_ones_do_not():
     assert short.answers_per_s == pytest.approx(8 * long.answers_per_s, rel=0.1)
 
 
-def test_turns_that_are_asked_for_together_go_on_together():
+def test_turns_that_are_requested_together_go_on_together():
     fills = Run((Stage(0.0, (Turn(LONG, 10), Turn(LONG, 20))),), 0.0)
     assert predict([fills], Machine(STEP, 0.0, workers=2), streams=1, seconds=20).answer_s_p50 == pytest.approx(0.2)
 
@@ -99,15 +99,15 @@ def test_shared_work_is_all_done_and_never_faster_than_it_may_be(jobs: list[tupl
 
 def test_a_question_is_replayed_with_the_calls_of_its_time_and_what_lies_between():
     calls = [Call(20, 30, (5,), (2,)), Call(40, 60, (9,), (3,)), Call(130, 150, (5,), (7,))]
-    found = runs_of([Asked(3, 10, 70), Asked(4, 110, 155), Asked(5, 200, 210)], calls)
+    found = runs_of([TimedQuestion(3, 10, 70), TimedQuestion(4, 110, 155), TimedQuestion(5, 200, 210)], calls)
     assert list(found) == [3, 4]
     assert found[3] == Run((Stage(10e-9, (Turn(5, 2),)), Stage(10e-9, (Turn(9, 3),))), 10e-9)
     assert found[4] == Run((Stage(20e-9, (Turn(5, 7),)),), 5e-9)
 
 
-def test_calls_that_mostly_overlap_were_asked_for_together_and_those_that_touch_were_not():
+def test_calls_that_mostly_overlap_were_requested_together_and_those_that_touch_were_not():
     calls = [Call(10, 30, (5, 6), (2, 3)), Call(12, 40, (9,), (3,)), Call(38, 60, (20,), (4,))]
-    (run,) = runs_of([Asked(0, 0, 70)], calls).values()
+    (run,) = runs_of([TimedQuestion(0, 0, 70)], calls).values()
     assert [[turn.tokens for turn in stage.turns] for stage in run.stages] == [[2, 3, 3], [4]]
     assert run.stages[1].gap_seconds == 0
 
@@ -143,7 +143,7 @@ def test_what_a_wake_costs_is_nothing_to_a_loop_that_never_sleeps():
 
 
 @pytest.mark.parametrize(("wake", "token"), [(6e-4, 5e-5), (2e-5, 6e-5), (0.0, 1e-4)])
-def test_what_two_loads_cost_the_loop_tells_what_another_one_does(wake: float, token: float):
+def test_what_two_loads_cost_the_loop_predicts_what_another_one_does(wake: float, token: float):
     real = pace(token, wake)
 
     def busy(pace: Pace, streams: int) -> float:
