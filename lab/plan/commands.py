@@ -71,7 +71,7 @@ def _show(made: "Plan", typed: list[str], seen: "Rehearsed | None") -> None:
     )
     said.print(_memory_table("a GPU that trains, with the longest rows", made.longest))
     mean = f"with rows of the mean length: {made.usual.bytes / _GB:.1f} GB; the host: {made.host / _GB:.0f} GB"
-    said.print(f"a piece: {made.load.rows} x {made.load.row_tokens} tokens at most; {mean}")
+    said.print(f"a micro-batch: {made.load.rows} x {made.load.row_tokens} tokens at most; {mean}")
     said.print(_memory_table("a GPU of vLLM", made.server))
     said.print(f"rollouts of the mean length whose keys and values fit at once: {made.at_once}")
     said.print(_time_table(made))

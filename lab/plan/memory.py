@@ -1,6 +1,7 @@
 """Memory of a GPU, line by line, each with its formula and where the formula is from. Nothing is measured here.
 
-Letters: P weights of the model, N GPUs that train, T tokens of one piece on one GPU, L layers, h width, V vocabulary.
+Letters: P weights of the model, N GPUs that train, T tokens of a micro-batch on one GPU, L layers, h width, V
+vocabulary.
 """
 
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ class Load:
     """What one GPU of the trainer computes at once."""
 
     rows: int
-    """Of one piece."""
+    """Of one micro-batch."""
     row_tokens: int
     """Of each, with prompt and environment."""
     logit_tokens: int
@@ -155,7 +156,7 @@ def _activations(shape: Shape, load: Load, *, checkpointing: bool) -> list[Line]
 def _logits(shape: Shape, load: Load, *, critic: bool) -> Line:
     if critic:
         every = float(_LOGIT_BYTES * shape.vocabulary * load.rows * load.logit_tokens)
-        return Line("logits", every, f"{_LOGIT_BYTES} bytes x V x policy tokens of a piece")
+        return Line("logits", every, f"{_LOGIT_BYTES} bytes x V x policy tokens of a micro-batch")
     head = 4.0 * shape.vocabulary * shape.width + _TILE
     return Line("logits and the gradient of the head", head, "4 V h in float32, and a tile of 4,096 x 32,768 logits")
 

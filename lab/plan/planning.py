@@ -38,7 +38,7 @@ class Plan:
     shape: Shape
     load: Load
     longest: Memory
-    """Of a GPU that trains, where every row of a piece is as long as a row can be."""
+    """Of a GPU that trains, where every row of a micro-batch is as long as a row can be."""
     usual: Memory
     """The same with rows of the assumed mean length."""
     server: Memory
@@ -100,7 +100,7 @@ def plan_of(recipe: RlRecipe, scale: Scale, trainer: Trainer) -> Plan:
     longest, usual = (
         trainer_memory(
             shape,
-            piece,
+            micro_batch,
             gpu,
             trainer,
             scale.efficiency,
@@ -109,7 +109,7 @@ def plan_of(recipe: RlRecipe, scale: Scale, trainer: Trainer) -> Plan:
             checkpointing=recipe.optimizer.gradient_checkpointing,
             beside=beside,
         )
-        for piece in (load, _usual(recipe, scale, load))
+        for micro_batch in (load, _usual(recipe, scale, load))
     )
     made = Plan(
         recipe=recipe,

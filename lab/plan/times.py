@@ -106,7 +106,7 @@ def _learning_spans(shape: Shape, scale: Scale, gpu: Gpu, trainer: Trainer, work
         Span(
             "gathering weights",
             moved * (trainer.gpus - 1) / trainer.gpus / gpu.link,
-            f"2 P x ({gathers} times gathered, gradients scattered once a piece) / link, none of it hidden",
+            f"2 P x ({gathers} times gathered, gradients scattered once a micro-batch) / link, none of it hidden",
         ),
     ]
 

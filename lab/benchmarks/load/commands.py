@@ -1,4 +1,4 @@
-"""`cairn bench load`, `cairn bench model` and `cairn bench peers`. What they need is imported when they run."""
+"""`cairn bench load`, `cairn bench model` and `cairn bench baselines`. What they need is imported when they run."""
 
 import json
 from pathlib import Path
@@ -15,8 +15,8 @@ REPORT: Final = Path("docs/bench/load.md")
 CODE: Final = ("server", "agent/loop/loop.py", "agent/policies", "agent/loop/search_round.py")
 """What the figures of a load depend on."""
 MODEL_REPORT: Final = Path("docs/bench/model.md")
-PEERS_REPORT: Final = Path("docs/bench/peers.md")
-PEERS_PYTHON: Final = Path(".venv-peers/bin/python")
+BASELINES_REPORT: Final = Path("docs/bench/baselines.md")
+BASELINES_PYTHON: Final = Path(".venv-baselines/bin/python")
 
 
 @bench_app.command("load")
@@ -34,7 +34,7 @@ def bench_load(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep many streams open for a while, leave in the middle of some, and send more than there is room for.
+    """Keep many streams open for a while, leave in the middle of some, and send more than the server takes.
 
     A scripted policy writes 20 tokens a second and stream and stamps each
     with the time, so that what the server adds to a token is measured where
@@ -145,16 +145,19 @@ def _counts(said: str, option: str, *fitted: int) -> list[int]:
     return counts
 
 
-@bench_app.command("peers")
-def bench_peers(
+@bench_app.command("peers", hidden=True)  # its name in earlier versions
+@bench_app.command("baselines")
+def bench_baselines(
     *,
-    peers: Annotated[Path, typer.Option(help="Python of the environment with the group 'peers'.")] = PEERS_PYTHON,
+    python: Annotated[
+        Path, typer.Option("--python", "--peers", help="Python of the environment with the group 'baselines'.")
+    ] = BASELINES_PYTHON,
     times: Annotated[int, typer.Option(min=1, help="How often each question is sent alone.")] = 20,
     clients: Annotated[int, typer.Option(min=1, help="How many ask at the same time.")] = 64,
     seconds: Annotated[float, typer.Option(min=0.1, help="Of each round of many clients.")] = 10,
     rounds: Annotated[int, typer.Option(min=1, help="Of each contender; the middle one counts.")] = 3,
     langgraph: Annotated[bool, typer.Option("--langgraph/--no-langgraph", help="Let it take part.")] = True,
-    write: Annotated[bool, typer.Option("--write", help=f"Write {PEERS_REPORT} and its figures, too.")] = False,
+    write: Annotated[bool, typer.Option("--write", help=f"Write {BASELINES_REPORT} and its figures, too.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask Cairn, a plain tool loop and LangGraph's ReAct agent the same four questions.
@@ -162,20 +165,20 @@ def bench_peers(
     All have the same instant policy and the same search, which takes
     100 ms: what is measured is what is between the two.
 
-    Example: cairn bench peers --clients 64
+    Example: cairn bench baselines --clients 64
     """
-    from lab.benchmarks.load.peers.contenders import NAMES, Name
-    from lab.benchmarks.load.peers.race import race
-    from lab.benchmarks.load.peers.report import page, tables
+    from lab.benchmarks.load.baselines.contenders import NAMES, Name
+    from lab.benchmarks.load.baselines.race import race
+    from lab.benchmarks.load.baselines.report import page, tables
 
     names: list[Name] = [name for name in NAMES if langgraph or name != "langgraph"]
     with messages().status("starting") as status:
         found = race(
-            python=peers, names=names, times=times, clients=clients, seconds=seconds, rounds=rounds, show=status.update
+            python=python, names=names, times=times, clients=clients, seconds=seconds, rounds=rounds, show=status.update
         )
     if write:
-        write_report(PEERS_REPORT, page(found), code=CODE)
-        write_report(PEERS_REPORT.with_suffix(".json"), json.dumps(found.as_dict(), indent=1) + "\n")
+        write_report(BASELINES_REPORT, page(found), code=CODE)
+        write_report(BASELINES_REPORT.with_suffix(".json"), json.dumps(found.as_dict(), indent=1) + "\n")
     if as_json:
         print_json(found.as_dict())
         return

@@ -100,7 +100,7 @@ its samples after the first quarter; its growth, by that slope, is flat below {G
 
 Bounds: {"; ".join(figures.missed) + " (missed)" if figures.missed else "every one was kept"}.
 
-| more than there is room for | |
+| more than the server takes | |
 |---|---|
 | requests, of which {FLOOD_RUNS} may run and {FLOOD_QUEUE} wait | {flood.requests} |
 | accepted | {flood.accepted} |

@@ -40,7 +40,7 @@ SCRIPTS: Final[dict[Name, Path]] = {
     "langgraph": Path(__file__).parents[1] / "scripts" / "langgraph_react.py",
 }
 _ALONE: Final = {"LANGSMITH_TRACING": "false"}
-"""Their whole environment: none asks anybody but the race's own services."""
+"""Their whole environment: none calls any service but the race's own."""
 
 
 def contender(name: Name, world: str, *, python: Path) -> AbstractContextManager[Listening]:
@@ -112,8 +112,8 @@ def _script(command: Sequence[str]) -> Generator[Listening]:
         process: subprocess.Popen[Any] = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_ALONE)
     except OSError as error:
         raise SetupError(
-            f"{command[0]} cannot be started; make the others' environment: python -m venv .venv-peers && "
-            ".venv-peers/bin/pip install --group peers"
+            f"{command[0]} cannot be started; make the others' environment: python -m venv .venv-baselines && "
+            ".venv-baselines/bin/pip install --group baselines"
         ) from error
     with process:
         try:

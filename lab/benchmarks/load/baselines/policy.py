@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from lab.benchmarks.load.peers.tasks import TASKS, Values, answer_of, found_in, lines, query_of, ready, task_in
+from lab.benchmarks.load.baselines.tasks import TASKS, Values, answer_of, found_in, lines, query_of, ready, task_in
 
 _FILL: Final = re.compile(r"Write query ([A-E]) once more")
 PLAN: Final = "plan"

@@ -13,10 +13,10 @@ from time import perf_counter
 from typing import Any, Final
 
 from agent.errors import SetupError
+from lab.benchmarks.load.baselines.contenders import NAMES, OURS, Name, contender
+from lab.benchmarks.load.baselines.tasks import TASKS, longest_path_seconds, question_of, solution
+from lab.benchmarks.load.baselines.world import world
 from lab.benchmarks.load.client import ask, question, request
-from lab.benchmarks.load.peers.contenders import NAMES, OURS, Name, contender
-from lab.benchmarks.load.peers.tasks import TASKS, longest_path_seconds, question_of, solution
-from lab.benchmarks.load.peers.world import world
 from lab.benchmarks.load.process import Listening, running
 from lab.benchmarks.load.streams import CHAT
 
@@ -45,7 +45,7 @@ class Alone:
 
 @dataclass(frozen=True)
 class Together:
-    """Many clients, each of which asks again as soon as it has its answer; all kinds in turn."""
+    """Many clients, each of which sends the next question as soon as it has its answer; all kinds in turn."""
 
     contender: Name
     clients: int

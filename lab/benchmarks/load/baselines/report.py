@@ -1,4 +1,4 @@
-"""`cairn bench peers`: its tables and its page. It measures nothing."""
+"""`cairn bench baselines`: its tables and its page. It measures nothing."""
 
 import platform
 from collections.abc import Iterator, Sequence
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from agent.cores import cores
-from lab.benchmarks.load.peers import tasks
-from lab.benchmarks.load.peers.contenders import NAMES
+from lab.benchmarks.load.baselines import tasks
+from lab.benchmarks.load.baselines.contenders import NAMES
 
 if TYPE_CHECKING:
-    from lab.benchmarks.load.peers.race import Race
+    from lab.benchmarks.load.baselines.race import Race
 
 _MANY = ("", "requests/s", "median", "CPU time of a request")
 
@@ -46,7 +46,7 @@ def _together(race: "Race") -> list[list[str]]:
 
 
 def _in_time(race: "Race") -> str:
-    from lab.benchmarks.load.peers.race import BOUND_MS
+    from lab.benchmarks.load.baselines.race import BOUND_MS
 
     said = ", ".join(f"{NAMES[name]} {race.over_ms(name):.1f} ms" for name in race.contenders)
     held = ", ".join(NAMES[name] for name in race.in_time) or "none"
@@ -68,9 +68,9 @@ def page(race: "Race") -> str:
     """What `--write` keeps."""
     return f"""# Beside other agents
 
-`cairn bench peers --write`; Python {platform.python_version()}, {cores()} cores, which all processes share. \
-The others' libraries live in an environment of their own: `python -m venv .venv-peers && .venv-peers/bin/pip install \
---group peers` (pip 25.1 or newer).
+`cairn bench baselines --write`; Python {platform.python_version()}, {cores()} cores, which all processes share. \
+The others' libraries live in an environment of their own: `python -m venv .venv-baselines && \
+.venv-baselines/bin/pip install --group baselines` (pip 25.1 or newer).
 
 The same four questions, the same instant policy behind an OpenAI-compatible endpoint, which all ask over HTTP with \
 openai-python, and the same search service that takes {1000 * tasks.SEARCH_SECONDS:.0f} ms. Each contender is one \

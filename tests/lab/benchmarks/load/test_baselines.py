@@ -15,11 +15,11 @@ import pytest
 from agent.cli import run
 from agent.errors import SetupError
 from agent.protocols import protocol_named
-from lab.benchmarks.load.peers.contenders import NAMES, OURS, SCRIPTS, Name, cairn_service, contender
-from lab.benchmarks.load.peers.policy import PLAN, completion
-from lab.benchmarks.load.peers.race import Alone, Race, Together
-from lab.benchmarks.load.peers.report import page, tables
-from lab.benchmarks.load.peers.tasks import (
+from lab.benchmarks.load.baselines.contenders import NAMES, OURS, SCRIPTS, Name, cairn_service, contender
+from lab.benchmarks.load.baselines.policy import PLAN, completion
+from lab.benchmarks.load.baselines.race import Alone, Race, Together
+from lab.benchmarks.load.baselines.report import page, tables
+from lab.benchmarks.load.baselines.tasks import (
     TASKS,
     Values,
     answer_of,
@@ -31,7 +31,7 @@ from lab.benchmarks.load.peers.tasks import (
     ready,
     solution,
 )
-from lab.benchmarks.load.peers.world import World
+from lab.benchmarks.load.baselines.world import World
 from server.launch import address_of, bind
 from tests.server.live import serving
 
@@ -158,7 +158,7 @@ def test_ours_waits_once_a_step_of_the_longest_path_and_asks_the_model_no_more_t
 @pytest.mark.slow
 def test_a_small_race_of_ours_and_the_plain_loop_gives_every_right_answer(capsys: pytest.CaptureFixture[str]):
     sizes = ["--times", "1", "--clients", "2", "--seconds", "1", "--rounds", "1", "--no-langgraph"]
-    assert run(["bench", "peers", "--peers", sys.executable, *sizes, "--json"]) == 0
+    assert run(["bench", "baselines", "--python", sys.executable, *sizes, "--json"]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert figures["wrong"] == 0
     for name in (*OURS, "plain"):
@@ -169,7 +169,7 @@ def test_a_small_race_of_ours_and_the_plain_loop_gives_every_right_answer(capsys
 
 def test_a_missing_environment_of_the_others_is_reported_with_how_to_make_it(tmp_path: Path):
     with (
-        pytest.raises(SetupError, match="pip install --group peers"),
+        pytest.raises(SetupError, match="pip install --group baselines"),
         contender("plain", "http://x", python=tmp_path / "no"),
     ):
         raise AssertionError("it cannot start")

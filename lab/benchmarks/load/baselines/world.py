@@ -10,8 +10,8 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from lab.benchmarks.load.peers.policy import completion
-from lab.benchmarks.load.peers.tasks import SEARCH_SECONDS, passage_of
+from lab.benchmarks.load.baselines.policy import completion
+from lab.benchmarks.load.baselines.tasks import SEARCH_SECONDS, passage_of
 from lab.benchmarks.load.process import Send
 
 _LENGTH: Final = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
