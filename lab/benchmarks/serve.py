@@ -9,13 +9,12 @@ from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from rich.table import Table
-
 from agent.cores import cores
 from agent.errors import SetupError
 from agent.parallel.processes import spawning
 from agent.settings import CairnSettings
 from lab.benchmarks.percentiles import percentiles
+from lab.report import ReportTable
 
 if TYPE_CHECKING:
     import httpx2
@@ -252,18 +251,7 @@ def _serve(dumped: dict[str, Any], pipe: Connection) -> None:
     asyncio.run(run())
 
 
-def table(figures: Figures) -> Table:
-    made = Table("", "median", "p99", title=f"{figures.questions} questions, {figures.streams} streams at once")
-    for row in _rows(figures):
-        made.add_row(*row)
-    made.caption = (
-        f"{figures.answers_per_s:.1f} answers/s, {figures.tokens_per_s:.0f} tokens/s, {figures.lost} lost; "
-        f"{figures.cpu_share_ours:.0%} of the server's CPU time is ours"
-    )
-    return made
-
-
-def _rows(figures: Figures) -> list[tuple[str, str, str]]:
+def table(figures: Figures) -> ReportTable:
     named = {
         "to the first byte": figures.first_byte,
         "to the first token": figures.first_token,
@@ -271,11 +259,16 @@ def _rows(figures: Figures) -> list[tuple[str, str, str]]:
         "to the last byte": figures.last_byte,
         "added to the rollout": figures.added,
     }
-    return [(name, f"{1000 * spread.p50:.0f} ms", f"{1000 * spread.p99:.0f} ms") for name, spread in named.items()]
+    return ReportTable(
+        ("", "median", "p99"),
+        [(name, f"{1000 * spread.p50:.0f} ms", f"{1000 * spread.p99:.0f} ms") for name, spread in named.items()],
+        title=f"{figures.questions} questions, {figures.streams} streams at once",
+        caption=f"{figures.answers_per_s:.1f} answers/s, {figures.tokens_per_s:.0f} tokens/s, {figures.lost} lost; "
+        f"{figures.cpu_share_ours:.0%} of the server's CPU time is ours",
+    )
 
 
 def report(figures: Figures) -> str:
-    rows = "\n".join(f"| {' | '.join(row)} |" for row in _rows(figures))
     return f"""# The server under load
 
 `cairn bench serve --streams {figures.streams} --questions {figures.questions} --write`; \
@@ -295,9 +288,7 @@ policy, a server in a process of its own, over HTTP. Every answer comes from a w
 | start of the process until it listens | {figures.start_seconds:.2f} s |
 | from there to the first answer, alone | {figures.first_answer_seconds:.2f} s |
 
-| | median | p99 |
-|---|---|---|
-{rows}
+{table(figures).markdown()}
 
 *Lost* is a stream that did not end in an answer, usage and `[DONE]`. *Ours* is the CPU time of the event loop's \
 thread, where HTTP, JSON, the loop, plans and searches run, of the CPU time of the whole server process; the rest are \

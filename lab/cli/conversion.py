@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.table import Table
 
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages
 from agent.cli.options import JsonOption
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
     from lab.benchmarks.conversion import Figures
@@ -46,13 +45,11 @@ def conversion(
         rows += [measure(file, adapter=adapter)] if adapter else []
     if write:
         write_report(REPORT, page(rows), code=CODE)
-    if as_json:
-        print_json({"conversions": [asdict(row) for row in rows]})
-        return
-    table = Table(*_HEADS)
-    for row in rows:
-        table.add_row(*_cells(row))
-    output().print(table)
+    print_report([_table(rows)], {"conversions": [asdict(row) for row in rows]}, as_json=as_json)
+
+
+def _table(rows: "list[Figures]") -> ReportTable:
+    return ReportTable(_HEADS, [_cells(row) for row in rows])
 
 
 def _cells(row: "Figures") -> tuple[str, ...]:
@@ -69,9 +66,6 @@ def _cells(row: "Figures") -> tuple[str, ...]:
 
 def page(rows: "list[Figures]") -> str:
     """What `--write` keeps."""
-    lines = [f"| {' | '.join(cells)} |" for cells in (_HEADS, *map(_cells, rows))]
-    lines.insert(1, "|---" * len(_HEADS) + "|")
-    table = "\n".join(lines)
     return f"""# From GGUF to the embedded policy
 
 `cairn bench conversion --write`; Python {platform.python_version()}, one core, no torch.
@@ -79,5 +73,5 @@ def page(rows: "list[Figures]") -> str:
 Dequantized, merged, quantized and written by `cairn model convert`; a process of its own each, the start of its \
 libraries included. The second call finds the folder; it hashes a GGUF that is named as a file, and the adapter.
 
-{table}
+{_table(rows).markdown()}
 """

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages
 from agent.cores import cores
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 from lab.shipped import HUB
 
 if TYPE_CHECKING:
@@ -66,15 +65,13 @@ def engine(
     rows = _measure(model, _numbers(rollouts), repeats=repeats, world=world, protocol=protocol, dtype=dtype)
     if write:
         write_report(REPORT, _report(rows), code=CODE)
-    if json:
-        figures = {f"ratio_{row.rollouts}": row.ratio for row in rows}
-        holds = all(row.holds for row in rows)
-        print_json(figures | {"rows": [asdict(row) for row in rows], "holds": holds})
-        return
-    table = Table(*_COLUMNS)
-    for row in rows:
-        table.add_row(*_cells(row))
-    output().print(table)
+    ratios = {f"ratio_{row.rollouts}": row.ratio for row in rows}
+    figures = ratios | {"rows": [asdict(row) for row in rows], "holds": all(row.holds for row in rows)}
+    print_report([_table(rows)], figures, as_json=json)
+
+
+def _table(rows: "Sequence[Row]") -> ReportTable:
+    return ReportTable(_COLUMNS, [_cells(row) for row in rows])
 
 
 def _measure(
@@ -138,7 +135,6 @@ def _cells(row: "Row") -> tuple[str, ...]:
 
 
 def _report(rows: "Sequence[Row]") -> str:
-    lines = "\n".join(f"| {' | '.join(_cells(row))} |" for row in rows)
     tokens = ", ".join(f"{row.tokens:,}" for row in rows)
     return f"""# The loop over vLLM
 
@@ -152,7 +148,5 @@ each column is a median of its own over {rows[0].repeats} repeats: the ratio is 
 times, so it isn't the quotient of the two columns before it. The lowest ratio is that of all repeats. CPU time is \
 that of the process that holds the loop and AsyncLLM's front end, on all its threads.
 
-| {" | ".join(_COLUMNS)} |
-|{"---|" * len(_COLUMNS)}
-{lines}
+{_table(rows).markdown()}
 """

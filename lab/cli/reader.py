@@ -13,12 +13,11 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages, output
 from agent.errors import SetupError
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import print_report, write_report
 from train.commands import train_app
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def bench_transfer(
     import torch
 
     from agent.settings import load_settings
-    from lab.reader.report import report
+    from lab.reader.report import report, table
     from lab.reader.transfer import measure
     from train.reader.reading import TrainedReader
 
@@ -121,18 +120,5 @@ def bench_transfer(
             measured.append(measure(settings, answering, limit=limit, show=show))
     if write:
         write_report(REPORT, report(measured, answering), code=CODE)
-    if json:
-        print_json({"reader": answering.name, "worlds": {figures.world: figures.as_dict() for figures in measured}})
-        return
-    for figures in measured:
-        output().print(_table(figures))
-
-
-def _table(figures: "Transfer") -> Table:
-    from lab.reader.report import rows_of, verdict
-
-    table = Table("", "EM", "characters", "gold given", title=f"{figures.world}, {figures.n} questions")
-    for row in rows_of(figures):
-        table.add_row(*row)
-    table.caption = verdict(figures)
-    return table
+    worlds = {figures.world: figures.as_dict() for figures in measured}
+    print_report([table(one) for one in measured], {"reader": answering.name, "worlds": worlds}, as_json=json)

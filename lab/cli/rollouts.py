@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.table import Table
 
-from agent.cli.console import note, output, print_json
+from agent.cli.console import note, output
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
     from lab.benchmarks.rollouts import Phase, Step
@@ -83,21 +82,15 @@ def rollouts(
     step = whole_step(settings, threads=threads)
     if write:
         write_report(REPORT, _report(found, step, recipe), code=CODE)
-    if json:
-        print_json(
-            {
-                "phases": [asdict(phase) for phase in found],
-                "step_seconds": dict(step.parts),
-                "step_searching": step.searching,
-            }
-            | _ratios(found)
-        )
-        return
-    table = Table(*_HEAD, title="the rollout phase")
-    for row in _rows(found):
-        table.add_row(*row)
-    output().print(table)
-    output().print(f"a whole step: {_step_line(step)}")
+    figures = {
+        "phases": [asdict(phase) for phase in found],
+        "step_seconds": dict(step.parts),
+        "step_searching": step.searching,
+        **_ratios(found),
+    }
+    print_report([_table(found)], figures, as_json=json)
+    if not json:
+        output().print(f"a whole step: {_step_line(step)}")
 
 
 def _ratios(found: "list[Phase]") -> dict[str, float]:
@@ -110,9 +103,9 @@ def _ratios(found: "list[Phase]") -> dict[str, float]:
     }
 
 
-def _rows(found: "list[Phase]") -> list[tuple[str, ...]]:
+def _table(found: "list[Phase]") -> ReportTable:
     ratios = _ratios(found)
-    return [
+    rows = [
         (
             f"{phase.search_ms:g} ms",
             phase.way,
@@ -126,6 +119,7 @@ def _rows(found: "list[Phase]") -> list[tuple[str, ...]]:
         )
         for phase in found
     ]
+    return ReportTable(_HEAD, rows, title="the rollout phase")
 
 
 def _step_line(step: "Step") -> str:
@@ -135,16 +129,13 @@ def _step_line(step: "Step") -> str:
 
 
 def _report(found: "list[Phase]", step: "Step", recipe: Path) -> str:
-    rows = "\n".join(f"| {' | '.join(row)} |" for row in _rows(found))
     return f"""# Rollouts
 
 `cairn bench rollouts --recipe {recipe.as_posix()} --write`; Python {platform.python_version()}.
 
 {_WAYS}
 
-| {" | ".join(_HEAD)} |
-|{"---|" * len(_HEAD)}
-{rows}
+{_table(found).markdown()}
 
 A whole step of a run, the third one: {_step_line(step)}. {_PARTS}
 """

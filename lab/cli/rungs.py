@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.table import Table
 
-from agent.cli.console import note, output, print_json
+from agent.cli.console import note
 from agent.cli.options import JsonOption, Load
 from agent.errors import SetupError
 from agent.files.foreign import MIB, read_file
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
@@ -96,13 +95,11 @@ def rungs(
     (folder / ROWS).write_text(json.dumps(kept, ensure_ascii=False, indent=1), encoding="utf-8")
     if write:
         write_report(REPORT, _page(out), code=CODE)
-    if as_json:
-        print_json(kept)
-        return
-    table = Table(*_HEAD, title=called)
-    for row in rows:
-        table.add_row(*_cells(asdict(row), used))
-    output().print(table)
+    print_report([_table(kept)], kept, as_json=as_json)
+
+
+def _table(kept: dict[str, Any]) -> ReportTable:
+    return ReportTable(_HEAD, [_cells(row, kept["rungs"]) for row in kept["rows"]], title=kept["name"])
 
 
 def _answered(
@@ -176,9 +173,7 @@ def _page(out: Path) -> str:
     concurrency = 0
     for kept in _kept(out):
         concurrency = kept["concurrency"]
-        rows = "\n".join(f"| {' | '.join(_cells(row, kept['rungs']))} |" for row in kept["rows"])
         count = max(row["n"] for row in kept["rows"])
-        head = f"| {' | '.join(_HEAD)} |\n|{'---|' * len(_HEAD)}"
-        parts.append(f"## {kept['name']}\n\n{count} questions.\n\n{head}\n{rows}")
+        parts.append(f"## {kept['name']}\n\n{count} questions.\n\n{_table(kept).markdown()}")
     intro = _INTRO.format(concurrency=concurrency)
     return f"# General models on their rungs\n\n`cairn bench rungs --write`\n\n{intro}\n\n" + "\n\n".join(parts) + "\n"

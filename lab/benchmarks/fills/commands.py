@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
     from lab.benchmarks.fills.measure import Way
@@ -75,14 +74,12 @@ def fills(
     if write:
         call = f"cairn bench fills --policy {policy} --world {world} --token-ms {token_ms:g} --search-ms {search_ms:g}"
         write_report(REPORT, _report(found, f"{call} --at-once {at_once} --write"), code=CODE)
-    if json:
-        print_json({name: {"ways": [asdict(way) for way in ways]} | _summary(ways) for name, ways in found.items()})
-        return
-    for name, ways in found.items():
-        table = Table(*_HEAD, title=f"{name}, {world}")
-        for way in ways:
-            table.add_row(*_row(way))
-        output().print(table)
+    figures = {name: {"ways": [asdict(way) for way in ways]} | _summary(ways) for name, ways in found.items()}
+    print_report([_table(ways, f"{name}, {world}") for name, ways in found.items()], figures, as_json=json)
+
+
+def _table(ways: "Sequence[Way]", title: str = "") -> ReportTable:
+    return ReportTable(_HEAD, [_row(way) for way in ways], title=title)
 
 
 async def _measure(
@@ -150,12 +147,7 @@ def _row(way: "Way") -> tuple[str, ...]:
 
 
 def _report(found: "Mapping[Policy, Sequence[Way]]", call: str) -> str:
-    head = f"| {' | '.join(_HEAD)} |\n|{'---|' * len(_HEAD)}\n"
-    tables = [
-        f"{_WHO[name]}\n\n{head}" + "\n".join(f"| {' | '.join(_row(way))} |" for way in ways)
-        for name, ways in found.items()
-    ]
-    both = "\n\n".join(tables)
+    both = "\n\n".join(f"{_WHO[name]}\n\n{_table(ways).markdown()}" for name, ways in found.items())
     counts = ", ".join(
         f"{way.n} questions of {way.hops} hops ({way.planned} of them planned in both ways)"
         for way in next(iter(found.values()))

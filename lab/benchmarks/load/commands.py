@@ -6,10 +6,10 @@ from typing import Annotated, Final
 
 import typer
 
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages
 from agent.cli.options import CheckpointOption, ConfigOption, JsonOption, WorldOption
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import print_report, write_report
 
 REPORT: Final = Path("docs/bench/load.md")
 CODE: Final = ("server", "agent/loop/loop.py", "agent/policies", "agent/loop/search_round.py")
@@ -66,10 +66,7 @@ def bench_load(
         )
     if write:
         write_report(REPORT, page(figures), code=CODE)
-    if as_json:
-        print_json(figures.as_dict())
-    else:
-        output().print(table(figures))
+    print_report([table(figures)], figures.as_dict(), as_json=as_json)
     if not figures.holds:
         raise typer.Exit(1)
 
@@ -126,10 +123,7 @@ def bench_model(
         )
     if write:
         write_report(MODEL_REPORT, page(figures), code=CODE)
-    if as_json:
-        print_json(figures.as_dict())
-    else:
-        output().print(table(figures))
+    print_report([table(figures)], figures.as_dict(), as_json=as_json)
     if not figures.holds:
         raise typer.Exit(1)
 
@@ -179,8 +173,4 @@ def bench_baselines(
     if write:
         write_report(BASELINES_REPORT, page(found), code=CODE)
         write_report(BASELINES_REPORT.with_suffix(".json"), json.dumps(found.as_dict(), indent=1) + "\n")
-    if as_json:
-        print_json(found.as_dict())
-        return
-    for table in tables(found):
-        output().print(table)
+    print_report(tables(found), found.as_dict(), as_json=as_json)

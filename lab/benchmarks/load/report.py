@@ -3,26 +3,22 @@
 import platform
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
 from agent.cores import cores
 from lab.benchmarks.load.bounds import ADDED_MS, CANCEL_MS, GROWTH, REFUSED_MS, growth
+from lab.report import ReportTable
 
 if TYPE_CHECKING:
     from lab.benchmarks.load.measure import Figures
     from lab.benchmarks.load.streams import Load
 
 
-def table(figures: "Figures") -> Table:
-    title = f"{figures.paced.streams} streams at once for {figures.paced.seconds:.0f} s"
-    made = Table("", *_heads(figures), title=title, caption="; ".join(_verdicts(figures)))
-    for row in _rows(figures):
-        made.add_row(*row)
-    return made
-
-
-def _heads(figures: "Figures") -> list[str]:
-    return ["paced policy", *(["embedded policy"] if figures.embedded else [])]
+def table(figures: "Figures") -> ReportTable:
+    return ReportTable(
+        ["", "paced policy", *(["embedded policy"] if figures.embedded else [])],
+        _rows(figures),
+        title=f"{figures.paced.streams} streams at once for {figures.paced.seconds:.0f} s",
+        caption="; ".join(_verdicts(figures)),
+    )
 
 
 def _rows(figures: "Figures") -> list[tuple[str, ...]]:
@@ -76,9 +72,6 @@ def page(figures: "Figures") -> str:
     from lab.benchmarks.load.paced import SEARCH_SECONDS
 
     flood, leaving, paced = figures.flood, figures.leaving, figures.paced
-    heads = ["", *_heads(figures)]
-    lines = [heads, ["---"] * len(heads), *_rows(figures)]
-    body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"""# The server under load
 
 `cairn bench load --streams {paced.streams} --write`; Python {platform.python_version()}, {cores()} cores, \
@@ -89,7 +82,7 @@ streams that are open at the same time; each one sends the next request when it 
 {paced.seconds:.0f} s. The *paced* policy writes 20 tokens a second and stream, and searches once \
 ({1000 * SEARCH_SECONDS:.0f} ms) in an answer of 300; the *embedded* policy samples as fast as the cores let it.
 
-{body}
+{table(figures).markdown()}
 
 *Lost* is a stream that did not bring every token once and in order, usage and `[DONE]`. *Interleaved* is a stream \
 that brought anything of another one: each token of the paced policy holds its stream's own mark, the embedded \

@@ -1,14 +1,12 @@
 """`cairn bench baselines`: its tables and its page. It measures nothing."""
 
 import platform
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
-
-from rich.table import Table
 
 from agent.cores import cores
 from lab.benchmarks.load.baselines import tasks
 from lab.benchmarks.load.baselines.contenders import NAMES
+from lab.report import ReportTable
 
 if TYPE_CHECKING:
     from lab.benchmarks.load.baselines.race import Race
@@ -16,18 +14,11 @@ if TYPE_CHECKING:
 _MANY = ("", "requests/s", "median", "CPU time of a request")
 
 
-def tables(race: "Race") -> Iterator[Table]:
-    alone = Table(*_alone_head(race), title="One question alone", caption=_in_time(race))
-    for row in _alone(race):
-        alone.add_row(*row)
-    many = Table(*_MANY, title=f"{race.together[0].clients} clients", caption=_fastest(race))
-    for row in _together(race):
-        many.add_row(*row)
-    yield from (alone, many)
-
-
-def _alone_head(race: "Race") -> list[str]:
-    return ["", "longest path", *(NAMES[name] for name in race.contenders)]
+def tables(race: "Race") -> tuple[ReportTable, ReportTable]:
+    head = ["", "longest path", *(NAMES[name] for name in race.contenders)]
+    alone = ReportTable(head, _alone(race), title="One question alone", caption=_in_time(race))
+    clients = f"{race.together[0].clients} clients"
+    return alone, ReportTable(_MANY, _together(race), title=clients, caption=_fastest(race))
 
 
 def _alone(race: "Race") -> list[list[str]]:
@@ -60,12 +51,9 @@ def _fastest(race: "Race") -> str:
     return f"The most requests a second: {NAMES[race.fastest]}"
 
 
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(line)} |" for line in [head, ["---"] * len(head), *rows])
-
-
 def page(race: "Race") -> str:
     """What `--write` keeps."""
+    alone, many = tables(race)
     return f"""# Beside other agents
 
 `cairn bench baselines --write`; Python {platform.python_version()}, {cores()} cores, which all processes share. \
@@ -88,11 +76,11 @@ two keep nothing.
 - *LangGraph ReAct*: its prebuilt agent (`langchain.agents.create_agent`), asynchronous. Both stand behind FastAPI on \
 uvicorn with uvloop and httptools, which Cairn does without.
 
-{_markdown(_alone_head(race), _alone(race))}
+{alone.markdown()}
 
 Medians, one question after the other. {_in_time(race)}.
 
-{_markdown(_MANY, _together(race))}
+{many.markdown()}
 
 {race.together[0].clients} clients, each of which asks again when it has its answer, all four questions in turn. The \
 CPU time is that of the contender's process. {_fastest(race)}.
