@@ -33,7 +33,7 @@ Show = Callable[[str], object]
 
 
 @dataclass(frozen=True)
-class Way:
+class BuildingWay:
     """The same work, done by `workers` workers."""
 
     work: On
@@ -69,16 +69,16 @@ class Nearest:
 
 
 @dataclass(frozen=True)
-class Figures:
+class BuildingFigures:
     corpus: str
     model: str
-    ways: tuple[Way, ...]
+    ways: tuple[BuildingWay, ...]
     nearest: tuple[Nearest, ...]
 
 
 def measure(
     corpus: Path, *, model: str, questions: int, vectors: int, ways: Sequence[tuple[On, int]], show: Show
-) -> Figures:
+) -> BuildingFigures:
     """Build indexes and data, evaluate and search.
 
     Args:
@@ -97,10 +97,10 @@ def measure(
         show("a little world")
         _command(["world", "build", "--seed", "7", "--size", str(WORLD), "--questions", "0", "--out", world, "--json"])
         done = tuple(_way(corpus, world, model, questions, work, workers, show) for work, workers in ways)
-    return Figures(corpus.name, model, done, tuple(nearest(vectors, show)))
+    return BuildingFigures(corpus.name, model, done, tuple(nearest(vectors, show)))
 
 
-def _way(corpus: Path, world: str, model: str, questions: int, work: On, workers: int, show: Show) -> Way:
+def _way(corpus: Path, world: str, model: str, questions: int, work: On, workers: int, show: Show) -> BuildingWay:
     where = ["--work", work, "--workers", str(workers), "--json"]
     with TemporaryDirectory(prefix="cairn-bench-") as folder:
         build = ["index", "build", str(corpus), "--out"]
@@ -115,7 +115,7 @@ def _way(corpus: Path, world: str, model: str, questions: int, work: On, workers
             ["data", "build", "--world", world, "--embedder", "words", "--out", f"{folder}/data", *where]
         )
         sizes = [_bytes(Path(folder) / name) for name in ("words", "dense")]
-    return Way(
+    return BuildingWay(
         work=work,
         workers=workers,
         passages=words["documents"],

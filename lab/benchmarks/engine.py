@@ -33,7 +33,7 @@ def bound(rollouts: int) -> float:
 
 
 @dataclass(frozen=True)
-class Row:
+class EngineRow:
     """Tokens a second at one number of rollouts at once: medians over the repeats."""
 
     rollouts: int
@@ -95,7 +95,7 @@ async def measure(
     rollouts: Sequence[int] = tuple(BOUNDS),
     repeats: int = 5,
     progress: Callable[[int], None] = lambda done: None,
-) -> list[Row]:
+) -> list[EngineRow]:
     """Run questions, and replay what was sampled, by turns.
 
     Args:
@@ -109,7 +109,7 @@ async def measure(
     """
     recorded = {name: Recording(source) for name, source in sources.items()}
     agent = Agent(policy=policy, protocol=protocol, sources=recorded)
-    rows: list[Row] = []
+    rows: list[EngineRow] = []
     for at_once in rollouts:
         all_questions = [questions[place % len(questions)] for place in range(at_once * TURNS)]
         lanes = [all_questions[place::at_once] for place in range(at_once)]
@@ -129,9 +129,9 @@ async def measure(
     return rows
 
 
-def _row(at_once: int, pairs: Sequence[tuple[int, Took, Took]]) -> Row:
+def _row(at_once: int, pairs: Sequence[tuple[int, Took, Took]]) -> EngineRow:
     ratios = [alone.seconds / ours.seconds for _, ours, alone in pairs]
-    return Row(
+    return EngineRow(
         rollouts=at_once,
         ours=statistics.median(tokens / ours.seconds for tokens, ours, _ in pairs),
         alone=statistics.median(tokens / alone.seconds for tokens, _, alone in pairs),

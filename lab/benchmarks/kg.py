@@ -45,7 +45,7 @@ _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True)
-class Speed:
+class LookupSpeed:
     """Look-ups on one thread, in ms, and what they found."""
 
     p50_exact_ms: float
@@ -98,7 +98,7 @@ class Size:
     build_rss_mb: float
 
 
-def holds(speed: Speed, answers: Answers | None) -> bool:
+def holds(speed: LookupSpeed, answers: Answers | None) -> bool:
     """Whether every bound is met; answers that were not measured do not count."""
     fast = max(speed.p99_exact_ms, speed.p99_prefix_ms, speed.p99_edges_ms) < BOUND_MS
     found = answers is None or (answers.metaqa_1hop_found >= BOUND_FOUND and answers.most_triples <= LIMIT)
@@ -170,7 +170,7 @@ def _all_there(answers: Sequence[str], texts: Sequence[str]) -> bool:
 
 def measure_speed(
     *, triples: int, seed: int = 0, scratch: Path | None = None, progress: Callable[[Progress], None]
-) -> tuple[Size, Speed]:
+) -> tuple[Size, LookupSpeed]:
     """Write a made-up graph, build it, and time look-ups; nothing of it is kept.
 
     Args:
@@ -197,7 +197,7 @@ def measure_speed(
         return size, _alone(graph, seed)
 
 
-def _alone(graph: Path, seed: int) -> Speed:
+def _alone(graph: Path, seed: int) -> LookupSpeed:
     """Time look-ups in a fresh process."""
     context = spawning()
     ours, theirs = context.Pipe(duplex=False)
@@ -213,12 +213,12 @@ def _alone(graph: Path, seed: int) -> Speed:
         ours.close()
 
 
-def _work(graph: Path, seed: int, answer: "Connection[Speed, Speed]") -> None:
+def _work(graph: Path, seed: int, answer: "Connection[LookupSpeed, LookupSpeed]") -> None:
     answer.send(time_lookups(graph, seed=seed))
     answer.close()
 
 
-def time_lookups(path: Path, *, seed: int, lookups: int = LOOKUPS) -> Speed:
+def time_lookups(path: Path, *, seed: int, lookups: int = LOOKUPS) -> LookupSpeed:
     """Time look-ups in a made-up graph, in this process, on one thread.
 
     All are made `ROUNDS` times, one round after the other, and each one counts with its median: what the machine did
@@ -247,7 +247,7 @@ def time_lookups(path: Path, *, seed: int, lookups: int = LOOKUPS) -> Speed:
     hub = graph.entity(1).degree
     graph.close()
     rate, lag = asyncio.run(_through_source(path, [f"what is the {name} of" for name in names[: lookups // 4]]))
-    return Speed(
+    return LookupSpeed(
         **{f"p50_{name}_ms": _ms(values, 0.50) for name, values in timed.items()},
         **{f"p99_{name}_ms": _ms(values, 0.99) for name, values in timed.items()},
         typo_found_10=sum(found) / len(found),

@@ -52,7 +52,7 @@ _LENGTH: Final = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Load:
+class ClientLoad:
     """What all clients saw of one server. Each one sends the next request as soon as it has its answer."""
 
     mode: Mode
@@ -67,9 +67,9 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Speed:
+class ServingSpeed:
     passages: int
-    loads: tuple[Load, ...]
+    loads: tuple[ClientLoad, ...]
 
     def speedup(self, mode: Mode, clients: int, *, beside: Kind = "plain") -> float:
         """Queries a second, ours by those of another server; 0 where that one was not measured."""
@@ -106,7 +106,7 @@ def measure_speed(
     clients: Sequence[int] = CLIENTS,
     rounds: int = ROUNDS,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> Speed:
+) -> ServingSpeed:
     """Search with the servers of each mode, with each number of clients.
 
     Args:
@@ -122,7 +122,7 @@ def measure_speed(
     Raises:
         SetupError: a server could not be started.
     """
-    loads: list[Load] = []
+    loads: list[ClientLoad] = []
     total, done = sum(len(KINDS[mode]) for mode in modes) * len(clients) * rounds, 0
     for mode in modes:
         with ExitStack() as running:
@@ -131,7 +131,7 @@ def measure_speed(
                 asyncio.run(_load(address, questions[:WARM], clients=min(4, WARM)))
             for many in clients:
                 queries = _in_turn(questions, max(50, requests * many // (many + 8)))
-                seen: dict[Kind, list[Load]] = {kind: [] for kind in servers}
+                seen: dict[Kind, list[ClientLoad]] = {kind: [] for kind in servers}
                 for _ in range(rounds):
                     for kind, address in servers.items():
                         progress(f"{mode}, {many} clients", done, total)
@@ -139,7 +139,7 @@ def measure_speed(
                         seen[kind].append(_figures(mode, kind, many, queries, seconds, took))
                         done += 1
                 loads += [_middle(of) for of in seen.values()]
-    return Speed(passages=passages, loads=tuple(loads))
+    return ServingSpeed(passages=passages, loads=tuple(loads))
 
 
 def _in_turn(questions: Sequence[str], count: int) -> list[str]:
@@ -148,9 +148,9 @@ def _in_turn(questions: Sequence[str], count: int) -> list[str]:
 
 def _figures(
     mode: Mode, kind: Kind, clients: int, queries: Sequence[str], seconds: float, took: Sequence[float]
-) -> Load:
+) -> ClientLoad:
     cuts = percentiles(took)
-    return Load(
+    return ClientLoad(
         mode=mode,
         kind=kind,
         clients=clients,
@@ -162,7 +162,7 @@ def _figures(
     )
 
 
-def _middle(loads: Sequence[Load]) -> Load:
+def _middle(loads: Sequence[ClientLoad]) -> ClientLoad:
     """The round with the median rate; what was lost in any of them is lost."""
     middle = sorted(loads, key=lambda load: load.qps)[len(loads) // 2]
     return replace(middle, lost=sum(load.lost for load in loads), p99_ms=median(load.p99_ms for load in loads))

@@ -38,7 +38,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Figures:
+class ServeFigures:
     streams: int
     questions: int
     lost: int
@@ -115,7 +115,7 @@ class _Stream:
         return said
 
 
-def measure(settings: CairnSettings, *, streams: int, questions: int, progress: Callable[[], object]) -> Figures:
+def measure(settings: CairnSettings, *, streams: int, questions: int, progress: Callable[[], object]) -> ServeFigures:
     """Start the server, ask `questions` with `streams` at once, and stop it.
 
     Raises:
@@ -150,7 +150,7 @@ def measure(settings: CairnSettings, *, streams: int, questions: int, progress: 
 
 async def _load(
     address: str, pipe: Connection, texts: list[str], *, streams: int, started: float, progress: Callable[[], object]
-) -> Figures:
+) -> ServeFigures:
     import httpx2
 
     limits = httpx2.Limits(max_connections=streams, max_keepalive_connections=streams)
@@ -197,12 +197,12 @@ async def _ask(client: "httpx2.AsyncClient", question: str) -> _Stream:
 
 def _figures(
     seen: list[_Stream], first: _Stream, use: dict[str, float], *, seconds: float, streams: int, started: float
-) -> Figures:
+) -> ServeFigures:
     for stream in (first, *seen):
         if stream.arrivals:
             stream.read()
     whole = [stream for stream in seen if stream.whole]
-    return Figures(
+    return ServeFigures(
         streams=streams,
         questions=len(seen),
         lost=len(seen) - len(whole),
@@ -251,7 +251,7 @@ def _serve(dumped: dict[str, Any], pipe: Connection) -> None:
     asyncio.run(run())
 
 
-def table(figures: Figures) -> ReportTable:
+def table(figures: ServeFigures) -> ReportTable:
     named = {
         "to the first byte": figures.first_byte,
         "to the first token": figures.first_token,
@@ -268,7 +268,7 @@ def table(figures: Figures) -> ReportTable:
     )
 
 
-def report(figures: Figures) -> str:
+def report(figures: ServeFigures) -> str:
     return f"""# The server under load
 
 `cairn bench serve --streams {figures.streams} --questions {figures.questions} --write`; \

@@ -14,7 +14,7 @@ from agent.cores import cores
 from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
-    from lab.benchmarks.executor import Figures
+    from lab.benchmarks.executor import ExecutorFigures
 
 bench_app = typer.Typer(no_args_is_help=True, help="Benchmarks of Cairn's own parts.")
 
@@ -57,7 +57,7 @@ def executor(
     print_report([_table(figures)], asdict(figures) | {"holds": figures.holds}, as_json=json)
 
 
-def _table(figures: "Figures") -> ReportTable:
+def _table(figures: "ExecutorFigures") -> ReportTable:
     from lab.benchmarks.executor import BOUND_P50, BOUND_P99
 
     verdict = "met" if figures.holds else "not met"
@@ -74,7 +74,7 @@ def _table(figures: "Figures") -> ReportTable:
     )
 
 
-def _report(figures: "Figures") -> str:
+def _report(figures: "ExecutorFigures") -> str:
     from lab.benchmarks.executor import BOUND_P50, BOUND_P99
 
     return f"""# The executor

@@ -17,7 +17,7 @@ from lab.report import ReportTable, print_report, write_report
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from lab.benchmarks.building import Figures, Nearest, Way
+    from lab.benchmarks.building import BuildingFigures, BuildingWay, Nearest
 
 REPORT: Final = Path("docs/bench/building.md")
 CODE: Final = (
@@ -89,7 +89,7 @@ class Parts:
         self._part = ""
 
 
-def _way(way: "Way") -> tuple[str, ...]:
+def _way(way: "BuildingWay") -> tuple[str, ...]:
     return (
         way.work,
         f"{way.workers}",
@@ -111,12 +111,12 @@ def _kind(found: "Nearest") -> tuple[str, ...]:
     )
 
 
-def _tables(figures: "Figures") -> tuple[ReportTable, ReportTable]:
+def _tables(figures: "BuildingFigures") -> tuple[ReportTable, ReportTable]:
     ways = ReportTable(_WAYS, [_way(way) for way in figures.ways])
     return ways, ReportTable(_NEAREST, [_kind(found) for found in figures.nearest])
 
 
-def page(figures: "Figures") -> str:
+def page(figures: "BuildingFigures") -> str:
     """What `--write` keeps."""
     first = figures.ways[0]
     ways, nearest = _tables(figures)

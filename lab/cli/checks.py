@@ -16,7 +16,7 @@ from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
     from lab.benchmarks.checks.claims import Half
-    from lab.benchmarks.checks.measure import Figures, RealFigures
+    from lab.benchmarks.checks.measure import ClaimFigures, RealFigures
 
 REPORT: Final = Path("docs/bench/checks.md")
 CODE: Final = (
@@ -87,7 +87,7 @@ async def _share() -> float:
         await agent.aclose()
 
 
-def _rows(of: "Figures") -> list[tuple[str, ...]]:
+def _rows(of: "ClaimFigures") -> list[tuple[str, ...]]:
     from lab.benchmarks.checks.cases import CORRUPTIONS
 
     names = {
@@ -108,7 +108,7 @@ def _rows(of: "Figures") -> list[tuple[str, ...]]:
     return rows
 
 
-def _true_rows(of: "Figures") -> list[tuple[str, ...]]:
+def _true_rows(of: "ClaimFigures") -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for name, standard in (("true, in other words", False), ("true, as policies are taught", True)):
         found, true = of.found(standard=standard)
@@ -120,7 +120,7 @@ def _true_rows(of: "Figures") -> list[tuple[str, ...]]:
 _HEADS: Final = ("", "claims", "not found", "precision", "recall")
 
 
-def _table(of: "Figures") -> ReportTable:
+def _table(of: "ClaimFigures") -> ReportTable:
     return ReportTable(_HEADS, [*_rows(of), *_true_rows(of)], title=f"the little world: {of.traces} traces")
 
 
@@ -162,7 +162,7 @@ def _rightly(of: "RealFigures") -> str:
     return f"{right[0]:.3f} of the supported claims are true, {right[1]:.3f} of the contradicted ones are false"
 
 
-def _report(figures: "Figures", real: "Mapping[str, RealFigures]", share: float) -> str:
+def _report(figures: "ClaimFigures", real: "Mapping[str, RealFigures]", share: float) -> str:
     from lab.benchmarks.checks.measure import ROLLOUT_SHARE, TARGET
 
     tables = "".join(

@@ -13,7 +13,7 @@ from lab.cli.bench import bench_app
 from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
-    from lab.benchmarks.conversion import Figures
+    from lab.benchmarks.conversion import ConversionFigures
 
 REPORT: Final = Path("docs/bench/conversion.md")
 CODE: Final = ("agent/models", "lab/benchmarks/conversion.py")
@@ -48,11 +48,11 @@ def conversion(
     print_report([_table(rows)], {"conversions": [asdict(row) for row in rows]}, as_json=as_json)
 
 
-def _table(rows: "list[Figures]") -> ReportTable:
+def _table(rows: "list[ConversionFigures]") -> ReportTable:
     return ReportTable(_HEADS, [_cells(row) for row in rows])
 
 
-def _cells(row: "Figures") -> tuple[str, ...]:
+def _cells(row: "ConversionFigures") -> tuple[str, ...]:
     return (
         f"{row.model}, {row.model_mb:.0f} MB",
         "merged" if row.adapter else "none",
@@ -64,7 +64,7 @@ def _cells(row: "Figures") -> tuple[str, ...]:
     )
 
 
-def page(rows: "list[Figures]") -> str:
+def page(rows: "list[ConversionFigures]") -> str:
     """What `--write` keeps."""
     return f"""# From GGUF to the embedded policy
 

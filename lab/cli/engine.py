@@ -17,7 +17,7 @@ from lab.report import ReportTable, print_report, write_report
 from lab.shipped import HUB
 
 if TYPE_CHECKING:
-    from lab.benchmarks.engine import Row
+    from lab.benchmarks.engine import EngineRow
 
 REPORT: Final = Path("docs/bench/engine.md")
 CODE: Final = (
@@ -70,13 +70,13 @@ def engine(
     print_report([_table(rows)], figures, as_json=json)
 
 
-def _table(rows: "Sequence[Row]") -> ReportTable:
+def _table(rows: "Sequence[EngineRow]") -> ReportTable:
     return ReportTable(_COLUMNS, [_cells(row) for row in rows])
 
 
 def _measure(
     model: Path | None, rollouts: Sequence[int], *, repeats: int, world: str, protocol: str, dtype: str
-) -> "list[Row]":
+) -> "list[EngineRow]":
     from agent.build.agent import VLLM_ENVIRONMENT
     from agent.policies.vllm import VllmPolicy
     from agent.protocols import protocol_named
@@ -90,7 +90,7 @@ def _measure(
     policy = VllmPolicy.load(str(folder), dtype=dtype, enforce_eager=True, kv_cache_memory_bytes=1 << 30)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
 
-    async def work(bar: Progress) -> "list[Row]":
+    async def work(bar: Progress) -> "list[EngineRow]":
         task = bar.add_task("pairs", total=len(rollouts) * repeats)
         try:
             return await measure(
@@ -119,7 +119,7 @@ def _numbers(text: str) -> list[int]:
     return numbers
 
 
-def _cells(row: "Row") -> tuple[str, ...]:
+def _cells(row: "EngineRow") -> tuple[str, ...]:
     from lab.benchmarks.engine import bound
 
     return (
@@ -134,7 +134,7 @@ def _cells(row: "Row") -> tuple[str, ...]:
     )
 
 
-def _report(rows: "Sequence[Row]") -> str:
+def _report(rows: "Sequence[EngineRow]") -> str:
     tokens = ", ".join(f"{row.tokens:,}" for row in rows)
     return f"""# The loop over vLLM
 

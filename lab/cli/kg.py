@@ -14,7 +14,7 @@ from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
     from agent.sources.kg.build import Progress
-    from lab.benchmarks.kg import Answers, Size, Speed
+    from lab.benchmarks.kg import Answers, LookupSpeed, Size
 
 REPORT: Final = Path("docs/bench/kg.md")
 CODE: Final = (
@@ -59,7 +59,7 @@ def kg(
     print_report(_tables(size, speed, answers), figures, as_json=json)
 
 
-def _measure(triples: int, seed: int, scratch: Path | None) -> "tuple[Size, Speed]":
+def _measure(triples: int, seed: int, scratch: Path | None) -> "tuple[Size, LookupSpeed]":
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
@@ -75,7 +75,7 @@ def _measure(triples: int, seed: int, scratch: Path | None) -> "tuple[Size, Spee
         return measure_speed(triples=triples, seed=seed, scratch=scratch, progress=show)
 
 
-def _speed_rows(speed: "Speed") -> list[tuple[str, str, str, str]]:
+def _speed_rows(speed: "LookupSpeed") -> list[tuple[str, str, str, str]]:
     from lab.benchmarks.kg import BOUND_MS, BOUND_TYPO_MS
 
     return [
@@ -87,7 +87,7 @@ def _speed_rows(speed: "Speed") -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _other_rows(size: "Size", speed: "Speed") -> list[tuple[str, str]]:
+def _other_rows(size: "Size", speed: "LookupSpeed") -> list[tuple[str, str]]:
     from lab.benchmarks.kg import AT_ONCE, BOUND_RSS_MB
 
     return [
@@ -120,7 +120,7 @@ def _answer_rows(answers: "Answers") -> list[tuple[str, str]]:
     ]
 
 
-def _tables(size: "Size", speed: "Speed", answers: "Answers | None") -> list[ReportTable]:
+def _tables(size: "Size", speed: "LookupSpeed", answers: "Answers | None") -> list[ReportTable]:
     title = f"{size.triples:,} triples, {size.entities:,} entities, {size.names:,} names"
     tables = [
         ReportTable(("ms", "median", "p99", "bound"), _speed_rows(speed), title=title),
@@ -132,7 +132,7 @@ def _tables(size: "Size", speed: "Speed", answers: "Answers | None") -> list[Rep
     return tables
 
 
-def _report(size: "Size", speed: "Speed", answers: "Answers | None") -> str:
+def _report(size: "Size", speed: "LookupSpeed", answers: "Answers | None") -> str:
     from lab.benchmarks.kg import LOOKUPS, ROUNDS
 
     fast, other, *found = (table.markdown() for table in _tables(size, speed, answers))

@@ -16,7 +16,7 @@ from lab.report import ReportTable, print_report, write_report
 if TYPE_CHECKING:
     from lab.benchmarks.retrieval import Progress as Show
     from lab.benchmarks.retrieval import Quality
-    from lab.benchmarks.retrieve import Load, Mode, Speed
+    from lab.benchmarks.retrieve import ClientLoad, Mode, ServingSpeed
 
 REPORT: Final = Path("docs/bench/retrieval.md")
 CODE: Final = (
@@ -86,7 +86,7 @@ def bench_retrieval(
     print_report(tables(quality, served), quality.as_dict() | (served.as_dict() if served else {}), as_json=as_json)
 
 
-def _measure_speed(data: Path, cache: Path, quality: "Quality", requests: int, show: "Show") -> "Speed":
+def _measure_speed(data: Path, cache: Path, quality: "Quality", requests: int, show: "Show") -> "ServingSpeed":
     from agent.sources.questions import read_questions
     from lab.benchmarks.retrieve import measure_speed
 
@@ -95,7 +95,7 @@ def _measure_speed(data: Path, cache: Path, quality: "Quality", requests: int, s
     return measure_speed(cache / LOADED, questions, passages=passages, requests=requests, progress=show)
 
 
-def tables(quality: "Quality", speed: "Speed | None") -> Iterator[ReportTable]:
+def tables(quality: "Quality", speed: "ServingSpeed | None") -> Iterator[ReportTable]:
     title = "all-gold@10 and its 95 % interval"
     yield ReportTable(("set", *_modes(quality)), _by_set(quality), title=title)
     yield ReportTable(_MEAN_HEAD, _means(quality), title="Mean over the sets")
@@ -162,7 +162,7 @@ def _indices(quality: "Quality") -> list[tuple[str, ...]]:
     ]
 
 
-def _speeds(speed: "Speed") -> list[tuple[str, ...]]:
+def _speeds(speed: "ServingSpeed") -> list[tuple[str, ...]]:
     """One row for each mode and number of clients; a server that was not measured there has dashes."""
     from lab.benchmarks.retrieve import KINDS
 
@@ -179,11 +179,11 @@ def _speeds(speed: "Speed") -> list[tuple[str, ...]]:
     return rows
 
 
-def _speed_parts(load: "Load | None") -> tuple[str, str]:
+def _speed_parts(load: "ClientLoad | None") -> tuple[str, str]:
     return (f"{load.qps:.0f}", f"{load.p99_ms:.0f} ms") if load else ("–", "–")
 
 
-def report(quality: "Quality", speed: "Speed | None") -> str:
+def report(quality: "Quality", speed: "ServingSpeed | None") -> str:
     """The page that `--write` keeps."""
     from lab.benchmarks.retrieval import METRICS
 
@@ -226,7 +226,7 @@ Seconds are those of the build on this machine; reading the documents counts to 
     return page + (_speed_page(speed, serving[0]) if speed else "")
 
 
-def _speed_page(speed: "Speed", table: str) -> str:
+def _speed_page(speed: "ServingSpeed", table: str) -> str:
     return f"""
 ## Serving
 

@@ -14,7 +14,7 @@ from lab.cli.bench import bench_app
 from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
-    from lab.benchmarks.sft import Figures, Plan
+    from lab.benchmarks.sft import SftFigures, SftPlan
 
 REPORT: Final = Path("docs/bench/sft.md")
 CODE: Final = ("train/sft/run.py", "train/models/pretrained.py", "train/models/attention.py", "lab/benchmarks/sft.py")
@@ -54,11 +54,11 @@ def sft(
     """
     import torch
 
-    from lab.benchmarks.sft import BOUND, WAYS, Plan, measure, same_loss
+    from lab.benchmarks.sft import BOUND, WAYS, SftPlan, measure, same_loss
 
     if threads:
         torch.set_num_threads(threads)
-    plan = Plan(
+    plan = SftPlan(
         start=start,
         rows=rows,
         rank=rank,
@@ -84,13 +84,13 @@ def sft(
         output().print("all have learned alike" if alike else "they have not learned alike: compare nothing")
 
 
-def _ratios(found: "list[Figures]") -> dict[str, float]:
+def _ratios(found: "list[SftFigures]") -> dict[str, float]:
     """Ours over each other way."""
     ours = next(one.middle for one in found if one.way == "ours")
     return {one.way: ours / one.middle for one in found if one.way != "ours"}
 
 
-def _table(found: "list[Figures]") -> ReportTable:
+def _table(found: "list[SftFigures]") -> ReportTable:
     ratios = _ratios(found)
     rows = [
         (
@@ -108,7 +108,7 @@ def _table(found: "list[Figures]") -> ReportTable:
     return ReportTable(_HEAD, rows, title="supervised training of an adapter")
 
 
-def _report(found: "list[Figures]", plan: "Plan", times: int, threads: int, *, alike: bool) -> str:
+def _report(found: "list[SftFigures]", plan: "SftPlan", times: int, threads: int, *, alike: bool) -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "trl", "peft"))
     learned = "All have learned alike." if alike else "They have not learned alike, so the figures compare nothing."
     return f"""# Supervised training

@@ -11,7 +11,7 @@ from train.commands import train_app
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lab.plan.memory import Memory
+    from lab.plan.memory import GpuMemory
     from lab.plan.planning import Plan
     from lab.plan.rehearsal import Rehearsed
 
@@ -91,7 +91,7 @@ def _show(made: "Plan", typed: list[str], seen: "Rehearsed | None") -> None:
         said.print(f"rehearsed: {seen.steps} steps; judge and reader got {seen.requests} requests")
 
 
-def _memory_table(title: str, memory: "Memory") -> "Table":
+def _memory_table(title: str, memory: "GpuMemory") -> "Table":
     from rich.table import Table
 
     table = Table("what", "GB", "formula", title=title)
@@ -123,7 +123,7 @@ def _assumptions(made: "Plan") -> dict[str, Any]:
 def _data(made: "Plan", typed: list[str], seen: "Rehearsed | None") -> dict[str, Any]:
     """The same as plain data; bytes and seconds."""
 
-    def memory(of: "Memory") -> dict[str, Any]:
+    def memory(of: "GpuMemory") -> dict[str, Any]:
         lines = {line.what: line.bytes for line in of.lines}
         return {"lines": lines, "bytes": of.bytes, "holds": of.holds, "fits": of.fits}
 

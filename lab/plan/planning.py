@@ -9,8 +9,8 @@ from agent.errors import SetupError
 from agent.outbound.urls import split_url
 from lab.plan.machines import Gpu, gpu_named
 from lab.plan.memory import (
-    Load,
-    Memory,
+    GpuMemory,
+    RowLoad,
     host_bytes,
     rollouts_that_fit,
     server_memory,
@@ -18,7 +18,7 @@ from lab.plan.memory import (
 )
 from lab.plan.scale import Scale, Trainer
 from lab.plan.shapes import Shape, shape_of
-from lab.plan.times import Span, Work, step_spans
+from lab.plan.times import Span, StepWork, step_spans
 from train.common.recipe_files import kind_of
 from train.ppo.recipe import PpoRecipe, read_ppo_recipe
 from train.rl.recipe import RlRecipe, read_rl_recipe
@@ -36,12 +36,12 @@ class Plan:
     scale: Scale
     trainer: Trainer
     shape: Shape
-    load: Load
-    longest: Memory
+    load: RowLoad
+    longest: GpuMemory
     """Of a GPU that trains, where every row of a micro-batch is as long as a row can be."""
-    usual: Memory
+    usual: GpuMemory
     """The same with rows of the assumed mean length."""
-    server: Memory
+    server: GpuMemory
     at_once: int
     """Rollouts whose keys and values fit."""
     host: float
@@ -155,26 +155,26 @@ def commands_of(plan: Plan, recipe: Path, scale: Path, *, start: str | None = No
     ]
 
 
-def _load(recipe: RlRecipe, scale: Scale, trainer: Trainer) -> Load:
+def _load(recipe: RlRecipe, scale: Scale, trainer: Trainer) -> RowLoad:
     """A micro-batch of the longest rows that there can be."""
     rollout, optimizer = recipe.rollout, recipe.optimizer
     rows = ceil(rollout.prompts * rollout.group / (trainer.gpus * optimizer.minibatches * optimizer.micro_batches))
     longest = rollout.context_tokens or scale.server.max_model_len
     compared = rollout.policy_tokens if isinstance(recipe, PpoRecipe) else longest - scale.rollouts.prompt_tokens
-    return Load(rows, longest, compared)
+    return RowLoad(rows, longest, compared)
 
 
-def _usual(recipe: RlRecipe, scale: Scale, load: Load) -> Load:
+def _usual(recipe: RlRecipe, scale: Scale, load: RowLoad) -> RowLoad:
     means = scale.rollouts
     behind = means.policy_tokens + (0 if isinstance(recipe, PpoRecipe) else means.environment_tokens)
-    return Load(load.rows, means.prompt_tokens + means.policy_tokens + means.environment_tokens, behind)
+    return RowLoad(load.rows, means.prompt_tokens + means.policy_tokens + means.environment_tokens, behind)
 
 
-def _work(recipe: RlRecipe) -> Work:
+def _work(recipe: RlRecipe) -> StepWork:
     """How often the rows are read: TRL reads old log-probabilities again where one batch makes several updates."""
     critic = isinstance(recipe, PpoRecipe)
     reads = int(_has_kl(recipe)) + (2 if critic else int(recipe.updates_per_step > 1))
-    return Work(
+    return StepWork(
         rollouts=recipe.rollout.prompts * recipe.rollout.group,
         prompts=recipe.rollout.prompts,
         micro_batches=recipe.optimizer.micro_batches * recipe.optimizer.minibatches,

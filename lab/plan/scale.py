@@ -44,7 +44,7 @@ class Rollouts(_Part):
     """Further rollouts of dynamic sampling, as a share."""
 
 
-class Paper(_Part):
+class PaperMachine(_Part):
     """What the paper says of its machine, to compare the estimate with."""
 
     gpus: int
@@ -82,7 +82,7 @@ class Scale(_Part):
     server: Server
     rollouts: Rollouts
     efficiency: Efficiency = Efficiency()
-    paper: Paper | None = None
+    paper: PaperMachine | None = None
 
 
 class Trainer(_Part):

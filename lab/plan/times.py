@@ -9,7 +9,7 @@ from lab.plan.shapes import Shape
 
 
 @dataclass(frozen=True)
-class Work:
+class StepWork:
     """What a recipe makes of one step."""
 
     rollouts: int
@@ -32,7 +32,7 @@ class Span:
     formula: str
 
 
-def step_spans(shape: Shape, scale: Scale, gpu: Gpu, trainer: Trainer, work: Work, *, at_once: int) -> list[Span]:
+def step_spans(shape: Shape, scale: Scale, gpu: Gpu, trainer: Trainer, work: StepWork, *, at_once: int) -> list[Span]:
     """Every part of one step.
 
     Args:
@@ -51,7 +51,7 @@ def step_spans(shape: Shape, scale: Scale, gpu: Gpu, trainer: Trainer, work: Wor
     ]
 
 
-def _rollout_spans(shape: Shape, scale: Scale, gpu: Gpu, work: Work, at_once: int) -> list[Span]:
+def _rollout_spans(shape: Shape, scale: Scale, gpu: Gpu, work: StepWork, at_once: int) -> list[Span]:
     means, server, reached = scale.rollouts, scale.server, scale.efficiency
     number = ceil(work.rollouts * (1 + means.resampled))
     held = max(1, min(at_once, server.max_num_seqs, number))
@@ -81,7 +81,7 @@ def _rollout_spans(shape: Shape, scale: Scale, gpu: Gpu, work: Work, at_once: in
     ]
 
 
-def _learning_spans(shape: Shape, scale: Scale, gpu: Gpu, trainer: Trainer, work: Work) -> list[Span]:
+def _learning_spans(shape: Shape, scale: Scale, gpu: Gpu, trainer: Trainer, work: StepWork) -> list[Span]:
     means, reached = scale.rollouts, scale.efficiency
     length = means.prompt_tokens + means.environment_tokens + means.policy_tokens
     tokens = work.rollouts * length

@@ -26,7 +26,7 @@ class Contexts(_Part):
     """Share of the gold contexts whose pages are cut down to some of their sentences."""
 
 
-class Stage(_Part):
+class ReaderStage(_Part):
     """A part of the curriculum: which kinds of questions, over how many pages, until which share of all pools."""
 
     until: float = Field(gt=0, le=1)
@@ -73,11 +73,11 @@ class ReaderRecipe(_Part):
     seed: int
     shape: ReaderShape
     data: Data
-    curriculum: tuple[Stage, ...]
+    curriculum: tuple[ReaderStage, ...]
     optimizer: Optimizer
     report: Report
 
-    def stage(self, pool: int) -> Stage:
+    def stage(self, pool: int) -> ReaderStage:
         """The stage that a pool belongs to."""
         return next((stage for stage in self.curriculum if pool < stage.until * self.data.pools), self.curriculum[-1])
 

@@ -14,7 +14,7 @@ from agent.sources.corpus.split import BETWEEN_TITLES
 from agent.trace.attempts import UNKNOWN
 from train.expert.plan import Asked, Fact, NoPlan
 from train.expert.text import holds, mentions, plain_title, query_of
-from train.sft.episodes import TextPiece
+from train.sft.episodes import EpisodePiece
 
 Find = Callable[[str, int], list[Passage]]
 """A query and how many passages it may give → passages, best first."""
@@ -55,7 +55,7 @@ def played(
     *,
     phrasing: Phrasing = "words",
     without: frozenset[str] = frozenset(),
-) -> list[TextPiece]:
+) -> list[EpisodePiece]:
     """The pieces of one trajectory.
 
     Args:
@@ -91,25 +91,25 @@ class _Play:
         self._known = _Known()
         self._lines = protocol.plan == "lines"
 
-    def pieces(self) -> Iterator[TextPiece]:
+    def pieces(self) -> Iterator[EpisodePiece]:
         protocol, asked = self._protocol, self._asked
-        yield TextPiece("prompt", protocol.prompt_text(asked.question, history=asked.history))
+        yield EpisodePiece("prompt", protocol.prompt_text(asked.question, history=asked.history))
         before = self._restated()
         queries = list(asked.queries) or [self._first_query()]
         for _ in range(protocol.max_rounds):
-            yield TextPiece("policy", self._written(before, self._block("search", self._plan(queries))))
-            yield TextPiece("environment", self._search(queries))
+            yield EpisodePiece("policy", self._written(before, self._block("search", self._plan(queries))))
+            yield EpisodePiece("environment", self._search(queries))
             fresh = self._look()
             before = self._said(fresh)
             missing = self._missing()
             if missing and self._without and self._gives_away():
                 raise NoPlan("another passage holds the answer that should be missing")
             if not missing:
-                yield TextPiece("policy", self._answering(before, asked.plan.answer))
+                yield EpisodePiece("policy", self._answering(before, asked.plan.answer))
                 return
             queries = self._next_queries(missing)
             if not queries:
-                yield TextPiece("policy", self._answering(before, UNKNOWN))
+                yield EpisodePiece("policy", self._answering(before, UNKNOWN))
                 return
         raise NoPlan("its rounds do not suffice")
 

@@ -23,7 +23,7 @@ from train.expert.play import Phrasing, played
 from train.expert.reading import Record, plans_of
 from train.expert.relations import Described, as_record, asked_about
 from train.expert.several import several, several_comparisons, several_facts
-from train.sft.episodes import TextPiece
+from train.sft.episodes import EpisodePiece
 
 _Model = TypeVar("_Model", bound=BaseModel)
 POLICY: Final = "expert"
@@ -271,7 +271,7 @@ def _hidden(asked: Asked, rng: random.Random) -> frozenset[str]:
 _LAST_ALONE: Final = 0.3
 
 
-def _as_row(asked: Asked, protocol: TextProtocol, pieces: Sequence[TextPiece]) -> TrainingRow:
+def _as_row(asked: Asked, protocol: TextProtocol, pieces: Sequence[EpisodePiece]) -> TrainingRow:
     return TrainingRow(
         trace=f"{asked.id} {protocol.name}",
         question=asked.question,

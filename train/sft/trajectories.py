@@ -23,7 +23,7 @@ from train.data.built import read_built
 from train.data.finish import QUESTIONS
 from train.distill.rows import TrainingRow, read_rows
 from train.safety.manifest import hash_of
-from train.sft.episodes import Episode, TextPiece, episode, noisy_episode
+from train.sft.episodes import Episode, EpisodePiece, episode, noisy_episode
 from train.sft.oracle import NotShown, Unreachable, can_fill
 from train.sft.oracle.noisy import NoisyExpert, draw, noises
 from train.sft.tokenizer import EOS, encode_all, encode_marked, encode_plain, token_id
@@ -44,7 +44,7 @@ class Example:
 
 
 def to_example(
-    pieces: Sequence[TextPiece],
+    pieces: Sequence[EpisodePiece],
     tokenizer: Tokenizer,
     weights: LossWeights,
     *,
@@ -117,7 +117,7 @@ def decisions(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[int]:
     ]
 
 
-def _encoded(pieces: Sequence[TextPiece], tokenizer: Tokenizer, protocol: TextProtocol | None) -> list[list[int]]:
+def _encoded(pieces: Sequence[EpisodePiece], tokenizer: Tokenizer, protocol: TextProtocol | None) -> list[list[int]]:
     """Ids of each piece: its own, where this tokenizer reads its text from them; else those that an engine gives it.
 
     A special token in a passage, or in a quote of one, is text.
@@ -141,8 +141,8 @@ def _encoded(pieces: Sequence[TextPiece], tokenizer: Tokenizer, protocol: TextPr
 
 
 def to_branch(
-    before: Sequence[TextPiece],
-    pieces: Sequence[TextPiece],
+    before: Sequence[EpisodePiece],
+    pieces: Sequence[EpisodePiece],
     tokenizer: Tokenizer,
     weights: LossWeights,
     *,
@@ -164,7 +164,7 @@ def to_branch(
 
 def row_example(row: TrainingRow, tokenizer: Tokenizer, weights: LossWeights, *, end: str = EOS) -> Example:
     """A row as an example."""
-    pieces = [TextPiece(piece.by, piece.text, piece.ids) for piece in row.pieces]
+    pieces = [EpisodePiece(piece.by, piece.text, piece.ids) for piece in row.pieces]
     protocol = _protocol_of(row.protocol)
     if row.branch == "main":
         return to_example(pieces, tokenizer, weights, kind=row.kind, end=end, protocol=protocol)
@@ -346,7 +346,7 @@ def tokenizer_texts(recipe: SftRecipe) -> Iterator[str]:
             yield "".join(piece.text for piece in _texts(world, question, protocol, data))
 
 
-def _texts(world: World, question: Question, protocol: TextProtocol, data: SftData) -> Sequence[TextPiece]:
+def _texts(world: World, question: Question, protocol: TextProtocol, data: SftData) -> Sequence[EpisodePiece]:
     try:
         return episode(world, question, protocol).pieces
     except (NotShown, Unreachable):

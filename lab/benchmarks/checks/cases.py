@@ -22,7 +22,7 @@ _YEAR: Final = re.compile(r"\b(1[0-9]{3}|20[0-9]{2})\b")
 
 
 @dataclass(frozen=True)
-class Case:
+class ClaimCase:
     """One claim, the numbers that it cites, and what was done to it; None: nothing, it is true."""
 
     text: str
@@ -38,7 +38,7 @@ class CaseTrace:
     """A trace that has gathered passages, and what may be claimed of them."""
 
     trace: Trace
-    cases: tuple[Case, ...]
+    cases: tuple[ClaimCase, ...]
 
 
 class CaseWriter:
@@ -73,7 +73,7 @@ class CaseWriter:
         cases = [case for lookup in lookups for case in self._cases(lookup, numbers)]
         return CaseTrace(trace, tuple(cases))
 
-    def _cases(self, lookup: Lookup, numbers: Mapping[str, int]) -> Iterator[Case]:
+    def _cases(self, lookup: Lookup, numbers: Mapping[str, int]) -> Iterator[ClaimCase]:
         value = self._rng.choice(lookup.values)
         document = self._gold(lookup, value)
         cites = (numbers[document.id],)
@@ -82,13 +82,13 @@ class CaseWriter:
         if not wordings:
             return
         others = [text for text in wordings[1:] if not _stands(text, lookup.subject, document)] or wordings
-        yield Case(wordings[0], cites, None, lookup.relation, standard=True)
+        yield ClaimCase(wordings[0], cites, None, lookup.relation, standard=True)
         other = self._rng.choice(others)
-        yield Case(other, cites, None, lookup.relation)
+        yield ClaimCase(other, cites, None, lookup.relation)
         base = self._rng.choice((wordings[0], other))
         made = self._corrupted(base, lookup, value, document)
         if made:
-            yield Case(made[0], cites, made[1], lookup.relation)
+            yield ClaimCase(made[0], cites, made[1], lookup.relation)
 
     def _gold(self, lookup: Lookup, value: str) -> Document:
         """The document that states this value, of those that a listing needs."""

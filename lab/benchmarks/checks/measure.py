@@ -14,7 +14,7 @@ from agent.loop.agent import Agent
 from agent.trace import DOUBTED, Claim, Evidenced, Merged, Reflected
 from agent.world.store import load_world
 from agent.world.world import World
-from lab.benchmarks.checks.cases import CORRUPTIONS, Case, CaseTrace, CaseWriter, Corruption
+from lab.benchmarks.checks.cases import CORRUPTIONS, CaseTrace, CaseWriter, ClaimCase, Corruption
 from lab.benchmarks.checks.claims import MAKERS, WRONGS, RealClaim
 
 TARGET: Final = 0.95
@@ -26,12 +26,12 @@ ROLLOUT_SHARE: Final = 0.05
 class Checked:
     """A case and what was found for it."""
 
-    case: Case
+    case: ClaimCase
     check: str
 
 
 @dataclass(frozen=True)
-class Figures:
+class ClaimFigures:
     """What `measure` found."""
 
     traces: int
@@ -89,7 +89,7 @@ class Figures:
         }  # fmt: skip
 
 
-def measure(worlds: Iterable[World], *, traces: int, seed: int = 0) -> Figures:
+def measure(worlds: Iterable[World], *, traces: int, seed: int = 0) -> ClaimFigures:
     """Check every claim of `traces` traces of the worlds, one world after the other."""
     made: list[CaseTrace] = []
     for world in worlds:
@@ -97,12 +97,12 @@ def measure(worlds: Iterable[World], *, traces: int, seed: int = 0) -> Figures:
     return measure_cases(made[:traces])
 
 
-def measure_cases(made: Sequence[CaseTrace]) -> Figures:
+def measure_cases(made: Sequence[CaseTrace]) -> ClaimFigures:
     """Check every claim of the traces; no page has been read before."""
     page.cache_clear()
     started = perf_counter()
     checked = tuple(found for one in made for found in check(one))
-    return Figures(len(made), checked, perf_counter() - started)
+    return ClaimFigures(len(made), checked, perf_counter() - started)
 
 
 async def rollout_share(agent: Agent, questions: Sequence[str]) -> float:

@@ -15,7 +15,7 @@ from lab.cli.bench import bench_app
 from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
-    from lab.benchmarks.fills.measure import Way
+    from lab.benchmarks.fills.measure import FillsWay
 
 REPORT: Final = Path("docs/bench/fills.md")
 CODE: Final = (
@@ -68,7 +68,7 @@ def fills(
     """
     who: tuple[Policy, ...] = ("oracle", "embedded") if policy == "both" else (policy,)
     pace = token_ms / 1000, search_ms / 1000
-    found: dict[Policy, list[Way]] = {
+    found: dict[Policy, list[FillsWay]] = {
         name: asyncio.run(_measure(name, checkpoint, world, limit, *pace, at_once)) for name in who
     }
     if write:
@@ -78,7 +78,7 @@ def fills(
     print_report([_table(ways, f"{name}, {world}") for name, ways in found.items()], figures, as_json=json)
 
 
-def _table(ways: "Sequence[Way]", title: str = "") -> ReportTable:
+def _table(ways: "Sequence[FillsWay]", title: str = "") -> ReportTable:
     return ReportTable(_HEAD, [_row(way) for way in ways], title=title)
 
 
@@ -90,12 +90,12 @@ async def _measure(
     token_seconds: float,
     search_seconds: float,
     at_once: int,
-) -> "list[Way]":
+) -> "list[FillsWay]":
     from agent.build.shipped import newest_checkpoint
     from agent.policies.checkpoint import open_checkpoint
     from agent.policies.embedded import EmbeddedPolicy
     from agent.world import load_world
-    from lab.benchmarks.fills.measure import Pace, measure
+    from lab.benchmarks.fills.measure import OraclePace, measure
 
     folder = checkpoint or newest_checkpoint()
     engine = EmbeddedPolicy.load(folder) if policy == "embedded" else None
@@ -106,7 +106,7 @@ async def _measure(
             return await measure(
                 load_world(world),
                 codec=open_checkpoint(folder).codec,
-                pace=Pace(token_seconds, search_seconds),
+                pace=OraclePace(token_seconds, search_seconds),
                 policy=engine,
                 limit=limit,
                 at_once=at_once,
@@ -117,7 +117,7 @@ async def _measure(
             await engine.aclose()
 
 
-def _summary(ways: "list[Way]") -> dict[str, float]:
+def _summary(ways: "list[FillsWay]") -> dict[str, float]:
     """Of the questions of two hops: fills beside hop by hop."""
     pair = {way.fills: way for way in ways if way.hops == 2}
     if len(pair) < 2:
@@ -131,7 +131,7 @@ def _summary(ways: "list[Way]") -> dict[str, float]:
     }
 
 
-def _row(way: "Way") -> tuple[str, ...]:
+def _row(way: "FillsWay") -> tuple[str, ...]:
     name = "one round with fills" if way.fills else "one round a hop"
     figures = (way.rounds, way.searches)
     return (
@@ -146,7 +146,7 @@ def _row(way: "Way") -> tuple[str, ...]:
     )
 
 
-def _report(found: "Mapping[Policy, Sequence[Way]]", call: str) -> str:
+def _report(found: "Mapping[Policy, Sequence[FillsWay]]", call: str) -> str:
     both = "\n\n".join(f"{_WHO[name]}\n\n{_table(ways).markdown()}" for name, ways in found.items())
     counts = ", ".join(
         f"{way.n} questions of {way.hops} hops ({way.planned} of them planned in both ways)"

@@ -22,7 +22,7 @@ from train.sft.oracle import NotShown, Unreachable, can_fill
 
 
 @dataclass(frozen=True)
-class Pace:
+class OraclePace:
     """What things take: the oracle's tokens and every search."""
 
     token_seconds: float
@@ -30,7 +30,7 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Way:
+class FillsWay:
     """One way of searching, over the questions of one number of hops. Means are of those that both ways plan."""
 
     hops: int
@@ -62,13 +62,13 @@ async def measure(
     world: World,
     *,
     codec: Codec,
-    pace: Pace,
+    pace: OraclePace,
     policy: Policy | None = None,
     hops: Sequence[int] = (2, 3, 4),
     limit: int = 0,
     at_once: int = 8,
     progress: Callable[[int, int], None] = lambda done, of: None,
-) -> list[Way]:
+) -> list[FillsWay]:
     """Answer every question in both ways.
 
     Args:
@@ -97,7 +97,7 @@ async def measure(
             progress(done, total)
             return trace, time.perf_counter() - started
 
-    ways: list[Way] = []
+    ways: list[FillsWay] = []
     for number, questions in by_hops.items():
         episodes = {fill: [_episode(world, q, protocol, fill=fill) for q in questions] for fill in (False, True)}
         planned = [one is not None and other is not None for one, other in zip(*episodes.values(), strict=True)]
@@ -115,7 +115,7 @@ def _episode(world: World, question: Question, protocol: TextProtocol, *, fill: 
         return None
 
 
-def _policy_of(expert: Episode | None, codec: Codec, pace: Pace, policy: Policy | None) -> Policy:
+def _policy_of(expert: Episode | None, codec: Codec, pace: OraclePace, policy: Policy | None) -> Policy:
     if policy is None:
         return OraclePolicy(script(expert, codec), codec, pace.token_seconds)
     first = next((piece.text for piece in expert.pieces if piece.by == "policy"), "") if expert else ""
@@ -124,12 +124,12 @@ def _policy_of(expert: Episode | None, codec: Codec, pace: Pace, policy: Policy 
 
 def _way(
     hops: int, fill: bool, questions: Sequence[Question], ran: Sequence[tuple[Trace, float]], planned: Sequence[bool]
-) -> Way:
+) -> FillsWay:
     right = [_right(trace, question) for question, (trace, _) in zip(questions, ran, strict=True)]
     kept = [one for one, counts in zip(ran, planned, strict=True) if counts] or list(ran)
     traces, seconds = [trace for trace, _ in kept], sorted(took for _, took in kept)
     main = [[s for s in trace.segments if s.branch == "main"] for trace in traces]
-    return Way(
+    return FillsWay(
         hops=hops,
         fills=fill,
         n=len(questions),

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from lab.benchmarks.load.measure import Figures
-    from lab.benchmarks.load.streams import Load
+    from lab.benchmarks.load.measure import LoadFigures
+    from lab.benchmarks.load.streams import StreamLoad
 
 ADDED_MS: Final = 10
 """Of a token, 99 in a hundred."""
@@ -16,12 +16,12 @@ GROWTH: Final = 0.05
 """Of the server's memory, while the load goes on: more is not flat."""
 
 
-def growth(load: "Load") -> float:
+def growth(load: "StreamLoad") -> float:
     """By which share the memory grew while the load went on, by its slope."""
     return load.rss_mb_slope * load.seconds / 60 / load.rss_mb if load.rss_mb else 0.0
 
 
-def missed(figures: "Figures") -> list[str]:
+def missed(figures: "LoadFigures") -> list[str]:
     """A sentence for each promise that was not kept."""
     loads = {"paced": figures.paced} | ({"embedded": figures.embedded} if figures.embedded else {})
     flood, leaving = figures.flood, figures.leaving

@@ -16,7 +16,7 @@ from lab.benchmarks.load.flood import Flood, flood
 from lab.benchmarks.load.leaving import Leaving, leave
 from lab.benchmarks.load.paced import ANSWER_TOKENS, THOUGHT_TOKENS
 from lab.benchmarks.load.process import Running, running
-from lab.benchmarks.load.streams import Load, load_embedded, load_paced
+from lab.benchmarks.load.streams import StreamLoad, load_embedded, load_paced
 
 Tokens = tuple[int, int]
 TOKENS: Final[Tokens] = (THOUGHT_TOKENS, ANSWER_TOKENS)
@@ -30,11 +30,11 @@ Show = Callable[[str, float, float], object]
 
 
 @dataclass(frozen=True)
-class Figures:
-    paced: Load
+class LoadFigures:
+    paced: StreamLoad
     leaving: Leaving
     flood: Flood
-    embedded: Load | None
+    embedded: StreamLoad | None
 
     @property
     def holds(self) -> bool:
@@ -72,7 +72,7 @@ def measure(
     with_embedded: bool = True,
     tokens: Tokens = TOKENS,
     show: Show = lambda what, done, total: None,
-) -> Figures:
+) -> LoadFigures:
     """Start a server for each part and measure it.
 
     Args:
@@ -104,7 +104,7 @@ def measure(
             embedded = asyncio.run(
                 load_embedded(server, questions, streams=streams, seconds=seconds, progress=progress)
             )
-    return Figures(paced, left, flooded, embedded)
+    return LoadFigures(paced, left, flooded, embedded)
 
 
 def questions_of(settings: CairnSettings) -> list[str]:

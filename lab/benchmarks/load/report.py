@@ -8,11 +8,11 @@ from lab.benchmarks.load.bounds import ADDED_MS, CANCEL_MS, GROWTH, REFUSED_MS, 
 from lab.report import ReportTable
 
 if TYPE_CHECKING:
-    from lab.benchmarks.load.measure import Figures
-    from lab.benchmarks.load.streams import Load
+    from lab.benchmarks.load.measure import LoadFigures
+    from lab.benchmarks.load.streams import StreamLoad
 
 
-def table(figures: "Figures") -> ReportTable:
+def table(figures: "LoadFigures") -> ReportTable:
     return ReportTable(
         ["", "paced policy", *(["embedded policy"] if figures.embedded else [])],
         _rows(figures),
@@ -21,10 +21,10 @@ def table(figures: "Figures") -> ReportTable:
     )
 
 
-def _rows(figures: "Figures") -> list[tuple[str, ...]]:
+def _rows(figures: "LoadFigures") -> list[tuple[str, ...]]:
     loads = [figures.paced, *([figures.embedded] if figures.embedded else [])]
 
-    def row(name: str, of: "Load") -> str:
+    def row(name: str, of: "StreamLoad") -> str:
         return {
             "answers": f"{of.answers}",
             "lost": f"{of.lost}",
@@ -49,7 +49,7 @@ def _rows(figures: "Figures") -> list[tuple[str, ...]]:
     return [(name, *(row(name, of) for of in loads)) for name in names]
 
 
-def _verdicts(figures: "Figures") -> list[str]:
+def _verdicts(figures: "LoadFigures") -> list[str]:
     flood, leaving = figures.flood, figures.leaving
     refused = (
         f"{flood.refused} of {flood.requests} refused, p99 {flood.refused_ms_p99:.1f} ms (bound {REFUSED_MS}), "
@@ -66,7 +66,7 @@ def _verdicts(figures: "Figures") -> list[str]:
     ]
 
 
-def page(figures: "Figures") -> str:
+def page(figures: "LoadFigures") -> str:
     """What `--write` keeps."""
     from lab.benchmarks.load.measure import FLOOD_QUEUE, FLOOD_RUNS
     from lab.benchmarks.load.paced import SEARCH_SECONDS

@@ -8,7 +8,7 @@ import pytest
 
 from agent.cli.console import messages
 from agent.errors import SetupError
-from lab.benchmarks.building import KINDS, Figures, Nearest, Way, clustered, measure, nearest
+from lab.benchmarks.building import KINDS, BuildingFigures, BuildingWay, Nearest, clustered, measure, nearest
 from lab.cli.building import Parts, page
 from tests.agent.sources.corpus.encoding import needs_faiss
 
@@ -50,10 +50,10 @@ def test_each_part_is_printed_with_its_time_as_it_ends(capsys: pytest.CaptureFix
 
 def test_the_page_shows_rates_and_bytes_of_each_way():
     ways = (
-        Way("local", 1, 4000, 2.0, 40.0, 8_000_000, 6_400_000, 300, 15.0, 2600, 130.0),
-        Way("ray", 2, 4000, 4.0, 25.0, 1, 1, 300, 12.0, 2600, 65.0),
+        BuildingWay("local", 1, 4000, 2.0, 40.0, 8_000_000, 6_400_000, 300, 15.0, 2600, 130.0),
+        BuildingWay("ray", 2, 4000, 4.0, 25.0, 1, 1, 300, 12.0, 2600, 65.0),
     )
-    text = page(Figures("documents.jsonl", "m", ways, (Nearest("hnsw", 50_000, 9.5, 92_000_000, 0.31, 0.97),)))
+    text = page(BuildingFigures("documents.jsonl", "m", ways, (Nearest("hnsw", 50_000, 9.5, 92_000_000, 0.31, 0.97),)))
     assert "| local | 1 | 2,000 | 100 | 20.0 | 20.0 |" in text
     assert "| ray | 2 | 1,000 | 160 | 25.0 | 40.0 |" in text
     assert "data of 2,600 documents of a little world in two parts" in text

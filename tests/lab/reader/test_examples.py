@@ -10,7 +10,7 @@ import pytest
 from agent.errors import SetupError
 from agent.world import World
 from lab.reader.examples import Example, batches, pool_examples, to_example, training_worlds, with_history
-from lab.reader.recipe import Contexts, ReaderRecipe, Stage, read_recipe
+from lab.reader.recipe import Contexts, ReaderRecipe, ReaderStage, read_recipe
 from train.evaluation.normalisations import squad
 from train.reader.pages import UNKNOWN, Classes
 from train.world.shards import make_world
@@ -23,7 +23,7 @@ CLASSES = Classes(("1", "2", "3", "4", "5", UNKNOWN))
 def small(*, gold: float = 1.0, retrieved: float = 0.0, nothing: float = 0.0) -> ReaderRecipe:
     contexts = Contexts(gold=gold, retrieved=retrieved, nothing=nothing, shortened=0.5)
     data = RECIPE.data.model_copy(update={"worlds_per_pool": 1, "questions_per_world": 24, "contexts": contexts})
-    return RECIPE.model_copy(update={"data": data, "curriculum": (Stage(until=1.0, most_pages=6),)})
+    return RECIPE.model_copy(update={"data": data, "curriculum": (ReaderStage(until=1.0, most_pages=6),)})
 
 
 @pytest.fixture(scope="module")

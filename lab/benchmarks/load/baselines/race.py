@@ -28,7 +28,7 @@ Show = Callable[[str], object]
 
 
 @dataclass(frozen=True)
-class Alone:
+class TaskAlone:
     """One question after the other."""
 
     contender: Name
@@ -58,7 +58,7 @@ class Together:
 
 @dataclass(frozen=True)
 class Race:
-    alone: tuple[Alone, ...]
+    alone: tuple[TaskAlone, ...]
     together: tuple[Together, ...]
     wrong: int
     """Answers that were not the right one, over all."""
@@ -197,8 +197,8 @@ def _middle(found: Sequence[Together]) -> Together:
     return sorted(found, key=lambda one: one.requests_per_s)[len(found) // 2]
 
 
-def _alone(name: Name, task: str, took: Sequence[float]) -> Alone:
-    return Alone(name, task, 1000 * longest_path_seconds(task), median(took), max(took))
+def _alone(name: Name, task: str, took: Sequence[float]) -> TaskAlone:
+    return TaskAlone(name, task, 1000 * longest_path_seconds(task), median(took), max(took))
 
 
 async def _together(name: Name, sender: _Sender, *, clients: int, seconds: float) -> Together:

@@ -17,12 +17,12 @@ from lab.benchmarks.load.measure import Tokens, questions_of, server_of
 from lab.benchmarks.load.model.calls import Call, read_calls
 from lab.benchmarks.load.model.cost import Cost, fit_alone, fit_together
 from lab.benchmarks.load.model.loop import loop_seconds
-from lab.benchmarks.load.model.paced import Pace, Seen, fit_wakes
+from lab.benchmarks.load.model.paced import PacedCost, PacedLoad, fit_wakes
 from lab.benchmarks.load.model.runs import Run, TimedQuestion, runs_of
 from lab.benchmarks.load.model.simulate import Machine, predict
 from lab.benchmarks.load.paced import SEARCH_SECONDS, TOKENS_PER_S, script, text_of
 from lab.benchmarks.load.process import Running
-from lab.benchmarks.load.streams import CHAT, Load, load_embedded, load_paced
+from lab.benchmarks.load.streams import CHAT, StreamLoad, load_embedded, load_paced
 
 STRIDE: Final = 187
 """Questions are sent alone in steps of this many, so that a part of them is like all of them."""
@@ -42,7 +42,7 @@ Progress = Callable[[float], object]
 
 
 @dataclass(frozen=True)
-class Alone:
+class StreamAlone:
     """What one stream showed of the embedded policy."""
 
     answers: int
@@ -55,8 +55,8 @@ class Alone:
 
 @dataclass(frozen=True)
 class Fitted:
-    alone: Alone
-    load: Load
+    alone: StreamAlone
+    load: StreamLoad
     """The one load that was used."""
     calls: int
     """Of the engine, in that load."""
@@ -94,7 +94,7 @@ def refit(settings: CairnSettings, fitted: Fitted, *, seconds: float, progress: 
     return slowed(fitted.alone.runs, fitted.machine, load, seconds=seconds)
 
 
-def slowed(runs: Sequence[Run], machine: Machine, load: Load, *, seconds: float) -> Machine:
+def slowed(runs: Sequence[Run], machine: Machine, load: StreamLoad, *, seconds: float) -> Machine:
     """How much calls at the same time slow each other down, so that the model sees what that load saw in answers/s.
 
     What the calls themselves show of it leaves out the loop and the client, which have their share of the same cores.
@@ -121,13 +121,13 @@ def _limits(streams: int) -> dict[str, Any]:
     return {"max_runs": streams, "max_queue": streams}
 
 
-def _loaded(server: Running, questions: Sequence[str], streams: int, seconds: float, progress: Progress) -> Load:
+def _loaded(server: Running, questions: Sequence[str], streams: int, seconds: float, progress: Progress) -> StreamLoad:
     return asyncio.run(load_embedded(server, questions, streams=streams, seconds=seconds, progress=progress))
 
 
 def _alone(
     settings: CairnSettings, bounds: dict[str, Any], questions: Sequence[str], seconds: float, progress: Progress
-) -> Alone:
+) -> StreamAlone:
     with TemporaryDirectory(prefix="cairn-calls-") as folder:
         log = Path(folder) / "calls.jsonl"
         with server_of(settings, bounds, calls=log) as server:
@@ -136,7 +136,7 @@ def _alone(
     return alone_of(timed, calls, questions=len(questions))
 
 
-def alone_of(timed: Sequence[TimedQuestion], calls: Sequence[Call], *, questions: int) -> Alone:
+def alone_of(timed: Sequence[TimedQuestion], calls: Sequence[Call], *, questions: int) -> StreamAlone:
     """What was seen, as parameters.
 
     Raises:
@@ -148,7 +148,7 @@ def alone_of(timed: Sequence[TimedQuestion], calls: Sequence[Call], *, questions
     others = list(found.values())
     took = [(one.ended - one.began) / 1e9 for one in timed]
     runs = tuple(found.get(place) or others[place % len(others)] for place in range(questions))
-    return Alone(len(timed), sum(took), median(took), runs, fit_alone(calls))
+    return StreamAlone(len(timed), sum(took), median(took), runs, fit_alone(calls))
 
 
 async def _ask_alone(
@@ -181,7 +181,9 @@ def _token_seconds(runs: Sequence[Run], answer_seconds: float) -> float:
     return max(0.0, answer_seconds - gaps) / tokens
 
 
-def fit_paced(settings: CairnSettings, *, tokens: Tokens, streams: int, seconds: float, progress: Progress) -> Pace:
+def fit_paced(
+    settings: CairnSettings, *, tokens: Tokens, streams: int, seconds: float, progress: Progress
+) -> PacedCost:
     """The same of the paced policy: a few answers one after the other, and two loads, of few streams and of many.
 
     Raises:
@@ -194,7 +196,9 @@ def fit_paced(settings: CairnSettings, *, tokens: Tokens, streams: int, seconds:
     return fit_wakes(pace, few, many)
 
 
-async def _pace(server: Running, tokens: Tokens, streams: int, seconds: float, progress: Progress) -> tuple[Pace, Seen]:
+async def _pace(
+    server: Running, tokens: Tokens, streams: int, seconds: float, progress: Progress
+) -> tuple[PacedCost, PacedLoad]:
     turns = tuple(sum(1 for _ in script("whole", "m0x0", turn, tokens)) for turn in (1, 2))
     await _whole(server, text_of("whole", "m0x0"))
     began, took = perf_counter(), list[float]()
@@ -202,11 +206,11 @@ async def _pace(server: Running, tokens: Tokens, streams: int, seconds: float, p
         took.append((await _whole(server, text_of("whole", f"m1x{turn}"))).seconds)
         progress(perf_counter() - began)
     due = sum(count - 1 for count in turns) / TOKENS_PER_S + SEARCH_SECONDS
-    pace = Pace(turns, TOKENS_PER_S, SEARCH_SECONDS, rest_seconds=max(0.0, median(took) - due))
+    pace = PacedCost(turns, TOKENS_PER_S, SEARCH_SECONDS, rest_seconds=max(0.0, median(took) - due))
     return pace, await _seen(server, tokens, streams, seconds, progress)
 
 
-async def _seen(server: Running, tokens: Tokens, streams: int, seconds: float, progress: Progress) -> Seen:
+async def _seen(server: Running, tokens: Tokens, streams: int, seconds: float, progress: Progress) -> PacedLoad:
     before = loop_seconds(server)
     await load_paced(server, streams=streams, seconds=seconds, tokens=sum(tokens), progress=progress)
-    return Seen(streams, seconds, loop_seconds(server) - before)
+    return PacedLoad(streams, seconds, loop_seconds(server) - before)

@@ -9,13 +9,13 @@ from lab.benchmarks.load.model.fit import MANY
 from lab.report import ReportTable
 
 if TYPE_CHECKING:
-    from lab.benchmarks.load.model.compare import Compared, Figures
+    from lab.benchmarks.load.model.compare import Compared, ModelFigures
 
 _OFF: Final = ("measured", "off")
 _HEADS: Final = ("streams", "policy", "answers/s: model", *_OFF, "p95: model", *_OFF, "median: model", "measured")
 
 
-def table(figures: "Figures") -> ReportTable:
+def table(figures: "ModelFigures") -> ReportTable:
     title = f"predicted, then measured for {figures.seconds:.0f} s each"
     return ReportTable(_HEADS, [_row(one) for one in figures.compared], title=title, caption=_verdict(figures))
 
@@ -36,14 +36,14 @@ def _row(one: "Compared") -> tuple[str, ...]:
     )
 
 
-def _verdict(figures: "Figures") -> str:
+def _verdict(figures: "ModelFigures") -> str:
     missed = [f"{one.measured.streams} streams of the {one.policy} policy" for one in figures.compared if not one.holds]
     if not missed:
         return f"every prediction is within {BOUND:.0%}"
     return f"not within {BOUND:.0%}, or answers were lost: {', '.join(missed)}"
 
 
-def page(figures: "Figures") -> str:
+def page(figures: "ModelFigures") -> str:
     """What `--write` keeps."""
     fitted, pace = figures.fitted, figures.pace
     alone, load, machine, cost = fitted.alone, fitted.load, fitted.machine, fitted.machine.cost

@@ -20,7 +20,7 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Stage:
+class RunStage:
     """Turns that go on at the same time: one, or a fill for each of several nodes."""
 
     gap_seconds: float
@@ -30,7 +30,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Run:
-    stages: tuple[Stage, ...]
+    stages: tuple[RunStage, ...]
     last_gap_seconds: float
     """From the last token to the last byte."""
 
@@ -68,11 +68,11 @@ def runs_of(timed: Sequence[TimedQuestion], calls: Sequence[Call]) -> dict[int, 
 
 
 def _run(one: TimedQuestion, calls: Sequence[Call]) -> Run:
-    stages: list[Stage] = []
+    stages: list[RunStage] = []
     at = one.began
     for group in _together(calls):
         turns = (Turn(prompt, count) for call in group for prompt, count in zip(call.prompts, call.tokens, strict=True))
-        stages.append(Stage(max(0, group[0].began - at) / 1e9, tuple(turns)))
+        stages.append(RunStage(max(0, group[0].began - at) / 1e9, tuple(turns)))
         at = max(call.ended for call in group)
     return Run(tuple(stages), max(0, one.ended - at) / 1e9)
 

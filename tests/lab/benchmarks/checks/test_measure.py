@@ -6,8 +6,8 @@ import pytest
 
 from agent.cli import run
 from agent.world.world import World
-from lab.benchmarks.checks.cases import CORRUPTIONS, Case, CaseWriter, Corruption
-from lab.benchmarks.checks.measure import Checked, Figures, measure
+from lab.benchmarks.checks.cases import CORRUPTIONS, CaseWriter, ClaimCase, Corruption
+from lab.benchmarks.checks.measure import Checked, ClaimFigures, measure
 from train.world.shards import make_world
 
 
@@ -16,15 +16,16 @@ def world() -> World:
     return make_world(5, split="train", people=40, questions=60)
 
 
-def figures(**counts: tuple[int, int]) -> Figures:
+def figures(**counts: tuple[int, int]) -> ClaimFigures:
     """Of each kind, how many of how many are not found; `true` in other words."""
     made: list[Checked] = []
     for kind, (refused, checked) in counts.items():
         corruption: Corruption | None = None if kind == "true" else kind  # type: ignore[assignment]
         made += [
-            Checked(Case("c", (1,), corruption, "r"), "not_found" if n < refused else "close") for n in range(checked)
+            Checked(ClaimCase("c", (1,), corruption, "r"), "not_found" if n < refused else "close")
+            for n in range(checked)
         ]
-    return Figures(1, tuple(made), 1.0)
+    return ClaimFigures(1, tuple(made), 1.0)
 
 
 def test_each_kind_of_wrong_claim_is_as_frequent_as_it_can_be(world: World):

@@ -9,15 +9,15 @@ from agent.policies.checkpoint import open_checkpoint
 from agent.policies.embedded import EmbeddedPolicy
 from agent.protocols import protocol_named
 from agent.world import load_world
-from lab.benchmarks.fills.measure import Pace, Way, chains, measure
+from lab.benchmarks.fills.measure import FillsWay, OraclePace, chains, measure
 from lab.benchmarks.fills.policies import script
 from train.sft.episodes import episode
 
-AT_ONCE = Pace(0.0, 0.0)
+AT_ONCE = OraclePace(0.0, 0.0)
 
 
-def ways(*, embedded: bool = False) -> dict[bool, Way]:
-    async def main() -> list[Way]:
+def ways(*, embedded: bool = False) -> dict[bool, FillsWay]:
+    async def main() -> list[FillsWay]:
         folder = newest_checkpoint()
         policy = EmbeddedPolicy.load(folder) if embedded else None
         try:

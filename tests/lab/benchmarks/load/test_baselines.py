@@ -17,7 +17,7 @@ from agent.errors import SetupError
 from agent.protocols import protocol_named
 from lab.benchmarks.load.baselines.contenders import NAMES, OURS, SCRIPTS, Name, cairn_service, contender
 from lab.benchmarks.load.baselines.policy import PLAN, completion
-from lab.benchmarks.load.baselines.race import Alone, Race, Together
+from lab.benchmarks.load.baselines.race import Race, TaskAlone, Together
 from lab.benchmarks.load.baselines.report import page, tables
 from lab.benchmarks.load.baselines.tasks import (
     TASKS,
@@ -182,8 +182,8 @@ def test_the_scripts_of_the_others_are_there():
 
 def made(ours: float, theirs: float) -> Race:
     path = {task: 1000 * longest_path_seconds(task) for task in TASKS}
-    alone = [Alone("cairn_plan", task, path[task], path[task] + ours, path[task] + 50) for task in TASKS]
-    alone += [Alone("plain", task, path[task], path[task] + theirs, path[task] + 50) for task in TASKS]
+    alone = [TaskAlone("cairn_plan", task, path[task], path[task] + ours, path[task] + 50) for task in TASKS]
+    alone += [TaskAlone("plain", task, path[task], path[task] + theirs, path[task] + 50) for task in TASKS]
     together = Together("cairn_plan", 64, 900, 1000 / ours, 300, 3.5), Together("plain", 64, 900, 1000 / theirs, 300, 4)
     return Race(alone=tuple(alone), together=together, wrong=0)
 

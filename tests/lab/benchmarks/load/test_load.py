@@ -19,10 +19,10 @@ from agent.settings import CairnSettings
 from lab.benchmarks.load.client import Heard
 from lab.benchmarks.load.flood import Flood
 from lab.benchmarks.load.leaving import Leaving
-from lab.benchmarks.load.measure import Figures, measure
+from lab.benchmarks.load.measure import LoadFigures, measure
 from lab.benchmarks.load.paced import STAMP, PacedPolicy, text_of
 from lab.benchmarks.load.report import page, table
-from lab.benchmarks.load.streams import Load, Memory, read_embedded, read_paced
+from lab.benchmarks.load.streams import MemorySamples, StreamLoad, read_embedded, read_paced
 
 ENGINE = Path(__file__).parents[3] / "fixtures" / "engine"
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -110,14 +110,14 @@ def test_an_answer_of_the_embedded_policy_has_one_id():
 
 
 def test_the_slope_of_the_memory_is_by_the_minute_and_leaves_the_beginning_out():
-    memory = Memory(seconds=[0, 10, 20, 30], mb=[10, 100, 101, 102])
+    memory = MemorySamples(seconds=[0, 10, 20, 30], mb=[10, 100, 101, 102])
     assert memory.slope(since=10) == pytest.approx(6.0)
-    assert Memory(seconds=[0, 1], mb=[1, 2]).slope(since=0) == 0.0
+    assert MemorySamples(seconds=[0, 1], mb=[1, 2]).slope(since=0) == 0.0
 
 
-def figures(*, refused: int) -> Figures:
-    load = Load(200, 120.4, 1640, 0, 0, 13.6, 4000, 0.61, 4.25, 33.3, 140.2, 0.35, 0.81)
-    return Figures(
+def figures(*, refused: int) -> LoadFigures:
+    load = StreamLoad(200, 120.4, 1640, 0, 0, 13.6, 4000, 0.61, 4.25, 33.3, 140.2, 0.35, 0.81)
+    return LoadFigures(
         paced=load,
         leaving=Leaving(100, 100, 8.2, 31.5),
         flood=Flood(200, 200 - refused, 0, refused, 2.5, 11.5, 0, 0),
