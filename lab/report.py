@@ -1,14 +1,52 @@
-"""Pages of figures, with a line that says when, at which commit and of which code; `docs/figures.py` reads it."""
+"""What a benchmark leaves: rows of figures as a table or as Markdown, one object, and a page in the documentation.
+
+A page has a line that says when it was measured, at which commit and of which code; `docs/figures.py` reads it.
+"""
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
+
+from rich.table import Table
 
 from agent import __version__
-from agent.cli.console import complain, note
+from agent.cli.console import complain, note, output, print_json
 
 _CHECKOUT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """Rows of figures under a head; a head of empty cells is left out in a terminal."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+    caption: str = ""
+
+    def rich(self) -> Table:
+        """For a terminal."""
+        table = Table(*self.head, title=self.title or None, caption=self.caption or None, show_header=any(self.head))
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def markdown(self) -> str:
+        """For a page; title and caption are left to its text."""
+        head, *rows = ("|" + "".join(f" {cell} |" if cell else " |" for cell in row) for row in (self.head, *self.rows))
+        return "\n".join([head, "|" + "---|" * len(self.head), *rows])
+
+
+def print_report(tables: Iterable[ReportTable], figures: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print what was measured: as one object, or as tables."""
+    if as_json:
+        print_json(figures)
+        return
+    for table in tables:
+        output().print(table.rich())
 
 
 def write_report(path: Path, text: str, *, code: Sequence[str] = ()) -> None:

@@ -11,15 +11,15 @@ from agent.errors import SetupError
 from train.checkpoints import commands as commands_checkpoint
 from train.common.interrupt import check_folder, stopped_early
 from train.common.options import OutOption, ResumeOption, ThreadsOption
-from train.common.progress import bar_of, tell_trained
+from train.common.progress import bar_of, print_trained
 from train.distill import commands as distill_commands
 from train.ppo import commands as ppo_commands
 from train.rl import commands as rl_commands
 
 if TYPE_CHECKING:
-    from train.common.process_group import Crew
+    from train.common.process_group import ProcessGroup
     from train.common.recipe import SftRecipe
-    from train.sft.run import Progress, SftRun
+    from train.sft.run import SftProgress, SftRun
 
 train_app = typer.Typer(no_args_is_help=True, help="Train a policy.")
 checkpoint_app = typer.Typer(no_args_is_help=True, help="Checkpoints: card, export, push.")
@@ -65,7 +65,7 @@ def sft(
     """
     import torch
 
-    from train.common.process_group import with_crew
+    from train.common.process_group import run_in_processes
     from train.common.recipe import read_recipe
     from train.sft.run import STATE
 
@@ -76,37 +76,37 @@ def sft(
         most = settings.optimizer.batches_per_step
         raise SetupError(f"--processes {processes} would have nothing to share: batches_per_step of {recipe} is {most}")
     check_folder(out, begun=(out / STATE).exists(), resume=resume)
-    with_crew(processes, _train, settings, out, resume)
+    run_in_processes(processes, _train, settings, out, resume)
 
 
-def _train(crew: "Crew", settings: "SftRecipe", out: Path, resume: bool) -> None:
-    """What each process of a run does; the first one tells about it."""
+def _train(process_group: "ProcessGroup", settings: "SftRecipe", out: Path, resume: bool) -> None:
+    """What each process of a run does; the first one shows its progress."""
     from train.sft.run import SftRun
 
-    run = SftRun(settings, out, crew)
+    run = SftRun(settings, out, process_group)
     if resume:
         run.resume()
     if not run.done:
         _foretell(run)
-    if not crew.leads:
+    if not process_group.is_main_process:
         run.run(lambda _: None)
         return
     if run.done:
         note(f"the run in {out} has seen all its tokens; nothing is left to do")
     elif not _watched(run):
         raise stopped_early(out)
-    tell_trained(run.save_hub())
+    print_trained(run.save_hub())
 
 
 def _foretell(run: "SftRun") -> None:
     """Print what the run will need: memory before anything large is computed, then time."""
     from train.sft.needs import memory_of, speed_of
 
-    if run.crew.leads:
+    if run.process_group.is_main_process:
         for sentence in memory_of(run).sentences():
             note(sentence)
     speed = speed_of(run)
-    if run.crew.leads:
+    if run.process_group.is_main_process:
         note(speed.sentence())
 
 
@@ -116,14 +116,14 @@ def _watched(run: "SftRun") -> bool:
         task = bar.add_task("training", total=run.recipe.optimizer.tokens // 1000, completed=run.place.tokens // 1000)
         held_out = ""
 
-        def tell(progress: "Progress") -> None:
+        def on_progress(progress: "SftProgress") -> None:
             nonlocal held_out
             if progress.dev_trajectories_right is not None:
                 held_out = f", dev {progress.dev_trajectories_right:.3f}"
             said = f"step {progress.step}: loss {progress.policy_loss:.3f}, right {progress.accuracy:.3f}{held_out}"
             bar.update(task, completed=progress.tokens // 1000, description=said)
 
-        return run.run(tell)
+        return run.run(on_progress)
 
 
 @checkpoint_app.command("card")

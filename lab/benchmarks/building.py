@@ -33,8 +33,8 @@ Show = Callable[[str], object]
 
 
 @dataclass(frozen=True)
-class Way:
-    """The same work, done by so many workers."""
+class BuildingWay:
+    """The same work, done by `workers` workers."""
 
     work: On
     workers: int
@@ -56,7 +56,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Nearest:
-    """One kind of vector index over random vectors in clusters, which are harder to tell apart than those of texts."""
+    """One kind of vector index over random vectors in clusters, which are harder to distinguish than those of texts."""
 
     kind: Kind
     vectors: int
@@ -69,16 +69,16 @@ class Nearest:
 
 
 @dataclass(frozen=True)
-class Figures:
+class BuildingFigures:
     corpus: str
     model: str
-    ways: tuple[Way, ...]
+    ways: tuple[BuildingWay, ...]
     nearest: tuple[Nearest, ...]
 
 
 def measure(
     corpus: Path, *, model: str, questions: int, vectors: int, ways: Sequence[tuple[On, int]], show: Show
-) -> Figures:
+) -> BuildingFigures:
     """Build indexes and data, evaluate and search.
 
     Args:
@@ -87,7 +87,7 @@ def measure(
         questions: of the little world, for the embedded policy.
         vectors: of each kind of index.
         ways: where the work is done, and by how many workers.
-        show: is told what goes on.
+        show: gets what goes on.
 
     Raises:
         SetupError: a command failed; the sentence holds what it said.
@@ -97,10 +97,10 @@ def measure(
         show("a little world")
         _command(["world", "build", "--seed", "7", "--size", str(WORLD), "--questions", "0", "--out", world, "--json"])
         done = tuple(_way(corpus, world, model, questions, work, workers, show) for work, workers in ways)
-    return Figures(corpus.name, model, done, tuple(nearest(vectors, show)))
+    return BuildingFigures(corpus.name, model, done, tuple(nearest(vectors, show)))
 
 
-def _way(corpus: Path, world: str, model: str, questions: int, work: On, workers: int, show: Show) -> Way:
+def _way(corpus: Path, world: str, model: str, questions: int, work: On, workers: int, show: Show) -> BuildingWay:
     where = ["--work", work, "--workers", str(workers), "--json"]
     with TemporaryDirectory(prefix="cairn-bench-") as folder:
         build = ["index", "build", str(corpus), "--out"]
@@ -115,7 +115,7 @@ def _way(corpus: Path, world: str, model: str, questions: int, work: On, workers
             ["data", "build", "--world", world, "--embedder", "words", "--out", f"{folder}/data", *where]
         )
         sizes = [_bytes(Path(folder) / name) for name in ("words", "dense")]
-    return Way(
+    return BuildingWay(
         work=work,
         workers=workers,
         passages=words["documents"],

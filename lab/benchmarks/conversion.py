@@ -44,7 +44,7 @@ print(json.dumps({"seconds": seconds, "again_seconds": again, "peak_mb": peak, "
 
 
 @dataclass(frozen=True)
-class Figures:
+class ConversionFigures:
     """Of one conversion."""
 
     model: str
@@ -60,7 +60,7 @@ class Figures:
     served_mb: float
 
 
-def measure(model: Path, *, adapter: Path | None = None, quantization: str = "int8") -> Figures:
+def measure(model: Path, *, adapter: Path | None = None, quantization: str = "int8") -> ConversionFigures:
     """Convert a model once.
 
     Args:
@@ -78,4 +78,4 @@ def measure(model: Path, *, adapter: Path | None = None, quantization: str = "in
     if done.returncode:
         raise SetupError(f"{model} was not converted: {done.stderr.strip()[-400:]}")
     said = json.loads(done.stdout)
-    return Figures(model.name, adapter is not None, quantization, model.stat().st_size / 1e6, **said)
+    return ConversionFigures(model.name, adapter is not None, quantization, model.stat().st_size / 1e6, **said)

@@ -33,7 +33,7 @@ def bound(rollouts: int) -> float:
 
 
 @dataclass(frozen=True)
-class Row:
+class EngineRow:
     """Tokens a second at one number of rollouts at once: medians over the repeats."""
 
     rollouts: int
@@ -95,24 +95,24 @@ async def measure(
     rollouts: Sequence[int] = tuple(BOUNDS),
     repeats: int = 5,
     progress: Callable[[int], None] = lambda done: None,
-) -> list[Row]:
+) -> list[EngineRow]:
     """Run questions, and replay what was sampled, by turns.
 
     Args:
         policy: over one AsyncLLM, which both sides use.
         protocol: of the rollouts.
-        sources: asked once for each query; afterwards they answer at once.
+        sources: searched once for each query; afterwards they answer at once.
         questions: taken in order, again and again.
         rollouts: how many at once; a row each.
         repeats: of each pair of sides.
-        progress: is told how many pairs are done.
+        progress: gets how many pairs are done.
     """
     recorded = {name: Recording(source) for name, source in sources.items()}
     agent = Agent(policy=policy, protocol=protocol, sources=recorded)
-    rows: list[Row] = []
+    rows: list[EngineRow] = []
     for at_once in rollouts:
-        asked = [questions[place % len(questions)] for place in range(at_once * TURNS)]
-        lanes = [asked[place::at_once] for place in range(at_once)]
+        all_questions = [questions[place % len(questions)] for place in range(at_once * TURNS)]
+        lanes = [all_questions[place::at_once] for place in range(at_once)]
         traces, _ = await _ours(policy, agent, lanes)  # records, and warms up
         await _alone(policy, traces)
         pairs: list[tuple[int, Took, Took]] = []
@@ -129,9 +129,9 @@ async def measure(
     return rows
 
 
-def _row(at_once: int, pairs: Sequence[tuple[int, Took, Took]]) -> Row:
+def _row(at_once: int, pairs: Sequence[tuple[int, Took, Took]]) -> EngineRow:
     ratios = [alone.seconds / ours.seconds for _, ours, alone in pairs]
-    return Row(
+    return EngineRow(
         rollouts=at_once,
         ours=statistics.median(tokens / ours.seconds for tokens, ours, _ in pairs),
         alone=statistics.median(tokens / alone.seconds for tokens, _, alone in pairs),

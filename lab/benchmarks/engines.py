@@ -16,9 +16,9 @@ from agent.trace import Trace
 PATIENT: Final = Budgets(seconds=3600, search_seconds=600, answer_seconds=3600)
 """A slow machine must not end a rollout otherwise than a fast one."""
 
-Told = Callable[[int], object]
+Progress = Callable[[int], object]
 Question = tuple[str, Sequence[str]]
-"""What is asked, and the answers that are right."""
+"""A question, and the answers that are right."""
 
 
 @dataclass(frozen=True)
@@ -55,24 +55,24 @@ async def measure(
     protocol: TextProtocol,
     sources: Mapping[str, Source],
     at_once: int,
-    progress: Told,
+    progress: Progress,
 ) -> list[EngineFigures]:
     """Ask every engine every question, greedily; the first engine is the reference.
 
     Args:
         engines: name → what loads it. One is loaded at a time.
-        questions: in the order in which they are asked.
+        questions: in their order.
         protocol: that the checkpoint was trained on.
         sources: what is searched.
         at_once: rollouts that run at the same time.
-        progress: is told how many rollouts are done, over all engines.
+        progress: gets how many rollouts are done, over all engines.
     """
-    told = 0
+    done = 0
 
     def one_more() -> None:
-        nonlocal told
-        told += 1
-        progress(told)
+        nonlocal done
+        done += 1
+        progress(done)
 
     figures: list[EngineFigures] = []
     reference: list[Trace] = []

@@ -26,7 +26,7 @@ _EDGE_SHARE: Final = 0.3
 
 
 @dataclass(frozen=True)
-class Figures:
+class ExecutorFigures:
     """Wall time / longest path, over all plans."""
 
     plans: int
@@ -47,7 +47,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Case:
+class TimedPlan:
     """A plan, and the seconds that each of its queries takes."""
 
     plan: Plan
@@ -77,7 +77,7 @@ class Case:
 
 
 class Sleeping:
-    """A source that takes as long as it is told to."""
+    """A source that takes as long as its query says."""
 
     def __init__(self, latencies: Mapping[str, float]) -> None:
         self._latencies = latencies
@@ -87,31 +87,31 @@ class Sleeping:
         return SearchResult((Passage(id=request.query, source="web", title=request.query, text=request.query),))
 
 
-def random_case(rng: random.Random) -> Case:
+def random_case(rng: random.Random) -> TimedPlan:
     """2 to 12 nodes; a node needs each earlier one with the same probability; 20 to 200 ms a search."""
     nodes: list[Node] = []
     for number in range(rng.randint(*_NODES)):
         parents = tuple(node.id for node in nodes if rng.random() < _EDGE_SHARE)
         nodes.append(Node(id=f"N{number}", query=f"query {number}", source="web", parents=parents))
-    return Case(Plan(nodes=tuple(nodes)), {node.query: rng.uniform(*_LATENCY_SECONDS) for node in nodes})
+    return TimedPlan(Plan(nodes=tuple(nodes)), {node.query: rng.uniform(*_LATENCY_SECONDS) for node in nodes})
 
 
 async def measure(
     *, plans: int = 500, at_once: int = 8, seed: int = 0, progress: Callable[[int], None] = lambda done: None
-) -> Figures:
+) -> ExecutorFigures:
     """Run random plans in three ways.
 
     Args:
         plans: how many.
         at_once: how many of them run at the same time.
         seed: of the plans.
-        progress: is told how many of all runs, three for each plan, are done.
+        progress: gets how many of all runs, three for each plan, are done.
     """
     clock = asyncio.get_running_loop().time
     started = clock()
     rng = random.Random(seed)
     cases = [random_case(rng) for _ in range(plans)]
-    ways: list[Callable[[Case], Awaitable[float]]] = [
+    ways: list[Callable[[TimedPlan], Awaitable[float]]] = [
         lambda case: _timed(case, [case.plan]),
         lambda case: _timed(case, case.levels),
         lambda case: _timed(case, case.singles),
@@ -121,7 +121,7 @@ async def measure(
         before = plans * len(ratios)
         ratios.append(await _all(cases, way, at_once, lambda done, before=before: progress(before + done)))
     ours, levels, serial = ratios
-    return Figures(
+    return ExecutorFigures(
         plans=plans,
         at_once=at_once,
         ratio_p50=_quantile(ours, 0.50),
@@ -137,7 +137,10 @@ async def measure(
 
 
 async def _all(
-    cases: Sequence[Case], way: Callable[[Case], Awaitable[float]], at_once: int, progress: Callable[[int], None]
+    cases: Sequence[TimedPlan],
+    way: Callable[[TimedPlan], Awaitable[float]],
+    at_once: int,
+    progress: Callable[[int], None],
 ) -> list[float]:
     """Ratios in the order of `cases`."""
     ratios = [0.0] * len(cases)
@@ -157,7 +160,7 @@ async def _all(
     return ratios
 
 
-async def _timed(case: Case, parts: Sequence[Plan]) -> float:
+async def _timed(case: TimedPlan, parts: Sequence[Plan]) -> float:
     """Seconds to run the parts one after the other."""
     sources = {"web": Sleeping(case.latencies)}
     steps: list[Searched | SearchFailed] = []

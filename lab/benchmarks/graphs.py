@@ -16,11 +16,11 @@ _VOWELS: Final = "a e i o u ai au ea ei ia ie oa ou á é ö ü".split()
 _CODAS: Final = ["", "", "", "", "l", "m", "n", "nd", "r", "rt", "s", "st", "t", "x", "ng", "ck"]
 _KINDS: Final = ("river", "museum", "county", "orchestra", "F.C.", "street", "school", "bridge", "(film)", "(album)")
 _NAMESAKES: Final = 40
-"""One in so many entities has the name of another one."""
+"""One in this many entities has the name of another one."""
 _BLOCK: Final = 250_000
 RELATIONS: Final = 200
 ALIAS_SHARE: Final = 0.4
-"""Of the entities, so many have a second name."""
+"""The share of entities that have a second name."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True)
-class Speed:
+class LookupSpeed:
     """Look-ups on one thread, in ms, and what they found."""
 
     p50_exact_ms: float
@@ -62,7 +62,7 @@ class Speed:
     """Share of names with one wrong letter whose entity is among the first ten."""
     hub_degree: int
     questions_per_s: float
-    """Whole questions through the source, so many at once."""
+    """Whole questions through the source, `at_once` at the same time."""
     p99_loop_lag_ms: float
     """How late the event loop was meanwhile."""
     rss_mb: float
@@ -98,7 +98,7 @@ class Size:
     build_rss_mb: float
 
 
-def holds(speed: Speed, answers: Answers | None) -> bool:
+def holds(speed: LookupSpeed, answers: Answers | None) -> bool:
     """Whether every bound is met; answers that were not measured do not count."""
     fast = max(speed.p99_exact_ms, speed.p99_prefix_ms, speed.p99_edges_ms) < BOUND_MS
     found = answers is None or (answers.metaqa_1hop_found >= BOUND_FOUND and answers.most_triples <= LIMIT)
@@ -106,7 +106,7 @@ def holds(speed: Speed, answers: Answers | None) -> bool:
     return fast and found and small and speed.p99_typo_ms < BOUND_TYPO_MS
 
 
-class _Asked(BaseModel):
+class _QuestionRow(BaseModel):
     """A line of MetaQA's questions."""
 
     question: str
@@ -121,19 +121,19 @@ def measure_answers(data: Path) -> Answers | None:
     if not (folder / "triples.tsv").is_file():
         return None
     lines = (folder / "questions_dev.jsonl").read_text(encoding="utf-8").splitlines()
-    asked = [_Asked.model_validate(json.loads(line)) for line in lines]
+    questions = [_QuestionRow.model_validate(json.loads(line)) for line in lines]
     with tempfile.TemporaryDirectory() as scratch:
         graph = Path(scratch) / "metaqa.sqlite"
         card = build_graph([folder / "triples.tsv"], graph)
-        return asyncio.run(_ask_all(graph, asked, triples=card.triples))
+        return asyncio.run(_ask_all(graph, questions, triples=card.triples))
 
 
-async def _ask_all(graph: Path, asked: Sequence[_Asked], *, triples: int) -> Answers:
+async def _ask_all(graph: Path, questions: Sequence[_QuestionRow], *, triples: int) -> Answers:
     source = KgSource.open(graph)
     seconds: list[float] = []
     most_triples = most_tokens = 0
     found: dict[str, list[bool]] = {name: [] for name in ("1", "2", "3", "bracketed", "three")}
-    for row in asked:
+    for row in questions:
         started = time.perf_counter()
         result = await source.search(SearchRequest(row.question, limit=LIMIT))
         texts = [passage.text for passage in result.passages]
@@ -170,14 +170,14 @@ def _all_there(answers: Sequence[str], texts: Sequence[str]) -> bool:
 
 def measure_speed(
     *, triples: int, seed: int = 0, scratch: Path | None = None, progress: Callable[[BuildProgress], None]
-) -> tuple[Size, Speed]:
+) -> tuple[Size, LookupSpeed]:
     """Write a made-up graph, build it, and time look-ups; nothing of it is kept.
 
     Args:
         triples: how many lines it has.
         seed: of the graph and of what is looked up.
         scratch: folder for the files; about 150 bytes for each triple.
-        progress: is told how far the building is.
+        progress: gets the progress of the building.
     """
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         progress(BuildProgress("writing the made-up graph"))
@@ -197,7 +197,7 @@ def measure_speed(
         return size, _alone(graph, seed)
 
 
-def _alone(graph: Path, seed: int) -> Speed:
+def _alone(graph: Path, seed: int) -> LookupSpeed:
     """Time look-ups in a fresh process."""
     context = spawning()
     ours, theirs = context.Pipe(duplex=False)
@@ -213,16 +213,16 @@ def _alone(graph: Path, seed: int) -> Speed:
         ours.close()
 
 
-def _work(graph: Path, seed: int, answer: "Connection[Speed, Speed]") -> None:
+def _work(graph: Path, seed: int, answer: "Connection[LookupSpeed, LookupSpeed]") -> None:
     answer.send(time_lookups(graph, seed=seed))
     answer.close()
 
 
-def time_lookups(path: Path, *, seed: int, lookups: int = LOOKUPS) -> Speed:
+def time_lookups(path: Path, *, seed: int, lookups: int = LOOKUPS) -> LookupSpeed:
     """Time look-ups in a made-up graph, in this process, on one thread.
 
     All are made `ROUNDS` times, one round after the other, and each one counts with its median: what the machine did
-    meanwhile for somebody else is not the graph's.
+    meanwhile for other programs is not the graph's.
     """
     rng = random.Random(seed)
     graph = Graph.open(path)
@@ -247,7 +247,7 @@ def time_lookups(path: Path, *, seed: int, lookups: int = LOOKUPS) -> Speed:
     hub = graph.entity(1).degree
     graph.close()
     rate, lag = asyncio.run(_through_source(path, [f"what is the {name} of" for name in names[: lookups // 4]]))
-    return Speed(
+    return LookupSpeed(
         **{f"p50_{name}_ms": _ms(values, 0.50) for name, values in timed.items()},
         **{f"p99_{name}_ms": _ms(values, 0.99) for name, values in timed.items()},
         typo_found_10=sum(found) / len(found),

@@ -1,7 +1,7 @@
 """What rollouts cost without this package's engine: plain batched generation turn by turn, and one search at a time.
 
 It is the usual `rollout_func`: all contexts wait until each of them has its turn, `model.generate` reads every context
-anew, and searches follow one another. Only `bench` uses it; the loop is the same, so both sample the same kind of text.
+again, and searches follow one another. Only `bench` uses it; the loop is the same, so both sample alike texts.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ from agent.sources.base import SearchRequest, SearchResult, Source
 
 @dataclass(frozen=True)
 class Serial:
-    """A source that one rollout asks at a time, and that needs some time for it."""
+    """A source that one rollout searches at a time, and that needs some time for it."""
 
     source: Source
     lock: asyncio.Lock | None
-    """None: anybody may ask at any time."""
+    """None: any rollout may search at any time."""
     seconds: float
     spent: list[float]
-    """What each search took, without the time for which it waited for others; they are told here."""
+    """What each search took, without the time for which it waited for others; a source adds them here."""
 
     async def search(self, request: SearchRequest) -> SearchResult:
         async with self.lock or nullcontext():
@@ -50,14 +50,14 @@ class _Turn:
 
 
 class PlainPolicy:
-    """`model.generate` over all contexts at once. `players` is set to the number of rollouts, and each `leave`s."""
+    """`model.generate` over all contexts at once. `rollouts` is set to their number, and each `leave`s."""
 
     name = "plain"
     continues = True
     instructed = False
 
     def __init__(self, model: Any, form: HubForm) -> None:
-        self.players = 0
+        self.rollouts = 0
         self._model = model
         self._form = form
         self._waiting: list[_Turn] = []
@@ -75,7 +75,7 @@ class PlainPolicy:
     def sample(
         self, ids: Sequence[int], sampling: Sampling, *, ends: frozenset[int], max_tokens: int
     ) -> AsyncGenerator[list[Sampled]]:
-        """As a sampler; log-probabilities are not told."""
+        """As a sampler; log-probabilities are 0."""
         return self.sample_until(ids, sampling, ends=ends, stop=(), max_tokens=max_tokens)
 
     async def sample_until(
@@ -89,20 +89,20 @@ class PlainPolicy:
         try:
             said = await turn.done
         finally:
-            if turn in self._waiting:  # whoever waited was cut
+            if turn in self._waiting:  # its rollout was cut while it waited
                 self._waiting.remove(turn)
         yield [(number, 0.0) for number in said]
 
     def leave(self) -> None:
         """A rollout has ended."""
-        self.players -= 1
+        self.rollouts -= 1
         self._go_when_all_wait(Sampling(temperature=1.0))
 
     async def aclose(self) -> None:
         """Nothing is held."""
 
     def _go_when_all_wait(self, sampling: Sampling) -> None:
-        if self._waiting and len(self._waiting) >= self.players:
+        if self._waiting and len(self._waiting) >= self.rollouts:
             turns, self._waiting = self._waiting, []
             for turn, said in zip(turns, self._generate(turns, sampling), strict=True):
                 if not turn.done.done():

@@ -1,6 +1,6 @@
 """How well BM25, dense and hybrid search find the gold passages of public question sets. Speed is measured elsewhere.
 
-One setting for all sets. Intervals are bootstrap intervals over questions; the mean over sets draws in each set anew.
+One setting for all sets. Intervals are bootstrap intervals over questions; the mean over sets draws again in each set.
 """
 
 import asyncio
@@ -41,14 +41,14 @@ SHOWN: Final = 20
 """Passages that are looked at."""
 RESAMPLES: Final = 2000
 AT_ONCE: Final = 32
-"""Questions that are asked at the same time."""
+"""Questions at the same time."""
 MULTI: Final = "_multi"
 """Ends the name of a mode that asks three phrasings of each question and fuses what they find."""
 
 Scores = NDArray[np.float64]
 """Shape (questions, metrics)."""
 Progress = Callable[[str, int, int], None]
-"""Is told what is done, and how much of how much."""
+"""Gets what is done, and how much of how much."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def measure(
         rerank: a cross-encoder; without one there is no such mode.
         cache: where the indices are kept; a second run has them.
         sets: names of the sets.
-        progress: is told how far it came.
+        progress: gets the progress.
 
     Raises:
         SetupError: a set or a model is missing.
@@ -165,10 +165,10 @@ def measure(
         folder = cache / name
         questions = [q for q in read_questions(data / name / "questions.jsonl") if q.supporting]
 
-        def told(done: int, what: str = f"asking {name}", total: int = len(questions)) -> None:
+        def show(done: int, what: str = f"searching {name}", total: int = len(questions)) -> None:
             progress(what, done, total)
 
-        scores = asyncio.run(_ask_set(folder, questions, encoder, reranker, told))
+        scores = asyncio.run(_ask_set(folder, questions, encoder, reranker, show))
         found[name] = SetFigures(
             questions=len(questions), index=index, modes={m: _figures([s]) for m, s in scores.items()}, scores=scores
         )
@@ -194,7 +194,7 @@ def index_set(data: Path, name: str, encoder: Encoder, *, cache: Path, progress:
         progress=lambda stage, done, total: progress(f"{stage} {name}", done, total),
     )
     card = outcome.card
-    assert card.dense is not None, "the index was asked for with a dense part"
+    assert card.dense is not None, "the index has a dense part"
     if outcome.new or outcome.changed or not note.is_file():
         seconds = outcome.seconds - card.dense.seconds if outcome.new or outcome.changed else 0.0
         note.write_text(json.dumps({"bm25_seconds": round(seconds, 3)}) + "\n", encoding="utf-8")
@@ -218,7 +218,7 @@ async def _ask_set(
     questions: Sequence[GoldQuestion],
     encoder: Encoder,
     reranker: Reranker | None,
-    told: Callable[[int], None],
+    show: Callable[[int], None],
 ) -> dict[str, Scores]:
     """Every mode's score of every question."""
     corpus = CorpusSource(folder)
@@ -244,7 +244,7 @@ async def _ask_set(
                 if multi:
                     rows[f"{mode}{MULTI}"][place] = scores_of(question.supporting, [passage.id for passage in multi])
         done += 1
-        told(done)
+        show(done)
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -277,7 +277,7 @@ def _figures(sets: Sequence[Scores]) -> dict[str, Interval]:
 
 
 def interval(sets: Sequence[Scores], *, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
-    """The mean of the sets' means, and its 95 % percentile bootstrap interval (Efron); each set is drawn from anew."""
+    """The mean of the sets' means, and its 95 % percentile bootstrap interval (Efron); each set is drawn from again."""
     random = np.random.default_rng(seed)
     drawn = [of[random.integers(len(of), size=(resamples, len(of)))].mean(axis=1) for of in sets]
     low, high = np.percentile(np.mean(drawn, axis=0), [2.5, 97.5])

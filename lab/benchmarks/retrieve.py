@@ -1,6 +1,6 @@
 """How fast `/retrieve` is under many clients, beside plain servers that handle one request at a time.
 
-Each runs in a process of its own, on the same index with the same model, and they are asked over real HTTP by turns.
+Each runs in a process of its own, on the same index with the same model, over real HTTP and by turns.
 """
 
 import asyncio
@@ -52,24 +52,24 @@ _LENGTH: Final = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Load:
-    """What so many clients saw of one server. Each one asks again as soon as it has its answer."""
+class ClientLoad:
+    """What all clients saw of one server. Each one sends the next request as soon as it has its answer."""
 
     mode: Mode
     kind: Kind
     clients: int
     requests: int
     lost: int
-    """Without the documents that were asked for."""
+    """Without the requested documents."""
     qps: float
     p50_ms: float
     p99_ms: float
 
 
 @dataclass(frozen=True)
-class Speed:
+class ServingSpeed:
     passages: int
-    loads: tuple[Load, ...]
+    loads: tuple[ClientLoad, ...]
 
     def speedup(self, mode: Mode, clients: int, *, beside: Kind = "plain") -> float:
         """Queries a second, ours by those of another server; 0 where that one was not measured."""
@@ -106,23 +106,23 @@ def measure_speed(
     clients: Sequence[int] = CLIENTS,
     rounds: int = ROUNDS,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> Speed:
-    """Ask the servers of each mode with so many clients.
+) -> ServingSpeed:
+    """Search with the servers of each mode, with each number of clients.
 
     Args:
-        index: an index folder; with a dense part, unless only BM25 is asked.
+        index: an index folder; with a dense part, unless only BM25 is measured.
         questions: one query for each request, in turn.
         passages: how many the index holds; for the report.
         requests: of one measurement with the most clients; fewer clients send fewer.
         modes: what is searched.
         clients: how many ask at the same time.
         rounds: how often each is measured.
-        progress: is told how far it came.
+        progress: gets the progress.
 
     Raises:
         SetupError: a server could not be started.
     """
-    loads: list[Load] = []
+    loads: list[ClientLoad] = []
     total, done = sum(len(KINDS[mode]) for mode in modes) * len(clients) * rounds, 0
     for mode in modes:
         with ExitStack() as running:
@@ -130,45 +130,47 @@ def measure_speed(
             for address in servers.values():
                 asyncio.run(_load(address, questions[:WARM], clients=min(4, WARM)))
             for many in clients:
-                asked = _in_turn(questions, max(50, requests * many // (many + 8)))
-                seen: dict[Kind, list[Load]] = {kind: [] for kind in servers}
+                queries = _in_turn(questions, max(50, requests * many // (many + 8)))
+                seen: dict[Kind, list[ClientLoad]] = {kind: [] for kind in servers}
                 for _ in range(rounds):
                     for kind, address in servers.items():
                         progress(f"{mode}, {many} clients", done, total)
-                        seconds, took = asyncio.run(_load(address, asked, clients=many))
-                        seen[kind].append(_figures(mode, kind, many, asked, seconds, took))
+                        seconds, took = asyncio.run(_load(address, queries, clients=many))
+                        seen[kind].append(_figures(mode, kind, many, queries, seconds, took))
                         done += 1
                 loads += [_middle(of) for of in seen.values()]
-    return Speed(passages=passages, loads=tuple(loads))
+    return ServingSpeed(passages=passages, loads=tuple(loads))
 
 
 def _in_turn(questions: Sequence[str], count: int) -> list[str]:
     return [questions[at % len(questions)] for at in range(count)]
 
 
-def _figures(mode: Mode, kind: Kind, clients: int, asked: Sequence[str], seconds: float, took: Sequence[float]) -> Load:
+def _figures(
+    mode: Mode, kind: Kind, clients: int, queries: Sequence[str], seconds: float, took: Sequence[float]
+) -> ClientLoad:
     cuts = percentiles(took)
-    return Load(
+    return ClientLoad(
         mode=mode,
         kind=kind,
         clients=clients,
-        requests=len(asked),
-        lost=len(asked) - len(took),
+        requests=len(queries),
+        lost=len(queries) - len(took),
         qps=len(took) / seconds,
         p50_ms=1000 * cuts[49],
         p99_ms=1000 * cuts[98],
     )
 
 
-def _middle(loads: Sequence[Load]) -> Load:
+def _middle(loads: Sequence[ClientLoad]) -> ClientLoad:
     """The round with the median rate; what was lost in any of them is lost."""
     middle = sorted(loads, key=lambda load: load.qps)[len(loads) // 2]
     return replace(middle, lost=sum(load.lost for load in loads), p99_ms=median(load.p99_ms for load in loads))
 
 
-async def _load(address: str, asked: Sequence[str], *, clients: int) -> tuple[float, list[float]]:
+async def _load(address: str, queries: Sequence[str], *, clients: int) -> tuple[float, list[float]]:
     """Send every question; give the seconds of all, and of each that was answered."""
-    waiting = iter(asked)
+    waiting = iter(queries)
     took: list[float] = []
     where = urlsplit(address)
 

@@ -20,7 +20,7 @@ from train.rewards.base import Reward
 from train.rewards.registry import reward_of
 from train.rl.live import live_of
 from train.rl.recipe import RlRecipe
-from train.rl.rollouts import Played, Table, seeds_of
+from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
 from train.rl.run import RlRun
 from train.rl.tasks import Ask, tasks_of
 
@@ -41,13 +41,13 @@ class Phase:
 
 
 def phases(recipe: RlRecipe, *, search_ms: Sequence[float], threads: int = 0, times: int = 1) -> list[Phase]:
-    """Play the first batch of a recipe in both ways by turns, with searches that take so long.
+    """Run the first batch of a recipe in both ways by turns, with searches that take a set time.
 
     Args:
         recipe: its start, questions and limits.
         search_ms: what a search takes beside its own time.
         threads: of our engine; 0: what torch takes.
-        times: each way is played so often, and the batch that took the middle of the times is told.
+        times: runs of each way; the figures are those of the batch with the median time.
     """
     hub = open_hub_form(recipe.start)
     auto = transformers.AutoModelForCausalLM
@@ -84,29 +84,29 @@ class Step:
 
 def whole_step(recipe: RlRecipe, *, threads: int = 0) -> Step:
     """The last of a few whole steps."""
-    told: list[Mapping[str, float]] = []
+    steps: list[Mapping[str, float]] = []
     few = recipe.model_copy(update={"steps": 3, "report": recipe.report.model_copy(update={"evaluate_every_steps": 0})})
     with TemporaryDirectory() as folder:
-        RlRun(few, Path(folder) / "run", threads=threads).go(lambda _, figures: told.append(figures))
+        RlRun(few, Path(folder) / "run", threads=threads).go(lambda _, figures: steps.append(figures))
     prefix = "trainer/seconds_"
-    parts = {name.removeprefix(prefix): value for name, value in told[-1].items() if name.startswith(prefix)}
-    return Step(parts, told[-1].get("search/seconds", 0.0))
+    parts = {name.removeprefix(prefix): value for name, value in steps[-1].items() if name.startswith(prefix)}
+    return Step(parts, steps[-1].get("search/seconds", 0.0))
 
 
-Timed = tuple[float, list[Played], list[float]]
+Timed = tuple[float, list[RolloutResult], list[float]]
 """Seconds of all, the rollouts, and the seconds of each search."""
 
 
 async def _ours(recipe: RlRecipe, policy: Policy, asks: Sequence[Ask], seconds: float) -> Timed:
-    table = Table(policy, _patient(recipe), Sampling(temperature=1.0), recipe.rollout.concurrency)
-    return await _timed(recipe, table, asks, seconds, None)
+    worker = RolloutWorker(policy, _patient(recipe), Sampling(temperature=1.0), recipe.rollout.concurrency)
+    return await _timed(recipe, worker, asks, seconds, None)
 
 
 async def _plain(recipe: RlRecipe, model: Any, asks: Sequence[Ask], seconds: float) -> Timed:
     policy = PlainPolicy(model, open_hub_form(recipe.start))
-    policy.players = len(asks) * recipe.rollout.group
-    table = _Leaving(policy, _patient(recipe), Sampling(temperature=1.0), policy.players)
-    return await _timed(recipe, table, asks, seconds, asyncio.Lock())
+    policy.rollouts = len(asks) * recipe.rollout.group
+    worker = _Leaving(policy, _patient(recipe), Sampling(temperature=1.0), policy.rollouts)
+    return await _timed(recipe, worker, asks, seconds, asyncio.Lock())
 
 
 def _patient(recipe: RlRecipe) -> Budgets:
@@ -119,31 +119,31 @@ def _patient(recipe: RlRecipe) -> Budgets:
     )
 
 
-class _Leaving(Table):
-    """Tells a plain policy of every rollout that has ended."""
+class _Leaving(RolloutWorker):
+    """Signals every rollout that has ended to a plain policy."""
 
-    async def _play(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> Played:
+    async def _run_one(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> RolloutResult:
         try:
-            return await super()._play(ask, group, seed, reward, progress)
+            return await super()._run_one(ask, group, seed, reward, progress)
         finally:
             assert isinstance(self.policy, PlainPolicy)
             self.policy.leave()
 
 
 async def _timed(
-    recipe: RlRecipe, table: Table, asks: Sequence[Ask], seconds: float, lock: asyncio.Lock | None
+    recipe: RlRecipe, worker: RolloutWorker, asks: Sequence[Ask], seconds: float, lock: asyncio.Lock | None
 ) -> Timed:
     spent: list[float] = []
     slowed = _slowed(asks, seconds, lock, spent)
     began = time.perf_counter()
-    played = await _all(recipe, table, slowed)
-    return time.perf_counter() - began, played, spent
+    results = await _all(recipe, worker, slowed)
+    return time.perf_counter() - began, results, spent
 
 
-async def _all(recipe: RlRecipe, table: Table, asks: Sequence[Ask]) -> list[Played]:
+async def _all(recipe: RlRecipe, worker: RolloutWorker, asks: Sequence[Ask]) -> list[RolloutResult]:
     group = recipe.rollout.group
     seeds = seeds_of(recipe.seed, step=0, attempt=0, asks=len(asks), group=group)
-    return await table.play(asks, group=group, reward=reward_of("outcome"), seeds=seeds)
+    return await worker.run(asks, group=group, reward=reward_of("outcome"), seeds=seeds)
 
 
 def _slowed(asks: Sequence[Ask], seconds: float, lock: asyncio.Lock | None, spent: list[float]) -> list[Ask]:
@@ -158,15 +158,15 @@ def _middle(phases: Sequence[Phase]) -> Phase:
 
 
 def _phase(way: str, wait: float, timed: Timed, before: float) -> Phase:
-    seconds, played, spent = timed
-    scored = [one.rewarded.total for one in played if one.rewarded is not None]
+    seconds, results, spent = timed
+    scored = [one.rewarded.total for one in results if one.rewarded is not None]
     return Phase(
         way=way,
         search_ms=wait,
         seconds=seconds + before,
-        rollouts=len(played),
-        policy_tokens=sum(one.trace.usage.policy_tokens for one in played),
-        searches=sum(one.trace.usage.searches for one in played),
+        rollouts=len(results),
+        policy_tokens=sum(one.trace.usage.policy_tokens for one in results),
+        searches=sum(one.trace.usage.searches for one in results),
         searching=sum(spent),
         reward=sum(scored) / max(1, len(scored)),
     )

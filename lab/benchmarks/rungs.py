@@ -19,8 +19,8 @@ CUT: Final = "plain-rag, cut"
 
 
 @dataclass(frozen=True)
-class Row:
-    """One way of asking, summed up. Shares are of all questions, also of those that failed."""
+class RungRow:
+    """One way to answer, summed up. Shares are of all questions, also of those that failed."""
 
     way: str
     n: int
@@ -39,7 +39,7 @@ class Row:
     over_cut: tuple[float, float, float] | None = None
 
 
-def rows_of(runs: Mapping[str, Sequence[Result]]) -> list[Row]:
+def rows_of(runs: Mapping[str, Sequence[Result]]) -> list[RungRow]:
     """The ways in their order, with plain RAG's replies cut as one more."""
     known = dict(runs)
     if RAG in known:
@@ -54,7 +54,7 @@ def cut(result: Result) -> Result:
     return result.model_copy(update={"prediction": said, "metrics": result.metrics | scored})
 
 
-def _row(way: str, results: Sequence[Result], runs: Mapping[str, Sequence[Result]]) -> Row:
+def _row(way: str, results: Sequence[Result], runs: Mapping[str, Sequence[Result]]) -> RungRow:
     scored = [result for result in results if result.status == "scored"]
     right = _values(scored, "em")
     searches = _values(scored, "searches")
@@ -62,7 +62,7 @@ def _row(way: str, results: Sequence[Result], runs: Mapping[str, Sequence[Result
     silent = sum(not result.prediction.strip() for result in scored) + len(results) - len(scored)
     others = (RAG, CUT) if way not in (RAG, CUT) else ()
     over = [_over(results, runs[other]) for other in others if runs.get(other)]
-    return Row(
+    return RungRow(
         way=way,
         n=len(results),
         failed=len(results) - len(scored),

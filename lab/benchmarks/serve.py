@@ -9,13 +9,12 @@ from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from rich.table import Table
-
 from agent.cores import cores
 from agent.errors import SetupError
 from agent.parallel.processes import spawning
 from agent.settings import CairnSettings
 from lab.benchmarks.percentiles import percentiles
+from lab.report import ReportTable
 
 if TYPE_CHECKING:
     import httpx2
@@ -39,7 +38,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Figures:
+class ServeFigures:
     streams: int
     questions: int
     lost: int
@@ -64,7 +63,7 @@ class Figures:
     start_seconds: float
     """From the start of the server's process until it listened, the policy and the world loaded."""
     first_answer_seconds: float
-    """From there on to the end of the very first answer, asked alone."""
+    """From there on to the end of the very first answer, alone."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain names: `first_byte_ms_p50`, … and everything that is one number."""
@@ -77,7 +76,7 @@ class Figures:
 
 @dataclass
 class _Stream:
-    """What one client saw: when, in seconds since it asked."""
+    """What one client saw: when, in seconds since its request."""
 
     first_byte: float = 0.0
     first_token: float = 0.0
@@ -116,7 +115,7 @@ class _Stream:
         return said
 
 
-def measure(settings: CairnSettings, *, streams: int, questions: int, progress: Callable[[], object]) -> Figures:
+def measure(settings: CairnSettings, *, streams: int, questions: int, progress: Callable[[], object]) -> ServeFigures:
     """Start the server, ask `questions` with `streams` at once, and stop it.
 
     Raises:
@@ -126,8 +125,8 @@ def measure(settings: CairnSettings, *, streams: int, questions: int, progress: 
     from agent.world import load_world
 
     settings = with_world(settings)
-    asked = [question.question for question in load_world(settings.world).questions]
-    asked = [asked[i % len(asked)] for i in range(questions)]
+    texts = [question.question for question in load_world(settings.world).questions]
+    texts = [texts[i % len(texts)] for i in range(questions)]
     context = spawning()
     ours, theirs = context.Pipe()
     began = time.perf_counter()
@@ -141,7 +140,7 @@ def measure(settings: CairnSettings, *, streams: int, questions: int, progress: 
             child.join(STOP_SECONDS)
             raise SetupError(str(address)) from address
         started = time.perf_counter() - began
-        figures = asyncio.run(_load(address, ours, asked, streams=streams, started=started, progress=progress))
+        figures = asyncio.run(_load(address, ours, texts, streams=streams, started=started, progress=progress))
         child.join(STOP_SECONDS)
         return figures
     finally:
@@ -150,14 +149,14 @@ def measure(settings: CairnSettings, *, streams: int, questions: int, progress: 
 
 
 async def _load(
-    address: str, pipe: Connection, asked: list[str], *, streams: int, started: float, progress: Callable[[], object]
-) -> Figures:
+    address: str, pipe: Connection, texts: list[str], *, streams: int, started: float, progress: Callable[[], object]
+) -> ServeFigures:
     import httpx2
 
     limits = httpx2.Limits(max_connections=streams, max_keepalive_connections=streams)
     async with httpx2.AsyncClient(base_url=address, timeout=ANSWER_SECONDS, limits=limits, trust_env=False) as client:
-        first = await _ask(client, asked[0])
-        waiting = iter(asked)
+        first = await _ask(client, texts[0])
+        waiting = iter(texts)
         seen: list[_Stream] = []
 
         async def worker() -> None:
@@ -198,12 +197,12 @@ async def _ask(client: "httpx2.AsyncClient", question: str) -> _Stream:
 
 def _figures(
     seen: list[_Stream], first: _Stream, use: dict[str, float], *, seconds: float, streams: int, started: float
-) -> Figures:
+) -> ServeFigures:
     for stream in (first, *seen):
         if stream.arrivals:
             stream.read()
     whole = [stream for stream in seen if stream.whole]
-    return Figures(
+    return ServeFigures(
         streams=streams,
         questions=len(seen),
         lost=len(seen) - len(whole),
@@ -224,7 +223,7 @@ def _figures(
 
 
 def _serve(dumped: dict[str, Any], pipe: Connection) -> None:
-    """The server's process: tells its address, measures its own CPU time between `start` and `stop`, and tells it."""
+    """The server's process: sends its address, measures its own CPU time between `start` and `stop`, and sends it."""
     from server import launch
 
     try:
@@ -252,18 +251,7 @@ def _serve(dumped: dict[str, Any], pipe: Connection) -> None:
     asyncio.run(run())
 
 
-def table(figures: Figures) -> Table:
-    made = Table("", "median", "p99", title=f"{figures.questions} questions, {figures.streams} streams at once")
-    for row in _rows(figures):
-        made.add_row(*row)
-    made.caption = (
-        f"{figures.answers_per_s:.1f} answers/s, {figures.tokens_per_s:.0f} tokens/s, {figures.lost} lost; "
-        f"{figures.cpu_share_ours:.0%} of the server's CPU time is ours"
-    )
-    return made
-
-
-def _rows(figures: Figures) -> list[tuple[str, str, str]]:
+def table(figures: ServeFigures) -> ReportTable:
     named = {
         "to the first byte": figures.first_byte,
         "to the first token": figures.first_token,
@@ -271,18 +259,23 @@ def _rows(figures: Figures) -> list[tuple[str, str, str]]:
         "to the last byte": figures.last_byte,
         "added to the rollout": figures.added,
     }
-    return [(name, f"{1000 * spread.p50:.0f} ms", f"{1000 * spread.p99:.0f} ms") for name, spread in named.items()]
+    return ReportTable(
+        ("", "median", "p99"),
+        [(name, f"{1000 * spread.p50:.0f} ms", f"{1000 * spread.p99:.0f} ms") for name, spread in named.items()],
+        title=f"{figures.questions} questions, {figures.streams} streams at once",
+        caption=f"{figures.answers_per_s:.1f} answers/s, {figures.tokens_per_s:.0f} tokens/s, {figures.lost} lost; "
+        f"{figures.cpu_share_ours:.0%} of the server's CPU time is ours",
+    )
 
 
-def report(figures: Figures) -> str:
-    rows = "\n".join(f"| {' | '.join(row)} |" for row in _rows(figures))
+def report(figures: ServeFigures) -> str:
     return f"""# The server under load
 
 `cairn bench serve --streams {figures.streams} --questions {figures.questions} --write`; \
 Python {platform.python_version()}, {cores()} cores, which server and client share.
 
 {figures.questions} questions of the little world, {figures.streams} streams open at the same time, the embedded \
-policy, a server in a process of its own, asked over HTTP. Every answer comes from a whole rollout.
+policy, a server in a process of its own, over HTTP. Every answer comes from a whole rollout.
 
 | | |
 |---|---|
@@ -293,11 +286,9 @@ policy, a server in a process of its own, asked over HTTP. Every answer comes fr
 | our CPU time for one answer | {figures.cpu_ms_ours:.1f} ms |
 | cores that the server kept busy | {figures.cores_busy:.2f} |
 | start of the process until it listens | {figures.start_seconds:.2f} s |
-| from there to the first answer, asked alone | {figures.first_answer_seconds:.2f} s |
+| from there to the first answer, alone | {figures.first_answer_seconds:.2f} s |
 
-| | median | p99 |
-|---|---|---|
-{rows}
+{table(figures).markdown()}
 
 *Lost* is a stream that did not end in an answer, usage and `[DONE]`. *Ours* is the CPU time of the event loop's \
 thread, where HTTP, JSON, the loop, plans and searches run, of the CPU time of the whole server process; the rest are \

@@ -26,10 +26,10 @@ from trl.trainer.sft_config import SFTConfig  # noqa: E402
 from trl.trainer.sft_trainer import SFTTrainer  # noqa: E402
 
 from train.common.recipe import SftRecipe  # noqa: E402
-from train.distill.rows import Row, read_rows, write_rows  # noqa: E402
+from train.distill.rows import TrainingRow, read_rows, write_rows  # noqa: E402
 from train.models.pretrained import Pretrained, open_pretrained  # noqa: E402
 from train.sft.memory import give_back  # noqa: E402
-from train.sft.run import Progress, SftRun  # noqa: E402
+from train.sft.run import SftProgress, SftRun  # noqa: E402
 from train.sft.trajectories import Example, pool_batches, row_example  # noqa: E402
 
 Way = Literal["ours", "trl", "trl, by length"]
@@ -43,7 +43,7 @@ _HELD_OUT: Final = 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class SftPlan:
     """What is trained, and how."""
 
     start: str
@@ -60,7 +60,7 @@ class Plan:
 
 
 @dataclass
-class Figures:
+class SftFigures:
     """What came of one way, a value for each time."""
 
     way: Way
@@ -87,8 +87,8 @@ class Timed:
 
 
 def measure(
-    plan: Plan, *, times: int = 5, ways: Sequence[Way] = WAYS, report: Callable[[int], None] = lambda done: None
-) -> list[Figures]:
+    plan: SftPlan, *, times: int = 5, ways: Sequence[Way] = WAYS, report: Callable[[int], None] = lambda done: None
+) -> list[SftFigures]:
     """Train each way so often, by turns.
 
     Args:
@@ -100,7 +100,7 @@ def measure(
     Raises:
         SetupError: the start or the rows cannot be used, or there are too few rows.
     """
-    figures = {way: Figures(way) for way in ways}
+    figures = {way: SftFigures(way) for way in ways}
     with TemporaryDirectory(prefix="cairn-bench-") as folder:
         sample, held_out = _sampled(plan, Path(folder))
         for number in range(times):
@@ -118,13 +118,13 @@ def measure(
     return list(figures.values())
 
 
-def same_loss(figures: Sequence[Figures]) -> bool:
+def same_loss(figures: Sequence[SftFigures]) -> bool:
     """Whether all ways have learned alike: their losses differ by less than a tenth of what was learned."""
     ends = [median(one.after) for one in figures]
     return max(ends) - min(ends) < 0.1 * (figures[0].before - min(ends))
 
 
-def _recipe(plan: Plan, rows: Path) -> SftRecipe:
+def _recipe(plan: SftPlan, rows: Path) -> SftRecipe:
     return SftRecipe.model_validate(
         {
             "kind": "sft",
@@ -151,7 +151,7 @@ def _recipe(plan: Plan, rows: Path) -> SftRecipe:
     )
 
 
-def _sampled(plan: Plan, folder: Path) -> tuple[Path, list[Row]]:
+def _sampled(plan: SftPlan, folder: Path) -> tuple[Path, list[TrainingRow]]:
     """A file with as many rows as the steps need, and others to measure on.
 
     Raises:
@@ -162,8 +162,8 @@ def _sampled(plan: Plan, folder: Path) -> tuple[Path, list[Row]]:
     rows = list(read_rows(plan.rows))
     drawn = torch.randperm(len(rows), generator=torch.Generator().manual_seed(plan.seed)).tolist()
     recipe = _recipe(plan, plan.rows)
-    held_out: list[Row] = []
-    kept: list[Row] = []
+    held_out: list[TrainingRow] = []
+    kept: list[TrainingRow] = []
     tokens = 0
     for place in drawn:
         row = rows[place]
@@ -184,12 +184,12 @@ def _sampled(plan: Plan, folder: Path) -> tuple[Path, list[Row]]:
     return folder / "rows.jsonl", held_out
 
 
-def _ours(plan: Plan, way: Way, rows: Path, held_out: Sequence[Row], out: Path) -> Timed:
+def _ours(plan: SftPlan, way: Way, rows: Path, held_out: Sequence[TrainingRow], out: Path) -> Timed:
     run = SftRun(_recipe(plan, rows), out)
     before = _loss(run.begun, held_out, bf16=plan.bf16)
     seen: list[tuple[int, float]] = []
 
-    def hear(progress: Progress) -> None:
+    def hear(progress: SftProgress) -> None:
         seen.append((progress.tokens, progress.seconds))
 
     run.run(hear)
@@ -202,7 +202,7 @@ def _ours(plan: Plan, way: Way, rows: Path, held_out: Sequence[Row], out: Path) 
     )
 
 
-def _trl(plan: Plan, way: Way, rows: Path, held_out: Sequence[Row], out: Path) -> Timed:
+def _trl(plan: SftPlan, way: Way, rows: Path, held_out: Sequence[TrainingRow], out: Path) -> Timed:
     recipe = _recipe(plan, rows)
     torch.manual_seed(recipe.seed)
     begun = open_pretrained(plan.start, adapter=recipe.adapter, bf16=plan.bf16)
@@ -259,7 +259,7 @@ class _Sft(SFTTrainer):
         """Nothing is sent."""
 
 
-def _arguments(plan: Plan, way: Way, rows: int, out: Path) -> SFTConfig:
+def _arguments(plan: SftPlan, way: Way, rows: int, out: Path) -> SFTConfig:
     return SFTConfig(
         output_dir=str(out),
         num_train_epochs=1,
@@ -290,7 +290,7 @@ def _as_row(example: Example) -> dict[str, list[int]]:
 
 
 @torch.no_grad()
-def _loss(begun: Pretrained, rows: Sequence[Row], *, bf16: bool) -> float:
+def _loss(begun: Pretrained, rows: Sequence[TrainingRow], *, bf16: bool) -> float:
     """Mean loss of the policy's tokens."""
     model = begun.trained
     device = next(model.parameters()).device

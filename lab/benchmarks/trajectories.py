@@ -89,8 +89,8 @@ Found = list[tuple[str, list[Passage]]]
 
 def renders(transcript: Transcript, protocol: TextProtocol, found_in: Callable[[str], Found]) -> bool:
     """Whether all that the environment said is what our loop would say of the same passages, to the byte."""
-    told = [part for part in transcript.parts if part.role == "information"]
-    return bool(told) and all(render(found_in(part.said), protocol) == part.text for part in told)
+    observations = [part for part in transcript.parts if part.role == "information"]
+    return bool(observations) and all(render(found_in(part.said), protocol) == part.text for part in observations)
 
 
 def render(found: Found, protocol: TextProtocol) -> str:
@@ -166,9 +166,9 @@ _FOUND_IN: Final[dict[str, Callable[[str], Found]]] = {"r1-searcher": documents_
 
 
 def _holds(transcript: Transcript, found_in: Callable[[str], Found]) -> bool:
-    """Whether it was told something, and all of that can be taken apart."""
-    told = [found_in(part.said) for part in transcript.parts if part.role == "information"]
-    return bool(told) and all(told)
+    """Whether it has observations, and all of them can be parsed."""
+    found = [found_in(part.said) for part in transcript.parts if part.role == "information"]
+    return bool(found) and all(found)
 
 
 def _read_all(rows: list[dict[str, Any]], protocol: TextProtocol) -> Iterator[Transcript]:

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages
 from agent.cores import cores
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
-    from lab.benchmarks.executor import Figures
+    from lab.benchmarks.executor import ExecutorFigures
 
 bench_app = typer.Typer(no_args_is_help=True, help="Benchmarks of Cairn's own parts.")
 
@@ -49,46 +48,35 @@ def executor(
     with Progress(*columns, console=messages(), transient=True) as bar:
         task = bar.add_task("runs", total=3 * plans)
 
-        def told(done: int) -> None:
+        def show(done: int) -> None:
             bar.update(task, completed=done)
 
-        figures = asyncio.run(measure(plans=plans, at_once=at_once, seed=seed, progress=told))
+        figures = asyncio.run(measure(plans=plans, at_once=at_once, seed=seed, progress=show))
     if write:
         write_report(REPORT, _report(figures), code=CODE)
-    if json:
-        print_json(asdict(figures) | {"holds": figures.holds})
-    else:
-        output().print(_table(figures))
+    print_report([_table(figures)], asdict(figures) | {"holds": figures.holds}, as_json=json)
 
 
-def _rows(figures: "Figures") -> list[tuple[str, str, str]]:
-    return [
+def _table(figures: "ExecutorFigures") -> ReportTable:
+    from lab.benchmarks.executor import BOUND_P50, BOUND_P99
+
+    verdict = "met" if figures.holds else "not met"
+    rows = [
         ("each node when its parents are done", f"{figures.ratio_p50:.3f}", f"{figures.ratio_p99:.3f}"),
         ("level by level", f"{figures.levels_p50:.3f}", f"{figures.levels_p99:.3f}"),
         ("one after the other", f"{figures.serial_p50:.3f}", f"{figures.serial_p99:.3f}"),
     ]
-
-
-def _table(figures: "Figures") -> Table:
-    from lab.benchmarks.executor import BOUND_P50, BOUND_P99
-
-    verdict = "met" if figures.holds else "not met"
-    table = Table(
-        "wall time / longest path",
-        "median",
-        "p99",
+    return ReportTable(
+        ("wall time / longest path", "median", "p99"),
+        rows,
         title=f"{figures.plans} random plans, {figures.at_once} at once",
         caption=f"bounds {BOUND_P50} and {BOUND_P99}: {verdict}; {figures.seconds:.0f} s",
     )
-    for row in _rows(figures):
-        table.add_row(*row)
-    return table
 
 
-def _report(figures: "Figures") -> str:
+def _report(figures: "ExecutorFigures") -> str:
     from lab.benchmarks.executor import BOUND_P50, BOUND_P99
 
-    rows = "\n".join(f"| {' | '.join(row)} |" for row in _rows(figures))
     return f"""# The executor
 
 `cairn bench executor --plans {figures.plans} --at-once {figures.at_once} --write`; \
@@ -99,9 +87,7 @@ Random plans of 2 to 12 searches that take 20 to 200 ms each; the median plan's 
 can beat. The searches only sleep, so {figures.at_once} plans run at once without being in each other's way; every run \
 is real, none is computed.
 
-| | median | p99 |
-|---|---|---|
-{rows}
+{_table(figures).markdown()}
 
 Bounds for the first row: {BOUND_P50:.2f} at the median and {BOUND_P99:.2f} at p99, which are \
 {"met" if figures.holds else "not met"}; the largest ratio of all is {figures.ratio_max:.3f}.

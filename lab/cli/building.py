@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.table import Table
 
-from agent.cli.console import messages, note, output, print_json
+from agent.cli.console import messages, note
 from agent.cli.options import JsonOption
 from agent.cores import cores
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from lab.benchmarks.building import Figures, Nearest, Way
+    from lab.benchmarks.building import BuildingFigures, BuildingWay, Nearest
 
 REPORT: Final = Path("docs/bench/building.md")
 CODE: Final = (
@@ -67,18 +66,11 @@ def building(
         parts.end()
     if write:
         write_report(REPORT, page(figures), code=CODE)
-    if as_json:
-        print_json(asdict(figures))
-        return
-    for heads, rows in ((_WAYS, [_way(way) for way in figures.ways]), (_NEAREST, [_kind(n) for n in figures.nearest])):
-        table = Table(*heads)
-        for row in rows:
-            table.add_row(*row)
-        output().print(table)
+    print_report(_tables(figures), asdict(figures), as_json=as_json)
 
 
 class Parts:
-    """Shows what goes on, and tells of each part how long it took once it has ended: all of them take minutes."""
+    """Shows what goes on, and prints how long each part took once it has ended: all of them take minutes."""
 
     def __init__(self, status: "Status") -> None:
         self._status = status
@@ -97,7 +89,7 @@ class Parts:
         self._part = ""
 
 
-def _way(way: "Way") -> tuple[str, ...]:
+def _way(way: "BuildingWay") -> tuple[str, ...]:
     return (
         way.work,
         f"{way.workers}",
@@ -119,14 +111,15 @@ def _kind(found: "Nearest") -> tuple[str, ...]:
     )
 
 
-def _markdown(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    body = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n{body}"
+def _tables(figures: "BuildingFigures") -> tuple[ReportTable, ReportTable]:
+    ways = ReportTable(_WAYS, [_way(way) for way in figures.ways])
+    return ways, ReportTable(_NEAREST, [_kind(found) for found in figures.nearest])
 
 
-def page(figures: "Figures") -> str:
+def page(figures: "BuildingFigures") -> str:
     """What `--write` keeps."""
     first = figures.ways[0]
+    ways, nearest = _tables(figures)
     return f"""# Building and evaluating, by one worker and by two
 
 `cairn bench building {figures.corpus} --write`; Python {platform.python_version()}, {cores()} cores.
@@ -134,11 +127,11 @@ def page(figures: "Figures") -> str:
 {first.passages:,} passages, encoded by {figures.model}; {first.questions} questions of the little world, answered by \
 the embedded policy; data of {first.documents:,} documents of a little world in two parts, which are laid out and \
 clustered each by itself (`cairn data build --embedder words`). Each figure is that of the command as a whole, with \
-the start of Python, of its workers and of Ray, where that is asked for. One local worker is the command's own \
+the start of Python, of its workers and of Ray, where that is requested. One local worker is the command's own \
 process, whose encoder and engine use all cores; several workers use one each for encoding, and \
 the engine of each still all.
 
-{_markdown(_WAYS, [_way(way) for way in figures.ways])}
+{ways.markdown()}
 
 By words, a passage takes {first.bytes_words / first.passages:,.0f} bytes on disk, its text included; its vector and \
 its key {first.bytes_dense / first.passages:,.0f} more.
@@ -146,7 +139,7 @@ its key {first.bytes_dense / first.passages:,.0f} more.
 Vectors of {_dim()} numbers, random in clusters of a hundred, on all cores; one query at a time on one of them; the \
 effort of a search is the usual one, not tuned. *Bytes* are those beside the vectors themselves.
 
-{_markdown(_NEAREST, [_kind(found) for found in figures.nearest])}
+{nearest.markdown()}
 """
 
 

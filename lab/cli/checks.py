@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.table import Table
 
-from agent.cli.console import messages, note, output, print_json
+from agent.cli.console import messages, note, output
 from agent.cores import cores
 from agent.errors import SetupError
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
     from lab.benchmarks.checks.claims import Half
-    from lab.benchmarks.checks.measure import Figures, RealFigures
+    from lab.benchmarks.checks.measure import ClaimFigures, RealFigures
 
 REPORT: Final = Path("docs/bench/checks.md")
 CODE: Final = (
@@ -66,14 +65,11 @@ def checks(
             note(str(error))
     if write:
         write_report(REPORT, _report(figures, real, share), code=CODE)
-    if json:
-        pages = {"pages": {half: of.as_dict() for half, of in real.items()}} if real else {}
-        print_json(figures.as_dict() | {"rollout_share": round(share, 4)} | pages)
-        return
-    output().print(_table("the little world", figures))
-    for half, of in real.items():
-        output().print(_real_table(half, of))
-    output().print(f"{figures.a_second:,.0f} claims a second; {share:.1%} of a rollout's time")
+    pages = {"pages": {half: of.as_dict() for half, of in real.items()}} if real else {}
+    tables = [_table(figures), *(_short_table(half, of) for half, of in real.items())]
+    print_report(tables, figures.as_dict() | {"rollout_share": round(share, 4)} | pages, as_json=json)
+    if not json:
+        output().print(f"{figures.a_second:,.0f} claims a second; {share:.1%} of a rollout's time")
 
 
 async def _share() -> float:
@@ -91,7 +87,7 @@ async def _share() -> float:
         await agent.aclose()
 
 
-def _rows(of: "Figures") -> list[tuple[str, ...]]:
+def _rows(of: "ClaimFigures") -> list[tuple[str, ...]]:
     from lab.benchmarks.checks.cases import CORRUPTIONS
 
     names = {
@@ -112,7 +108,7 @@ def _rows(of: "Figures") -> list[tuple[str, ...]]:
     return rows
 
 
-def _true_rows(of: "Figures") -> list[tuple[str, ...]]:
+def _true_rows(of: "ClaimFigures") -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for name, standard in (("true, in other words", False), ("true, as policies are taught", True)):
         found, true = of.found(standard=standard)
@@ -124,16 +120,8 @@ def _true_rows(of: "Figures") -> list[tuple[str, ...]]:
 _HEADS: Final = ("", "claims", "not found", "precision", "recall")
 
 
-def _table(title: str, of: "Figures") -> Table:
-    table = Table(*_HEADS, title=f"{title}: {of.traces} traces")
-    for row in (*_rows(of), *_true_rows(of)):
-        table.add_row(*row)
-    return table
-
-
-def _markdown(of: "Figures") -> str:
-    lines = [f"| {' | '.join(_HEADS)} |", "|---|---|---|---|---|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in (*_rows(of), *_true_rows(of)))])
+def _table(of: "ClaimFigures") -> ReportTable:
+    return ReportTable(_HEADS, [*_rows(of), *_true_rows(of)], title=f"the little world: {of.traces} traces")
 
 
 _REAL_HEADS: Final = (
@@ -162,17 +150,11 @@ def _real_rows(of: "RealFigures") -> list[tuple[str, ...]]:
     return rows
 
 
-def _real_table(half: str, of: "RealFigures") -> Table:
-    heads = ("", "true: supported", "contradicted", "false: supported", "contradicted", "precision", "recall")
-    table = Table(*heads, title=f"real pages, {half}")
-    for name, _, *cells in _real_rows(of):
-        table.add_row(name, cells[0], cells[2], *cells[4:7:2], *cells[7:])
-    return table
-
-
-def _real_markdown(of: "RealFigures") -> str:
-    lines = [f"| {' | '.join(_REAL_HEADS)} |", "|" + "---|" * len(_REAL_HEADS)]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in _real_rows(of))])
+def _short_table(half: str, of: "RealFigures") -> ReportTable:
+    """What a terminal has the width for."""
+    head = ("", "true: supported", "contradicted", "false: supported", "contradicted", "precision", "recall")
+    rows = [(name, cells[0], cells[2], *cells[4:7:2], *cells[7:]) for name, _, *cells in _real_rows(of)]
+    return ReportTable(head, rows, title=f"real pages, {half}")
 
 
 def _rightly(of: "RealFigures") -> str:
@@ -180,17 +162,19 @@ def _rightly(of: "RealFigures") -> str:
     return f"{right[0]:.3f} of the supported claims are true, {right[1]:.3f} of the contradicted ones are false"
 
 
-def _report(figures: "Figures", real: "Mapping[str, RealFigures]", share: float) -> str:
+def _report(figures: "ClaimFigures", real: "Mapping[str, RealFigures]", share: float) -> str:
     from lab.benchmarks.checks.measure import ROLLOUT_SHARE, TARGET
 
-    tables = "".join(f"### {half}\n\n{_real_markdown(of)}\n\n" for half, of in real.items())
+    tables = "".join(
+        f"### {half}\n\n{ReportTable(_REAL_HEADS, _real_rows(of)).markdown()}\n\n" for half, of in real.items()
+    )
     pages = f"""
 ## Real pages
 
 Claims about Wikipedia pages, made at run time from four data sets that are no part of the project; each true claim \
 comes with a false one that differs in one thing. *A question with its answer* is turned into a statement: its words \
 are those of a person who read the page, and about half of them share too little with the page to be found by rules. \
-*A sentence* is shortened, its pronoun resolved and some of its words changed; none stands on the page as it is. \
+*A sentence* is shortened, its pronoun resolved and some of its words changed; none is on the page as it is. \
 *Relations* are triples whose sentence states them, in several wordings, and in short as policies write them. Another \
 name comes from the same page, where it has one of that kind, or from another page.
 
@@ -202,7 +186,7 @@ in each half, {"; ".join(f"`{half}`: {_rightly(of)}" for half, of in real.items(
 {tables}Bounds on `test`: recall {TARGET}: \
 {"met" if real["test"].recall("all") >= TARGET else "not met"}; precision {TARGET}: \
 {"met" if real["test"].precision("all") >= TARGET else "not met"}. \
-Questions are the kind that misses it by far: rules cannot tell a paraphrase from another statement. That is why a \
+Questions are the kind that misses it by far: rules cannot distinguish a paraphrase from another statement. So a \
 claim that is not supported counts as "not verified", and as "contradicted" only where the page has something else in \
 its place.
 """ if real else ""  # fmt: skip
@@ -222,7 +206,7 @@ with one thing wrong. The rules were written on worlds of the training split: th
 wordings are the same, so this shows how the rules hold on what they know. Wordings that add a detail of their own \
 ("in a back room") are left out.
 
-{_markdown(figures)}
+{_table(figures).markdown()}
 
 Bounds: {TARGET} for precision and recall of all and for each kind: {"met" if figures.holds else "not met"}.
 

@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.table import Table
 
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages
 from agent.cli.options import JsonOption
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
-    from lab.benchmarks.conversion import Figures
+    from lab.benchmarks.conversion import ConversionFigures
 
 REPORT: Final = Path("docs/bench/conversion.md")
 CODE: Final = ("agent/models", "lab/benchmarks/conversion.py")
@@ -46,16 +45,14 @@ def conversion(
         rows += [measure(file, adapter=adapter)] if adapter else []
     if write:
         write_report(REPORT, page(rows), code=CODE)
-    if as_json:
-        print_json({"conversions": [asdict(row) for row in rows]})
-        return
-    table = Table(*_HEADS)
-    for row in rows:
-        table.add_row(*_cells(row))
-    output().print(table)
+    print_report([_table(rows)], {"conversions": [asdict(row) for row in rows]}, as_json=as_json)
 
 
-def _cells(row: "Figures") -> tuple[str, ...]:
+def _table(rows: "list[ConversionFigures]") -> ReportTable:
+    return ReportTable(_HEADS, [_cells(row) for row in rows])
+
+
+def _cells(row: "ConversionFigures") -> tuple[str, ...]:
     return (
         f"{row.model}, {row.model_mb:.0f} MB",
         "merged" if row.adapter else "none",
@@ -67,11 +64,8 @@ def _cells(row: "Figures") -> tuple[str, ...]:
     )
 
 
-def page(rows: "list[Figures]") -> str:
+def page(rows: "list[ConversionFigures]") -> str:
     """What `--write` keeps."""
-    lines = [f"| {' | '.join(cells)} |" for cells in (_HEADS, *map(_cells, rows))]
-    lines.insert(1, "|---" * len(_HEADS) + "|")
-    table = "\n".join(lines)
     return f"""# From GGUF to the embedded policy
 
 `cairn bench conversion --write`; Python {platform.python_version()}, one core, no torch.
@@ -79,5 +73,5 @@ def page(rows: "list[Figures]") -> str:
 Dequantized, merged, quantized and written by `cairn model convert`; a process of its own each, the start of its \
 libraries included. The second call finds the folder; it hashes a GGUF that is named as a file, and the adapter.
 
-{table}
+{_table(rows).markdown()}
 """

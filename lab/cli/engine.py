@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages
 from agent.cores import cores
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 from lab.shipped import HUB
 
 if TYPE_CHECKING:
-    from lab.benchmarks.engine import Row
+    from lab.benchmarks.engine import EngineRow
 
 REPORT: Final = Path("docs/bench/engine.md")
 CODE: Final = (
@@ -48,8 +47,8 @@ def engine(
     ] = None,
     *,
     rollouts: Annotated[str, typer.Option(metavar="N,N", help="How many at once; a row each.")] = "1,8,32",
-    repeats: Annotated[int, typer.Option(min=1, help="Of each row; medians are told.")] = 7,
-    world: Annotated[str, typer.Option(metavar="NAME", help="The little world that is asked about.")] = "test-v2",
+    repeats: Annotated[int, typer.Option(min=1, help="Of each row; medians are shown.")] = 7,
+    world: Annotated[str, typer.Option(metavar="NAME", help="The little world of the questions.")] = "test-v2",
     protocol: Annotated[str, typer.Option(metavar="NAME", help="One that the checkpoint was trained on.")] = "cairn",
     dtype: Annotated[str, typer.Option(metavar="NAME", help="float32 or bfloat16.")] = "float32",
     write: Annotated[bool, typer.Option("--write", help=f"Write the table to {REPORT}, too.")] = False,
@@ -66,20 +65,18 @@ def engine(
     rows = _measure(model, _numbers(rollouts), repeats=repeats, world=world, protocol=protocol, dtype=dtype)
     if write:
         write_report(REPORT, _report(rows), code=CODE)
-    if json:
-        figures = {f"ratio_{row.rollouts}": row.ratio for row in rows}
-        holds = all(row.holds for row in rows)
-        print_json(figures | {"rows": [asdict(row) for row in rows], "holds": holds})
-        return
-    table = Table(*_COLUMNS)
-    for row in rows:
-        table.add_row(*_cells(row))
-    output().print(table)
+    ratios = {f"ratio_{row.rollouts}": row.ratio for row in rows}
+    figures = ratios | {"rows": [asdict(row) for row in rows], "holds": all(row.holds for row in rows)}
+    print_report([_table(rows)], figures, as_json=json)
+
+
+def _table(rows: "Sequence[EngineRow]") -> ReportTable:
+    return ReportTable(_COLUMNS, [_cells(row) for row in rows])
 
 
 def _measure(
     model: Path | None, rollouts: Sequence[int], *, repeats: int, world: str, protocol: str, dtype: str
-) -> "list[Row]":
+) -> "list[EngineRow]":
     from agent.build.agent import VLLM_ENVIRONMENT
     from agent.policies.vllm import VllmPolicy
     from agent.protocols import protocol_named
@@ -88,19 +85,19 @@ def _measure(
     from lab.benchmarks.engine import measure
 
     default_environment(VLLM_ENVIRONMENT)
-    asked = load_world(world)
+    loaded = load_world(world)
     folder = model or HUB
     policy = VllmPolicy.load(str(folder), dtype=dtype, enforce_eager=True, kv_cache_memory_bytes=1 << 30)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
 
-    async def work(bar: Progress) -> "list[Row]":
+    async def work(bar: Progress) -> "list[EngineRow]":
         task = bar.add_task("pairs", total=len(rollouts) * repeats)
         try:
             return await measure(
                 policy,
                 protocol=protocol_named(protocol),
-                sources=dict(asked.sources()),
-                questions=[question.question for question in asked.questions],
+                sources=dict(loaded.sources()),
+                questions=[question.question for question in loaded.questions],
                 rollouts=rollouts,
                 repeats=repeats,
                 progress=lambda done: bar.update(task, completed=done),
@@ -122,7 +119,7 @@ def _numbers(text: str) -> list[int]:
     return numbers
 
 
-def _cells(row: "Row") -> tuple[str, ...]:
+def _cells(row: "EngineRow") -> tuple[str, ...]:
     from lab.benchmarks.engine import bound
 
     return (
@@ -137,8 +134,7 @@ def _cells(row: "Row") -> tuple[str, ...]:
     )
 
 
-def _report(rows: "Sequence[Row]") -> str:
-    lines = "\n".join(f"| {' | '.join(_cells(row))} |" for row in rows)
+def _report(rows: "Sequence[EngineRow]") -> str:
     tokens = ", ".join(f"{row.tokens:,}" for row in rows)
     return f"""# The loop over vLLM
 
@@ -152,7 +148,5 @@ each column is a median of its own over {rows[0].repeats} repeats: the ratio is 
 times, so it isn't the quotient of the two columns before it. The lowest ratio is that of all repeats. CPU time is \
 that of the process that holds the loop and AsyncLLM's front end, on all its threads.
 
-| {" | ".join(_COLUMNS)} |
-|{"---|" * len(_COLUMNS)}
-{lines}
+{_table(rows).markdown()}
 """

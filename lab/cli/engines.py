@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from agent.cli.console import messages, note, output, print_json
+from agent.cli.console import messages, note
 from agent.cores import cores
 from agent.errors import SetupError
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 from lab.shipped import HUB
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def engines(
     float32: Annotated[
         Path | None, typer.Option(metavar="DIR", help="A float32 export of the same, for embedded.")
     ] = None,
-    world: Annotated[str, typer.Option(metavar="NAME", help="The little world that is asked about.")] = "test-v2",
+    world: Annotated[str, typer.Option(metavar="NAME", help="The little world of the questions.")] = "test-v2",
     protocol: Annotated[str, typer.Option(metavar="NAME", help="One that the checkpoint was trained on.")] = "cairn",
     at_once: Annotated[int, typer.Option(min=1, help="Rollouts at the same time.")] = 8,
     vllm: Annotated[bool, typer.Option("--vllm", help="Ask vLLM, too, where it is installed.")] = False,
@@ -62,7 +61,7 @@ def engines(
 
     The reference is the hub form in float32 (transformers; without torch the
     float32 export). The shipped form of embedded is int8: how often it says
-    the same, and what that costs in right answers, is what this tells.
+    the same, and what that costs in right answers, is measured here.
 
     Example: cairn bench engines --limit 200
 
@@ -71,7 +70,7 @@ def engines(
     from agent.protocols import protocol_named
     from lab.benchmarks.engines import measure
 
-    pairs, sources = _asked(world, questions, corpus, limit)
+    pairs, sources = _questions(world, questions, corpus, limit)
     loads = _engines(model, float32=float32, vllm=vllm)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=messages(), transient=True) as bar:
@@ -90,13 +89,10 @@ def engines(
         write_report(
             REPORT, _report(figures, about=_about(world, questions), protocol=protocol, at_once=at_once), code=CODE
         )
-    if json:
-        print_json({"engines": [asdict(one) for one in figures]})
-    else:
-        output().print(_table(figures))
+    print_report([_table(figures)], {"engines": [asdict(one) for one in figures]}, as_json=json)
 
 
-def _asked(
+def _questions(
     world: str, questions: Path | None, corpus: Path | None, limit: int
 ) -> "tuple[list[Question], Mapping[str, Source]]":
     """Questions with their answers, and what is searched for them."""
@@ -164,13 +160,10 @@ def _row(one: "EngineFigures") -> tuple[str, ...]:
     return (one.engine, f"{one.em:.3f}", f"{one.equal:.3f}", f"{one.furthest:.1e}", f"{one.tokens_per_s:,.0f}")
 
 
-def _table(figures: "list[EngineFigures]") -> Table:
+def _table(figures: "list[EngineFigures]") -> ReportTable:
     parted = [f"{one.engine}: {difference}" for one in figures if (difference := _difference(one))]
     caption = "\n".join([f"{figures[0].n} questions; equal to {figures[0].engine}, id by id", *parted])
-    table = Table(*_COLUMNS, caption=caption)
-    for one in figures:
-        table.add_row(*_row(one))
-    return table
+    return ReportTable(_COLUMNS, [_row(one) for one in figures], caption=caption)
 
 
 def _difference(one: "EngineFigures") -> str:
@@ -181,7 +174,6 @@ def _difference(one: "EngineFigures") -> str:
 
 
 def _report(figures: "list[EngineFigures]", *, about: str, protocol: str, at_once: int) -> str:
-    rows = "\n".join(f"| {' | '.join(_row(one))} |" for one in figures)
     parted = "\n".join(f"- {one.engine}: {difference}." for one in figures if (difference := _difference(one)))
     return f"""# The engines
 
@@ -192,9 +184,7 @@ One checkpoint, the same {figures[0].n} questions, greedy, {at_once} rollouts at
 share whose every id, sampled or not, is that of {figures[0].engine}. *Log-probabilities within*: their largest \
 distance over the equal rollouts. EM is of answers as written.
 
-| {" | ".join(_COLUMNS)} |
-|---|---|---|---|---|
-{rows}
+{_table(figures).markdown()}
 
 {parted or "No rollout differs."}
 """

@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.table import Table
 
-from agent.cli.console import messages, note, output, print_json
+from agent.cli.console import messages, note
 from agent.cores import cores
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
     from agent.sources.kg.build import BuildProgress
-    from lab.benchmarks.kg import Answers, Size, Speed
+    from lab.benchmarks.kg import Answers, LookupSpeed, Size
 
 REPORT: Final = Path("docs/bench/kg.md")
 CODE: Final = (
@@ -55,15 +54,12 @@ def kg(
     size, speed = _measure(triples, seed, scratch)
     if write:
         write_report(REPORT, _report(size, speed, answers), code=CODE)
-    if json:
-        found = {} if answers is None else asdict(answers)
-        print_json(asdict(size) | asdict(speed) | found | {"holds": holds(speed, answers)})
-        return
-    for table in _tables(size, speed, answers):
-        output().print(table)
+    found = {} if answers is None else asdict(answers)
+    figures = asdict(size) | asdict(speed) | found | {"holds": holds(speed, answers)}
+    print_report(_tables(size, speed, answers), figures, as_json=json)
 
 
-def _measure(triples: int, seed: int, scratch: Path | None) -> "tuple[Size, Speed]":
+def _measure(triples: int, seed: int, scratch: Path | None) -> "tuple[Size, LookupSpeed]":
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
@@ -79,7 +75,7 @@ def _measure(triples: int, seed: int, scratch: Path | None) -> "tuple[Size, Spee
         return measure_speed(triples=triples, seed=seed, scratch=scratch, progress=show)
 
 
-def _speed_rows(speed: "Speed") -> list[tuple[str, str, str, str]]:
+def _speed_rows(speed: "LookupSpeed") -> list[tuple[str, str, str, str]]:
     from lab.benchmarks.kg import BOUND_MS, BOUND_TYPO_MS
 
     return [
@@ -91,7 +87,7 @@ def _speed_rows(speed: "Speed") -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _other_rows(size: "Size", speed: "Speed") -> list[tuple[str, str]]:
+def _other_rows(size: "Size", speed: "LookupSpeed") -> list[tuple[str, str]]:
     from lab.benchmarks.kg import AT_ONCE, BOUND_RSS_MB
 
     return [
@@ -124,42 +120,31 @@ def _answer_rows(answers: "Answers") -> list[tuple[str, str]]:
     ]
 
 
-def _tables(size: "Size", speed: "Speed", answers: "Answers | None") -> list[Table]:
+def _tables(size: "Size", speed: "LookupSpeed", answers: "Answers | None") -> list[ReportTable]:
     title = f"{size.triples:,} triples, {size.entities:,} entities, {size.names:,} names"
-    fast = Table("ms", "median", "p99", "bound", title=title)
-    for row in _speed_rows(speed):
-        fast.add_row(*row)
-    tables = [fast, _plain_table("the same graph", _other_rows(size, speed))]
+    tables = [
+        ReportTable(("ms", "median", "p99", "bound"), _speed_rows(speed), title=title),
+        ReportTable(("", ""), _other_rows(size, speed), title="the same graph"),
+    ]
     if answers is not None:
         title = f"MetaQA, {answers.metaqa_triples:,} triples: all gold answers found"
-        tables.append(_plain_table(title, _answer_rows(answers)))
+        tables.append(ReportTable(("", ""), _answer_rows(answers), title=title))
     return tables
 
 
-def _plain_table(title: str, rows: list[tuple[str, str]]) -> Table:
-    table = Table("", "", title=title, show_header=False)
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def _report(size: "Size", speed: "Speed", answers: "Answers | None") -> str:
+def _report(size: "Size", speed: "LookupSpeed", answers: "Answers | None") -> str:
     from lab.benchmarks.kg import LOOKUPS, ROUNDS
 
-    fast = "\n".join(f"| {' | '.join(row)} |" for row in _speed_rows(speed))
-    other = "\n".join(f"| {' | '.join(row)} |" for row in _other_rows(size, speed))
-    found = "" if answers is None else "\n".join(f"| {' | '.join(row)} |" for row in _answer_rows(answers))
+    fast, other, *found = (table.markdown() for table in _tables(size, speed, answers))
     questions = f"""
 ## Are the answers found?
 
 MetaQA's real graph, {answers.metaqa_triples:,} triples. A question counts where every gold answer is an \
 end of a triple in the passages that the source gives for the question's text alone, at most 100 triples and 1,024 \
-tokens. One query asks one hop: the rows of two and three hops tell what one query finds by chance; plans are made for \
+tokens. One query is one hop: the rows of two and three hops show what one query finds by chance; plans are made for \
 those.
 
-| | |
-|---|---|
-{found}
+{found[0]}
 """ if answers is not None else ""  # fmt: skip
     return f"""# The knowledge graph
 
@@ -172,11 +157,7 @@ one entity in 40 has namesakes. {LOOKUPS:,} look-ups of each kind on one thread 
 rounds; each counts with its median. Half of them ask for the thousand entities that are named most. A typo is one \
 letter left out, put in, exchanged or turned round.
 
-| ms | median | p99 | bound |
-|---|---|---|---|
 {fast}
 
-| | |
-|---|---|
 {other}
 {questions}"""

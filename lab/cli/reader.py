@@ -13,12 +13,11 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages, output
 from agent.errors import SetupError
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import print_report, write_report
 from train.commands import train_app
 
 if TYPE_CHECKING:
@@ -66,19 +65,20 @@ def train_reader(
     with Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=messages()) as bar:
         task = bar.add_task("words", total=1.0)
 
-        def tell(progress: "running.Progress") -> None:
+        def on_progress(progress: "running.Progress") -> None:
             held_out = "" if progress.dev_em is None else f", dev {progress.dev_em:.3f}"
             said = f"step {progress.step}: loss {progress.loss:.3f}{held_out}"
             bar.update(task, completed=progress.done, description=said)
 
-        reader = ReaderRun(settings, out).run(tell)
+        reader = ReaderRun(settings, out).run(on_progress)
     output().print(f"trained: {out} ({reader.parameters:,} parameters)\nnext: cairn bench transfer --reader {out}")
 
 
 @bench_app.command("transfer")
 def bench_transfer(
     world: Annotated[
-        list[str] | None, typer.Option("--world", help="Asked about; may be repeated.  [default: test-v1, test-v2]")
+        list[str] | None,
+        typer.Option("--world", help="World of the questions; may be repeated.  [default: test-v1, test-v2]"),
     ] = None,
     reader: Annotated[
         Path | None, typer.Option("--reader", metavar="DIR", help="A trained reader; left out, the shipped one.")
@@ -87,7 +87,7 @@ def bench_transfer(
         Path | None, typer.Option("--checkpoint", metavar="DIR", help="Of the agent; left out, the newest one.")
     ] = None,
     protocol: Annotated[str, typer.Option(help="Of the agent.")] = "cairn",
-    limit: Annotated[int | None, typer.Option(min=1, help="Ask the first so many questions only.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Answer only this many questions, the first ones.")] = None,
     write: Annotated[bool, typer.Option("--write", help=f"Write the tables to {REPORT}, too.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the figures as one object.")] = False,
 ) -> None:
@@ -101,7 +101,7 @@ def bench_transfer(
     import torch
 
     from agent.settings import load_settings
-    from lab.reader.report import report
+    from lab.reader.report import report, table
     from lab.reader.transfer import measure
     from train.reader.reading import TrainedReader
 
@@ -120,18 +120,5 @@ def bench_transfer(
             measured.append(measure(settings, answering, limit=limit, show=show))
     if write:
         write_report(REPORT, report(measured, answering), code=CODE)
-    if json:
-        print_json({"reader": answering.name, "worlds": {figures.world: figures.as_dict() for figures in measured}})
-        return
-    for figures in measured:
-        output().print(_table(figures))
-
-
-def _table(figures: "Transfer") -> Table:
-    from lab.reader.report import rows_of, verdict
-
-    table = Table("", "EM", "characters", "gold given", title=f"{figures.world}, {figures.n} questions")
-    for row in rows_of(figures):
-        table.add_row(*row)
-    table.caption = verdict(figures)
-    return table
+    worlds = {figures.world: figures.as_dict() for figures in measured}
+    print_report([table(one) for one in measured], {"reader": answering.name, "worlds": worlds}, as_json=json)

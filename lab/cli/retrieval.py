@@ -1,23 +1,22 @@
 """`cairn bench retrieval`: what is found, and how fast it is served; as tables and as a page. It measures nothing."""
 
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.table import Table
 
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages
 from agent.cli.options import ConfigOption, JsonOption
 from agent.cores import cores
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
     from lab.benchmarks.retrieval import Progress as Show
     from lab.benchmarks.retrieval import Quality
-    from lab.benchmarks.retrieve import Load, Mode, Speed
+    from lab.benchmarks.retrieve import ClientLoad, Mode, ServingSpeed
 
 REPORT: Final = Path("docs/bench/retrieval.md")
 CODE: Final = (
@@ -84,29 +83,26 @@ def bench_retrieval(
         served = _measure_speed(folder, kept, quality, requests, show) if speed else None
     if write:
         write_report(REPORT, report(quality, served), code=CODE)
-    if as_json:
-        print_json(quality.as_dict() | (served.as_dict() if served else {}))
-        return
-    for table in tables(quality, served):
-        output().print(table)
+    print_report(tables(quality, served), quality.as_dict() | (served.as_dict() if served else {}), as_json=as_json)
 
 
-def _measure_speed(data: Path, cache: Path, quality: "Quality", requests: int, show: "Show") -> "Speed":
+def _measure_speed(data: Path, cache: Path, quality: "Quality", requests: int, show: "Show") -> "ServingSpeed":
     from agent.sources.questions import read_questions
     from lab.benchmarks.retrieve import measure_speed
 
-    asked = [q.question for name in quality.sets for q in read_questions(data / name / "questions.jsonl")]
+    questions = [q.question for name in quality.sets for q in read_questions(data / name / "questions.jsonl")]
     passages = quality.sets[LOADED].index.passages
-    return measure_speed(cache / LOADED, asked, passages=passages, requests=requests, progress=show)
+    return measure_speed(cache / LOADED, questions, passages=passages, requests=requests, progress=show)
 
 
-def tables(quality: "Quality", speed: "Speed | None") -> Iterator[Table]:
-    yield _table("all-gold@10 and its 95 % interval", ("set", *_modes(quality)), _by_set(quality))
-    yield _table("Mean over the sets", _MEAN_HEAD, _means(quality))
-    yield _table("Differences of the mean all-gold@10, paired", _DIFFERENCE_HEAD, _differences(quality))
-    yield _table("Indices", _INDEX_HEAD, _indices(quality))
+def tables(quality: "Quality", speed: "ServingSpeed | None") -> Iterator[ReportTable]:
+    title = "all-gold@10 and its 95 % interval"
+    yield ReportTable(("set", *_modes(quality)), _by_set(quality), title=title)
+    yield ReportTable(_MEAN_HEAD, _means(quality), title="Mean over the sets")
+    yield ReportTable(_DIFFERENCE_HEAD, _differences(quality), title="Differences of the mean all-gold@10, paired")
+    yield ReportTable(_INDEX_HEAD, _indices(quality), title="Indices")
     if speed:
-        yield _table("POST /retrieve", _SPEED_HEAD, _speeds(speed))
+        yield ReportTable(_SPEED_HEAD, _speeds(speed), title="POST /retrieve")
 
 
 _MEAN_HEAD: Final = ("", "all-gold@5", "all-gold@10", "recall@5", "recall@10", "recall@20", "MRR")
@@ -125,13 +121,6 @@ _SPEED_HEAD: Final = (
     "times our encoder",
     "lost",
 )
-
-
-def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    made = Table(*head, title=title)
-    for row in rows:
-        made.add_row(*row)
-    return made
 
 
 def _modes(quality: "Quality") -> tuple[str, ...]:
@@ -173,7 +162,7 @@ def _indices(quality: "Quality") -> list[tuple[str, ...]]:
     ]
 
 
-def _speeds(speed: "Speed") -> list[tuple[str, ...]]:
+def _speeds(speed: "ServingSpeed") -> list[tuple[str, ...]]:
     """One row for each mode and number of clients; a server that was not measured there has dashes."""
     from lab.benchmarks.retrieve import KINDS
 
@@ -190,17 +179,18 @@ def _speeds(speed: "Speed") -> list[tuple[str, ...]]:
     return rows
 
 
-def _speed_parts(load: "Load | None") -> tuple[str, str]:
+def _speed_parts(load: "ClientLoad | None") -> tuple[str, str]:
     return (f"{load.qps:.0f}", f"{load.p99_ms:.0f} ms") if load else ("–", "–")
 
 
-def report(quality: "Quality", speed: "Speed | None") -> str:
+def report(quality: "Quality", speed: "ServingSpeed | None") -> str:
     """The page that `--write` keeps."""
     from lab.benchmarks.retrieval import METRICS
 
     verdict = "better than both parts" if quality.holds else "not better than both parts"
     every = [(f"{name}: {_NAMES[mode]}", of.modes[mode]) for name, of in quality.sets.items() for mode in quality.modes]
     whole = [(name, *(str(modes[metric]) for metric in METRICS)) for name, modes in every]
+    by_set, means, differences, indices, *serving = (table.markdown() for table in tables(quality, speed))
     page = f"""# Retrieval
 
 `cairn bench retrieval --write`; Python {platform.python_version()}, {cores()} cores. Passages and questions \
@@ -212,46 +202,41 @@ search by reciprocal rank, with one setting for all sets; its mean all-gold@10 i
 
 ## Mean over the sets
 
-{_markdown(_MEAN_HEAD, _means(quality))}
+{means}
 
-{_markdown(_DIFFERENCE_HEAD, _differences(quality))}
+{differences}
 
 *Three phrasings* asks the question, the question without its question word, and its keywords, and fuses what they \
 find. All three say the same thing, so there is little to gain; what asks for something else is a policy's work.
 
 ## all-gold@10
 
-{_markdown(("set", *_modes(quality)), _by_set(quality))}
+{by_set}
 
 ## Indices
 
-{_markdown(_INDEX_HEAD, _indices(quality))}
+{indices}
 
 Seconds are those of the build on this machine; reading the documents counts to BM25.
 
 ## Everything
 
-{_markdown(_MEAN_HEAD, whole)}
+{ReportTable(_MEAN_HEAD, whole).markdown()}
 """
-    return page + (_speed_page(speed) if speed else "")
+    return page + (_speed_page(speed, serving[0]) if speed else "")
 
 
-def _speed_page(speed: "Speed") -> str:
+def _speed_page(speed: "ServingSpeed", table: str) -> str:
     return f"""
 ## Serving
 
-{_markdown(_SPEED_HEAD, _speeds(speed))}
+{table}
 
 `POST /retrieve` with one query a request on {speed.passages:,} passages; each client asks again as soon as it has its \
 answer. Ours stands beside two servers of a few lines that handle one request at a time, with the same index, the same \
 model in the same precision and the same answer. One encodes with the library's own `encode`: what such a server \
 usually is. The other one encodes with our encoder, one query at a time: like for like, so that what is left is what \
-serving many at once gains. Each runs in a process of its own, they are asked by turns over HTTP, and share the cores \
-with the client. What waits at the same time is encoded together here, packed into rows without padding, by a thread \
-for each core, as a recorded graph that needs no Python; BM25 has nothing to gain from that.
+serving many at once gains. Each runs in a process of its own, they get requests by turns over HTTP, and share the \
+cores with the client. What waits at the same time is encoded together here, packed into rows without padding, by a \
+thread for each core, as a recorded graph that needs no Python; BM25 has nothing to gain from that.
 """
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

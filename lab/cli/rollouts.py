@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.table import Table
 
-from agent.cli.console import note, output, print_json
+from agent.cli.console import note, output
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
     from lab.benchmarks.rollouts import Phase, Step
@@ -38,10 +37,10 @@ _HEAD: Final = (
 _WAYS: Final = (
     "One batch of the recipe, from the same checkpoint, on the same world, in two ways. *Ours*: every rollout at once "
     "in the recipe's engine, weights handed over first, searches beside generation. *Plain*: a usual `rollout_func`: "
-    "all contexts wait for each other's turns, `model.generate` reads each of them anew, and one search follows the "
+    "all contexts wait for each other's turns, `model.generate` reads each of them again, and one search follows the "
     "other. *Their seconds* are those of all searches added up: plain generation stands still for them, ours goes on "
-    "beside them, and they beside each other. Both sample at temperature 1, so the texts differ. Each way is played "
-    "several times (`--times`), by turns; told is the batch that took the middle of its times."
+    "beside them, and they beside each other. Both sample at temperature 1, so the texts differ. Each way runs "
+    "several times (`--times`), by turns; shown is the batch with the median time."
 )
 _PARTS: Final = (
     "*Rollouts* holds generation, searches (which overlap it and each other) and rewards; *refresh* hands the weights "
@@ -58,14 +57,14 @@ def rollouts(
     start: Annotated[str | None, typer.Option(help="A checkpoint instead of the recipe's.")] = None,
     search_ms: Annotated[list[float] | None, typer.Option(help="What a search takes; may be repeated.")] = None,
     threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0 leaves the choice to torch.")] = 0,
-    times: Annotated[int, typer.Option(min=1, help="Each way so often; the middle one is told.")] = 3,
+    times: Annotated[int, typer.Option(min=1, help="Batches of each way; the one with the median time counts.")] = 3,
     write: Annotated[bool, typer.Option("--write", help=f"Write the table to {REPORT}, too.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the figures as one object.")] = False,
 ) -> None:
-    """Play one batch of rollouts of an RL recipe in two ways, and a few whole steps.
+    """Run one batch of rollouts of an RL recipe in two ways, and a few whole steps.
 
     Ours: all rollouts at once, in the engine of the recipe, searches beside
-    generation. Plain: batched generation turn by turn, every context read anew,
+    generation. Plain: batched generation turn by turn, every context read again,
     one search after the other.
 
     Example: cairn bench rollouts --search-ms 0 --search-ms 100
@@ -83,21 +82,15 @@ def rollouts(
     step = whole_step(settings, threads=threads)
     if write:
         write_report(REPORT, _report(found, step, recipe), code=CODE)
-    if json:
-        print_json(
-            {
-                "phases": [asdict(phase) for phase in found],
-                "step_seconds": dict(step.parts),
-                "step_searching": step.searching,
-            }
-            | _ratios(found)
-        )
-        return
-    table = Table(*_HEAD, title="the rollout phase")
-    for row in _rows(found):
-        table.add_row(*row)
-    output().print(table)
-    output().print(f"a whole step: {_told(step)}")
+    figures = {
+        "phases": [asdict(phase) for phase in found],
+        "step_seconds": dict(step.parts),
+        "step_searching": step.searching,
+        **_ratios(found),
+    }
+    print_report([_table(found)], figures, as_json=json)
+    if not json:
+        output().print(f"a whole step: {_step_line(step)}")
 
 
 def _ratios(found: "list[Phase]") -> dict[str, float]:
@@ -110,9 +103,9 @@ def _ratios(found: "list[Phase]") -> dict[str, float]:
     }
 
 
-def _rows(found: "list[Phase]") -> list[tuple[str, ...]]:
+def _table(found: "list[Phase]") -> ReportTable:
     ratios = _ratios(found)
-    return [
+    rows = [
         (
             f"{phase.search_ms:g} ms",
             phase.way,
@@ -126,25 +119,23 @@ def _rows(found: "list[Phase]") -> list[tuple[str, ...]]:
         )
         for phase in found
     ]
+    return ReportTable(_HEAD, rows, title="the rollout phase")
 
 
-def _told(step: "Step") -> str:
+def _step_line(step: "Step") -> str:
     whole = sum(step.parts.values()) or 1.0
     parts = (f"{name} {spent:.1f} s ({spent / whole:.0%})" for name, spent in step.parts.items() if spent > 0.005)
     return f"{', '.join(parts)}; all its searches together took {step.searching:.2f} s"
 
 
 def _report(found: "list[Phase]", step: "Step", recipe: Path) -> str:
-    rows = "\n".join(f"| {' | '.join(row)} |" for row in _rows(found))
     return f"""# Rollouts
 
 `cairn bench rollouts --recipe {recipe.as_posix()} --write`; Python {platform.python_version()}.
 
 {_WAYS}
 
-| {" | ".join(_HEAD)} |
-|{"---|" * len(_HEAD)}
-{rows}
+{_table(found).markdown()}
 
-A whole step of a run, the third one: {_told(step)}. {_PARTS}
+A whole step of a run, the third one: {_step_line(step)}. {_PARTS}
 """

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.table import Table
 
-from agent.cli.console import note, output, print_json
+from agent.cli.console import note
 from agent.cli.options import JsonOption, Load, with_agent_options
 from agent.errors import SetupError
 from agent.files.foreign import MIB, read_file
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
@@ -95,23 +94,21 @@ def rungs(
     found = {}
     for way in ways:
         note(f"{called}: {way}")
-        found[way] = _asked(settings, questions, way, folder / way, limit=limit, concurrency=concurrency)
+        found[way] = _answered(settings, questions, way, folder / way, limit=limit, concurrency=concurrency)
     used = _rungs_used(folder, ways)
     rows = rows_of(found)
     kept = {"name": called, "rungs": used, "concurrency": concurrency, "rows": [asdict(row) for row in rows]}
     (folder / ROWS).write_text(json.dumps(kept, ensure_ascii=False, indent=1), encoding="utf-8")
     if write:
         write_report(REPORT, _page(out), code=CODE)
-    if as_json:
-        print_json(kept)
-        return
-    table = Table(*_HEAD, title=called)
-    for row in rows:
-        table.add_row(*_cells(asdict(row), used))
-    output().print(table)
+    print_report([_table(kept)], kept, as_json=as_json)
 
 
-def _asked(
+def _table(kept: dict[str, Any]) -> ReportTable:
+    return ReportTable(_HEAD, [_cells(row, kept["rungs"]) for row in kept["rows"]], title=kept["name"])
+
+
+def _answered(
     settings: "CairnSettings", questions: Path, way: str, out: Path, *, limit: int | None, concurrency: int
 ) -> "Sequence[Result]":
     from lab.benchmarks.rungs import CLOSED, RAG
@@ -182,9 +179,7 @@ def _page(out: Path) -> str:
     concurrency = 0
     for kept in _kept(out):
         concurrency = kept["concurrency"]
-        rows = "\n".join(f"| {' | '.join(_cells(row, kept['rungs']))} |" for row in kept["rows"])
-        asked = max(row["n"] for row in kept["rows"])
-        head = f"| {' | '.join(_HEAD)} |\n|{'---|' * len(_HEAD)}"
-        parts.append(f"## {kept['name']}\n\n{asked} questions.\n\n{head}\n{rows}")
+        count = max(row["n"] for row in kept["rows"])
+        parts.append(f"## {kept['name']}\n\n{count} questions.\n\n{_table(kept).markdown()}")
     intro = _INTRO.format(concurrency=concurrency)
     return f"# General models on their rungs\n\n`cairn bench rungs --write`\n\n{intro}\n\n" + "\n\n".join(parts) + "\n"

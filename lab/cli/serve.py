@@ -5,10 +5,10 @@ from typing import Annotated, Final
 
 import typer
 
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages
 from agent.cli.options import CheckpointOption, ConfigOption, JsonOption, PolicyOption, WorldOption
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import print_report, write_report
 
 REPORT: Final = Path("docs/bench/serve.md")
 CODE: Final = (
@@ -27,7 +27,7 @@ CODE: Final = (
 def bench_serve(
     *,
     streams: Annotated[int, typer.Option(min=1, help="How many are open at the same time.")] = 64,
-    questions: Annotated[int, typer.Option(min=1, help="How many are asked in all.")] = 512,
+    questions: Annotated[int, typer.Option(min=1, help="In all.")] = 512,
     policy: PolicyOption = None,
     checkpoint: CheckpointOption = None,
     world: WorldOption = None,
@@ -55,9 +55,6 @@ def bench_serve(
         figures = measure(settings, streams=streams, questions=questions, progress=lambda: bar.advance(task))
     if write:
         write_report(REPORT, report(figures), code=CODE)
-    if as_json:
-        print_json(figures.as_dict())
-    else:
-        output().print(table(figures))
+    print_report([table(figures)], figures.as_dict(), as_json=as_json)
     if figures.lost:
         raise typer.Exit(1)

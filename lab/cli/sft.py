@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
-from agent.cli.console import messages, note, output, print_json
+from agent.cli.console import messages, note, output
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
-    from lab.benchmarks.sft import Figures, Plan
+    from lab.benchmarks.sft import SftFigures, SftPlan
 
 REPORT: Final = Path("docs/bench/sft.md")
 CODE: Final = ("train/sft/run.py", "train/models/pretrained.py", "train/models/attention.py", "lab/benchmarks/sft.py")
@@ -55,11 +54,11 @@ def sft(
     """
     import torch
 
-    from lab.benchmarks.sft import BOUND, WAYS, Plan, measure, same_loss
+    from lab.benchmarks.sft import BOUND, WAYS, SftPlan, measure, same_loss
 
     if threads:
         torch.set_num_threads(threads)
-    plan = Plan(
+    plan = SftPlan(
         start=start,
         rows=rows,
         rank=rank,
@@ -77,27 +76,23 @@ def sft(
     holds, alike = ratios["trl"] >= BOUND, same_loss(found)
     if write:
         write_report(REPORT, _report(found, plan, times, torch.get_num_threads(), alike=alike), code=CODE)
-    if json:
-        ways = [asdict(one) | {"middle": one.middle} for one in found]
-        print_json({"ways": ways, "ratios": ratios, "bound": BOUND, "holds": holds, "same_loss": alike})
-        return
-    table = Table(*_HEAD, title="supervised training of an adapter")
-    for row in _rows(found):
-        table.add_row(*row)
-    output().print(table)
-    output().print(f"{'at least' if holds else 'less than'} {BOUND} times as fast as TRL as it comes")
-    output().print("all have learned alike" if alike else "they have not learned alike: compare nothing")
+    ways = [asdict(one) | {"middle": one.middle} for one in found]
+    figures = {"ways": ways, "ratios": ratios, "bound": BOUND, "holds": holds, "same_loss": alike}
+    print_report([_table(found)], figures, as_json=json)
+    if not json:
+        output().print(f"{'at least' if holds else 'less than'} {BOUND} times as fast as TRL as it comes")
+        output().print("all have learned alike" if alike else "they have not learned alike: compare nothing")
 
 
-def _ratios(found: "list[Figures]") -> dict[str, float]:
+def _ratios(found: "list[SftFigures]") -> dict[str, float]:
     """Ours over each other way."""
     ours = next(one.middle for one in found if one.way == "ours")
     return {one.way: ours / one.middle for one in found if one.way != "ours"}
 
 
-def _rows(found: "list[Figures]") -> list[tuple[str, ...]]:
+def _table(found: "list[SftFigures]") -> ReportTable:
     ratios = _ratios(found)
-    return [
+    rows = [
         (
             one.way,
             f"{one.middle:,.0f}",
@@ -110,10 +105,10 @@ def _rows(found: "list[Figures]") -> list[tuple[str, ...]]:
         )
         for one in found
     ]
+    return ReportTable(_HEAD, rows, title="supervised training of an adapter")
 
 
-def _report(found: "list[Figures]", plan: "Plan", times: int, threads: int, *, alike: bool) -> str:
-    rows = "\n".join(f"| {' | '.join(row)} |" for row in _rows(found))
+def _report(found: "list[SftFigures]", plan: "SftPlan", times: int, threads: int, *, alike: bool) -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "trl", "peft"))
     learned = "All have learned alike." if alike else "They have not learned alike, so the figures compare nothing."
     return f"""# Supervised training
@@ -124,9 +119,7 @@ def _report(found: "list[Figures]", plan: "Plan", times: int, threads: int, *, a
 
 {_WAYS}
 
-| {" | ".join(_HEAD)} |
-|{"---|" * len(_HEAD)}
-{rows}
+{_table(found).markdown()}
 
 *Times as fast*: ours over that way. {learned}
 """

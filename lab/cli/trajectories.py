@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.table import Table
 
-from agent.cli.console import output, print_json, print_text
+from agent.cli.console import print_text
 from lab.cli.bench import bench_app
+from lab.report import ReportTable, print_report
 
 if TYPE_CHECKING:
     from lab.benchmarks.trajectories import Fit
@@ -47,16 +47,11 @@ def trajectories(
     from lab.benchmarks.trajectories import measure
 
     fits = measure(folder or load_settings().data)
-    if json:
-        print_json({"formats": [asdict(fit) for fit in fits]})
-    elif markdown:
-        lines = [_COLUMNS, ("---",) * len(_COLUMNS), *map(_row, fits)]
-        print_text("\n".join(f"| {' | '.join(line)} |" for line in lines))
+    table = ReportTable(_COLUMNS, [_row(fit) for fit in fits])
+    if markdown and not json:
+        print_text(table.markdown())
     else:
-        table = Table(*_COLUMNS)
-        for fit in fits:
-            table.add_row(*_row(fit))
-        output().print(table)
+        print_report([table], {"formats": [asdict(fit) for fit in fits]}, as_json=json)
 
 
 def _row(fit: "Fit") -> tuple[str, ...]:

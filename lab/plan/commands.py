@@ -11,7 +11,7 @@ from train.commands import train_app
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from lab.plan.memory import Memory
+    from lab.plan.memory import GpuMemory
     from lab.plan.planning import Plan
     from lab.plan.rehearsal import Rehearsed
 
@@ -71,13 +71,13 @@ def _show(made: "Plan", typed: list[str], seen: "Rehearsed | None") -> None:
     )
     said.print(_memory_table("a GPU that trains, with the longest rows", made.longest))
     mean = f"with rows of the mean length: {made.usual.bytes / _GB:.1f} GB; the host: {made.host / _GB:.0f} GB"
-    said.print(f"a piece: {made.load.rows} x {made.load.row_tokens} tokens at most; {mean}")
+    said.print(f"a micro-batch: {made.load.rows} x {made.load.row_tokens} tokens at most; {mean}")
     said.print(_memory_table("a GPU of vLLM", made.server))
     said.print(f"rollouts of the mean length whose keys and values fit at once: {made.at_once}")
     said.print(_time_table(made))
     paper = scale.paper
     if paper is not None:
-        hours = f", {paper.hours:g} h" if paper.hours else ", hours not told"
+        hours = f", {paper.hours:g} h" if paper.hours else ", hours unknown"
         said.print(f"the paper: {paper.gpus} GPUs{hours}")
     said.print("\nassumed:")
     for name, value in _assumptions(made).items():
@@ -88,10 +88,10 @@ def _show(made: "Plan", typed: list[str], seen: "Rehearsed | None") -> None:
     for note in made.notes:
         said.print(f"note: {note}")
     if seen is not None:
-        said.print(f"rehearsed: {seen.steps} steps; judge and reader were asked {seen.asked} times")
+        said.print(f"rehearsed: {seen.steps} steps; judge and reader got {seen.requests} requests")
 
 
-def _memory_table(title: str, memory: "Memory") -> "Table":
+def _memory_table(title: str, memory: "GpuMemory") -> "Table":
     from rich.table import Table
 
     table = Table("what", "GB", "formula", title=title)
@@ -123,7 +123,7 @@ def _assumptions(made: "Plan") -> dict[str, Any]:
 def _data(made: "Plan", typed: list[str], seen: "Rehearsed | None") -> dict[str, Any]:
     """The same as plain data; bytes and seconds."""
 
-    def memory(of: "Memory") -> dict[str, Any]:
+    def memory(of: "GpuMemory") -> dict[str, Any]:
         lines = {line.what: line.bytes for line in of.lines}
         return {"lines": lines, "bytes": of.bytes, "holds": of.holds, "fits": of.fits}
 
@@ -144,5 +144,7 @@ def _data(made: "Plan", typed: list[str], seen: "Rehearsed | None") -> dict[str,
         "assumed": _assumptions(made),
         "commands": typed,
         "notes": list(made.notes),
-        "rehearsed": None if seen is None else {"steps": seen.steps, "asked": seen.asked, "figures": seen.figures},
+        "rehearsed": None
+        if seen is None
+        else {"steps": seen.steps, "requests": seen.requests, "figures": seen.figures},
     }

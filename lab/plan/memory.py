@@ -1,6 +1,7 @@
 """Memory of a GPU, line by line, each with its formula and where the formula is from. Nothing is measured here.
 
-Letters: P weights of the model, N GPUs that train, T tokens of one piece on one GPU, L layers, h width, V vocabulary.
+Letters: P weights of the model, N GPUs that train, T tokens of a micro-batch on one GPU, L layers, h width, V
+vocabulary.
 """
 
 from dataclasses import dataclass
@@ -28,11 +29,11 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Load:
+class RowLoad:
     """What one GPU of the trainer computes at once."""
 
     rows: int
-    """Of one piece."""
+    """Of one micro-batch."""
     row_tokens: int
     """Of each, with prompt and environment."""
     logit_tokens: int
@@ -40,7 +41,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Memory:
+class GpuMemory:
     """Of one GPU."""
 
     lines: tuple[Line, ...]
@@ -58,7 +59,7 @@ class Memory:
 
 def trainer_memory(
     shape: Shape,
-    load: Load,
+    load: RowLoad,
     gpu: Gpu,
     trainer: Trainer,
     efficiency: Efficiency,
@@ -67,7 +68,7 @@ def trainer_memory(
     critic: bool,
     checkpointing: bool,
     beside: float = 0.0,
-) -> Memory:
+) -> GpuMemory:
     """Memory of one GPU that trains.
 
     Args:
@@ -100,7 +101,7 @@ def trainer_memory(
         lines.append(Line("vLLM on the same GPU", beside, "gpu_memory_utilization x memory"))
     lines.append(Line("CUDA and NCCL", efficiency.context_gib * GIB, "assumed"))
     lines.append(Line("fragments", efficiency.spare * gpu.memory, f"{efficiency.spare:g} of the memory, assumed"))
-    return Memory(tuple(lines), gpu.memory)
+    return GpuMemory(tuple(lines), gpu.memory)
 
 
 def host_bytes(shape: Shape, trainer: Trainer, *, reference: int) -> float:
@@ -109,7 +110,7 @@ def host_bytes(shape: Shape, trainer: Trainer, *, reference: int) -> float:
     return 4 * shape.parameters + offloaded
 
 
-def server_memory(shape: Shape, scale: Scale, gpu: Gpu) -> Memory:
+def server_memory(shape: Shape, scale: Scale, gpu: Gpu) -> GpuMemory:
     """Memory of one GPU that vLLM has; what is left of its share is for keys and values."""
     server = scale.server
     weights = 2 * shape.parameters / server.gpus
@@ -120,11 +121,11 @@ def server_memory(shape: Shape, scale: Scale, gpu: Gpu) -> Memory:
         Line("work", work, "assumed: activations and CUDA graphs"),
         Line("keys and values", cache, "what is left of gpu_memory_utilization; 2 x 2 bytes x L x kv heads x head_dim"),
     )
-    return Memory(lines, gpu.memory)
+    return GpuMemory(lines, gpu.memory)
 
 
 def rollouts_that_fit(shape: Shape, scale: Scale, gpu: Gpu, *, tokens: float) -> int:
-    """Rollouts of so many tokens whose keys and values fit into vLLM's GPUs."""
+    """Rollouts of `tokens` tokens whose keys and values fit into vLLM's GPUs."""
     cache = server_memory(shape, scale, gpu).lines[-1].bytes * scale.server.gpus
     return int(cache / (shape.cache_bytes * tokens))
 
@@ -140,7 +141,7 @@ def _states(whose: str, shape: Shape, share: int, by: str, *, offload: bool) -> 
     ]
 
 
-def _activations(shape: Shape, load: Load, *, checkpointing: bool) -> list[Line]:
+def _activations(shape: Shape, load: RowLoad, *, checkpointing: bool) -> list[Line]:
     tokens = load.rows * load.row_tokens
     layer = float(tokens * layer_bytes(shape))
     if not checkpointing:
@@ -152,10 +153,10 @@ def _activations(shape: Shape, load: Load, *, checkpointing: bool) -> list[Line]
     ]
 
 
-def _logits(shape: Shape, load: Load, *, critic: bool) -> Line:
+def _logits(shape: Shape, load: RowLoad, *, critic: bool) -> Line:
     if critic:
         every = float(_LOGIT_BYTES * shape.vocabulary * load.rows * load.logit_tokens)
-        return Line("logits", every, f"{_LOGIT_BYTES} bytes x V x policy tokens of a piece")
+        return Line("logits", every, f"{_LOGIT_BYTES} bytes x V x policy tokens of a micro-batch")
     head = 4.0 * shape.vocabulary * shape.width + _TILE
     return Line("logits and the gradient of the head", head, "4 V h in float32, and a tile of 4,096 x 32,768 logits")
 

@@ -9,8 +9,8 @@ from agent.errors import SetupError
 from agent.outbound.urls import split_url
 from lab.plan.machines import Gpu, gpu_named
 from lab.plan.memory import (
-    Load,
-    Memory,
+    GpuMemory,
+    RowLoad,
     host_bytes,
     rollouts_that_fit,
     server_memory,
@@ -18,7 +18,7 @@ from lab.plan.memory import (
 )
 from lab.plan.scale import Scale, Trainer
 from lab.plan.shapes import Shape, shape_of
-from lab.plan.times import Span, Work, step_spans
+from lab.plan.times import Span, StepWork, step_spans
 from train.common.recipe_files import kind_of
 from train.ppo.recipe import PpoRecipe, read_ppo_recipe
 from train.rl.recipe import RlRecipe, read_rl_recipe
@@ -36,12 +36,12 @@ class Plan:
     scale: Scale
     trainer: Trainer
     shape: Shape
-    load: Load
-    longest: Memory
-    """Of a GPU that trains, where every row of a piece is as long as a row can be."""
-    usual: Memory
+    load: RowLoad
+    longest: GpuMemory
+    """Of a GPU that trains, where every row of a micro-batch is as long as a row can be."""
+    usual: GpuMemory
     """The same with rows of the assumed mean length."""
-    server: Memory
+    server: GpuMemory
     at_once: int
     """Rollouts whose keys and values fit."""
     host: float
@@ -100,7 +100,7 @@ def plan_of(recipe: RlRecipe, scale: Scale, trainer: Trainer) -> Plan:
     longest, usual = (
         trainer_memory(
             shape,
-            piece,
+            micro_batch,
             gpu,
             trainer,
             scale.efficiency,
@@ -109,7 +109,7 @@ def plan_of(recipe: RlRecipe, scale: Scale, trainer: Trainer) -> Plan:
             checkpointing=recipe.optimizer.gradient_checkpointing,
             beside=beside,
         )
-        for piece in (load, _usual(recipe, scale, load))
+        for micro_batch in (load, _usual(recipe, scale, load))
     )
     made = Plan(
         recipe=recipe,
@@ -135,7 +135,7 @@ def commands_of(plan: Plan, recipe: Path, scale: Path, *, start: str | None = No
         plan: of it.
         recipe: its file.
         scale: its file.
-        start: the model that stands in the place of the recipe's, if one does.
+        start: a model in the place of the recipe's.
     """
     server, model = plan.scale.server, shlex.quote(plan.recipe.start)
     verb = "ppo" if isinstance(plan.recipe, PpoRecipe) else "rl"
@@ -155,30 +155,30 @@ def commands_of(plan: Plan, recipe: Path, scale: Path, *, start: str | None = No
     ]
 
 
-def _load(recipe: RlRecipe, scale: Scale, trainer: Trainer) -> Load:
-    """A piece of the longest rows that there can be."""
+def _load(recipe: RlRecipe, scale: Scale, trainer: Trainer) -> RowLoad:
+    """A micro-batch of the longest rows that there can be."""
     rollout, optimizer = recipe.rollout, recipe.optimizer
-    rows = ceil(rollout.prompts * rollout.group / (trainer.gpus * optimizer.minibatches * optimizer.pieces))
+    rows = ceil(rollout.prompts * rollout.group / (trainer.gpus * optimizer.minibatches * optimizer.micro_batches))
     longest = rollout.context_tokens or scale.server.max_model_len
-    shown = rollout.policy_tokens if isinstance(recipe, PpoRecipe) else longest - scale.rollouts.prompt_tokens
-    return Load(rows, longest, shown)
+    compared = rollout.policy_tokens if isinstance(recipe, PpoRecipe) else longest - scale.rollouts.prompt_tokens
+    return RowLoad(rows, longest, compared)
 
 
-def _usual(recipe: RlRecipe, scale: Scale, load: Load) -> Load:
+def _usual(recipe: RlRecipe, scale: Scale, load: RowLoad) -> RowLoad:
     means = scale.rollouts
     behind = means.policy_tokens + (0 if isinstance(recipe, PpoRecipe) else means.environment_tokens)
-    return Load(load.rows, means.prompt_tokens + means.policy_tokens + means.environment_tokens, behind)
+    return RowLoad(load.rows, means.prompt_tokens + means.policy_tokens + means.environment_tokens, behind)
 
 
-def _work(recipe: RlRecipe) -> Work:
+def _work(recipe: RlRecipe) -> StepWork:
     """How often the rows are read: TRL reads old log-probabilities again where one batch makes several updates."""
     critic = isinstance(recipe, PpoRecipe)
     reads = int(_has_kl(recipe)) + (2 if critic else int(recipe.updates_per_step > 1))
-    return Work(
+    return StepWork(
         rollouts=recipe.rollout.prompts * recipe.rollout.group,
         prompts=recipe.rollout.prompts,
-        pieces=recipe.optimizer.pieces * recipe.optimizer.minibatches,
-        passes=recipe.optimizer.passes,
+        micro_batches=recipe.optimizer.micro_batches * recipe.optimizer.minibatches,
+        epochs=recipe.optimizer.epochs,
         reads=reads,
         critic=critic,
         checkpointing=recipe.optimizer.gradient_checkpointing,
@@ -201,13 +201,15 @@ def _notes(plan: Plan, gpu: Gpu) -> list[str]:
     recipe, server, notes = plan.recipe, plan.scale.server, list[str]()
     if not plan.longest.fits:
         worst = "with rows of the mean length, too" if not plan.usual.fits else "with rows of the mean length it does"
-        notes.append(f"the longest rows do not fit into a GPU that trains ({worst}): more `pieces`, more GPUs, offload")
+        notes.append(
+            f"the longest rows do not fit into a GPU that trains ({worst}): more `micro_batches`, more GPUs, offload"
+        )
     if plan.server.bytes > gpu.memory or not plan.at_once:
         notes.append("the model does not fit into vLLM's GPUs: give the server more of them")
     if recipe.rollout.prompts % plan.trainer.gpus:
         notes.append(f"{recipe.rollout.prompts} questions do not divide over {plan.trainer.gpus} processes")
     if server.gpus > plan.shape.kv_heads:
-        notes.append(f"{plan.shape.kv_heads} heads of keys are copied: tensor parallel over {server.gpus} gains less")
+        notes.append(f"{plan.shape.kv_heads} heads of keys are copied: tensor parallel over {server.gpus} helps less")
     if plan.shape.heads % server.gpus:
         notes.append(f"{plan.shape.heads} heads do not divide over {server.gpus} GPUs: vLLM refuses that")
     longest = recipe.rollout.context_tokens

@@ -40,8 +40,8 @@ class Rehearsed:
     steps: int = 0
     figures: dict[str, float] = field(default_factory=dict)
     """Of the last step."""
-    asked: int = 0
-    """Requests that judge and reader got."""
+    requests: int = 0
+    """That judge and reader got."""
     files: tuple[str, ...] = ()
     """That the run left."""
 
@@ -56,18 +56,18 @@ def rehearse(recipe: RlRecipe, *, steps: int = 2) -> Rehearsed:
     Raises:
         SetupError: it cannot run; the sentence says why.
     """
-    with tempfile.TemporaryDirectory(prefix="cairn-plan-") as kept, _stand_in() as (url, asked):
+    with tempfile.TemporaryDirectory(prefix="cairn-plan-") as kept, _endpoint() as (url, requests):
         folder = Path(kept)
         given = small(recipe, start=make_start(folder / "start", recipe), url=url, steps=steps)
-        with asyncio.Runner() as runner, tools_of(given, folder / "asked", runner=runner) as tools:
+        with asyncio.Runner() as runner, tools_of(given, folder / "tools", runner=runner) as tools:
             runner.run(_ask_tools(tools))
         seen = Rehearsed()
 
-        def tell(step: int, figures: Mapping[str, float]) -> None:
+        def on_step(step: int, figures: Mapping[str, float]) -> None:
             seen.steps, seen.figures = step, dict(figures)
 
-        _run(given, folder / "run", tell)
-        seen.asked = len(asked)
+        _run(given, folder / "run", on_step)
+        seen.requests = len(requests)
         seen.files = tuple(sorted(path.name for path in (folder / "run").iterdir()))
         return seen
 
@@ -78,7 +78,7 @@ def small(recipe: RlRecipe, *, start: Path, url: str, steps: int) -> RlRecipe:
     Args:
         recipe: at its full size.
         start: a checkpoint.
-        url: of what stands for judge and reader.
+        url: of the endpoint in the place of judge and reader.
         steps: of the run.
     """
     said = recipe.model_dump(mode="json", exclude_unset=True)
@@ -86,7 +86,7 @@ def small(recipe: RlRecipe, *, start: Path, url: str, steps: int) -> RlRecipe:
     said["data"] = {"people": 40, "questions_per_world": 4}
     said["rollout"] |= {"engine": "transformers", "prompts": 2, "group": min(2, recipe.rollout.group), "concurrency": 4}
     said["rollout"] |= {"policy_tokens": 32, "answer_tokens": 8, "context_tokens": CONTEXT, "server": "", "vllm": {}}
-    said["optimizer"] |= {"pieces": min(2, recipe.optimizer.pieces), "bf16": False}
+    said["optimizer"] |= {"micro_batches": min(2, recipe.optimizer.micro_batches), "bf16": False}
     said["learning"] |= {"resample": 1} if recipe.learning.resampling else {}
     said["report"] = {"save_every_steps": steps, "traces": 1}
     said["safety"] = Safety(without=tuple(rule.name for rule in DEFAULT_RULES)).model_dump(mode="json")
@@ -132,7 +132,7 @@ def make_start(folder: Path, recipe: RlRecipe) -> Path:
 
 
 async def _ask_tools(tools: RewardTools) -> None:
-    """Ask judge and reader once: a random policy may never write what they are asked about."""
+    """Ask judge and reader once: a random policy may never write what they judge or read."""
     task = Task.of(GoldQuestion(id="rehearsal", question="Where is it?", answers=("here",)))
     if isinstance(tools.judge, EndpointJudge) and await tools.judge.score(task, "there") is None:
         raise SetupError("the judge's reply could not be read")
@@ -140,27 +140,27 @@ async def _ask_tools(tools: RewardTools) -> None:
         raise SetupError("the reader's reply could not be read")
 
 
-def _run(recipe: RlRecipe, out: Path, tell: Any) -> None:
+def _run(recipe: RlRecipe, out: Path, on_step: Any) -> None:
     if isinstance(recipe, PpoRecipe):
         from train.ppo.run import PpoRun
 
-        PpoRun(recipe, out, threads=1).go(tell)
+        PpoRun(recipe, out, threads=1).go(on_step)
         return
     from train.rl.run import RlRun
 
-    RlRun(recipe, out, threads=1).go(tell)
+    RlRun(recipe, out, threads=1).go(on_step)
 
 
 class _Answers(BaseHTTPRequestHandler):
-    """Judge and reader: an OpenAI-compatible endpoint that says what the asked form allows."""
+    """Judge and reader: an OpenAI-compatible endpoint that says what the requested form allows."""
 
-    asked: list[str]
+    requests: list[str]
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        told = str(body["messages"][0]["content"])
-        self.asked.append(told)
-        said = "50" if "number from 0 to 100" in told else "incorrect" if "correct or incorrect" in told else "unknown"
+        text = str(body["messages"][0]["content"])
+        self.requests.append(text)
+        said = "50" if "number from 0 to 100" in text else "incorrect" if "correct or incorrect" in text else "unknown"
         reply = json.dumps(
             {
                 "id": "rehearsal",
@@ -180,14 +180,14 @@ class _Answers(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def _stand_in() -> Iterator[tuple[str, list[str]]]:
-    """An endpoint on this machine for as long as the rehearsal lasts: its URL, and what it was asked."""
-    asked: list[str] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Answers", (_Answers,), {"asked": asked}))
+def _endpoint() -> Iterator[tuple[str, list[str]]]:
+    """An endpoint on this machine for as long as the rehearsal lasts: its URL, and the requests that it got."""
+    requests: list[str] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Answers", (_Answers,), {"requests": requests}))
     thread = Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/v1", asked
+        yield f"http://127.0.0.1:{server.server_port}/v1", requests
     finally:
         server.shutdown()
         server.server_close()

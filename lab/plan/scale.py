@@ -1,6 +1,6 @@
 """The scale of a run, read from `NAME.scale.toml` beside its recipe: machines, and what is assumed of the rollouts.
 
-Only the plan reads it. How many GPUs train, and whether they offload, stands in the accelerate config that it names.
+Only the plan reads it. How many GPUs train, and whether they offload, is in the accelerate config that it names.
 """
 
 from pathlib import Path
@@ -44,8 +44,8 @@ class Rollouts(_Part):
     """Further rollouts of dynamic sampling, as a share."""
 
 
-class Paper(_Part):
-    """What the paper tells of its machine, to hold the estimate against."""
+class PaperMachine(_Part):
+    """What the paper says of its machine, to compare the estimate with."""
 
     gpus: int
     hours: float | None = None
@@ -82,7 +82,7 @@ class Scale(_Part):
     server: Server
     rollouts: Rollouts
     efficiency: Efficiency = Efficiency()
-    paper: Paper | None = None
+    paper: PaperMachine | None = None
 
 
 class Trainer(_Part):

@@ -9,14 +9,14 @@ from lab.plan.shapes import Shape
 
 
 @dataclass(frozen=True)
-class Work:
+class StepWork:
     """What a recipe makes of one step."""
 
     rollouts: int
     prompts: int
-    pieces: int
-    """Of one pass, in one process."""
-    passes: int
+    micro_batches: int
+    """Of one epoch, in one process."""
+    epochs: int
     reads: int
     """Forward passes over every row beside the trained one: the reference's, the old log-probabilities', a critic's."""
     critic: bool
@@ -32,7 +32,7 @@ class Span:
     formula: str
 
 
-def step_spans(shape: Shape, scale: Scale, gpu: Gpu, trainer: Trainer, work: Work, *, at_once: int) -> list[Span]:
+def step_spans(shape: Shape, scale: Scale, gpu: Gpu, trainer: Trainer, work: StepWork, *, at_once: int) -> list[Span]:
     """Every part of one step.
 
     Args:
@@ -51,7 +51,7 @@ def step_spans(shape: Shape, scale: Scale, gpu: Gpu, trainer: Trainer, work: Wor
     ]
 
 
-def _rollout_spans(shape: Shape, scale: Scale, gpu: Gpu, work: Work, at_once: int) -> list[Span]:
+def _rollout_spans(shape: Shape, scale: Scale, gpu: Gpu, work: StepWork, at_once: int) -> list[Span]:
     means, server, reached = scale.rollouts, scale.server, scale.efficiency
     number = ceil(work.rollouts * (1 + means.resampled))
     held = max(1, min(at_once, server.max_num_seqs, number))
@@ -81,16 +81,16 @@ def _rollout_spans(shape: Shape, scale: Scale, gpu: Gpu, work: Work, at_once: in
     ]
 
 
-def _learning_spans(shape: Shape, scale: Scale, gpu: Gpu, trainer: Trainer, work: Work) -> list[Span]:
+def _learning_spans(shape: Shape, scale: Scale, gpu: Gpu, trainer: Trainer, work: StepWork) -> list[Span]:
     means, reached = scale.rollouts, scale.efficiency
     length = means.prompt_tokens + means.environment_tokens + means.policy_tokens
     tokens = work.rollouts * length
     share = reached.train_offloaded if trainer.offload else reached.train
     speed = trainer.gpus * gpu.flops * share
     forward = forward_flops(shape, length)
-    times = (4 if work.checkpointing else 3) * work.passes * (2 if work.critic else 1)
-    gathers = work.pieces * (work.passes * (3 if work.checkpointing else 2) + work.reads)
-    moved = 2 * shape.parameters * (gathers + work.pieces * work.passes) if trainer.sharded else 0
+    times = (4 if work.checkpointing else 3) * work.epochs * (2 if work.critic else 1)
+    gathers = work.micro_batches * (work.epochs * (3 if work.checkpointing else 2) + work.reads)
+    moved = 2 * shape.parameters * (gathers + work.micro_batches * work.epochs) if trainer.sharded else 0
     again = ", 1 again" if work.checkpointing else ""
     return [
         Span(
@@ -106,7 +106,7 @@ def _learning_spans(shape: Shape, scale: Scale, gpu: Gpu, trainer: Trainer, work
         Span(
             "gathering weights",
             moved * (trainer.gpus - 1) / trainer.gpus / gpu.link,
-            f"2 P x ({gathers} times gathered, gradients scattered once a piece) / link, none of it hidden",
+            f"2 P x ({gathers} times gathered, gradients scattered once a micro-batch) / link, none of it hidden",
         ),
     ]
 

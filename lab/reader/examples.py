@@ -14,8 +14,8 @@ from agent.world import Question, World
 from agent.world.difficulty import Difficulty
 from agent.world.names import Split
 from lab.reader.recipe import ReaderRecipe
-from train.reader.pages import UNKNOWN, Classes, Page, Sheet, Span, lay_out
-from train.reader.words import Vocabulary
+from train.reader.pages import UNKNOWN, Classes, ReaderPage, Sheet, Span, lay_out
+from train.reader.words import ReaderVocabulary
 from train.world.shards import make_world
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")
@@ -39,13 +39,13 @@ def training_worlds(recipe: ReaderRecipe, *, pool: int, split: Split = "train") 
         yield make_world(seed, split=split, questions=count, difficulty=_HARD if number % 2 else None, mix=mix or None)
 
 
-def vocabulary_of(recipe: ReaderRecipe) -> tuple[Vocabulary, Classes]:
-    """The common words of training worlds, and the answers that stand in no page, or in every world."""
+def vocabulary_of(recipe: ReaderRecipe) -> tuple[ReaderVocabulary, Classes]:
+    """The common words of training worlds, and the answers that are in no page, or in every world."""
     count, share = recipe.data.vocabulary_worlds, recipe.data.vocabulary_share
     worlds = [make_world(seed, split="train", questions=150) for seed in range(count)]
-    words = Vocabulary.common(map(_texts, worlds), share=share).words
+    words = ReaderVocabulary.common(map(_texts, worlds), share=share).words
     answers = {q.answers[0] for world in worlds for q in world.questions if q.type in ("count", "known")} | {UNKNOWN}
-    return Vocabulary(sorted(words)), Classes(tuple(sorted(answers)))
+    return ReaderVocabulary(sorted(words)), Classes(tuple(sorted(answers)))
 
 
 def _texts(world: World) -> Iterator[str]:
@@ -53,11 +53,11 @@ def _texts(world: World) -> Iterator[str]:
         yield document.title
         yield document.text
     for question in world.questions:
-        yield asked(question)
+        yield with_history(question)
     yield from ("web", "news", "arxiv", "kg")
 
 
-def asked(question: Question) -> str:
+def with_history(question: Question) -> str:
     """The question with the earlier turns that it leans on."""
     return " ".join(text for turn in (*question.history, (question.question,)) for text in turn)
 
@@ -71,13 +71,13 @@ def to_example(
     if draw < contexts.gold:
         passages, gold = _with_gold(world, question, most_pages, rng)
     elif draw < contexts.gold + contexts.retrieved:
-        passages, gold = world.find("all", asked(question), limit=rng.randint(1, most_pages)), set[str]()
+        passages, gold = world.find("all", with_history(question), limit=rng.randint(1, most_pages)), set[str]()
     else:
         passages, gold = [], set[str]()
-    pages = [Page.of(passage) for passage in passages]
+    pages = [ReaderPage.of(passage) for passage in passages]
     if gold and rng.random() < contexts.shortened:
         pages = [_shortened(page, world, p, rng) for page, p in zip(pages, passages, strict=True)]
-    sheet = lay_out(asked(question), pages, most_words=recipe.shape.most_words)
+    sheet = lay_out(with_history(question), pages, most_words=recipe.shape.most_words)
     trusted = {number for number, passage in enumerate(passages, start=1) if passage.id in gold}
     return Example(sheet, _spans(sheet, question, trusted), tuple(classes.right(question)))
 
@@ -85,11 +85,14 @@ def to_example(
 def _with_gold(world: World, question: Question, most_pages: int, rng: random.Random) -> tuple[list[Passage], set[str]]:
     """The gold passages and a few that searches of the gold plan or of the question find, shuffled."""
     gold = list(dict.fromkeys(question.supporting))
-    queries = [asked(question), *(query for lookups in question.plan for k in lookups for query in k.queries[:2])]
+    queries = [
+        with_history(question),
+        *(query for lookups in question.plan for k in lookups for query in k.queries[:2]),
+    ]
     found = {p.id: p for query in queries for p in world.find("all", query, limit=4)}
     others = [passage for key, passage in found.items() if key not in gold]
-    room = max(most_pages - len(gold), 0)
-    kept = rng.sample(others, min(len(others), rng.randint(0, room)))
+    most = max(most_pages - len(gold), 0)
+    kept = rng.sample(others, min(len(others), rng.randint(0, most)))
     kept += [found.get(key) or _passage(world, key) for key in gold]
     rng.shuffle(kept)
     return kept, set(gold)
@@ -100,17 +103,17 @@ def _passage(world: World, key: str) -> Passage:
     return Passage(id=d.id, source=d.source, title=d.title, text=d.text, url=d.url, date=d.date)
 
 
-def _shortened(page: Page, world: World, passage: Passage, rng: random.Random) -> Page:
+def _shortened(page: ReaderPage, world: World, passage: Passage, rng: random.Random) -> ReaderPage:
     """Some of the sentences; those that name what the page states stay more often."""
     sentences = _SENTENCE.split(page.text)
     stated = {value for s in world.document(passage.id).states for value in s.values}
     named = [any(value in sentence for value in stated) for sentence in sentences]
     kept = [s for s, holds in zip(sentences, named, strict=True) if rng.random() < (0.75 if holds else 0.3)]
-    return Page(page.head, " ".join(kept or sentences))
+    return ReaderPage(page.head, " ".join(kept or sentences))
 
 
 def _spans(sheet: Sheet, question: Question, trusted: set[int]) -> tuple[Span, ...]:
-    """Where the answer stands: on gold pages if it does there, else anywhere."""
+    """Where the answer is: on gold pages if it does there, else anywhere."""
     if question.type == "count":  # the number of something else is no answer
         return ()
     found = list(dict.fromkeys(span for answer in question.answers for span in sheet.find(answer)))
@@ -131,7 +134,7 @@ def pool_examples(recipe: ReaderRecipe, classes: Classes, *, pool: int) -> list[
 
 
 def batches(examples: Sequence[Example], *, batch_words: int, rng: random.Random) -> list[list[Example]]:
-    """Examples of like length together, in batches of at most so many words with padding, shuffled."""
+    """Examples of like length together, in batches of at most `batch_words` words with padding, shuffled."""
     made: list[list[Example]] = [[]]
     for example in sorted(examples, key=lambda example: len(example.sheet.words)):
         if made[-1] and (len(made[-1]) + 1) * len(example.sheet.words) > batch_words:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agent.world.records import QuestionType
 from train.common.recipe_files import read_model
-from train.reader.pages import Shape
+from train.reader.pages import ReaderShape
 
 
 class _Part(BaseModel):
@@ -26,7 +26,7 @@ class Contexts(_Part):
     """Share of the gold contexts whose pages are cut down to some of their sentences."""
 
 
-class Stage(_Part):
+class ReaderStage(_Part):
     """A part of the curriculum: which kinds of questions, over how many pages, until which share of all pools."""
 
     until: float = Field(gt=0, le=1)
@@ -47,7 +47,7 @@ class Data(_Part):
     vocabulary_worlds: int
     """From them come the words and the classes."""
     vocabulary_share: float
-    """A word of the vocabulary stands in at least this share of the vocabulary worlds."""
+    """A word of the vocabulary is in at least this share of the vocabulary worlds."""
     contexts: Contexts
 
 
@@ -71,13 +71,13 @@ class ReaderRecipe(_Part):
     kind: Literal["reader"]
     name: str
     seed: int
-    shape: Shape
+    shape: ReaderShape
     data: Data
-    curriculum: tuple[Stage, ...]
+    curriculum: tuple[ReaderStage, ...]
     optimizer: Optimizer
     report: Report
 
-    def stage(self, pool: int) -> Stage:
+    def stage(self, pool: int) -> ReaderStage:
         """The stage that a pool belongs to."""
         return next((stage for stage in self.curriculum if pool < stage.until * self.data.pools), self.curriculum[-1])
 

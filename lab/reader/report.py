@@ -6,6 +6,7 @@ from typing import Final
 
 from agent.cores import cores
 from lab.reader.transfer import BOUND, CONDITIONS, ROOM, TOP, Condition, Transfer
+from lab.report import ReportTable
 from train.evaluation.statistics import Interval
 from train.reader.reading import TrainedReader
 
@@ -17,13 +18,15 @@ _NAMES: Final[dict[Condition, str]] = {
 }
 
 
-def rows_of(figures: Transfer) -> list[tuple[str, str, str, str]]:
+def table(figures: Transfer) -> ReportTable:
     """Condition, EM with its interval, characters given, share of gold passages given."""
     rows = [
         (_NAMES[name], _interval(figures.em[name]), f"{figures.chars[name]:.0f}", f"{figures.gold_given[name]:.2f}")
         for name in CONDITIONS
     ]
-    return [*rows, ("(the agent's own answer)", _interval(figures.agent_em), "", "")]
+    rows.append(("(the agent's own answer)", _interval(figures.agent_em), "", ""))
+    title = f"{figures.world}, {figures.n} questions"
+    return ReportTable(("", "EM", "characters", "gold given"), rows, title=title, caption=verdict(figures))
 
 
 def verdict(figures: Transfer) -> str:
@@ -47,7 +50,7 @@ def report(measured: Sequence[Transfer], reader: TrainedReader) -> str:
 The reader (`{reader.name}`, {reader.parameters:,} parameters) is another architecture than the policy: an encoder \
 that reads question and passages both ways and points at the answer's first and last word, with words of its own and \
 no pieces of words. It was trained on passages and questions of training worlds (`lab/recipes/reader.toml`), never \
-on evidence of an agent. What stands in no passage (counts, "I do not know", what every world knows) it answers from a \
+on evidence of an agent. What is in no passage (counts, "I do not know", what every world knows) it answers from a \
 fixed list.
 
 It answers the same questions of unseen worlds with the same room, {ROOM:,} characters: alone; from one BM25 search \
@@ -60,25 +63,21 @@ gold passages that were given or quoted from. This is the second figure of R-Sea
 
 
 def _world(figures: Transfer) -> str:
-    rows = "\n".join(f"| {' | '.join(row)} |" for row in rows_of(figures))
-    kinds = "\n".join(
-        f"| {kind} | {em['n']:.0f} | " + " | ".join(f"{em[name]:.2f}" for name in (*CONDITIONS, "agent")) + " |"
+    kinds = [
+        (kind, f"{em['n']:.0f}", *(f"{em[name]:.2f}" for name in (*CONDITIONS, "agent")))
         for kind, em in figures.by_type.items()
-    )
+    ]
+    head = ("type", "n", "alone", f"top {TOP}", "as many as fit", "evidence", "agent")
     outcomes = ", ".join(f"{count} {name}" for name, count in figures.outcomes.items() if count)
     return f"""## {figures.world}, {figures.n} questions
 
 Evidence by {figures.agent}.
 
-| | EM | characters | gold given |
-|---|---|---|---|
-{rows}
+{table(figures).markdown()}
 
 {verdict(figures)} Evidence − alone: {_signed(figures.gain_over_alone.difference)}. Bundles: {outcomes}.
 
-| type | n | alone | top {TOP} | as many as fit | evidence | agent |
-|---|---|---|---|---|---|---|
-{kinds}
+{ReportTable(head, kinds).markdown()}
 """
 
 

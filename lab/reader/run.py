@@ -1,4 +1,4 @@
-"""The reader's training: pools of training worlds, one after the other, on one process. It is short, so it starts anew.
+"""The reader's training: pools of training worlds, one after the other, on one process. A run is never resumed.
 
 The loss is the negative log-probability of all right places and classes together (marginal likelihood).
 """
@@ -26,7 +26,7 @@ from lab.reader.examples import (
 )
 from lab.reader.recipe import ReaderRecipe
 from train.evaluation.metrics import exact_match
-from train.reader.model import Reader
+from train.reader.model import ReaderModel
 from train.reader.pages import UNKNOWN, Classes
 from train.reader.reading import TrainedReader, make_reader, to_rows
 from train.safety.manifest import kept_manifest
@@ -49,7 +49,7 @@ class Progress:
     dev_em: float | None = None
 
 
-Tell = Callable[[Progress], None]
+OnProgress = Callable[[Progress], None]
 
 
 class ReaderRun:
@@ -65,20 +65,20 @@ class ReaderRun:
         self._optimizers = _optimizers(self.model, recipe)
         self._dev = _dev_examples(recipe, self.classes)
         self._last: dict[str, float] = {}
-        """What was told last, for the manifest."""
+        """The last figures, for the manifest."""
 
     @property
     def reader(self) -> TrainedReader:
         return TrainedReader(self.model, self.vocabulary, self.classes, self.recipe.shape, name=self.recipe.name)
 
-    def run(self, tell: Tell) -> TrainedReader:
+    def run(self, on_progress: OnProgress) -> TrainedReader:
         """Train through all pools, and save after each; a manifest says what it was made from."""
         with kept_manifest(self.out, recipe=self.recipe, seeds={"recipe": self.recipe.seed}) as manifest:
-            reader = self._run(tell)
+            reader = self._run(on_progress)
             manifest.figures = self._last
         return reader
 
-    def _run(self, tell: Tell) -> TrainedReader:
+    def _run(self, on_progress: OnProgress) -> TrainedReader:
         began, step, seen = time.perf_counter(), 0, 0
         losses: list[tuple[float, float]] = []
         for done, examples in self._batches():
@@ -88,8 +88,8 @@ class ReaderRun:
             if step % self.recipe.report.every_steps == 0:
                 loss, right = (sum(column) / len(losses) for column in zip(*losses, strict=True))
                 losses.clear()
-                tell(self._log(Progress(step, seen, done, time.perf_counter() - began, loss, right)))
-        tell(self._log(Progress(step, seen, 1.0, time.perf_counter() - began, 0.0, 0.0, self.dev_em())))
+                on_progress(self._log(Progress(step, seen, done, time.perf_counter() - began, loss, right)))
+        on_progress(self._log(Progress(step, seen, 1.0, time.perf_counter() - began, 0.0, 0.0, self.dev_em())))
         self.reader.save(self.out)
         return self.reader
 
@@ -169,7 +169,7 @@ def _dev_examples(recipe: ReaderRecipe, classes: Classes) -> list[tuple[Question
     ]
 
 
-def _optimizers(model: Reader, recipe: ReaderRecipe) -> list[torch.optim.Optimizer]:
+def _optimizers(model: ReaderModel, recipe: ReaderRecipe) -> list[torch.optim.Optimizer]:
     """Muon for the matrices inside the layers, AdamW for everything else."""
     settings = recipe.optimizer
     inside = {name for name, p in model.named_parameters() if p.ndim == 2 and name.startswith("layers.")}

@@ -15,11 +15,11 @@ from agent.rstool import EvidenceBundle, gather
 from agent.settings import CairnSettings
 from agent.trace import DOUBTED
 from agent.world import Question, World, load_world
-from lab.reader.examples import asked
+from lab.reader.examples import with_history
 from train.evaluation.questions import world_questions
 from train.evaluation.scoring import score_text
 from train.evaluation.statistics import Comparison, Interval, bootstrap, compare
-from train.reader.pages import Page, head_of, lay_out, whole_pages
+from train.reader.pages import ReaderPage, head_of, lay_out, whole_pages
 from train.reader.reading import TrainedReader
 
 Condition = Literal["alone", "top_5", "as_many_as_fit", "evidence"]
@@ -91,10 +91,10 @@ def measure(settings: CairnSettings, reader: TrainedReader, *, limit: int | None
     """Ask the questions of the settings' world in every condition.
 
     Args:
-        settings: of the agent that gathers the evidence; its world is asked about.
+        settings: of the agent that gathers the evidence; its world has the questions.
         reader: that answers.
-        limit: only so many questions; None: all.
-        show: is told how many rollouts have ended, of how many.
+        limit: questions, the first ones; None: all.
+        show: gets how many rollouts have ended, of how many.
     """
     scored, agent = ask_each(settings, reader, limit=limit, show=show)
     return summarise(load_world(settings.world).name, scored, agent=agent)
@@ -131,32 +131,32 @@ async def _bundles(agent: Agent, questions: Sequence[Question], show: Show) -> l
     return [task.result() for task in tasks]
 
 
-def pages_of(bundle: EvidenceBundle) -> list[Page]:
+def pages_of(bundle: EvidenceBundle) -> list[ReaderPage]:
     """A bundle as the reader takes it: each claim with what is quoted for it, under the source's own head.
 
     What its source does not say is left out: a reader of this kind has no way to doubt it.
     """
     sources = {source.number: source for source in bundle.sources}
-    pages: list[Page] = []
+    pages: list[ReaderPage] = []
     for claim in bundle.claims:
         if claim.check in DOUBTED:
             continue
         cited = [sources[number] for number in claim.sources]
         for source in cited:
             words = " ".join(quote.text for quote in claim.quotes if quote.source == source.number)
-            pages.append(Page(head_of(source.source, source.date, source.title), f"{claim.text} {words}".strip()))
+            pages.append(ReaderPage(head_of(source.source, source.date, source.title), f"{claim.text} {words}".strip()))
         if not cited:
-            pages.append(Page("", claim.text))
+            pages.append(ReaderPage("", claim.text))
     return list(dict.fromkeys(pages))
 
 
 def _scored(world: World, question: Question, bundle: EvidenceBundle, reader: TrainedReader) -> Scored:
     (plain,) = world_questions([question])
-    found = world.find("all", asked(question), limit=MOST_RETRIEVED)
-    given: dict[Condition, list[Page]] = {
+    found = world.find("all", with_history(question), limit=MOST_RETRIEVED)
+    given: dict[Condition, list[ReaderPage]] = {
         "alone": [],
-        "top_5": whole_pages([Page.of(p) for p in found[:TOP]], chars=ROOM),
-        "as_many_as_fit": whole_pages([Page.of(p) for p in found], chars=ROOM),
+        "top_5": whole_pages([ReaderPage.of(p) for p in found[:TOP]], chars=ROOM),
+        "as_many_as_fit": whole_pages([ReaderPage.of(p) for p in found], chars=ROOM),
         "evidence": whole_pages(pages_of(bundle), chars=ROOM),
     }
     ids: dict[Condition, set[str]] = {
@@ -166,7 +166,7 @@ def _scored(world: World, question: Question, bundle: EvidenceBundle, reader: Tr
         "evidence": {source.id for source in bundle.sources},
     }
     gold = set(question.supporting)
-    sheets = [lay_out(asked(question), given[name], most_words=reader.shape.most_words) for name in CONDITIONS]
+    sheets = [lay_out(with_history(question), given[name], most_words=reader.shape.most_words) for name in CONDITIONS]
     said = dict(zip(CONDITIONS, reader.answers(sheets), strict=True))
     return Scored(
         id=question.id,

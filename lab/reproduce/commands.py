@@ -1,4 +1,4 @@
-"""`cairn reproduce`. Torch is imported only where something is trained or asked."""
+"""`cairn reproduce`. Torch is imported only where something is trained or evaluated."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -40,15 +40,15 @@ def reproduce(
     untrained: Annotated[
         bool, typer.Option("--untrained", help="Only what needs no training: claims about inference.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell the plan, its minutes and what is done.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan, its minutes and what is done.")] = False,
     keep: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Of a page whose verdicts stand, if by this plan: docs.")
+        Path | None, typer.Option(metavar="DIR", help="Of a page whose verdicts are kept, if by this plan: docs.")
     ] = None,
     write: Annotated[
         Path | None, typer.Option("--write", metavar="DIR", help="Write the page and its plots here, too: docs.")
     ] = None,
 ) -> None:
-    """Test the claims of five papers in miniature: train the arms, ask them, and say which claims hold.
+    """Test the claims of five papers in miniature: train the arms, evaluate them, and say which claims hold.
 
     What is done stays done, also after a kill; only trainings that ran begin
     again, from their last state. Verdicts follow a rule that is fixed before.
@@ -56,13 +56,13 @@ def reproduce(
     Example: cairn reproduce all --out runs/papers --dry-run
     """
     from lab.reproduce.findings import read_findings
-    from lab.reproduce.papers import all_asked, directions_of
+    from lab.reproduce.papers import all_arms, directions_of
     from lab.reproduce.study import SHIPPED_RECIPE, read_study
 
     chosen = directions_of(paper, only or ())
     if untrained:
-        there = all_asked()
-        chosen = [one for one in chosen if all(there[side.asked].policy == "shipped" for side in one.sides)]
+        there = all_arms()
+        chosen = [one for one in chosen if all(there[side.arm].policy == "shipped" for side in one.sides)]
     study = read_study(
         recipe or SHIPPED_RECIPE,
         out,
@@ -88,7 +88,7 @@ def _go(
 
     try:
         go(study, chosen, processes=processes, say=lambda sentence: messages().print(Text(sentence)))
-    except Unfinished:  # what is done is told; of another plan's results nothing is
+    except Unfinished:  # what is done is reported; nothing of another plan's results is
         _report(study, earlier, write)
         raise
     _report(study, earlier, write)
@@ -109,11 +109,11 @@ def _report(study: "Study", earlier: "Findings | None", write: Path | None) -> N
 def _verdicts(findings: "Findings") -> Table:
     table = Table("claim", "verdict", "differences")
     for one in findings.rulings.values():
-        told = ", ".join(
+        differences = ", ".join(
             f"{judged.difference.value:+.3f} ({judged.difference.low:+.3f} to {judged.difference.high:+.3f})"
             for judged in one.judged
         )
-        table.add_row(Text(one.direction.name), one.verdict, told)
+        table.add_row(Text(one.direction.name), one.verdict, differences)
     return table
 
 

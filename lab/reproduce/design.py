@@ -1,4 +1,4 @@
-"""What a miniature consists of: runs of reinforcement learning, what their policies are asked, and what a paper claims.
+"""What a miniature consists of: runs of reinforcement learning, the arms that are compared, and what a paper claims.
 
 Records only. The papers' modules fill them in; `plan` makes jobs of them, `verdict` judges.
 """
@@ -6,7 +6,7 @@ Records only. The papers' modules fill them in; `plan` makes jobs of them, `verd
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from agent.evidence import Frozen
 from agent.world.records import QuestionType
@@ -52,8 +52,8 @@ class Training(Frozen):
     """A question list in the place of worlds as they come."""
 
 
-class Asked(Frozen):
-    """A policy that is asked the questions of unseen worlds, one world a seed."""
+class Arm(Frozen):
+    """A policy that answers the questions of unseen worlds, one world a seed."""
 
     name: str
     says: str
@@ -80,7 +80,8 @@ class Asked(Frozen):
 class Side(Frozen):
     """One figure of one policy."""
 
-    asked: str
+    arm: str = Field(validation_alias=AliasChoices("arm", "asked"))
+    """Its name."""
     metric: str = "em"
     types: tuple[str, ...] = ()
     """Only questions of these types; empty: all."""
@@ -127,13 +128,13 @@ class Paper(Frozen):
     name: PaperName
     title: str
     trainings: tuple[Training, ...]
-    asked: tuple[Asked, ...]
+    arms: tuple[Arm, ...]
     directions: tuple[Direction, ...]
 
 
-def asked_after(training: Training) -> Asked:
-    """What every trained policy is asked: worlds of the kind that it was trained on, under the same name."""
-    return Asked(
+def arm_of(training: Training) -> Arm:
+    """The arm of a trained policy: worlds of the kind that it was trained on, under the same name."""
+    return Arm(
         name=training.name,
         says=training.says,
         policy=training.name,
@@ -145,5 +146,5 @@ def asked_after(training: Training) -> Asked:
 
 def sides(*names: str, metric: str = "em", margin: float = 0.05, kind: Kind = "more") -> tuple[Expected, ...]:
     """The first one against each of the others, in one figure."""
-    first, *others = (Side(asked=name, metric=metric) for name in names)
+    first, *others = (Side(arm=name, metric=metric) for name in names)
     return tuple(Expected(kind=kind, first=first, second=other, margin=margin) for other in others)

@@ -1,7 +1,7 @@
 """What came out of a study, without the folder that it came out of: rulings, means of the arms, jobs.
 
 It is kept beside the page as figures.json. From there another folder, or another machine, goes on: a ruling is taken
-over where every answer that it stands on was given by the very plan that would give it here.
+over where every answer that it depends on was given by the very plan that would give it here.
 """
 
 import json
@@ -13,12 +13,12 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.errors import SetupError, wrong_fields
-from lab.reproduce.asking import Answers, read_answers
 from lab.reproduce.design import Direction, Expected, Side
+from lab.reproduce.evaluating import Answers, read_answers
 from lab.reproduce.jobs import jobs_of
-from lab.reproduce.ledger import Entry, Ledger, sha256_of
-from lab.reproduce.papers import all_asked, directions_of
-from lab.reproduce.study import Study
+from lab.reproduce.ledger import Entry, Jobs, Ledger, sha256_of
+from lab.reproduce.papers import all_arms, directions_of
+from lab.reproduce.study import EVALUATED, Study
 from lab.reproduce.verdict import Found, Judged, Ruling, Verdict, figures, rule
 from train.evaluation.statistics import Interval
 from train.safety.manifest import Machine
@@ -32,8 +32,8 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Arm(_Part):
-    """What a policy answered, over its seeds."""
+class ArmResult(_Part):
+    """The figures of an arm, over its seeds."""
 
     seeds: int
     means: dict[str, float]
@@ -85,8 +85,8 @@ class _Kept(_Part):
     machine: Machine
     seeds: tuple[int, ...]
     steps: int
-    jobs: dict[str, Entry]
-    arms: dict[str, Arm]
+    jobs: Jobs
+    arms: dict[str, ArmResult]
     directions: tuple[_KeptRuling, ...]
 
 
@@ -98,7 +98,7 @@ class Findings:
     jobs: Mapping[str, Entry]
     rulings: Mapping[str, Ruling]
     """By direction."""
-    arms: Mapping[str, Arm]
+    arms: Mapping[str, ArmResult]
     earlier: frozenset[str] = frozenset()
     """Directions whose ruling is an earlier run's."""
 
@@ -109,7 +109,7 @@ def findings_of(study: Study, ledger: Ledger, earlier: Findings | None = None) -
     Args:
         study: with its folder.
         ledger: of what is done there.
-        earlier: stands for directions and arms that this folder has not to their end.
+        earlier: in the place of directions and arms that this folder has not finished.
 
     Raises:
         SetupError: an answer file is damaged.
@@ -160,7 +160,7 @@ def as_figures(study: Study, findings: Findings) -> str:
         "seeds": list(study.seeds),
         "steps": study.steps,
         "jobs": {name: entry.model_dump() for name, entry in sorted(findings.jobs.items())},
-        "arms": {name: findings.arms[name].model_dump() for name in all_asked() if name in findings.arms},
+        "arms": {name: findings.arms[name].model_dump() for name in all_arms() if name in findings.arms},
         "directions": [
             {"name": name, "verdict": one.verdict, "judged": [_plain(judged) for judged in one.judged]}
             for name, one in findings.rulings.items()
@@ -188,29 +188,29 @@ def _found(study: Study, ledger: Ledger) -> Found:
     """All answers that are there, of every seed of the study, and of this very plan."""
     there: dict[str, dict[int, Answers]] = {}
     for job in jobs_of(study, directions_of("all")):
-        if job.asked is not None and ledger.has(job.name, job.plan):
-            answers = read_answers(study.asked_folder(job.asked.name, job.seed))
+        if job.arm is not None and ledger.has(job.name, job.plan):
+            answers = read_answers(study.answers_folder(job.arm.name, job.seed))
             if answers is not None:
-                there.setdefault(job.asked.name, {})[job.seed] = answers
+                there.setdefault(job.arm.name, {})[job.seed] = answers
     return there
 
 
-def _arm(name: str, answers: Iterable[Answers]) -> Arm:
+def _arm(name: str, answers: Iterable[Answers]) -> ArmResult:
     answers = list(answers)
     means = {metric: mean for metric in MEANS if (mean := _mean(name, metric, answers)) is not None}
-    return Arm(seeds=len(answers), means=means)
+    return ArmResult(seeds=len(answers), means=means)
 
 
 def _mean(name: str, metric: str, answers: Iterable[Answers]) -> float | None:
-    side = Side(asked=name, metric=metric)
+    side = Side(arm=name, metric=metric)
     values = [sum(own.values()) / len(own) for one in answers if (own := figures(side, one))]
     return round(sum(values) / len(values), 5) if values else None
 
 
 def _answered(direction: Direction, study: Study, jobs: Mapping[str, Entry]) -> bool:
-    """Whether every answer that a direction stands on is among these jobs."""
-    return all(_job(side.asked, seed) in jobs for side in direction.sides for seed in study.seeds)
+    """Whether every answer that a direction depends on is among these jobs."""
+    return all(_job(side.arm, seed) in jobs for side in direction.sides for seed in study.seeds)
 
 
-def _job(asked: str, seed: int) -> str:
-    return f"asked/{asked}/{seed}"
+def _job(arm: str, seed: int) -> str:
+    return f"{EVALUATED}/{arm}/{seed}"

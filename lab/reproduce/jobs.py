@@ -6,13 +6,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from lab.reproduce.design import MIXES, SHIPPED, Asked, Direction, Training
+from lab.reproduce.design import MIXES, SHIPPED, Arm, Direction, Training
 from lab.reproduce.ledger import Ledger
-from lab.reproduce.papers import asked_by, trainings
-from lab.reproduce.study import Study
+from lab.reproduce.papers import arms_of, trainings
+from lab.reproduce.study import EVALUATED, Study
 from train.safety.manifest import hash_of
 
-Kind = Literal["start", "trained", "asked"]
+Kind = Literal["start", "trained", "evaluated"]
 START_JOB: Final = "start"
 
 _ROLLOUT_SECONDS: Final = {"multisearch": 0.25, "dag": 0.13, "evidence": 0.3, "reflect": 0.25, "kg": 0.35}
@@ -33,26 +33,26 @@ class Job:
     name: str
     kind: Kind
     plan: dict[str, Any] = field(repr=False)
-    """Of plain values: everything that decides what comes out. What is read is told by its content, so that a folder
-    can be moved, and a file that has changed is another plan."""
+    """Of plain values: everything that decides what comes out. Files are in it by their content, so that a folder can
+    be moved, and a file that has changed is another plan."""
     seconds: float
     """About so long, on one core."""
     seed: int = 0
     training: Training | None = None
-    asked: Asked | None = None
+    arm: Arm | None = None
     needs: tuple[str, ...] = ()
 
 
 def jobs_of(study: Study, directions: Sequence[Direction]) -> list[Job]:
     """All that these directions need: what needs no training first, then seed by seed."""
-    asked = asked_by(directions)
+    arms = arms_of(directions)
     there = trainings()
-    jobs = [_start(study)] if any(one.policy != "shipped" for one in asked) else []
-    jobs += [_asked(study, one, seed) for one in asked if not one.trained for seed in study.seeds]
+    jobs = [_start(study)] if any(one.policy != "shipped" for one in arms) else []
+    jobs += [_evaluated(study, one, seed) for one in arms if not one.trained for seed in study.seeds]
     for seed in study.seeds:
-        for name in dict.fromkeys(one.policy for one in asked if one.trained):
+        for name in dict.fromkeys(one.policy for one in arms if one.trained):
             jobs.append(_trained(study, there[name], seed))
-            jobs += [_asked(study, one, seed) for one in asked if one.policy == name]
+            jobs += [_evaluated(study, one, seed) for one in arms if one.policy == name]
     return jobs
 
 
@@ -74,15 +74,15 @@ def minutes_by_arm(jobs: Iterable[Job], ledger: Ledger) -> Iterator[tuple[str, i
     """Of each arm: name, jobs, those done, minutes that they took, minutes that are left (of one core)."""
     jobs = list(jobs)
     took = {job.name: seconds for job in jobs if (seconds := ledger.seconds(job.name)) is not None}
-    for arm in dict.fromkeys(_arm(job) for job in jobs):
-        own = [job for job in jobs if _arm(job) == arm]
+    for arm in dict.fromkeys(_arm_name(job) for job in jobs):
+        own = [job for job in jobs if _arm_name(job) == arm]
         done = [job for job in own if job.name in took]
         spent = sum(took[job.name] for job in done) / 60
         left = sum(expected(job, took) for job in own if job.name not in took) / 60
         yield arm, len(own), len(done), spent, left
 
 
-def _arm(job: Job) -> str:
+def _arm_name(job: Job) -> str:
     return job.name.rpartition("/")[0] or job.name
 
 
@@ -100,7 +100,7 @@ def _start_plan(study: Study) -> dict[str, Any]:
 
 @cache
 def _content(path: Path) -> str:
-    """What stands in a file or folder, as one process finds it."""
+    """The hash of a file or folder, as one process finds it."""
     return hash_of(path)
 
 
@@ -132,15 +132,15 @@ def _training_plan(study: Study, training: Training, seed: int) -> dict[str, Any
     return plan
 
 
-def _asked(study: Study, asked: Asked, seed: int) -> Job:
-    worlds = {"mix": MIXES[asked.world], **study.recipe.worlds.model_dump(mode="json")}
-    plan = {"asked": asked.model_dump(mode="json"), "seed": seed, "worlds": worlds}
-    if asked.trained:
-        plan["policy"] = _training_plan(study, trainings()[asked.policy], seed)
-    elif asked.policy == SHIPPED:
+def _evaluated(study: Study, arm: Arm, seed: int) -> Job:
+    worlds = {"mix": MIXES[arm.world], **study.recipe.worlds.model_dump(mode="json")}
+    plan = {"arm": arm.model_dump(mode="json"), "seed": seed, "worlds": worlds}
+    if arm.trained:
+        plan["policy"] = _training_plan(study, trainings()[arm.policy], seed)
+    elif arm.policy == SHIPPED:
         plan["policy"] = _content(study.exported(SHIPPED, seed))
     else:
         plan["policy"] = _start_plan(study)
-    needs = () if asked.policy == "shipped" else (f"trained/{asked.policy}/{seed}",) if asked.trained else (START_JOB,)
-    seconds = _JOB_SECONDS + study.recipe.worlds.questions * _QUESTION_SECONDS * (3 if asked.dense else 1)
-    return Job(f"asked/{asked.name}/{seed}", "asked", plan, seconds, seed, asked=asked, needs=needs)
+    needs = () if arm.policy == "shipped" else (f"trained/{arm.policy}/{seed}",) if arm.trained else (START_JOB,)
+    seconds = _JOB_SECONDS + study.recipe.worlds.questions * _QUESTION_SECONDS * (3 if arm.dense else 1)
+    return Job(f"{EVALUATED}/{arm.name}/{seed}", "evaluated", plan, seconds, seed, arm=arm, needs=needs)

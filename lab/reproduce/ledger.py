@@ -3,17 +3,21 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from agent.errors import SetupError
+from lab.reproduce.study import EVALUATED
 from train.common.saving import as_a_whole
 from train.safety.manifest import Machine, machine
 
 LEDGER: Final = "ledger.json"
 
 Figures = dict[str, float | str]
+
+_EVALUATED_BEFORE: Final = "asked"
+"""How names of evaluations began in earlier versions."""
 
 
 class Entry(BaseModel):
@@ -24,10 +28,19 @@ class Entry(BaseModel):
     plan_sha256: str
     """Of everything that decides what comes out."""
     seconds: float = 0.0
-    """In all sittings that ended by themselves."""
-    sittings: int = 0
+    """In all sessions that ended by themselves."""
+    sessions: int = Field(default=0, validation_alias=AliasChoices("sessions", "sittings"))
     done: bool = False
     figures: Figures = Field(default_factory=dict[str, float | str])
+
+
+def _renamed(jobs: dict[str, Entry]) -> dict[str, Entry]:
+    before, now = f"{_EVALUATED_BEFORE}/", f"{EVALUATED}/"
+    return {now + name.removeprefix(before) if name.startswith(before) else name: job for name, job in jobs.items()}
+
+
+Jobs = Annotated[dict[str, Entry], AfterValidator(_renamed)]
+"""By the job's name; names of earlier versions are read, too."""
 
 
 class Kept(BaseModel):
@@ -36,7 +49,7 @@ class Kept(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     machine: Machine
-    jobs: dict[str, Entry] = Field(default_factory=dict[str, Entry])
+    jobs: Jobs = Field(default_factory=dict[str, Entry])
 
 
 class Ledger:
@@ -78,7 +91,7 @@ class Ledger:
 
     def begin(self, name: str, plan: Any) -> None:
         entry = self.kept.jobs.setdefault(name, Entry(plan_sha256=sha256_of(plan)))
-        entry.sittings += 1
+        entry.sessions += 1
         self.write()
 
     def end(self, name: str, seconds: float, figures: Figures | None) -> None:

@@ -20,7 +20,7 @@ _SHARES: Final = frozenset({"em", "f1", "snr_query", "snr_information", "snr_mer
 def forest(rulings: Sequence[Ruling], title: str) -> str:
     """One line a difference of shares: what was claimed, its interval, the margin of each.
 
-    Differences of counts (searches, rounds, tokens) have other units and stand in the tables alone.
+    Differences of counts (searches, rounds, tokens) have other units and are in the tables alone.
     """
     lines = [(ruling, one) for ruling in rulings for one in ruling.judged if is_share(one)]
     height = _TOP + _ROW * max(1, len(lines)) + 30 + _ROW
@@ -72,7 +72,7 @@ def _legend(verdicts: Collection[Verdict], y: float) -> list[str]:
 
 def _against(one: Judged) -> str:
     second = one.expected.second
-    return f" / {second.asked}" if isinstance(second, Side) else ""
+    return f" / {second.arm}" if isinstance(second, Side) else ""
 
 
 def _x(value: float, reach: float) -> float:

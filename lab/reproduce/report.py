@@ -1,15 +1,15 @@
-"""The page of a study: the rule, the design, and of each claim what came out. It is written anew from what is kept."""
+"""The page of a study: the rule, the design, and of each claim what came out. It is written again from what is kept."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from agent.errors import SetupError
-from lab.reproduce.design import MIXES, WORLDS, Asked, Expected, Paper, Side
-from lab.reproduce.findings import KEPT, MEANS, Arm, Findings, as_figures
+from lab.reproduce.design import MIXES, WORLDS, Arm, Expected, Paper, Side
+from lab.reproduce.findings import KEPT, MEANS, ArmResult, Findings, as_figures
 from lab.reproduce.jobs import jobs_of
 from lab.reproduce.ledger import Entry
-from lab.reproduce.papers import PAPERS, all_asked, directions_of, trainings
+from lab.reproduce.papers import PAPERS, all_arms, directions_of, trainings
 from lab.reproduce.plots import forest
 from lab.reproduce.study import Study
 from lab.reproduce.verdict import Judged, Ruling, Verdict
@@ -73,8 +73,10 @@ def _opening(findings: Findings) -> str:
     said = ", ".join(f"{count} {name}" for name, count in counts.items())
     machine, took = findings.machine, sum(entry.seconds for entry in findings.jobs.values())
     earlier = len(findings.earlier)
-    kept = f" {earlier} of them were judged by an earlier run of the same plan, and are told as it left them."
-    rows = [f"| [{one.direction.name}](#{_anchor(one)}) | {one.direction.claim} | {_told(one)} |" for one in ruled]
+    kept = f" {earlier} of them were judged by an earlier run of the same plan, and are as it left them."
+    rows = [
+        f"| [{one.direction.name}](#{_anchor(one)}) | {one.direction.claim} | {_verdict_of(one)} |" for one in ruled
+    ]
     return "\n".join(
         [
             "# Five papers in miniature",
@@ -114,10 +116,10 @@ def _design(study: Study) -> str:
             f"drawn, then questions inside of each. With {_seeds(study)} it says what other questions would give, and "
             "only roughly what other seeds would.",
             "",
-            "- **holds**: the interval of the difference excludes 0 in the claim's direction. This is asked first; "
+            "- **holds**: the interval of the difference excludes 0 in the claim's direction. This comes first; "
             "where it lies within the margin all the same, the table says *by less than the margin*.",
-            "- **does not hold**: it excludes 0 in the other direction, or lies within the margin (told with each; .05 "
-            "of EM where nothing else is said): whatever difference there is, is smaller than that.",
+            "- **does not hold**: it excludes 0 in the other direction, or lies within the margin (given with each; "
+            ".05 of EM where nothing else is said): whatever difference there is, is smaller than that.",
             "- **undecided**: neither.",
             "- Where a claim says *about as good*, it holds if the interval lies within the margin, and does not if it "
             "lies outside of it. Where it says *no better*, it holds if the interval's upper end is at most the "
@@ -133,20 +135,20 @@ def _design(study: Study) -> str:
             "where a question allows it. It copies as well as before and stops too early, so there is something to "
             "learn in few steps; a smaller policy from nothing would spend its time on copying names. Trainings "
             f"(`{study.recipe.rl}`): {study.steps} steps of {rollout['prompts']} questions with {rollout['group']} "
-            "rollouts each where the tables of arms say nothing else (PPO asks as many questions once), on worlds of "
+            "rollouts each where the tables of arms say nothing else (PPO takes as many questions once), on worlds of "
             "the training split. Rewards are those of the papers as printed "
             "([rewards.md](rewards.md)), with exact matches in the place of judges.",
             "",
             f"Each seed is a training and an unseen world of {worlds.questions} questions with names of the dev split; "
-            "both policies of a comparison are asked the same world. Greedy, int8. Claims about inference alone are "
-            "asked of `tiny-v2` as it is shipped. Worlds have the difficulty of `test-v2`: a first world with the "
-            "generator's own was answered to .975, where nothing can be told apart.",
+            "both policies of a comparison get the same world. Greedy, int8. Claims about inference alone are "
+            "tested on `tiny-v2` as it is shipped. Worlds have the difficulty of `test-v2`: a first world with the "
+            "generator's own was answered to .975, where all arms look alike.",
             "",
             "| worlds | questions | mix |",
             "|---|---|---|",
             *kinds,
             "",
-            f"{len(jobs)} jobs, planned at {minutes:.0f} minutes of one core in all (`--dry-run` tells each arm, and "
+            f"{len(jobs)} jobs, planned at {minutes:.0f} minutes of one core in all (`--dry-run` shows each arm, and "
             "what is done). `--seeds`, `--steps` and `--only` make it smaller; with `--keep docs`, what this page has "
             "judged by the same plan is not tested again, whatever folder or machine it was tested in.",
             "",
@@ -170,7 +172,7 @@ def _direction(ruling: Ruling) -> list[str]:
     lines = [
         f"### {direction.name}",
         "",
-        f"{direction.claim} In the paper: {direction.figures} ({direction.place}). Here: {_told(ruling)}.",
+        f"{direction.claim} In the paper: {direction.figures} ({direction.place}). Here: {_verdict_of(ruling)}.",
         "",
         "| first | second | figure | first | second | difference (95 %) | margin | questions, seeds | |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -182,18 +184,18 @@ def _direction(ruling: Ruling) -> list[str]:
 
 def _row(expected: Expected, one: Judged | None, seeds: int) -> str:
     first, second = expected.first, expected.second
-    against = f"`{second.asked}`" if isinstance(second, Side) else "(a bound)"
+    against = f"`{second.arm}`" if isinstance(second, Side) else "(a bound)"
     label = _label(first)
     if isinstance(second, Side) and second.metric != first.metric:
         label = f"{label} − {_label(second)}"
     sign = {"more": ">", "same": "≈", "no_more": "≤"}[expected.kind]
-    start = f"| `{first.asked}` | {sign} {against} | {label}"
+    start = f"| `{first.arm}` | {sign} {against} | {label}"
     if one is None:
         return f"{start} | – | – | – | {expected.margin:g} | – | not finished |"
     found = one.difference
-    told = f"{found.value:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
+    difference = f"{found.value:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
     return (
-        f"{start} | {one.first:.3f} | {one.second:.3f} | {told} | {expected.margin:g} | {one.n:,}, {one.seeds} | "
+        f"{start} | {one.first:.3f} | {one.second:.3f} | {difference} | {expected.margin:g} | {one.n:,}, {one.seeds} | "
         f"{_MARKS[one.verdict] if one.seeds >= seeds else f'{seeds - one.seeds} seeds missing'}"
         f"{', by less than the margin' if one.is_small else ''} |"
     )
@@ -207,8 +209,8 @@ def _label(side: Side) -> str:
 
 def _arms(study: Study, findings: Findings, paper: Paper) -> list[str]:
     """Every arm of the paper with its means over the seeds."""
-    names = [*(one.name for one in paper.trainings), *(one.name for one in paper.asked)]
-    listed, none = all_asked(), Arm(seeds=0, means={})
+    names = [*(one.name for one in paper.trainings), *(one.name for one in paper.arms)]
+    listed, none = all_arms(), ArmResult(seeds=0, means={})
     lines = [
         "### Arms",
         "",
@@ -217,31 +219,31 @@ def _arms(study: Study, findings: Findings, paper: Paper) -> list[str]:
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in names:
-        asked, arm = listed[name], findings.arms.get(name, none)
-        means = [f"{arm.means[metric]:.3f}" if metric in arm.means else "–" for metric in MEANS]
-        course = _course(findings.jobs, asked.policy, study.seeds) if asked.trained and asked.policy == name else "–"
-        kind = f"{asked.protocol}, {asked.world}"
-        row = " | ".join([f"`{name}`", asked.says, kind, _trained(study, asked), f"{arm.seeds or '–'}", *means, course])
+        arm, result = listed[name], findings.arms.get(name, none)
+        means = [f"{result.means[metric]:.3f}" if metric in result.means else "–" for metric in MEANS]
+        course = _course(findings.jobs, arm.policy, study.seeds) if arm.trained and arm.policy == name else "–"
+        kind = f"{arm.protocol}, {arm.world}"
+        row = " | ".join([f"`{name}`", arm.says, kind, _trained(study, arm), f"{result.seeds or '–'}", *means, course])
         lines.append(f"| {row} |")
     return [*lines, ""]
 
 
-def _trained(study: Study, asked: Asked) -> str:
+def _trained(study: Study, arm: Arm) -> str:
     """Steps and rate of an arm's training."""
-    if not asked.trained:
+    if not arm.trained:
         return "–"
-    recipe = study.rl_recipe(trainings()[asked.policy], study.seeds[0])
+    recipe = study.rl_recipe(trainings()[arm.policy], study.seeds[0])
     return f"{recipe.steps}, {recipe.optimizer.lr:g}"
 
 
 def _course(jobs: Mapping[str, Entry], name: str, seeds: Sequence[int]) -> str:
-    told = [entry.figures for seed in seeds if (entry := jobs.get(f"trained/{name}/{seed}")) is not None]
-    moved = [f"{one['reward_first']:.2f} → {one['reward_last']:.2f}" for one in told if "reward_first" in one]
-    stopped = sum("stopped" in one for one in told)
+    kept = [entry.figures for seed in seeds if (entry := jobs.get(f"trained/{name}/{seed}")) is not None]
+    moved = [f"{one['reward_first']:.2f} → {one['reward_last']:.2f}" for one in kept if "reward_first" in one]
+    stopped = sum("stopped" in one for one in kept)
     return "; ".join([*moved, *([f"{stopped} stopped themselves"] if stopped else [])]) or "–"
 
 
-def _told(one: Ruling) -> str:
+def _verdict_of(one: Ruling) -> str:
     """A verdict; with how much, where that is little."""
     small = any(judged.is_small for judged in one.judged) and one.verdict == "holds"
     return _MARKS[one.verdict] + (", by less than the margin" if small else "")

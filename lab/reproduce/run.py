@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from agent.errors import CorpusError, SetupError
 from agent.parallel.processes import spawning
 from agent.sources.corpus.folder import locked
-from lab.reproduce.asking import ANSWERS
 from lab.reproduce.design import Direction
+from lab.reproduce.evaluating import ANSWERS
 from lab.reproduce.jobs import Job, jobs_of, left_seconds
 from lab.reproduce.ledger import Figures, Ledger
 from lab.reproduce.study import EXPORTED, Study
 from lab.reproduce.work import do
-from lab.reproduce.worlds import asked_world, question_lists
+from lab.reproduce.worlds import evaluation_world, question_lists
 
 Say = Callable[[str], None]
 _AGAIN = "the same command goes on"
@@ -63,17 +63,17 @@ def is_done(study: Study, job: Job, ledger: Ledger) -> bool:
     """
     if not ledger.is_done(job.name, job.plan):
         return False
-    if job.asked is not None:
-        return (study.asked_folder(job.asked.name, job.seed) / ANSWERS).exists()
+    if job.arm is not None:
+        return (study.answers_folder(job.arm.name, job.seed) / ANSWERS).exists()
     folder = study.training_folder(job.training.name, job.seed) if job.training else study.out / "start"
     return (folder / EXPORTED / "cairn.json").exists()
 
 
 def _worlds(study: Study, jobs: Sequence[Job]) -> None:
-    """Make the worlds before anybody asks them, so that no two processes make the same one."""
+    """Make the worlds before the first job needs them, so that no two processes make the same one."""
     for job in jobs:
-        if job.asked is not None:
-            asked_world(study, job.asked.world, job.seed)
+        if job.arm is not None:
+            evaluation_world(study, job.arm.world, job.seed)
         if job.training is not None and job.training.questions:
             question_lists(study, job.seed)
 
@@ -116,9 +116,9 @@ class _Going:
 
     def _begin(self, job: Job) -> None:
         again = job.name in self.ledger.kept.jobs
-        if job.asked is not None and not again:
-            # Killed before it was written down, or of a plan that nobody knows.
-            shutil.rmtree(self.study.asked_folder(job.asked.name, job.seed), ignore_errors=True)
+        if job.arm is not None and not again:
+            # Killed before it was written down, or of an unknown plan.
+            shutil.rmtree(self.study.answers_folder(job.arm.name, job.seed), ignore_errors=True)
         self.ledger.begin(job.name, job.plan)
         self.began[job.name] = time.perf_counter()
 
@@ -143,8 +143,8 @@ class _Going:
             raise Unfinished(f"interrupted, and saved: {_AGAIN}")
         done = sum(self.ledger.seconds(one.name) is not None for one in self.jobs)
         left = left_seconds(self.jobs, self.ledger) / 60
-        told = ", ".join(f"{name} {value:g}" for name, value in figures.items() if isinstance(value, float))
-        self.say(f"{job.name}: {told} ({seconds:.0f} s); {done} of {len(self.jobs)}, {left:.0f} core minutes left")
+        shown = ", ".join(f"{name} {value:g}" for name, value in figures.items() if isinstance(value, float))
+        self.say(f"{job.name}: {shown} ({seconds:.0f} s); {done} of {len(self.jobs)}, {left:.0f} core minutes left")
 
     def _side_by_side(self, processes: int) -> None:
         spawn = spawning()

@@ -11,12 +11,13 @@ from agent.errors import SetupError, wrong_fields
 from agent.world.difficulty import Difficulty
 from lab.reproduce.design import MIXES, SHIPPED, START, QuestionList, Training
 from train.common.recipe import SftRecipe, read_recipe
-from train.common.recipe_files import read_model, read_table
+from train.common.recipe_files import read_model, read_table, with_current_keys
 from train.ppo.recipe import PpoRecipe
 from train.rl.recipe import RlRecipe
 
 SHIPPED_RECIPE: Final = Path(__file__).parent.parent / "recipes" / "reproduce.toml"
 EXPORTED: Final = "ct2"
+EVALUATED: Final = "evaluated"
 QUESTIONS: Final = "questions.jsonl"
 CHECKPOINTS: Final = Path(__file__).parent.parent.parent / "agent" / "checkpoints"
 
@@ -26,7 +27,7 @@ class _Part(BaseModel):
 
 
 class Worlds(_Part):
-    """The worlds that are asked, one a seed, with names that no training sees; and those of the question lists."""
+    """The worlds of the evaluation, one a seed, with names that no training sees; and those of the question lists."""
 
     people: int = Field(ge=6)
     questions: int = Field(ge=1)
@@ -53,7 +54,7 @@ class StudyRecipe(_Part):
 
 @dataclass(frozen=True)
 class Study:
-    """A recipe, where its runs stand, and what is asked of it. It can be handed to another process."""
+    """A recipe, the folder of its runs, and what the user changed. It can be handed to another process."""
 
     recipe: StudyRecipe
     sft: SftRecipe
@@ -78,13 +79,13 @@ class Study:
         return self.out / "trained" / name / str(seed)
 
     def exported(self, policy: str, seed: int) -> Path:
-        """Folder of a policy in the form that it is asked in."""
+        """Folder of a policy in the form that is evaluated."""
         if policy == SHIPPED:
             return self.shipped / EXPORTED
         return (self.out / "start" if policy == START else self.training_folder(policy, seed)) / EXPORTED
 
-    def asked_folder(self, name: str, seed: int) -> Path:
-        return self.out / "asked" / name / str(seed)
+    def answers_folder(self, name: str, seed: int) -> Path:
+        return self.out / EVALUATED / name / str(seed)
 
     def lists(self, seed: int) -> Path:
         """Folder of the question lists of a seed."""
@@ -123,11 +124,12 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def _checked(said: dict[str, Any]) -> RlRecipe:
-    """As RL, or as PPO, where as many rollouts a step ask a question each."""
+    """As RL, or as PPO, where as many rollouts a step have a question each."""
     is_ppo = said["kind"] == "ppo"
     if is_ppo:
         rollout = said["rollout"]
         said["rollout"] = {**rollout, "prompts": rollout["prompts"] * rollout["group"], "group": 1}
+    said = with_current_keys(said)
     try:
         return (PpoRecipe if is_ppo else RlRecipe).model_validate(said)
     except ValidationError as error:

@@ -17,7 +17,7 @@ from lab.reproduce.study import EXPORTED, Study
 from lab.reproduce.waiting import beat
 from lab.reproduce.worlds import question_lists
 from train.checkpoints.export import export_checkpoint
-from train.common.process_group import Crew, with_crew
+from train.common.process_group import ProcessGroup, run_in_processes
 from train.common.recipe import SftRecipe
 from train.common.saving import as_a_whole
 from train.ppo import states
@@ -29,7 +29,7 @@ from train.rl.run import RlRun
 from train.rl.states import newest_state
 from train.rl.tasks import Ask, Tasks, tasks_of
 from train.safety.rules import Collapsed
-from train.sft.run import Progress, SftRun
+from train.sft.run import SftProgress, SftRun
 
 WEIGHTS: Final = "model.safetensors"
 CURVES: Final = ("reward/total", "search/mean", "length/mean")
@@ -55,39 +55,39 @@ class _Narrowed:
 
 def start(study: Study, processes: int) -> Figures | None:
     folder = study.out / "start"
-    told: dict[str, float] | None = {}
+    learned: dict[str, float] | None = {}
     if study.hub is None:
         if not (folder / "state.pt").exists():
             shutil.rmtree(folder, ignore_errors=True)
         shared = min(processes, study.sft.optimizer.batches_per_step)
-        told = with_crew(shared, _learn_start, study.sft, folder)
-    if told is None:
+        learned = run_in_processes(shared, _learn_start, study.sft, folder)
+    if learned is None:
         return None
     export_checkpoint(study.start, folder / EXPORTED, "int8", name=study.sft.name)
-    return {name: round(value, 5) for name, value in told.items()}
+    return {name: round(value, 5) for name, value in learned.items()}
 
 
-def _learn_start(crew: Crew, recipe: SftRecipe, out: Path) -> dict[str, float] | None:
+def _learn_start(process_group: ProcessGroup, recipe: SftRecipe, out: Path) -> dict[str, float] | None:
     """Train the start to its end, in each of its processes; None where it was interrupted (its state is saved then)."""
     logging.disable_progress_bar()  # the terminal belongs to the command
     last: dict[str, float] = {}
 
-    def observe(progress: Progress) -> None:
+    def observe(progress: SftProgress) -> None:
         shares = {
             "policy_loss": progress.policy_loss,
             "dev_tokens_right": progress.dev_tokens_right,
             "dev_trajectories_right": progress.dev_trajectories_right,
         }
         last.update({name: round(value, 5) for name, value in shares.items() if value is not None})
-        if crew.leads:
+        if process_group.is_main_process:
             beat()
 
-    run = SftRun(recipe, out, crew)
+    run = SftRun(recipe, out, process_group)
     if (out / "state.pt").exists():
         run.resume()
     if not run.done and not run.run(observe):
         return None
-    if crew.leads:
+    if process_group.is_main_process:
         run.save_hub()
     place = run.place
     counted = {"tokens": float(place.tokens), "steps": float(place.step), "train_seconds": round(place.seconds, 1)}
@@ -124,7 +124,7 @@ def keep_last(study: Study, recipe: RlRecipe, folder: Path) -> None:
 
 
 def _learn(recipe: RlRecipe, folder: Path, sources: tuple[str, ...]) -> bool:
-    """Train to the end, from where an earlier sitting stopped; False where it was interrupted."""
+    """Train to the end, from where an earlier session stopped; False where it was interrupted."""
     is_ppo = isinstance(recipe, PpoRecipe)
     state = states.newest_state(folder) if is_ppo else newest_state(folder)
     if state is None:
@@ -141,10 +141,10 @@ def _stepped(step: int, figures: Mapping[str, float]) -> None:
 def _course(folder: Path) -> Figures:
     """How a few figures went, from the first step to the last."""
     steps = figures_in(folder)
-    told: Figures = {"steps": float(len(steps))}
+    course: Figures = {"steps": float(len(steps))}
     for name in CURVES:
         values = [float(step[name]) for step in steps if isinstance(step.get(name), float | int)]
         if values:
             short = name.partition("/")[0]
-            told |= {f"{short}_first": round(values[0], 4), f"{short}_last": round(values[-1], 4)}
-    return told
+            course |= {f"{short}_first": round(values[0], 4), f"{short}_last": round(values[-1], 4)}
+    return course

@@ -1,6 +1,6 @@
 """Whether a claim holds, by a rule that was fixed before anything ran: intervals over questions and seeds.
 
-A difference is paired: the same question, asked of both policies in the same world, of the same seed. Seeds are drawn
+A difference is paired: the same question in the same world of the same seed, answered by both policies. Seeds are drawn
 with replacement, then questions inside each drawn seed. With three seeds this says what other questions would give, and
 only roughly what other seeds would.
 """
@@ -12,14 +12,14 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.reproduce.asking import Answers
 from lab.reproduce.design import Direction, Expected, Side
+from lab.reproduce.evaluating import Answers
 from train.evaluation.statistics import RESAMPLES, Interval
 
 Verdict = Literal["holds", "does not hold", "undecided", "not run"]
 Values = NDArray[np.float64]
 Found = Mapping[str, Mapping[int, Answers]]
-"""Asked → seed → its answers."""
+"""Arm → seed → its answers."""
 
 LEVEL: Final = 0.95
 _WORST: Final[tuple[Verdict, ...]] = ("not run", "does not hold", "undecided", "holds")
@@ -47,7 +47,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Ruling:
-    """One direction with all of its inequalities; of those that cannot be told yet there is none."""
+    """One direction with all of its inequalities; those that cannot be judged yet are left out."""
 
     direction: Direction
     judged: tuple[Judged, ...]
@@ -63,13 +63,13 @@ class Ruling:
 
 
 def rule(direction: Direction, found: Found, *, seeds: int = 1) -> Ruling:
-    """Judge one direction by what was found so far; a verdict needs so many seeds."""
+    """Judge one direction by what was found so far; a verdict needs all of the seeds."""
     judged = [one for expected in direction.expected if (one := judge(expected, found, seeds=seeds)) is not None]
     return Ruling(direction, tuple(judged), seeds)
 
 
 def judge(expected: Expected, found: Found, *, seeds: int = 1) -> Judged | None:
-    """Judge one inequality by so many seeds; None where a side has not been asked, or nothing is in both."""
+    """Judge one inequality; None where a side has no answers yet, or nothing is in both."""
     pairs = paired(expected, found)
     if not pairs:
         return None
@@ -86,7 +86,7 @@ def judge(expected: Expected, found: Found, *, seeds: int = 1) -> Judged | None:
 
 
 def verdict(expected: Expected, difference: Interval) -> Verdict:
-    """The rule: whether it holds is asked first. See docs/reproduction.md, where it stands in words."""
+    """The rule: whether it holds comes first. docs/reproduction.md has it in words."""
     low, high, margin = difference.low, difference.high, expected.margin
     inside = -margin < low and high < margin
     match expected.kind:
@@ -122,12 +122,12 @@ def paired(expected: Expected, found: Found) -> list[tuple[Values, Values]]:
     """Of each seed, both sides' figures of the questions that have one in both, in the same order."""
     first, second = expected.first, expected.second
     pairs: list[tuple[Values, Values]] = []
-    for seed, answers in sorted(found.get(first.asked, {}).items()):
+    for seed, answers in sorted(found.get(first.arm, {}).items()):
         one = figures(first, answers)
         if isinstance(second, Side):
-            if seed not in found.get(second.asked, {}):
+            if seed not in found.get(second.arm, {}):
                 continue
-            two = figures(second, found[second.asked][seed])
+            two = figures(second, found[second.arm][seed])
         else:
             two = dict.fromkeys(one, second)
         keys = [key for key in one if key in two]

@@ -4,14 +4,14 @@ import multiprocessing
 
 
 class Orphaned(SystemExit):
-    """Who started this process is gone: nobody would write down what it makes."""
+    """The process that started this one is gone: its result would be lost."""
 
 
 def beat() -> None:
-    """Go on as long as somebody waits for it.
+    """Go on as long as the parent process lives.
 
     Raises:
-        Orphaned: nobody does.
+        Orphaned: it has ended.
     """
     parent = multiprocessing.parent_process()
     if parent is not None and not parent.is_alive():

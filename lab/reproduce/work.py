@@ -1,16 +1,16 @@
-"""One job as a process does it: the shared start, one training, or one policy that is asked.
+"""One job as a process does it: the shared start, one training, or one arm that is evaluated.
 
-Each goes on where an earlier sitting was stopped, and leaves what it makes whole or not at all. What only trainings
+Each goes on where an earlier session was stopped, and leaves what it makes whole or not at all. What only trainings
 need is imported for them alone.
 """
 
-from lab.reproduce.asking import ask
-from lab.reproduce.design import Asked
+from lab.reproduce.design import Arm
+from lab.reproduce.evaluating import evaluate
 from lab.reproduce.jobs import Job
 from lab.reproduce.ledger import Figures
 from lab.reproduce.study import Study
 from lab.reproduce.waiting import beat
-from lab.reproduce.worlds import asked_world
+from lab.reproduce.worlds import evaluation_world
 
 
 def do(study: Study, job: Job, *, processes: int = 1) -> Figures | None:
@@ -27,21 +27,21 @@ def do(study: Study, job: Job, *, processes: int = 1) -> Figures | None:
     Raises:
         SetupError: something cannot be used, or a file cannot be written.
     """
-    if job.asked is not None and not (job.asked.dense or job.asked.reader):
-        return _ask(study, job.asked, job.seed)
+    if job.arm is not None and not (job.arm.dense or job.arm.reader):
+        return _evaluate(study, job.arm, job.seed)
     import torch
 
     torch.set_num_threads(1)
-    if job.asked is not None:
-        return _ask(study, job.asked, job.seed)
+    if job.arm is not None:
+        return _evaluate(study, job.arm, job.seed)
     from lab.reproduce.training import start, train
 
     return train(study, job.training, job.seed) if job.training is not None else start(study, processes)
 
 
-def _ask(study: Study, asked: Asked, seed: int) -> Figures:
-    world = asked_world(study, asked.world, seed)
-    policy, out = study.exported(asked.policy, seed), study.asked_folder(asked.name, seed)
-    answers = ask(asked, world=world, policy=policy, out=out, show=lambda *_: beat())
+def _evaluate(study: Study, arm: Arm, seed: int) -> Figures:
+    world = evaluation_world(study, arm.world, seed)
+    policy, out = study.exported(arm.policy, seed), study.answers_folder(arm.name, seed)
+    answers = evaluate(arm, world=world, policy=policy, out=out, show=lambda *_: beat())
     em = [one["em"] for one in answers.values()]
     return {"n": float(len(em)), "em": round(sum(em) / len(em), 4)}

@@ -1,4 +1,4 @@
-"""The worlds of a study: those that are asked, whose names no training sees, and those of the question lists."""
+"""The worlds of a study: those of the evaluation, whose names no training sees, and those of the question lists."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,12 +20,12 @@ _LISTS: Final = 500_000
 """Seeds of the lists' worlds begin here."""
 _MORE: Final = 3.0
 """Questions that are made for each one of a list: not all fit it."""
-_ROOM: Final = 2
-"""Times the people of a world that is asked live in one of the lists, so that it has so many questions."""
+_PEOPLE_FACTOR: Final = 2
+"""A list's world has this many times the people of an evaluation's, so that it has enough questions."""
 
 
-def asked_world(study: Study, kind: WorldKind, seed: int) -> Path:
-    """Folder of the world that is asked with a seed; made where it is not there.
+def evaluation_world(study: Study, kind: WorldKind, seed: int) -> Path:
+    """Folder of the evaluation's world of a seed; made where it is not there.
 
     Raises:
         SetupError: it is too small for its questions, or cannot be written.
@@ -66,7 +66,7 @@ def question_lists(study: Study, seed: int) -> Path:
         return folder
     said = study.recipe.worlds
     number, wanted = said.seed + _LISTS + seed, round(said.listed * _MORE)
-    mix, people = MIXES["plain"], _ROOM * said.people
+    mix, people = MIXES["plain"], _PEOPLE_FACTOR * said.people
     try:
         world = make_world(number, split="train", people=people, questions=wanted, mix=mix, difficulty=said.difficulty)
     except ValueError as error:
@@ -85,7 +85,7 @@ def question_lists(study: Study, seed: int) -> Path:
 
 
 def _thinned(questions: Sequence[Question], number: int) -> list[Question]:
-    """So many of them, from the whole range of their order."""
+    """`number` of them, from the whole range of their order."""
     return [questions[at * len(questions) // number] for at in range(number)]
 
 

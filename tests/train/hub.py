@@ -42,12 +42,12 @@ class Repository:
 
 @dataclass
 class Hub:
-    """What stands there, and what was asked."""
+    """Its repositories, and the requests that it got."""
 
     repositories: dict[str, Repository] = field(default_factory=dict[str, Repository])
     large: dict[str, bytes] = field(default_factory=dict[str, bytes])
     """SHA-256 → content."""
-    asked: list[str] = field(default_factory=list[str])
+    requests: list[str] = field(default_factory=list[str])
     full: bool = False
     """No room is left for large files."""
     url: str = ""
@@ -90,14 +90,14 @@ class Hub:
             case _:
                 raise Refusal(404, f"there is no {path}")
 
-    def _create(self, asked: Mapping[str, Any], who: str, writes: bool) -> Any:
-        owner = asked["organization"] or who
-        name = f"{owner}/{asked['name']}"
+    def _create(self, request: Mapping[str, Any], who: str, writes: bool) -> Any:
+        owner = request["organization"] or who
+        name = f"{owner}/{request['name']}"
         if owner != who or not writes:
             raise Refusal(403, f"You don't have the rights to create a model under the namespace {owner!r}")
         if name in self.repositories:
             raise Refusal(409, "You already created this model repo")
-        self.repositories[name] = Repository(private=asked.get("visibility") == "private")
+        self.repositories[name] = Repository(private=request.get("visibility") == "private")
         return {"url": f"{self.url}/{name}", "name": name}
 
     def _of(self, name: str, who: str, writes: bool) -> Repository:
@@ -110,32 +110,32 @@ class Hub:
         return repository
 
     def _modes(self, repository: Repository, files: list[Mapping[str, Any]]) -> Any:
-        told: list[dict[str, Any]] = []
+        answers: list[dict[str, Any]] = []
         for file in files:
             base64.b64decode(file["sample"], validate=True)
             large = str(file["path"]).endswith(LARGE)
             there = repository.files.get(file["path"])
             oid = None if there is None else hashlib.sha256(there).hexdigest() if large else _git_hash(there)
             mode = "lfs" if large else "regular"
-            told.append({"path": file["path"], "uploadMode": mode, "shouldIgnore": False, "oid": oid})
-        return {"files": told}
+            answers.append({"path": file["path"], "uploadMode": mode, "shouldIgnore": False, "oid": oid})
+        return {"files": answers}
 
-    def _batch(self, asked: Mapping[str, Any]) -> Any:
-        assert asked["operation"] == "upload"
-        assert asked["hash_algo"] == "sha256"
-        told: list[dict[str, Any]] = []
-        for wanted in asked["objects"]:
+    def _batch(self, request: Mapping[str, Any]) -> Any:
+        assert request["operation"] == "upload"
+        assert request["hash_algo"] == "sha256"
+        answers: list[dict[str, Any]] = []
+        for wanted in request["objects"]:
             one = {"oid": wanted["oid"], "size": wanted["size"]}
             if self.full:
                 one["error"] = {"code": 507, "message": "no room is left"}
             elif wanted["oid"] not in self.large:
                 upload = {"href": f"{self.url}/lfs/{wanted['oid']}"}
                 one["actions"] = {"upload": upload, "verify": {"href": f"{self.url}/lfs/verify"}}
-            told.append(one)
-        return {"transfer": "basic", "objects": told}
+            answers.append(one)
+        return {"transfer": "basic", "objects": answers}
 
-    def _verify(self, asked: Mapping[str, Any]) -> Any:
-        if len(self.large.get(asked["oid"], b"")) != asked["size"]:
+    def _verify(self, request: Mapping[str, Any]) -> Any:
+        if len(self.large.get(request["oid"], b"")) != request["size"]:
             raise Refusal(400, "the file did not arrive")
         return {}
 
@@ -187,7 +187,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, give: Callable[[bytes, str], Any]) -> None:
         body = self._body()
-        self.server.hub.asked.append(f"{self.command} {self.path}")
+        self.server.hub.requests.append(f"{self.command} {self.path}")
         token = self.headers.get("authorization", "").removeprefix("Bearer ")
         try:
             status, said, headers = 200, give(body, token), {}
@@ -214,7 +214,7 @@ class _Handler(BaseHTTPRequestHandler):
         return b"".join(parts)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nobody reads it."""
+        """Nothing is logged."""
 
 
 class _Server(ThreadingHTTPServer):

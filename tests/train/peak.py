@@ -15,7 +15,7 @@ from train.sft.run import SftRun
 
 
 def highest() -> int:
-    """Bytes that this process held at most, since it began or was asked to forget."""
+    """Bytes that this process held at most, since it began or since `forget`."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 

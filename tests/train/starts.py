@@ -17,7 +17,7 @@ from agent.protocols import TextProtocol, protocol_named
 from agent.world import Question, World
 from agent.world.difficulty import Difficulty
 from train.common.recipe import SftRecipe
-from train.distill.rows import Row, RowPiece, write_rows
+from train.distill.rows import RowPiece, TrainingRow, write_rows
 from train.sft.episodes import episode
 from train.world.shards import make_world
 
@@ -54,7 +54,7 @@ _OF: Final[dict[str, tuple[str, dict[str, Any]]]] = {
 
 
 @cache
-def rows(count: int = 12) -> tuple[Row, ...]:
+def rows(count: int = 12) -> tuple[TrainingRow, ...]:
     """Trajectories of the oracle in a small easy world, none of them held out."""
     easy = Difficulty(noise=0, namesakes=0, paraphrase=0, staleness=0, contradiction=0)
     world = make_world(7, split="train", people=30, questions=4 * count, mix={"chain1": 1.0}, difficulty=easy)
@@ -62,9 +62,9 @@ def rows(count: int = 12) -> tuple[Row, ...]:
     return tuple(row for row in made if not row.held_out)[:count]
 
 
-def row_of(world: World, question: Question, protocol: TextProtocol) -> Row:
+def row_of(world: World, question: Question, protocol: TextProtocol) -> TrainingRow:
     """The oracle's trajectory of a question."""
-    return Row(
+    return TrainingRow(
         trace=question.id,
         question=question.question,
         type=question.type,
@@ -183,5 +183,5 @@ def written(recipe: SftRecipe, folder: Path) -> Path:
     return path
 
 
-def policy_texts(all_rows: Sequence[Row]) -> list[str]:
+def policy_texts(all_rows: Sequence[TrainingRow]) -> list[str]:
     return [piece.text for row in all_rows for piece in row.pieces if piece.by == "policy"]

@@ -182,7 +182,7 @@ def test_an_adapter_is_pushed_alone_where_it_names_its_model_as_others_know_it(
     assert cairn(["checkpoint", "card", str(runs[1]), "--recipe", str(file), "--out", str(runs[1])]) == 0
     adapter = runs[1] / "adapter"
     assert push(adapter, hub, "adapter") == 1
-    assert "which nobody else has: write the model's name on the hub" in capsys.readouterr().err
+    assert "which no one else has: write the model's name on the hub" in capsys.readouterr().err
     config = adapter / "adapter_config.json"
     said = json.loads(config.read_text(encoding="utf-8"))
     config.write_text(json.dumps(said | {"base_model_name_or_path": "meta/llama"}), encoding="utf-8")
@@ -196,5 +196,5 @@ def test_an_adapter_is_pushed_alone_where_it_names_its_model_as_others_know_it(
     finally:
         config.write_text(json.dumps(said), encoding="utf-8")
     (runs[1] / "README.md").unlink()
-    with pytest.raises(CheckpointError, match=r"which nobody else has"):
+    with pytest.raises(CheckpointError, match=r"which no one else has"):
         files_of(adapter)

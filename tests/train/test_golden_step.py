@@ -15,7 +15,7 @@ from tests.train.rl.small import recipe as small_rl  # noqa: E402 - only where t
 from tests.train.sft.test_run import write_recipe  # noqa: E402
 from train.common.recipe import read_recipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
-from train.sft.run import Progress, SftRun  # noqa: E402
+from train.sft.run import SftProgress, SftRun  # noqa: E402
 
 pytestmark = pytest.mark.train
 
@@ -29,7 +29,7 @@ def sft_steps(folder: Path) -> list[list[float]]:
     torch.set_num_threads(1)
     steps: list[list[float]] = []
 
-    def keep(progress: Progress) -> None:
+    def keep(progress: SftProgress) -> None:
         steps.append([progress.tokens, progress.loss, progress.policy_loss, progress.accuracy])
 
     assert SftRun(read_recipe(write_recipe(folder)), folder / "out").run(keep)

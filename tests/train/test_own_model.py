@@ -45,9 +45,9 @@ def test_the_commands_of_the_page_lead_from_questions_to_answers(
     assert names[:2] == ["data trajectories", "train sft"]
     assert "checkpoint export" in names
     for words in commands():
-        asked = ["./tiny" if word == NAMED else word for word in words]
+        command = ["./tiny" if word == NAMED else word for word in words]
         more = ["--threads", "1"] if words[:2] == ["train", "sft"] else []
-        assert cairn([*asked, *more]) == 0, words
+        assert cairn([*command, *more]) == 0, words
         if words[0] == "data":
             assert lines(tmp_path / "rows.jsonl") >= 50
             assert lines(tmp_path / "rows.held-out.jsonl") == 5

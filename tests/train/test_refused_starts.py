@@ -16,7 +16,7 @@ from agent.errors import AgentError, SetupError  # noqa: E402 - only where torch
 from agent.protocols import protocol_named  # noqa: E402
 from agent.protocols.chat import CHAT_TEMPLATES  # noqa: E402
 from tests.train.starts import recipe, rows_file, start, write_tokenizer  # noqa: E402
-from train.common.recipe import Adapter  # noqa: E402
+from train.common.recipe import AdapterSettings  # noqa: E402
 from train.models.pretrained import Pretrained, check_chat, open_pretrained  # noqa: E402
 from train.sft.run import SftRun  # noqa: E402
 
@@ -54,7 +54,7 @@ def trained(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> SftRun:
     return run
 
 
-def refused(begin: Path | str, *, adapter: Adapter | None = None) -> str:
+def refused(begin: Path | str, *, adapter: AdapterSettings | None = None) -> str:
     with pytest.raises(AgentError) as said:
         open_pretrained(str(begin), adapter=adapter, bf16=False)
     assert isinstance(said.value, SetupError)
@@ -77,12 +77,12 @@ def test_an_adapter_of_another_model_is_refused(folder: Path, trained: SftRun, t
         change(foreign / "adapter_config.json", base_model_name_or_path=str(other))
         if not shape:
             safetensors.save_file({"x": torch.ones(1)}, foreign / "adapter_model.safetensors")
-        assert "does not fit" in refused(foreign, adapter=Adapter(rank=RANK, alpha=2 * RANK))
+        assert "does not fit" in refused(foreign, adapter=AdapterSettings(rank=RANK, alpha=2 * RANK))
         assert "does not fit" in refused(foreign)
 
 
 def test_an_adapter_of_another_rank_or_kind_is_refused(trained: SftRun, tmp_path: Path) -> None:
-    assert "rank 8 and alpha 16" in refused(trained.out / "adapter", adapter=Adapter(rank=4, alpha=8))
+    assert "rank 8 and alpha 16" in refused(trained.out / "adapter", adapter=AdapterSettings(rank=4, alpha=8))
     strange = copied(trained.out / "adapter", tmp_path / "strange")
     for said in ({"use_dora": True}, {"use_dora": False, "init_lora_weights": "pissa_niter_4"}):
         change(strange / "adapter_config.json", **said)
@@ -130,9 +130,12 @@ def test_an_encoder_is_refused(tmp_path: Path) -> None:
 def test_a_kind_that_transformers_does_not_know_is_refused_and_its_code_is_not_run(llama: Path, tmp_path: Path) -> None:
     strange = copied(llama, tmp_path / "strange")
     code = f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n"
-    (strange / "modeling_nobody.py").write_text(code, encoding="utf-8")
-    own = {"AutoConfig": "modeling_nobody.NobodyConfig", "AutoModelForCausalLM": "modeling_nobody.NobodyForCausalLM"}
-    change(strange / "config.json", model_type="nobody", architectures=["NobodyForCausalLM"], auto_map=own)
+    (strange / "modeling_unknown.py").write_text(code, encoding="utf-8")
+    own = {
+        "AutoConfig": "modeling_unknown.UnknownConfig",
+        "AutoModelForCausalLM": "modeling_unknown.UnknownForCausalLM",
+    }
+    change(strange / "config.json", model_type="unknown", architectures=["UnknownForCausalLM"], auto_map=own)
     assert "that transformers loads by itself" in refused(strange)
     assert not (tmp_path / "ran").exists()
 
@@ -179,10 +182,12 @@ def test_rows_that_are_all_too_long_are_refused(folder: Path, tmp_path: Path) ->
 
 
 def test_targets_that_the_model_does_not_have_are_refused(llama: Path) -> None:
-    said = refused(llama, adapter=Adapter(rank=4, alpha=8, targets=("q_proj", "query_key_value")))
+    said = refused(llama, adapter=AdapterSettings(rank=4, alpha=8, targets=("q_proj", "query_key_value")))
     assert "no layer 'query_key_value' for an adapter; it has down_proj, gate_proj, k_proj" in said
-    assert "shares its weights" in refused(llama, adapter=Adapter(rank=4, alpha=8, targets=("lm_head",)))
-    made: Pretrained = open_pretrained(str(llama), adapter=Adapter(rank=4, alpha=8, targets=("v_proj",)), bf16=False)
+    assert "shares its weights" in refused(llama, adapter=AdapterSettings(rank=4, alpha=8, targets=("lm_head",)))
+    made: Pretrained = open_pretrained(
+        str(llama), adapter=AdapterSettings(rank=4, alpha=8, targets=("v_proj",)), bf16=False
+    )
     assert len(made.state()) == 4
 
 

@@ -9,14 +9,14 @@ from tokenizers import Tokenizer
 from agent.policies.tokens import Codec
 from agent.protocols import TextProtocol, protocol_named, protocol_names
 from agent.world import World
-from train.common.recipe import SftRecipe, Weights, read_recipe
+from train.common.recipe import LossWeights, SftRecipe, read_recipe
 from train.sft.episodes import Episode, episode
 from train.sft.oracle import NotShown, Unreachable, can_fill
 from train.sft.tokenizer import EOS, train_tokenizer
 from train.sft.trajectories import decisions, pool_batches, to_rows
 from train.world.shards import make_world
 
-WEIGHTS = Weights(policy=1.0, answer=2.0, environment=0.1)
+WEIGHTS = LossWeights(policy=1.0, answer=2.0, environment=0.1)
 RECIPE = Path(__file__).parents[2] / "train" / "recipes" / "tiny_v2.toml"
 
 
@@ -45,7 +45,7 @@ def tokenizer() -> Tokenizer:
 
 
 def encoded(text: str, by: str, spoken: TextProtocol) -> tuple[int, ...]:
-    """As an engine encodes what somebody says: only marks that are theirs are control tokens."""
+    """As an engine encodes what an author says: only marks that are theirs are control tokens."""
     codec = Codec(tokenizer().to_str(), ends=[EOS])
     tags = {"environment": spoken.environment_marks, "policy": spoken.all_marks, "loop": spoken.all_marks}
     return codec.encode(text, tags=tags.get(by, ()))
@@ -137,7 +137,7 @@ def test_a_stage_can_weigh_the_environment_otherwise() -> None:
         ("<think>I know the founder of X: Oda.</think>", "know"),
     ],
 )
-def test_what_decides_is_told_apart(text: str, decided: str) -> None:
+def test_what_decides_is_recognised(text: str, decided: str) -> None:
     encoding = tokenizer().encode(text, add_special_tokens=False)
     found = "".join(text[slice(*encoding.offsets[place])] for place in decisions(tokenizer(), text, encoding.ids))
     assert found.replace(" ", "") == decided.replace(" ", "")

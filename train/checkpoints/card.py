@@ -62,7 +62,7 @@ def write_card(
 
     Args:
         run: the folder of the training run; its log.jsonl gives the curves.
-        recipe: what it was trained by; where the run has a manifest, that one's is told: `--rows` stands in no file.
+        recipe: what it was trained by. Where the run has a manifest, the card shows that one's: it knows `--rows`.
         results: name of an evaluation (for example "test-v1, cairn") → the object that `cairn eval --json` printed.
         out: the checkpoint's folder.
         note: where the run departed from its recipe, for example.
@@ -110,12 +110,12 @@ def with_results(run: Path, results: Mapping[str, Mapping[str, Any]], out: Path,
 def _trained_by(run: Path) -> SftRecipe | None:
     try:
         return SftRecipe.model_validate(read_manifest(run).recipe)
-    except (SetupError, ValidationError):  # none, or of another kind or version: the recipe's file is told
+    except (SetupError, ValidationError):  # none, or of another kind or version: the card shows the recipe's file
         return None
 
 
 def _log(path: Path) -> list[dict[str, Any]]:
-    """What a run told of its steps. A last line that was cut off when the run was killed is left out."""
+    """What a run logged of its steps. A last line that was cut off when the run was killed is left out."""
     try:
         lines = read_text(path, most=WHOLE_BYTES, follow=False).splitlines(keepends=True)
         log = [json.loads(line) for line in lines if line.endswith("\n")]
@@ -124,7 +124,7 @@ def _log(path: Path) -> list[dict[str, Any]]:
     except ValueError as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     if not log:
-        raise CheckpointError(f"{path} tells of no step yet: let the run go on, then write its card")
+        raise CheckpointError(f"{path} has no step yet: let the run go on, then write its card")
     return log
 
 
@@ -196,7 +196,7 @@ def _curves(log: list[dict[str, Any]]) -> list[str]:
 
 
 def _answers(log: list[dict[str, Any]]) -> list[str]:
-    """By protocol and by type of question, where the run told it."""
+    """By protocol and by type of question, where the run logged it."""
     last = next((entry["dev_answers_right"] for entry in reversed(log) if "dev_answers_right" in entry), None)
     if not last:
         return []

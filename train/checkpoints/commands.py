@@ -90,7 +90,7 @@ def push(
 ) -> None:
     """Push a checkpoint to the hub: the model, the exported form, and the card.
 
-    The token is the one of `hf auth login`, or HF_TOKEN. Whoever downloads the repository serves it with --model DIR.
+    The token is the one of `hf auth login`, or HF_TOKEN. Users who download the repository serve it with --model DIR.
 
     Example: cairn checkpoint push runs/tiny --to ada/tiny --private
     """

@@ -41,7 +41,7 @@ def export_checkpoint(
     name: str | None = None,
     protocols: Sequence[str] = (),
 ) -> Checkpoint:
-    """Convert a checkpoint and write its manifest; what stands in `out_dir` by the same file names is replaced.
+    """Convert a checkpoint and write its manifest; files of the same names in `out_dir` are replaced.
 
     Args:
         hub_dir: a folder of transformers (config.json, model.safetensors, tokenizer.json), or of an adapter, which is
@@ -222,7 +222,7 @@ def _convert(hub_dir: Path, out_dir: Path, quantization: Quantization, probe: _P
     logging.disable_progress_bar()
 
     class Converter(converters.TransformersConverter):
-        """Runs no code of the folder's, and asks nobody whether it may."""
+        """Runs no code of the folder's, and prompts for no consent."""
 
         def load_model(self, model_class: Any, model_name_or_path: str, **kwargs: Any) -> Any:
             model = model_class.from_pretrained(

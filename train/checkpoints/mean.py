@@ -58,7 +58,7 @@ def _check(found: Sequence[Path], hubs: Sequence[Path]) -> None:
     """Refuse what has no mean.
 
     Raises:
-        CheckpointError: the sentence says the mend.
+        CheckpointError: the sentence says the fix.
     """
     for folder, hub in zip(found, hubs, strict=True):
         for file in (_WEIGHTS, "tokenizer.json"):

@@ -52,7 +52,7 @@ def push(
 
     Raises:
         CheckpointError: the folder lacks something.
-        SetupError: the hub cannot be reached or does not take it; the sentence says the mend.
+        SetupError: the hub cannot be reached or does not take it; the sentence says the fix.
     """
     files = files_of(folder)
     if name.count("/") != 1:
@@ -77,7 +77,7 @@ def files_of(folder: Path) -> dict[str, Path | bytes]:
     """What goes to the hub: place there → file, or its content.
 
     The hub's form stands at the top, where transformers looks for it, and the exported one in `ct2`; cairn.json and the
-    card are there, too, so that `--model DIR` serves what somebody downloads.
+    card are there, too, so that `--model DIR` serves what users download.
 
     Raises:
         CheckpointError: the folder lacks something.
@@ -114,7 +114,7 @@ def _of_adapter(folder: Path) -> dict[str, Path | bytes]:
         raise CheckpointError(f"{folder / _ADAPTER} cannot be read: {error!r}; save the adapter again") from error
     if Path(base).expanduser().exists() or base.count("/") != 1 or base.startswith((".", "/", "~")):
         raise CheckpointError(
-            f"{folder / _ADAPTER} names its model as {base}, which nobody else has: write the model's name on the hub "
+            f"{folder / _ADAPTER} names its model as {base}, which no one else has: write the model's name on the hub "
             "there (base_model_name_or_path: USER/NAME), or push the hub form, which holds the adapter, too"
         )
     card = next(
@@ -164,7 +164,7 @@ def _library() -> Any:
 
 @contextmanager
 def _in_sentences(name: str, hub: str) -> Generator[None]:
-    """What huggingface_hub raises, as one sentence with the mend."""
+    """What huggingface_hub raises, as one sentence with the fix."""
     errors: Any = importlib.import_module("huggingface_hub.errors")
     try:
         yield

@@ -65,7 +65,7 @@ def value_loss(
         old: [rows, length], what it said when the rollouts were read.
         returns: [rows, length], from `train.common.advantages.gae`.
         mask: [rows, length].
-        clip: how far a value may go from the old one before it no longer gains by it; None: anywhere.
+        clip: how far a value may go from the old one before its loss no longer falls; None: anywhere.
     """
     values, old, returns = (torch.where(mask, given, 0.0) for given in (values, old, returns))
     errors = (values - returns) ** 2

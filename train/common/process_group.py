@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-import torch.multiprocessing  # noqa: F401 - teaches processes how tensors are handed on
+import torch.multiprocessing  # noqa: F401 - lets processes exchange tensors
 from torch import distributed
 
 from agent.errors import SetupError
@@ -26,22 +26,22 @@ _PATIENCE = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
-class Crew:
+class ProcessGroup:
     """The place of one process among all of a run."""
 
     rank: int = 0
     size: int = 1
 
     @property
-    def leads(self) -> bool:
-        """Whether this one writes files and tells how it goes."""
+    def is_main_process(self) -> bool:
+        """Whether this process writes files and shows progress."""
         return self.rank == 0
 
     def share(self, work: Sequence[_T]) -> list[_T]:
         """What this process does of a step."""
         return list(work[self.rank :: self.size])
 
-    def add_up(self, tensors: Sequence[torch.Tensor]) -> None:
+    def all_reduce(self, tensors: Sequence[torch.Tensor]) -> None:
         """Replace every tensor by the sum over all processes.
 
         Raises:
@@ -58,8 +58,8 @@ class Crew:
         for tensor, added in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(added.view_as(tensor))
 
-    def hand_on(self, tensors: Sequence[torch.Tensor]) -> None:
-        """Replace every tensor by what it is in the process that has it in its `share`.
+    def broadcast(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Replace every tensor by its value in the process that has it in its `share`.
 
         Raises:
             SetupError: another process is gone.
@@ -67,7 +67,7 @@ class Crew:
         for place, tensor in enumerate(tensors):
             if place % self.size != self.rank:
                 tensor.zero_()
-        self.add_up(tensors)
+        self.all_reduce(tensors)
 
     def wait(self) -> None:
         """Until every process has come here."""
@@ -76,12 +76,12 @@ class Crew:
     def any(self, mine: bool) -> bool:
         """Whether it holds in any of the processes, which all learn it."""
         said = torch.tensor([float(mine)])
-        self.add_up([said])
+        self.all_reduce([said])
         return bool(said.item())
 
 
-def with_crew(size: int, work: Callable[..., Any], *arguments: object) -> Any:
-    """Call `work(crew, *arguments)` in so many processes at once; the first of them is this one, whose result it gives.
+def run_in_processes(size: int, work: Callable[..., Any], *arguments: object) -> Any:
+    """Call `work(process_group, *arguments)` in `size` processes; give the result of the first, which is this one.
 
     Args:
         size: number of processes.
@@ -89,7 +89,7 @@ def with_crew(size: int, work: Callable[..., Any], *arguments: object) -> Any:
         arguments: whatever pickle can carry.
     """
     if size == 1:
-        return work(Crew(), *arguments)
+        return work(ProcessGroup(), *arguments)
     with tempfile.TemporaryDirectory() as folder:
         meeting = (Path(folder) / "meeting").as_uri()
         threads = max(1, torch.get_num_threads() // size)
@@ -126,7 +126,7 @@ def _join(rank: int, size: int, meeting: str, threads: int, work: Callable[..., 
     torch.set_num_threads(threads)
     distributed.init_process_group(init_method=meeting, rank=rank, world_size=size, timeout=_PATIENCE)
     try:
-        return work(Crew(rank, size), *arguments)
+        return work(ProcessGroup(rank, size), *arguments)
     finally:
         with suppress(RuntimeError):  # another one may be gone already
             distributed.destroy_process_group()

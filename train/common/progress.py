@@ -35,7 +35,7 @@ def bar_of(unit: str) -> "Progress":
 
 
 @contextmanager
-def steps_shown(steps: int, table: Callable[[], "Table | None"]) -> Iterator[Callable[[int, str], None]]:
+def step_progress(steps: int, table: Callable[[], "Table | None"]) -> Iterator[Callable[[int, str], None]]:
     """Show a run that goes step by step: a bar, and under it a table; where no terminal is, both once, at the end.
 
     Args:
@@ -43,7 +43,7 @@ def steps_shown(steps: int, table: Callable[[], "Table | None"]) -> Iterator[Cal
         table: of the last step; None where this process keeps none.
 
     Yields:
-        What is told of each step: its number, and how it went in a few words.
+        A function that takes the number of each step, and how it went in a few words.
     """
     from rich.console import Group
     from rich.live import Live
@@ -52,14 +52,14 @@ def steps_shown(steps: int, table: Callable[[], "Table | None"]) -> Iterator[Cal
     task = bar.add_task("rollouts", total=steps)
     with Live(bar, console=messages()) as live:
 
-        def tell(step: int, said: str) -> None:
+        def on_step(step: int, said: str) -> None:
             bar.update(task, completed=step, description=said)
             figures = table()
             live.update(Group(bar, figures) if figures else bar)
 
-        yield tell
+        yield on_step
 
 
-def tell_trained(hub: Path) -> None:
-    """Say where the model is, and the next command."""
+def print_trained(hub: Path) -> None:
+    """Print where the model is, and the next command."""
     output().print(f"trained: {hub}\nnext: cairn checkpoint export {hub} --out {hub.parent / 'ct2'}")

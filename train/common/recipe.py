@@ -42,7 +42,7 @@ class ModelShape(_Part):
     context: int
 
 
-class Adapter(_Part):
+class AdapterSettings(_Part):
     """Low-rank matrices that are trained beside a pretrained model's own, which stay as they are (LoRA, peft)."""
 
     rank: int = Field(ge=1)
@@ -53,7 +53,7 @@ class Adapter(_Part):
     """Names of the linear layers that get one; empty: all but the one in front of the vocabulary."""
 
 
-class Data(WorldData):
+class SftData(WorldData):
     """Where trajectories come from: world after world, `questions_per_world` from each, shuffled pool by pool."""
 
     people: int = Field(default=110, ge=6)
@@ -66,7 +66,7 @@ class Data(WorldData):
     protocol_weights: dict[str, float] = Field(default_factory=dict)
     """How often a protocol is drawn, where not as often as every other one (1)."""
     fill_share: float = Field(default=0.0, ge=0, le=1)
-    """Of the chains that can be asked in one round with fills, in a protocol that has them."""
+    """Of the chains that one round with fills can answer, in a protocol that has them."""
     tokenizer_worlds: int = 40
     """Worlds whose trajectories the tokenizer is made from."""
     rows: str = Field(default="", exclude_if=_is_empty)
@@ -80,13 +80,13 @@ class Data(WorldData):
     deliberately weak start of reinforcement learning."""
 
     @model_validator(mode="after")
-    def _a_build_stands_alone(self) -> "Data":
+    def _a_build_stands_alone(self) -> "SftData":
         if self.built and (self.rows or self.difficulty):
             raise ValueError("`built` brings its own world: leave out rows and difficulty")
         return self
 
 
-class Optimizer(_Part):
+class SftOptimizer(_Part):
     tokens: int = Field(default=0, ge=0)
     """Of trajectories, padding not counted, until the run ends."""
     epochs: float | None = Field(default=None, gt=0, exclude_if=_is_none)
@@ -110,7 +110,7 @@ class Optimizer(_Part):
     that a batch needs."""
 
 
-class Weights(_Part):
+class LossWeights(_Part):
     """Weight of a token in the loss, by what it is."""
 
     policy: float = 1.0
@@ -120,11 +120,11 @@ class Weights(_Part):
     """Of the policy's tokens that decide something: a value that was found, that nothing was found, yes or no. They are
     few among regular sentences. None: as any other of the policy's."""
     fill: float | None = Field(default=None, exclude_if=_is_none)
-    """Of what finishes a query in a branch: a dozen tokens behind a long context, and whatever comes after stands on
-    them. None: as any other of the policy's."""
+    """Of what finishes a query in a branch: a dozen tokens behind a long context, and all that follows depends on them.
+    None: as any other of the policy's."""
 
 
-class Stage(_Part):
+class SftStage(_Part):
     """A part of the curriculum: which questions, until which share of all tokens."""
 
     until: float = Field(gt=0, le=1)
@@ -135,7 +135,7 @@ class Stage(_Part):
     """Weight of the environment's tokens in this stage, where it is another one than in all."""
 
 
-class Report(_Part):
+class SftReport(_Part):
     every_steps: int
     evaluate_every_steps: int
     dev_questions: int = 120
@@ -157,15 +157,15 @@ class SftRecipe(_Part):
     """Whether the tokenizer of `start` is used, too; otherwise a new one is made from the recipe's trajectories."""
     model: ModelShape | None = Field(default=None, exclude_if=_is_none)
     """None: the model of `start` as it is, any causal language model that transformers loads, with its tokenizer."""
-    adapter: Adapter | None = Field(default=None, exclude_if=_is_none)
+    adapter: AdapterSettings | None = Field(default=None, exclude_if=_is_none)
     """Of a model that is taken as it is; None: all of its weights are trained."""
     end: str = Field(default="", exclude_if=_is_empty)
     """The token that ends the policy's last turn; empty: what the tokenizer of `start` says, or that of our own."""
-    data: Data
-    optimizer: Optimizer
-    weights: Weights = Weights()
-    curriculum: tuple[Stage, ...] = Field(default=(Stage(until=1.0, mix={}),), min_length=1)
-    report: Report
+    data: SftData
+    optimizer: SftOptimizer
+    weights: LossWeights = LossWeights()
+    curriculum: tuple[SftStage, ...] = Field(default=(SftStage(until=1.0, mix={}),), min_length=1)
+    report: SftReport
 
     @model_validator(mode="after")
     def _begins_somewhere(self) -> "SftRecipe":
@@ -191,12 +191,12 @@ class SftRecipe(_Part):
             raise ValueError("the questions of `built` come in their own order: write mix = {} in every stage")
         return self
 
-    def weights_at(self, progress: float) -> Weights:
+    def weights_at(self, progress: float) -> LossWeights:
         """The weights at a share of all tokens."""
         own = self.stage(progress).environment
         return self.weights if own is None else self.weights.model_copy(update={"environment": own})
 
-    def stage(self, progress: float) -> Stage:
+    def stage(self, progress: float) -> SftStage:
         """The stage at a share of all tokens."""
         return next((stage for stage in self.curriculum if progress < stage.until), self.curriculum[-1])
 

@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, Final, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -12,9 +12,15 @@ from agent.files.foreign import MIB, read_text
 
 Model = TypeVar("Model", bound=BaseModel)
 
+_RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
+    "optimizer": {"passes": "epochs", "pieces": "micro_batches"},
+    "learning": {"critic_passes_first": "critic_epochs_first"},
+}
+"""Keys of RL and PPO recipes that had another name in earlier versions, by their table."""
+
 
 def read_table(path: Path, *, what: str = "recipe") -> Mapping[str, Any]:
-    """What stands in a TOML file.
+    """The table of a TOML file.
 
     Raises:
         SetupError: it is missing, or no TOML.
@@ -44,7 +50,7 @@ def as_model(
     said: Mapping[str, Any], model: type[Model], path: Path, *, what: str = "recipe", start: str | None = None
 ) -> Model:
     """The table of a file, perhaps with changes, as its model has it; see `read_model`."""
-    table = {**said, **({"start": start} if start else {})}
+    table = with_current_keys({**said, **({"start": start} if start else {})})
     kinds = get_args(model.model_fields["kind"].annotation) if "kind" in model.model_fields else ()
     if kinds and table.get("kind") not in kinds:
         raise SetupError(
@@ -54,6 +60,22 @@ def as_model(
         return model.model_validate(table)
     except ValidationError as error:
         raise SetupError(f"the {what} {path} cannot be used: {wrong_fields(error)}") from error
+
+
+def with_current_keys(said: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe with the present names of its keys: recipes and runs of earlier versions have others."""
+    if said.get("kind") == "distill":
+        return _renamed(said, {"asked": "agent"})
+    if said.get("kind") not in ("rl", "ppo"):
+        return dict(said)
+    return {table: _renamed(content, _RENAMED.get(table, {})) for table, content in said.items()}
+
+
+def _renamed(content: Any, names: Mapping[str, str]) -> Any:
+    if not names or not isinstance(content, Mapping):
+        return content
+    table = cast(Mapping[str, Any], content)
+    return {name if (new := names.get(name, name)) in table else new: value for name, value in table.items()}
 
 
 def kind_of(path: Path) -> str:

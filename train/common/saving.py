@@ -35,7 +35,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def as_a_whole(path: Path) -> Iterator[Path]:
-    """As `replacing`, with a sentence for whoever trains.
+    """As `replacing`, with a sentence for the person who trains.
 
     Raises:
         SetupError: it cannot be written, because the disk is full or otherwise.

@@ -49,7 +49,7 @@ class WorldData(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_key_of_before(cls, said: Any) -> Any:
+    def _no_retired_key(cls, said: Any) -> Any:
         refuse_renamed(said, RENAMED)
         if isinstance(said, Mapping) and said.get("generator", 2) == 1:
             raise ValueError(

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from agent.settings import CairnSettings
     from agent.sources.questions import GoldQuestion
     from agent.trace import Trace
-    from train.distill.keep import Check
+    from train.distill.keep import KeepRules
     from train.evaluation.chosen import QuestionChoice
 
-_ASKED = ("policy", "model", "checkpoint", "base_url", "protocol", "prompt_file", "temperature")
+_AGENT_SETTINGS = ("policy", "model", "checkpoint", "base_url", "protocol", "prompt_file", "temperature")
 """Settings that decide what rollouts say."""
 _MADE = "Which rollouts"
 _KEPT = "Which of them are kept"
@@ -36,12 +36,12 @@ TracesOption = Annotated[
     typer.Option(
         "--traces",
         metavar="FILE",
-        help="Traces as JSON lines, as eval keeps them; repeatable. Without any, the questions are asked now.",
+        help="Traces as JSON lines, as eval keeps them; repeatable. Without any, the rollouts are made now.",
         rich_help_panel=_MADE,
     ),
 ]
 SeedsOption = Annotated[
-    int, typer.Option("--tries", min=1, metavar="N", help="How often each question is asked.", rich_help_panel=_MADE)
+    int, typer.Option("--tries", min=1, metavar="N", help="Rollouts of each question.", rich_help_panel=_MADE)
 ]
 TemperatureOption = Annotated[
     float | None,
@@ -103,8 +103,8 @@ def distill_command(
 ) -> None:
     """Keep the rollouts that a check accepts, as rows to train on.
 
-    They come from files of traces, or any policy is asked now: the shipped one,
-    a model of this process, a served one. Kept is what ended with the right
+    They come from files of traces, or any policy makes them now: the shipped
+    one, a model of this process, a served one. Kept is what ended with the right
     answer, in the form of its protocol, with claims that its passages say.
 
     Example: cairn train distill --policy openai --base-url http://127.0.0.1:11434/v1 --model qwen3:8b
@@ -129,9 +129,9 @@ def distill_command(
         reward_settings=_settings_of(reward_setting),
         each=each,
         seeds=seeds,
-        asked={} if traces else {name: getattr(settings, name) for name in _ASKED},
+        agent={} if traces else {name: getattr(settings, name) for name in _AGENT_SETTINGS},
     )
-    found = _read(traces) if traces else _asked(settings, questions, dataset, out, seeds, choice, concurrency)
+    found = _read(traces) if traces else _made(settings, questions, dataset, out, seeds, choice, concurrency)
     done = asyncio.run(distill(found, listed, check, out, recipe=recipe, files=traces or ()))
     output().print(done.table())
     next_one = f"cairn train sft --recipe RECIPE --rows {out / ROWS} --out DIR"
@@ -151,9 +151,9 @@ def _check(
     any_answer: bool,
     any_claims: bool,
     each: int,
-) -> "Check":
+) -> "KeepRules":
     from agent.build.agent import build_protocol
-    from train.distill.keep import Check
+    from train.distill.keep import KeepRules
     from train.rewards import RewardTools, reward_of
 
     protocol = build_protocol(settings) if settings.protocol.endswith(".toml") else None
@@ -165,7 +165,7 @@ def _check(
     bounds = {name: _number(name, text) for name, text in map(_pair, least or [])}
     if asks and (unknown := sorted(set(bounds) - {*asks.parts, "total"})):
         raise SetupError(f"the reward {reward!r} has no part {unknown[0]!r}; it has {', '.join(asks.parts)}, total")
-    return Check(
+    return KeepRules(
         right=not any_answer, supported=not any_claims, protocol=protocol, reward=asks, least=bounds, each=each
     )
 
@@ -184,7 +184,7 @@ def _read(files: list[Path]) -> "list[Trace]":
     return [trace for file in files for trace in read_traces(file)]
 
 
-def _asked(
+def _made(
     settings: "CairnSettings",
     questions: Path | None,
     dataset: str | None,
@@ -193,10 +193,10 @@ def _asked(
     choice: "QuestionChoice",
     concurrency: int,
 ) -> "list[Trace]":
-    """Ask now, with a bar that tells how far it is."""
+    """Make the rollouts now, with a progress bar."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from train.distill.asking import asked
+    from train.distill.rollouts import make_rollouts
     from train.evaluation.session import SoFar
 
     columns = (TextColumn("EM {task.fields[em]}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -207,7 +207,7 @@ def _asked(
             em = "–" if so_far.em is None else f"{so_far.em:.3f}"
             bar.update(task, completed=so_far.done, total=so_far.total, em=em)
 
-        return asked(
+        return make_rollouts(
             settings, questions, out, dataset=dataset, seeds=seeds, choice=choice, concurrency=concurrency, show=show
         )
 

@@ -17,7 +17,7 @@ Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
+class KeepRules:
     """What a rollout must be, to be kept."""
 
     right: bool = True
@@ -27,7 +27,7 @@ class Check:
     protocol: TextProtocol | None = None
     """Of the rollouts, where it is not a built-in one."""
     reward: Reward[Any] | None = None
-    """Asked for its parts, too."""
+    """Its parts are computed, too."""
     least: Mapping[str, float] = field(default_factory=dict[str, float])
     """Part of that reward, or `total` → what it must reach."""
     each: int = 1
@@ -35,7 +35,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class KeepVerdict:
     """What the check says of one rollout."""
 
     trace: Trace
@@ -55,7 +55,7 @@ def key_of(question: str, history: Iterable[tuple[str, str]]) -> Key:
     return (" ".join(question.split()), tuple(history))
 
 
-async def judge(traces: Iterable[Trace], questions: Sequence[GoldQuestion], check: Check) -> list[Verdict]:
+async def judge(traces: Iterable[Trace], questions: Sequence[GoldQuestion], check: KeepRules) -> list[KeepVerdict]:
     """Hold every rollout against the check.
 
     Args:
@@ -66,44 +66,44 @@ async def judge(traces: Iterable[Trace], questions: Sequence[GoldQuestion], chec
     known = {key_of(question.question, question.history): question for question in questions}
     exact = reward_of("outcome", {"variant": "printed", "answer": "em"})
     seen: set[str] = set()
-    verdicts: list[Verdict] = []
+    verdicts: list[KeepVerdict] = []
     for trace in traces:
         question = known.get(key_of(trace.question, trace.history))
         verdict = await _verdict(trace, question, check, exact)
         same = f"{trace.protocol}\n{''.join(segment.text for segment in trace.segments if segment.by != 'prompt')}"
         if not verdict.why_not and f"{trace.question}\n{same}" in seen:
-            verdict = Verdict(trace, question, "the same was kept already", verdict.parts)
+            verdict = KeepVerdict(trace, question, "the same was kept already", verdict.parts)
         elif not verdict.why_not:
             seen.add(f"{trace.question}\n{same}")
         verdicts.append(verdict)
     return _best(verdicts, check.each)
 
 
-async def _verdict(trace: Trace, question: GoldQuestion | None, check: Check, exact: Reward[Any]) -> Verdict:
+async def _verdict(trace: Trace, question: GoldQuestion | None, check: KeepRules, exact: Reward[Any]) -> KeepVerdict:
     if why := _broken(trace, check.protocol or protocol_named(trace.protocol)):
-        return Verdict(trace, question, why)
+        return KeepVerdict(trace, question, why)
     needs_gold = check.right or check.reward is not None
     if question is None:
-        return Verdict(trace, None, "its question is not in the list" if needs_gold else _unsupported(trace, check))
+        return KeepVerdict(trace, None, "its question is not in the list" if needs_gold else _unsupported(trace, check))
     task = Task.of(question)
     right = await exact.score(trace, task, protocol=check.protocol) if check.right else None
     if check.right and (right is None or right.parts["answer"] < 1):
-        return Verdict(trace, question, "the answer is wrong")
+        return KeepVerdict(trace, question, "the answer is wrong")
     if why := _unsupported(trace, check):
-        return Verdict(trace, question, why)
+        return KeepVerdict(trace, question, why)
     if check.reward is None:
-        return Verdict(trace, question, "", right.parts if right else {})
+        return KeepVerdict(trace, question, "", right.parts if right else {})
     rewarded = await check.reward.score(trace, task, protocol=check.protocol)
     if rewarded is None:
-        return Verdict(trace, question, "its reward could not be told")
-    told = {**rewarded.parts, "total": rewarded.total}
-    low = next((part for part, least in check.least.items() if told[part] < least), None)
+        return KeepVerdict(trace, question, "its reward could not be computed")
+    parts = {**rewarded.parts, "total": rewarded.total}
+    low = next((part for part, least in check.least.items() if parts[part] < least), None)
     why = f"{low} of the reward is below {check.least[low]:g}" if low else ""
-    return Verdict(trace, question, why, rewarded.parts)
+    return KeepVerdict(trace, question, why, rewarded.parts)
 
 
 def _broken(trace: Trace, protocol: TextProtocol) -> str:
-    """Why a rollout shows nobody how it is done, whatever it answers."""
+    """Why a rollout is no example to learn from, whatever it answers."""
     if why := why_masked(trace):
         return why
     if trace.stopped is None or trace.stopped.reason != "answered":
@@ -118,14 +118,14 @@ def _broken(trace: Trace, protocol: TextProtocol) -> str:
     return ""
 
 
-def _unsupported(trace: Trace, check: Check) -> str:
+def _unsupported(trace: Trace, check: KeepRules) -> str:
     found = check.supported and any(claim.check in DOUBTED | {"unchecked"} for claim in trace.claims)
     return "a claim is not found in what it cites" if found else ""
 
 
-def _best(verdicts: Sequence[Verdict], each: int) -> list[Verdict]:
-    """The same with what is too many of one question put aside."""
-    alike: dict[tuple[Key, str], list[Verdict]] = defaultdict(list)
+def _best(verdicts: Sequence[KeepVerdict], each: int) -> list[KeepVerdict]:
+    """The same with what is too many of one question left out."""
+    alike: dict[tuple[Key, str], list[KeepVerdict]] = defaultdict(list)
     for verdict in verdicts:
         if not verdict.why_not:
             alike[key_of(verdict.trace.question, verdict.trace.history), verdict.trace.protocol].append(verdict)
@@ -133,6 +133,6 @@ def _best(verdicts: Sequence[Verdict], each: int) -> list[Verdict]:
     return [
         verdict
         if verdict.why_not or id(verdict) in kept
-        else Verdict(verdict.trace, verdict.question, "others of its question are better", verdict.parts)
+        else KeepVerdict(verdict.trace, verdict.question, "others of its question are better", verdict.parts)
         for verdict in verdicts
     ]

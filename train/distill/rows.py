@@ -17,7 +17,7 @@ from agent.trace.samples import context_of
 from train.common.saving import replacing
 
 HELD_OUT: Final = 16
-"""One question of so many is kept back from training, to measure on."""
+"""One question in this many is kept back from training, to measure on."""
 
 
 class RowPiece(BaseModel):
@@ -31,7 +31,7 @@ class RowPiece(BaseModel):
     """As they were sampled or put there; they count for a tokenizer that reads the same text from them."""
 
 
-class Row(BaseModel):
+class TrainingRow(BaseModel):
     """One context from its prompt to its end."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,7 +45,7 @@ class Row(BaseModel):
     policy: str
     """Who wrote it."""
     context: int = 0
-    """So many of its pieces belong to another row, where they are learned; here they are only read."""
+    """The number of its pieces that belong to another row, where they are learned; here they are only read."""
     pieces: tuple[RowPiece, ...]
 
     @property
@@ -59,11 +59,11 @@ class Row(BaseModel):
         return f"{self.protocol} {self.type or 'question'}"
 
 
-def rows_of(trace: Trace, protocol: TextProtocol, *, type: str = "") -> list[Row]:
+def rows_of(trace: Trace, protocol: TextProtocol, *, type: str = "") -> list[TrainingRow]:
     """The rows of a rollout.
 
-    A chat's prompt is put aside for the one that a trained policy of this protocol is given, and its branches are left
-    out: a chat is asked for them in other words.
+    The prompt that a trained policy of this protocol gets replaces a chat's, and a chat's branches are left out: it
+    gets its instructions for them in other words.
 
     Args:
         trace: ended.
@@ -71,7 +71,7 @@ def rows_of(trace: Trace, protocol: TextProtocol, *, type: str = "") -> list[Row
         type: of its question.
     """
     chat = any(segment.ids is None for segment in trace.segments)
-    rows: list[Row] = []
+    rows: list[TrainingRow] = []
     for branch in ["main"] if chat else ["main", *trace.branches]:
         places = context_of(trace, branch)
         own = [place for place in places if trace.segments[place].branch == branch]
@@ -82,7 +82,7 @@ def rows_of(trace: Trace, protocol: TextProtocol, *, type: str = "") -> list[Row
             prompt = protocol.prompt_text(trace.question, history=trace.history)
             pieces = [RowPiece(by="prompt", text=prompt), *(piece for piece in pieces if piece.by != "prompt")]
         rows.append(
-            Row(
+            TrainingRow(
                 trace=trace.id,
                 branch=branch,
                 question=trace.question,
@@ -101,7 +101,7 @@ def _piece(trace: Trace, place: int) -> RowPiece:
     return RowPiece(by=segment.by, text=segment.text, ids=segment.ids)
 
 
-def write_rows(path: Path, rows: Iterable[Row]) -> int:
+def write_rows(path: Path, rows: Iterable[TrainingRow]) -> int:
     """Write a file of rows, as a whole or not at all; gives how many there are."""
     path.parent.mkdir(parents=True, exist_ok=True)
     count = 0
@@ -112,7 +112,7 @@ def write_rows(path: Path, rows: Iterable[Row]) -> int:
     return count
 
 
-def read_rows(path: Path) -> Iterator[Row]:
+def read_rows(path: Path) -> Iterator[TrainingRow]:
     """Read a file of rows.
 
     Raises:
@@ -127,9 +127,9 @@ def read_rows(path: Path) -> Iterator[Row]:
         raise SetupError(f"the rows in {path} cannot be read: {error}; `cairn train distill` writes some") from error
 
 
-def _row(line: str, *, where: str) -> Row:
+def _row(line: str, *, where: str) -> TrainingRow:
     try:
-        return Row.model_validate_json(line)
+        return TrainingRow.model_validate_json(line)
     except ValidationError as error:
         wrong = wrong_fields(error, whole="the line", most=1)
         raise SetupError(f"{where} is no row: {wrong}") from error

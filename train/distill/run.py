@@ -1,4 +1,4 @@
-"""One distillation: rollouts in, rows and a table out. It asks nobody; `asking` does, where there are no traces yet."""
+"""One distillation: rollouts in, rows and a table out. Where there are no traces yet, `rollouts` makes them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +12,8 @@ from agent.errors import SetupError
 from agent.protocols import protocol_named
 from agent.sources.questions import GoldQuestion
 from agent.trace import Trace
-from train.distill.keep import Check, Verdict, judge
-from train.distill.rows import Row, rows_of, write_rows
+from train.distill.keep import KeepRules, KeepVerdict, judge
+from train.distill.rows import TrainingRow, rows_of, write_rows
 from train.evaluation.questions import fingerprint
 from train.safety.manifest import hash_of, kept_manifest
 
@@ -24,7 +24,7 @@ ROWS: Final = "rows.jsonl"
 
 
 def _is_empty(said: Mapping[str, Any]) -> bool:
-    """Whether a folder of before these fields has the same recipe."""
+    """An empty field is left out, so that folders of earlier versions have the same recipe."""
     return not said
 
 
@@ -43,7 +43,7 @@ class DistillRecipe(BaseModel):
     each: int
     seeds: tuple[int, ...] = ()
     """Of the rollouts that were made for it."""
-    asked: dict[str, Any] = Field(default={}, exclude_if=_is_empty)
+    agent: dict[str, Any] = Field(default={}, exclude_if=_is_empty)
     """Settings of the agent that made them."""
 
 
@@ -51,11 +51,11 @@ class DistillRecipe(BaseModel):
 class Distilled:
     """What came of a distillation."""
 
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[KeepVerdict]
     rows: int
 
     @property
-    def kept(self) -> list[Verdict]:
+    def kept(self) -> list[KeepVerdict]:
         return [verdict for verdict in self.verdicts if not verdict.why_not]
 
     @property
@@ -90,7 +90,7 @@ class Distilled:
 async def distill(
     traces: Iterable[Trace],
     questions: Sequence[GoldQuestion],
-    check: Check,
+    check: KeepRules,
     out: Path,
     *,
     recipe: DistillRecipe,
@@ -129,11 +129,11 @@ def _hashes(files: Sequence[Path]) -> dict[str, str]:
     return {file.name if names[file.name] == 1 else file.as_posix(): hash_of(file) for file in files}
 
 
-def _rows(verdict: Verdict, check: Check) -> list[Row]:
+def _rows(verdict: KeepVerdict, check: KeepRules) -> list[TrainingRow]:
     protocol = check.protocol or protocol_named(verdict.trace.protocol)
     return rows_of(verdict.trace, protocol, type=verdict.question.type if verdict.question else "")
 
 
-def _group(verdict: Verdict) -> str:
+def _group(verdict: KeepVerdict) -> str:
     kind = verdict.question.type if verdict.question else ""
     return f"{verdict.trace.protocol} {kind}".rstrip()

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agent.errors import CorpusError, SetupError, wrong_fields
 from agent.protocols import TextProtocol, protocol_named
 from agent.sources.bm25 import words
-from train.distill.rows import Row, RowPiece
+from train.distill.rows import RowPiece, TrainingRow
 from train.expert import combine
 from train.expert.distant import Locator
 from train.expert.library import Library
@@ -23,7 +23,7 @@ from train.expert.reading import SolvedQuestion, plans_of
 from train.expert.relations import Described, as_record, questions_about
 from train.expert.several import several, several_comparisons, several_facts
 from train.expert.trajectory import Phrasing, trajectory
-from train.sft.episodes import Piece
+from train.sft.episodes import EpisodePiece
 
 _Model = TypeVar("_Model", bound=BaseModel)
 POLICY: Final = "expert"
@@ -218,7 +218,7 @@ def _drawn(found: Sequence[PlannedQuestion], each: int, rng: random.Random) -> I
 
 def rows_of(
     questions: Iterable[Sequence[PlannedQuestion]], library: Library, wanted: RowOptions, report: RowsReport
-) -> Iterator[Row]:
+) -> Iterator[TrainingRow]:
     """The rows; what they are depends on nothing but the arguments.
 
     Raises:
@@ -249,7 +249,7 @@ def _row(
     phrasing: Phrasing,
     hides: bool,
     report: RowsReport,
-) -> Row | None:
+) -> TrainingRow | None:
     why = ""
     for planned in plans:
         hidden = _hidden(planned, rng) if hides else frozenset[str]()
@@ -275,8 +275,8 @@ def _hidden(planned: PlannedQuestion, rng: random.Random) -> frozenset[str]:
 _LAST_ALONE: Final = 0.3
 
 
-def _as_row(planned: PlannedQuestion, protocol: TextProtocol, pieces: Sequence[Piece]) -> Row:
-    return Row(
+def _as_row(planned: PlannedQuestion, protocol: TextProtocol, pieces: Sequence[EpisodePiece]) -> TrainingRow:
+    return TrainingRow(
         trace=f"{planned.id} {protocol.name}",
         question=planned.question,
         type=planned.kind,

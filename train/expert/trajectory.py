@@ -14,7 +14,7 @@ from agent.sources.corpus.split import BETWEEN_TITLES
 from agent.trace.attempts import UNKNOWN
 from train.expert.plan import NoPlan, PlannedQuestion, QuotedFact
 from train.expert.text import holds, mentions, plain_title, query_of
-from train.sft.episodes import Piece
+from train.sft.episodes import EpisodePiece
 
 Find = Callable[[str, int], list[Passage]]
 """A query and how many passages it may give → passages, best first."""
@@ -55,7 +55,7 @@ def trajectory(
     *,
     phrasing: Phrasing = "words",
     without: frozenset[str] = frozenset(),
-) -> list[Piece]:
+) -> list[EpisodePiece]:
     """The pieces of one trajectory.
 
     Args:
@@ -91,25 +91,25 @@ class _Writer:
         self._known = _Known()
         self._lines = protocol.plan == "lines"
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Iterator[EpisodePiece]:
         protocol, planned = self._protocol, self._question
-        yield Piece("prompt", protocol.prompt_text(planned.question, history=planned.history))
+        yield EpisodePiece("prompt", protocol.prompt_text(planned.question, history=planned.history))
         before = self._restated()
         queries = list(planned.queries) or [self._first_query()]
         for _ in range(protocol.max_rounds):
-            yield Piece("policy", self._written(before, self._block("search", self._plan(queries))))
-            yield Piece("environment", self._search(queries))
+            yield EpisodePiece("policy", self._written(before, self._block("search", self._plan(queries))))
+            yield EpisodePiece("environment", self._search(queries))
             new = self._look()
             before = self._said(new)
             missing = self._missing()
             if missing and self._without and self._gives_away():
                 raise NoPlan("another passage holds the answer that should be missing")
             if not missing:
-                yield Piece("policy", self._answering(before, planned.plan.answer))
+                yield EpisodePiece("policy", self._answering(before, planned.plan.answer))
                 return
             queries = self._next_queries(missing)
             if not queries:
-                yield Piece("policy", self._answering(before, UNKNOWN))
+                yield EpisodePiece("policy", self._answering(before, UNKNOWN))
                 return
         raise NoPlan("its rounds do not suffice")
 

@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 
 from agent.errors import SetupError
 from agent.files.foreign import read_text
-from train.common.recipe import Adapter
+from train.common.recipe import AdapterSettings
 from train.models.low_rank import use_low_rank
 
 CONFIG: Final = "adapter_config.json"
@@ -77,7 +77,7 @@ def read_adapter(folder: Path) -> AdapterFolder | None:
     return AdapterFolder(folder, str(base), rank, alpha, said)
 
 
-def with_new_adapter(model: PreTrainedModel, adapter: Adapter, *, base: str) -> Any:
+def with_new_adapter(model: PreTrainedModel, adapter: AdapterSettings, *, base: str) -> Any:
     """The model with low-rank matrices beside its weights, which add nothing yet.
 
     Args:
@@ -179,7 +179,7 @@ def save_adapter(model: Any, folder: Path) -> None:
     (folder / "README.md").unlink(missing_ok=True)  # peft's empty card
 
 
-def _check_targets(model: PreTrainedModel, adapter: Adapter) -> None:
+def _check_targets(model: PreTrainedModel, adapter: AdapterSettings) -> None:
     """Refuse targets that the model does not have, or that cannot be merged.
 
     Raises:

@@ -98,7 +98,7 @@ def use_blocked(model: PreTrainedModel) -> bool:
     an engine may sample from the same model in another thread.
 
     Returns:
-        Whether it can be: a model that attends in another way, to so many tokens back for one, is left as it is.
+        Whether it can be: a model that attends in another way, as in a sliding window, is left as it is.
     """
     layers = set(getattr(model.config, "layer_types", None) or ["full_attention"])
     if model.config.model_type not in _FAMILIES or layers != {"full_attention"}:

@@ -1,4 +1,4 @@
-"""A causal language model of transformers: loaded whole, looked at before it is trained, and asked for few logits.
+"""A causal language model of transformers: loaded whole, checked before it is trained, and run for few logits.
 
 What a model computes is tried, so that nothing depends on a list of architectures. Code that a checkpoint brings along
 is never run.

@@ -1,4 +1,4 @@
-"""A linear layer with a low-rank adapter in one step of autograd: what peft computes, in fewer passes over memory.
+"""A linear layer with a low-rank adapter in one step of autograd: what peft computes, reading memory fewer times.
 
 peft casts the input for every layer, multiplies a whole output by the scaling and adds it. Here the scaling is in the
 narrow middle, sums are made by the matrix products themselves, and layers with one input keep it once.

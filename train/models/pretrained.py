@@ -22,7 +22,7 @@ from agent.files.foreign import read_text
 from agent.policies.hub_form import HubForm, fetch, open_hub_form
 from agent.policies.model_folder import ABOUT
 from agent.protocols import TextProtocol
-from train.common.recipe import Adapter
+from train.common.recipe import AdapterSettings
 from train.models.adapters import (
     AdapterFolder,
     bare,
@@ -212,7 +212,7 @@ def base_folder(start: str) -> Path:
     return _found(start)[0]
 
 
-def open_pretrained(start: str, *, adapter: Adapter | None, bf16: bool) -> Pretrained:
+def open_pretrained(start: str, *, adapter: AdapterSettings | None, bf16: bool) -> Pretrained:
     """Load a model with its tokenizer, to train it.
 
     Args:
@@ -303,7 +303,7 @@ def _form_of(folder: Path, start: str) -> HubForm:
         raise SetupError(f"{start} cannot be begun from: {error}") from error
 
 
-def _same_shape(begun: AdapterFolder, adapter: Adapter, start: str) -> None:
+def _same_shape(begun: AdapterFolder, adapter: AdapterSettings, start: str) -> None:
     if (begun.rank, begun.alpha) != (adapter.rank, adapter.alpha):
         raise SetupError(
             f"{start} is an adapter of rank {begun.rank} and alpha {begun.alpha:g}: say so under [adapter]"

@@ -8,7 +8,7 @@ import typer
 
 from train.common.interrupt import stopped_early
 from train.common.options import OutOption, ResumeOption, StartOption, ThreadsOption
-from train.common.progress import steps_shown, tell_trained
+from train.common.progress import print_trained, step_progress
 
 if TYPE_CHECKING:
     from train.ppo.run import PpoRun
@@ -43,19 +43,19 @@ def ppo(
     run = PpoRun(settings, out, threads=threads)
     if not _watched(run, resume=resume):
         raise stopped_early(out)
-    tell_trained(out / "hub")
+    print_trained(out / "hub")
 
 
 def _watched(run: "PpoRun", *, resume: bool) -> bool:
     """Run with a progress bar over steps."""
-    with steps_shown(run.recipe.steps, run.table) as show:
+    with step_progress(run.recipe.steps, run.table) as show:
 
-        def tell(step: int, figures: Mapping[str, float]) -> None:
+        def on_step(step: int, figures: Mapping[str, float]) -> None:
             reward, entropy = (figures.get(name, float("nan")) for name in ("reward/total", "trainer/entropy"))
             dev = f", dev EM {figures['trainer/dev_em']:.3f}" if "trainer/dev_em" in figures else ""
             show(step, f"reward {reward:.3f}, entropy {entropy:.3f}{dev}")
 
-        return run.go(tell, resume=resume)
+        return run.go(on_step, resume=resume)
 
 
 def register(app: typer.Typer) -> None:

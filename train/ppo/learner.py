@@ -1,7 +1,7 @@
 """The learner: a policy and its critic, updated from the rows of one step. It runs no rollout and writes no file.
 
 Departures from the usual loop: old log-probabilities are the trainer's own, read before the first update, so that the
-ratio begins at exactly 1 (the gap to the sampler's is told); the reference's penalty is in the reward alone.
+ratio begins at exactly 1 (the gap to the sampler's is a figure); the reference's penalty is in the reward alone.
 """
 
 import math
@@ -15,8 +15,8 @@ from torch import nn
 
 from train.common import advantages, losses
 from train.ppo.recipe import PpoRecipe
-from train.ppo.rows import Rows
-from train.ppo.scoring import Critic, Scored, score
+from train.ppo.rows import PpoRows
+from train.ppo.scoring import Critic, TokenScores, score
 
 Figures = dict[str, float]
 
@@ -48,7 +48,7 @@ class Learner:
         self._policy_optimizer = torch.optim.AdamW(_trained(policy), lr=recipe.optimizer.lr, **kept)
         self._critic_optimizer = torch.optim.AdamW(_trained(critic), lr=recipe.learning.critic_lr, **kept)
 
-    def learn(self, rows: Rows, *, progress: float, seed: int) -> Figures:
+    def learn(self, rows: PpoRows, *, progress: float, seed: int) -> Figures:
         """Update both models from the rollouts of one step.
 
         Args:
@@ -65,18 +65,18 @@ class Learner:
         known, figures = self._know(rows, beta)
         drawn = torch.Generator().manual_seed(seed)
         self._train(True)  # only then activations are made again where the recipe says so
-        if self.updates == 0 and self.recipe.learning.critic_passes_first:
+        if self.updates == 0 and self.recipe.learning.critic_epochs_first:
             known = self._foresee(rows, known, drawn)
-        told: list[Figures] = []
+        by_update: list[Figures] = []
         clip = self.recipe.learning.value_clip or None
-        for _ in range(self.recipe.optimizer.passes):
+        for _ in range(self.recipe.optimizer.epochs):
             for places in self._minibatches(len(rows), drawn):
                 self._set_rates()
                 of_policy = self._update_policy(rows, known, places)
-                told.append(of_policy | self._update_critic(rows, known, places, clip=clip))
+                by_update.append(of_policy | self._update_critic(rows, known, places, clip=clip))
                 self.updates += 1
         self._train(False)
-        figures |= {name: sum(one[name] for one in told) / len(told) for name in told[0]}
+        figures |= {name: sum(one[name] for one in by_update) / len(by_update) for name in by_update[0]}
         figures["loss"] = figures["policy_loss"] + figures["value_loss"]
         return figures | {"lr": self._policy_optimizer.param_groups[0]["lr"], "beta": beta}
 
@@ -97,14 +97,14 @@ class Learner:
         self.updates = state["updates"]
 
     @torch.no_grad()
-    def _know(self, rows: Rows, beta: float) -> tuple[_Known, Figures]:
+    def _know(self, rows: PpoRows, beta: float) -> tuple[_Known, Figures]:
         """Old log-probabilities and values, the reference's penalty, advantages and returns."""
         logprobs, spread, reference = self._read(rows)
         values = self._values(rows)
         mask, how = rows.mask, self.recipe.learning
         penalty = None if self.reference is None else losses.kl(logprobs, reference, mask, how.kl_estimator)
         paid = advantages.token_rewards(rows.rewards, mask, kl=penalty, beta=beta)
-        gained, returns = advantages.gae(paid, values, mask, gamma=how.gamma, lam=how.lam)
+        estimates, returns = advantages.gae(paid, values, mask, gamma=how.gamma, lam=how.lam)
         apart = (logprobs - rows.sampled)[mask].abs()
         figures = {
             "entropy": losses.averaged(spread, mask).item(),
@@ -116,50 +116,51 @@ class Learner:
         }
         if self.reference is not None:
             figures["kl"] = losses.averaged(losses.kl(logprobs, reference, mask, "k3"), mask).item()
-        gained = advantages.whitened(gained, mask) if how.whiten else gained
-        return _Known(logprobs, values, gained, returns), figures
+        estimates = advantages.whitened(estimates, mask) if how.whiten else estimates
+        return _Known(logprobs, values, estimates, returns), figures
 
-    def _foresee(self, rows: Rows, known: _Known, drawn: torch.Generator) -> _Known:
+    def _foresee(self, rows: PpoRows, known: _Known, drawn: torch.Generator) -> _Known:
         """Train the critic alone, before anything else, and take what it says then as its old values.
 
         It may go as far as it likes: the clip is held against values that knew nothing. The advantages stay those of
         a critic that has not seen these returns.
         """
-        for _ in range(self.recipe.learning.critic_passes_first):
+        for _ in range(self.recipe.learning.critic_epochs_first):
             for places in self._minibatches(len(rows), drawn):
                 self._update_critic(rows, known, places, clip=None)
         return replace(known, values=self._values(rows))
 
-    def _read(self, rows: Rows) -> list[torch.Tensor]:
+    def _read(self, rows: PpoRows) -> list[torch.Tensor]:
         """Log-probabilities, entropy, log-probabilities of the reference (0 without one): [rows, length]."""
         read = [torch.zeros_like(rows.sampled) for _ in range(3)]
-        for piece, part in self._reading(rows):
+        for chosen, part in self._reading(rows):
             with self._precision(rows.ids.device):
                 own = self._score(self.policy, part, entropies=True)
                 said = [own.logprobs, own.entropy, torch.zeros_like(own.logprobs)]
                 if self.reference is not None:
                     said[2] = self._score(self.reference, part).logprobs
             for tensor, values in zip(read, said, strict=True):
-                tensor[piece, : part.ids.shape[1]] = values
+                tensor[chosen, : part.ids.shape[1]] = values
         return read
 
-    def _score(self, model: Any, part: Rows, *, entropies: bool = False) -> Scored:
+    def _score(self, model: Any, part: PpoRows, *, entropies: bool = False) -> TokenScores:
         temperature = self.recipe.rollout.temperature
         return score(model, part, temperature=temperature, entropies=entropies, parted=self._parted)
 
     @torch.no_grad()
-    def _values(self, rows: Rows) -> torch.Tensor:
+    def _values(self, rows: PpoRows) -> torch.Tensor:
         """What the critic says now, [rows, length]."""
         values = torch.zeros_like(rows.sampled)
-        for piece, part in self._reading(rows):
+        for chosen, part in self._reading(rows):
             with self._precision(rows.ids.device):
-                values[piece, : part.ids.shape[1]] = self.critic(part)
+                values[chosen, : part.ids.shape[1]] = self.critic(part)
         return values
 
-    def _reading(self, rows: Rows) -> Iterator[tuple[list[int], Rows]]:
-        """All rows, in pieces of the size that an update has."""
-        for piece in rows.pieces(range(len(rows)), number=self.recipe.optimizer.pieces * self._parts(len(rows))):
-            yield piece, rows.part(piece)
+    def _reading(self, rows: PpoRows) -> Iterator[tuple[list[int], PpoRows]]:
+        """All rows, in micro-batches of the size that an update has."""
+        number = self.recipe.optimizer.micro_batches * self._parts(len(rows))
+        for chosen in rows.micro_batches(range(len(rows)), number=number):
+            yield chosen, rows.part(chosen)
 
     def _train(self, on: bool) -> None:
         for model in (self.policy, self.critic):
@@ -169,7 +170,7 @@ class Learner:
         return min(rows, self.recipe.optimizer.minibatches)
 
     def _minibatches(self, rows: int, drawn: torch.Generator) -> list[list[int]]:
-        """The rows in a new order, in as many parts of like size as there are updates of a pass."""
+        """The rows in a new order, in as many parts of like size as there are updates of an epoch."""
         order = torch.randperm(rows, generator=drawn)
         return [part.tolist() for part in order.tensor_split(self._parts(rows))]
 
@@ -184,13 +185,13 @@ class Learner:
             for group in optimizer.param_groups:
                 group["lr"] = lr
 
-    def _update_policy(self, rows: Rows, known: _Known, places: list[int]) -> Figures:
+    def _update_policy(self, rows: PpoRows, known: _Known, places: list[int]) -> Figures:
         how, mask = self.recipe.learning, rows.mask[places]
         whole, tokens = losses.normaliser(mask, how.level), losses.normaliser(mask)
         figures = dict.fromkeys(("policy_loss", "clipped_low", "clipped_high", "moved"), 0.0)
-        for piece in rows.pieces(places, number=self.recipe.optimizer.pieces):
-            part = rows.part(piece)
-            fixed = known.part(piece, part.ids.shape[1])
+        for chosen in rows.micro_batches(places, number=self.recipe.optimizer.micro_batches):
+            part = rows.part(chosen)
+            fixed = known.part(chosen, part.ids.shape[1])
             with self._precision(rows.ids.device):
                 new = self._score(self.policy, part).logprobs
             clipped = losses.policy_loss(
@@ -205,18 +206,18 @@ class Learner:
             figures["clipped_high"] += clipped.clipped_high.item() * part.tokens / tokens
         return figures | {"grad_norm": self._step(self.policy, self._policy_optimizer)}
 
-    def _update_critic(self, rows: Rows, known: _Known, places: list[int], *, clip: float | None) -> Figures:
-        whole, told = losses.normaliser(rows.mask[places]), 0.0
-        for piece in rows.pieces(places, number=self.recipe.optimizer.pieces):
-            part = rows.part(piece)
-            fixed = known.part(piece, part.ids.shape[1])
+    def _update_critic(self, rows: PpoRows, known: _Known, places: list[int], *, clip: float | None) -> Figures:
+        whole, total = losses.normaliser(rows.mask[places]), 0.0
+        for chosen in rows.micro_batches(places, number=self.recipe.optimizer.micro_batches):
+            part = rows.part(chosen)
+            fixed = known.part(chosen, part.ids.shape[1])
             with self._precision(rows.ids.device):
                 values = self.critic(part)
             by_token = losses.value_loss(values, fixed.values, fixed.returns, part.mask, clip=clip)
             loss = losses.averaged(by_token, part.mask, over=whole)
             loss.backward()
-            told += loss.item()
-        return {"value_loss": told, "critic_grad_norm": self._step(self.critic, self._critic_optimizer)}
+            total += loss.item()
+        return {"value_loss": total, "critic_grad_norm": self._step(self.critic, self._critic_optimizer)}
 
     def _step(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> float:
         """One update; gives the gradient's norm before it was clipped."""

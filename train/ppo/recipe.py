@@ -6,7 +6,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from train.common.recipe_files import read_model
-from train.rl.recipe import Learning, RlRecipe, Rollout
+from train.rl.recipe import Learning, RlRecipe, RolloutSettings
 
 _OTHERS = ("divide_by_std", "resample", "resample_patience", "old")
 
@@ -28,10 +28,10 @@ class PpoLearning(Learning):
     """Of the penalty in the reward."""
     critic_lr: float = Field(gt=0)
     """Constant, after the same warm-up as the policy's rate."""
-    critic_passes_first: int = Field(default=0, ge=0)
+    critic_epochs_first: int = Field(default=0, ge=0)
     """Times that the critic alone goes through the first batch, before the policy moves at all."""
     value_clip: float = Field(default=0.2, ge=0)
-    """How far a value may move in a step and gain by it; 0: anywhere."""
+    """How far a value may move in a step before its loss no longer falls; 0: anywhere."""
 
     @model_validator(mode="after")
     def _has_no_groups(self) -> Self:
@@ -44,8 +44,8 @@ class PpoLearning(Learning):
         return self.loss or "token"
 
 
-class PpoRollout(Rollout):
-    """As any, but that a question may be asked once."""
+class PpoRollout(RolloutSettings):
+    """As any, but a question may have a single rollout."""
 
     group: int = Field(default=1, ge=1)
 

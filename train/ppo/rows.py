@@ -10,7 +10,7 @@ from train.common.advantages import rewards_of
 
 
 @dataclass(frozen=True)
-class Rows:
+class PpoRows:
     """Contexts, one a row, padded on the right. Attention is causal, so that no real token sees the padding.
 
     The loss mask is not the attention mask: the policy reads what the environment wrote.
@@ -35,11 +35,11 @@ class Rows:
         """Of the policy."""
         return int(self.mask.sum().item())
 
-    def part(self, places: Sequence[int]) -> "Rows":
+    def part(self, places: Sequence[int]) -> "PpoRows":
         """Some of the rows, cut to the longest of them."""
         longest = max((self.lengths[place] for place in places), default=0)
         chosen = torch.tensor(list(places), dtype=torch.long, device=self.ids.device)
-        return Rows(
+        return PpoRows(
             ids=self.ids[chosen, :longest],
             mask=self.mask[chosen, :longest],
             sampled=self.sampled[chosen, :longest],
@@ -47,8 +47,8 @@ class Rows:
             lengths=tuple(self.lengths[place] for place in places),
         )
 
-    def pieces(self, places: Sequence[int], *, number: int) -> list[list[int]]:
-        """Cut a choice of rows into at most so many pieces, rows of like length together; the longest come first."""
+    def micro_batches(self, places: Sequence[int], *, number: int) -> list[list[int]]:
+        """Cut a choice of rows into at most `number` parts, rows of like length together; the longest come first."""
         order = sorted(places, key=lambda at: (-self.lengths[at], at))
         size = max(1, -(-len(order) // number))
         return [order[first : first + size] for first in range(0, len(order), size)]
@@ -56,7 +56,7 @@ class Rows:
 
 def rows_of(
     samples: Sequence[Sequence[Sample]], rewards: Sequence[float | None], *, device: torch.device | None = None
-) -> Rows:
+) -> PpoRows:
     """Every context of every rollout that is not masked and in which the policy wrote anything.
 
     Args:
@@ -81,7 +81,7 @@ def rows_of(
         mask[row, 1:size] = torch.tensor(sample.mask[1:])
         sampled[row, :size] = torch.tensor(sample.logprobs)
     where = device or torch.device("cpu")
-    return Rows(
+    return PpoRows(
         ids=ids.to(where),
         mask=mask.to(where),
         sampled=sampled.to(where),

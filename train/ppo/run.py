@@ -4,6 +4,7 @@ The folder holds `states/` to resume from, `monitors.jsonl` and `tensorboard/`, 
 rollouts of every step), and at the end `hub/` with the model. One process, one device.
 """
 
+import json
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -11,17 +12,18 @@ from typing import TYPE_CHECKING
 
 from agent.errors import SetupError
 from train.common.interrupt import check_folder
+from train.common.recipe_files import with_current_keys
 from train.ppo.learner import Figures, Learner
 from train.ppo.models import load_models
 from train.ppo.recipe import PpoRecipe
 from train.ppo.rows import rows_of
 from train.ppo.states import load_state, newest_state, save_state, step_of
-from train.rl.batch import scored, totals
+from train.rl.batch import rollout_reward, totals
 from train.rl.clock import Clock
 from train.rl.finish import save_hub
 from train.rl.live import live_of
-from train.rl.rollouts import Played, Table, seeds_of
-from train.rl.session import Tell, sitting
+from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
+from train.rl.session import OnStep, training_session
 from train.rl.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -63,14 +65,14 @@ class PpoRun:
         self._live = live
 
     def table(self) -> "RichTable | None":
-        """The last step's figures for a terminal; None in a process that does not write. For who is told of a step."""
+        """The last step's figures for a terminal; None in a process that does not write."""
         return self._here.table()
 
-    def go(self, tell: Tell, *, resume: bool = False) -> bool:
+    def go(self, on_step: OnStep, *, resume: bool = False) -> bool:
         """Train to the end; False where it was interrupted (its state is saved then).
 
         Args:
-            tell: hears of every step.
+            on_step: called after every step.
             resume: go on from the newest state.
 
         Raises:
@@ -79,25 +81,25 @@ class PpoRun:
         recipe, state = self.recipe, newest_state(self.out)
         check_folder(self.out, begun=state is not None, resume=resume)
         done = step_of(state) if state else 0
-        with sitting(recipe, self.out, after=done, tasks=self._tasks) as self._here:
+        with training_session(recipe, self.out, after=done, tasks=self._tasks) as self._here:
             models = load_models(recipe)
             self._learner = Learner(models.policy, models.critic, models.reference, recipe, parted=models.parted)
             if state:
                 self._load(state)
             self._engine = self._live or live_of(recipe, threads=self._threads)
             with closing(self._engine):
-                done = self._steps(done, tell, self._here.interrupted)
+                done = self._steps(done, on_step, self._here.interrupted)
             self._here.close(done)
             if done == recipe.steps:
                 save_hub(self._learner.policy, recipe, self.out)
         return done == recipe.steps
 
-    def _steps(self, done: int, tell: Tell, interrupted: Callable[[], bool]) -> int:
+    def _steps(self, done: int, on_step: OnStep, interrupted: Callable[[], bool]) -> int:
         """Every step that is left; gives how many are done in the end."""
         while done < self.recipe.steps:
             figures = self._step(done)
             done += 1
-            self._here.ended(done, figures, tell)
+            self._here.ended(done, figures, on_step)
             last = interrupted() or done == self.recipe.steps
             if last or done % self.recipe.report.save_every_steps == 0:
                 self._save(done)
@@ -106,32 +108,32 @@ class PpoRun:
         return done
 
     def _step(self, step: int) -> Figures:
-        """Play the rollouts of a step (from 0), and learn from them."""
+        """Run the rollouts of a step (from 0), and learn from them."""
         clock, progress = Clock(), step / self.recipe.steps
         policy = self._engine.refresh(self._learner.policy)
-        table = Table.of(policy, self.recipe.rollout)
+        worker = RolloutWorker.of(policy, self.recipe.rollout)
         clock.lap("refresh")
-        dev = self._here.dev(table, step)
+        dev = self._here.dev(worker, step)
         clock.lap("dev")
         weights = self.recipe.reward[self.recipe.reward_stage(progress)].weights
-        played = self._here.runner.run(self._played(table, step, progress))
-        worth = [scored(one, self.recipe.learning) for one in played]
-        self._here.watch(step, played, worth, weights)  # before anything is learned from them
+        results = self._here.runner.run(self._rollouts(worker, step, progress))
+        rewards = [rollout_reward(one, self.recipe.learning) for one in results]
+        self._here.watch(step, results, rewards, weights)  # before anything is learned from them
         clock.lap("rollouts")
         device = next(self._learner.policy.parameters()).device
-        rows = rows_of([one.samples for one in played], totals(worth, weights), device=device)
-        told = self._learner.learn(rows, progress=progress, seed=self.recipe.seed * 1_000_003 + step)
+        rows = rows_of([one.samples for one in results], totals(rewards, weights), device=device)
+        learned = self._learner.learn(rows, progress=progress, seed=self.recipe.seed * 1_000_003 + step)
         clock.lap("update")
-        return {**told, **dev, **clock.figures(), "rows": len(rows)}
+        return {**learned, **dev, **clock.figures(), "rows": len(rows)}
 
-    async def _played(self, table: Table, step: int, progress: float) -> list[Played]:
+    async def _rollouts(self, worker: RolloutWorker, step: int, progress: float) -> list[RolloutResult]:
         """A step's rollouts."""
         recipe, group = self.recipe, self.recipe.rollout.group
         asks = self._here.tasks.draw(step, 0, recipe.rollout.prompts)
-        await self._here.ask_canary(asks, step)
+        await self._here.probe_sources(asks, step)
         seeds = seeds_of(recipe.seed, step=step, attempt=0, asks=len(asks), group=group)
         reward = self._here.rewards[recipe.reward_stage(progress)]
-        return await table.play(asks, group=group, reward=reward, progress=progress, seeds=seeds)
+        return await worker.run(asks, group=group, reward=reward, progress=progress, seeds=seeds)
 
     def _save(self, done: int) -> None:
         kept = {"policy": self._learner.policy.state_dict(), "learner": self._learner.state()}
@@ -140,7 +142,7 @@ class PpoRun:
 
     def _load(self, path: Path) -> None:
         kept = load_state(path, device=next(self._learner.policy.parameters()).device)
-        if kept["recipe"] != self.recipe.model_dump_json():
+        if with_current_keys(json.loads(kept["recipe"])) != self.recipe.model_dump(mode="json"):
             raise SetupError(f"{path} was made by another recipe: use that one, or another --out")
         self._learner.policy.load_state_dict(kept["policy"])
         self._learner.load(kept["learner"])

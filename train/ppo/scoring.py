@@ -13,11 +13,11 @@ from torch import nn
 from train.common.losses import entropy
 from train.models.adapters import bare
 from train.models.causal import logits_at
-from train.ppo.rows import Rows
+from train.ppo.rows import PpoRows
 
 
 @dataclass(frozen=True)
-class Scored:
+class TokenScores:
     """The policy's words on its own tokens."""
 
     logprobs: torch.Tensor
@@ -26,14 +26,16 @@ class Scored:
     """[rows, length], in nats, without a gradient."""
 
 
-def score(model: Any, rows: Rows, *, temperature: float = 1.0, entropies: bool = False, parted: bool = True) -> Scored:
+def score(
+    model: Any, rows: PpoRows, *, temperature: float = 1.0, entropies: bool = False, parted: bool = True
+) -> TokenScores:
     """Log-probabilities of the policy tokens, as the sampler had them at this temperature.
 
     Args:
         model: a causal language model, with an adapter or without.
         rows: contexts.
         temperature: that the tokens were sampled with.
-        entropies: whether these are told, too; else they are 0.
+        entropies: whether these are computed, too; else they are 0.
         parted: see `train.models.pretrained.Pretrained`.
     """
     chosen = rows.mask[:, 1:]
@@ -44,7 +46,7 @@ def score(model: Any, rows: Rows, *, temperature: float = 1.0, entropies: bool =
     if entropies:
         with torch.no_grad():
             spread = entropy(logs.detach()[None], torch.ones_like(spread, dtype=torch.bool)[None])[0]
-    return Scored(_placed(said, rows), _placed(spread, rows))
+    return TokenScores(_placed(said, rows), _placed(spread, rows))
 
 
 class Critic(nn.Module):
@@ -61,16 +63,16 @@ class Critic(nn.Module):
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
 
-    def forward(self, rows: Rows) -> torch.Tensor:
+    def forward(self, rows: PpoRows) -> torch.Tensor:
         """Values of the policy tokens, [rows, length]: from what stands before each of them."""
         return _placed(self.head(_hidden(self.trunk, rows)[:, :-1][rows.mask[:, 1:]])[:, 0].float(), rows)
 
 
-def _hidden(trunk: nn.Module, rows: Rows) -> torch.Tensor:
+def _hidden(trunk: nn.Module, rows: PpoRows) -> torch.Tensor:
     """States of [rows, length, width]."""
     return trunk(input_ids=rows.ids, use_cache=False).last_hidden_state
 
 
-def _placed(values: torch.Tensor, rows: Rows) -> torch.Tensor:
+def _placed(values: torch.Tensor, rows: PpoRows) -> torch.Tensor:
     """One value for each policy token, in the order of the mask, at its place."""
     return torch.zeros(rows.mask.shape, dtype=values.dtype, device=values.device).masked_scatter(rows.mask, values)

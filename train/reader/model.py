@@ -2,7 +2,7 @@
 
 Unlike the policy it writes nothing, reads both ways, knows no order of pages, and has no pieces of words. It sees in
 its attention which words are the same, which numbers are larger and what stands beside what (relative attention: Shaw
-et al., 2018), so unseen names cost it nothing. Answers that stand in no page (counts, "I do not know") are classes.
+et al., 2018), so unseen names cost it nothing. Answers that are in no page (counts, "I do not know") are classes.
 """
 
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from torch.nn import functional
 from train.reader.words import FIRST_NAME, NAMES, NUMBER, PAD
 
 CHANNELS: Final = 14
-"""What attention is told of two words; see `relations`."""
+"""What attention knows of two words; see `relations`."""
 _NEVER: Final = -1e4
 
 
 @dataclass(frozen=True)
-class Rows:
+class ReaderRows:
     """A batch, each tensor [rows, words] and padded with PAD."""
 
     ids: Tensor
@@ -34,9 +34,9 @@ class Rows:
         return self.ids != PAD
 
 
-class Reader(nn.Module):
+class ReaderModel(nn.Module):
     def __init__(self, *, words: int, classes: int, width: int, layers: int, heads: int, inner: int) -> None:
-        """Build it anew.
+        """Build it with new weights.
 
         Args:
             words: size of the vocabulary.
@@ -59,7 +59,7 @@ class Reader(nn.Module):
         nn.init.normal_(self.words.weight, std=0.5)
         nn.init.normal_(self.bias.weight, std=2.0)
 
-    def forward(self, rows: Rows) -> tuple[Tensor, Tensor]:
+    def forward(self, rows: ReaderRows) -> tuple[Tensor, Tensor]:
         """Log-probabilities of where the answer starts and ends: [rows, words + classes] each.
 
         The last columns are the classes; for those, start and end are the same column.
@@ -68,8 +68,8 @@ class Reader(nn.Module):
         x = self.words(rows.ids) + self.kinds(rows.kinds) + self.value(rows.values.unsqueeze(-1))
         bias = self.bias(relations(rows)).permute(0, 3, 1, 2)
         bias = bias.masked_fill(~real[:, None, None, :], _NEVER)
-        for layer, told in zip(self.layers, bias.split(self.heads, dim=1), strict=True):
-            x = layer(x, told)
+        for layer, own_bias in zip(self.layers, bias.split(self.heads, dim=1), strict=True):
+            x = layer(x, own_bias)
         x = self.norm(x)
         ends = self.ends(x).masked_fill(~real.unsqueeze(-1), _NEVER)
         known = self.classes(self._summary(x, rows))
@@ -77,10 +77,10 @@ class Reader(nn.Module):
         end = torch.cat((ends[..., 1], known), dim=1)
         return functional.log_softmax(start.float(), dim=1), functional.log_softmax(end.float(), dim=1)
 
-    def _summary(self, x: Tensor, rows: Rows) -> Tensor:
+    def _summary(self, x: Tensor, rows: ReaderRows) -> Tensor:
         """Of the question its mean, of everything its largest: [rows, 2 width]."""
-        asked = ((rows.segments == 0) & rows.real).unsqueeze(-1)
-        mean = (x * asked).sum(1) / asked.sum(1).clamp(min=1)
+        question = ((rows.segments == 0) & rows.real).unsqueeze(-1)
+        mean = (x * question).sum(1) / question.sum(1).clamp(min=1)
         largest = x.masked_fill(~rows.real.unsqueeze(-1), _NEVER).amax(1)
         return torch.cat((mean, largest), dim=1)
 
@@ -100,16 +100,16 @@ class Layer(nn.Module):
     def forward(self, x: Tensor, bias: Tensor) -> Tensor:
         """From [rows, words, width] to the same; `bias` is [rows, heads, words, words]."""
         rows, words, width = x.shape
-        asked = self.asks(self.before(x)).view(rows, words, 3, self.heads, width // self.heads)
-        query, key, value = asked.permute(2, 0, 3, 1, 4)
+        projected = self.asks(self.before(x)).view(rows, words, 3, self.heads, width // self.heads)
+        query, key, value = projected.permute(2, 0, 3, 1, 4)
         scores = query @ key.transpose(-1, -2) * (width // self.heads) ** -0.5 + bias
         seen = (scores.softmax(-1) @ value).transpose(1, 2).reshape(rows, words, width)
         x = x + self.gives(seen)
         return x + self.closes(functional.gelu(self.opens(self.between(x))))
 
 
-def relations(rows: Rows) -> Tensor:
-    """What attention is told of each word i and each word j: zeros and ones of [rows, words, words, CHANNELS]."""
+def relations(rows: ReaderRows) -> Tensor:
+    """What attention knows of each word i and each word j: zeros and ones of [rows, words, words, CHANNELS]."""
     keys, segments = rows.keys, rows.segments
     number = rows.ids == NUMBER
     name = (rows.ids >= FIRST_NAME) & (rows.ids < FIRST_NAME + NAMES)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agent.evidence import Passage
 from agent.world import Question
 from train.evaluation.normalisations import squad
-from train.reader.words import FIRST_NAME, NAMES, Vocabulary, Word, split
+from train.reader.words import FIRST_NAME, NAMES, ReaderVocabulary, Word, split
 
 Kind = Literal[0, 1, 2]
 QUESTION: Final[Kind] = 0
@@ -23,18 +23,18 @@ TEXT: Final[Kind] = 2
 
 UNKNOWN: Final = "I do not know."
 MOST_VALUE: Final = 4000.0
-"""Numbers are told to the model as a share of this one, at most 1."""
+"""The model sees numbers as a share of this one, at most 1."""
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReaderPage:
     """One passage as the reader sees it: where it is from, and what it says."""
 
     head: str
     text: str
 
     @classmethod
-    def of(cls, passage: Passage) -> "Page":
+    def of(cls, passage: Passage) -> "ReaderPage":
         return cls(head_of(passage.source, passage.date, passage.title), passage.text)
 
     @property
@@ -47,9 +47,9 @@ def head_of(source: str, date: str, title: str) -> str:
     return " ".join(part for part in (source, date, title) if part)
 
 
-def whole_pages(pages: Sequence[Page], *, chars: int) -> list[Page]:
+def whole_pages(pages: Sequence[ReaderPage], *, chars: int) -> list[ReaderPage]:
     """The first pages that fit, each whole; a later and shorter one does not take the place of one that does not."""
-    kept: list[Page] = []
+    kept: list[ReaderPage] = []
     for page in pages:
         if page.size > chars:
             break
@@ -83,7 +83,7 @@ class Sheet:
         text = self.texts[self.text_of[span.first]]
         return text[self.words[span.first].start : self.words[span.last].end]
 
-    def ids(self, vocabulary: Vocabulary, rng: random.Random) -> list[int]:
+    def ids(self, vocabulary: ReaderVocabulary, rng: random.Random) -> list[int]:
         """An id for each word; the same name has the same one of the ids that mean nothing."""
         names: dict[str, int] = {}
         ids: list[int] = []
@@ -122,7 +122,7 @@ class Sheet:
         ]
 
 
-def lay_out(question: str, pages: Sequence[Page], *, most_words: int) -> Sheet:
+def lay_out(question: str, pages: Sequence[ReaderPage], *, most_words: int) -> Sheet:
     """Put question and pages side by side; words beyond the last that the model takes are left out."""
     sheet = Sheet(texts=[question, *(text for page in pages for text in (page.head, page.text))])
     for place, text in enumerate(sheet.texts):
@@ -149,7 +149,7 @@ class Classes:
         return [place for place, answer in enumerate(self.answers) if squad(answer) in gold]
 
 
-class Shape(BaseModel):
+class ReaderShape(BaseModel):
     """Of the network; see `train.reader.model`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -12,23 +12,23 @@ from torch import Tensor
 
 from agent.errors import CheckpointError
 from agent.files.foreign import WHOLE_BYTES, read_text
-from train.reader.model import Reader, Rows
-from train.reader.pages import Classes, Page, Shape, Sheet, Span, lay_out
-from train.reader.words import PAD, Vocabulary
+from train.reader.model import ReaderModel, ReaderRows
+from train.reader.pages import Classes, ReaderPage, ReaderShape, Sheet, Span, lay_out
+from train.reader.words import PAD, ReaderVocabulary
 
 MOST_ANSWER_WORDS: Final = 10
 _WEIGHTS: Final = "reader.safetensors"
 _CARD: Final = "reader.json"
 
 
-def to_rows(sheets: Sequence[Sheet], vocabulary: Vocabulary, rng: random.Random | None = None) -> Rows:
+def to_rows(sheets: Sequence[Sheet], vocabulary: ReaderVocabulary, rng: random.Random | None = None) -> ReaderRows:
     """Pad sheets to one batch. Names get ids from `rng`; without it, each sheet always gets the same ones."""
     longest = max(len(sheet.words) for sheet in sheets)
 
     def padded(columns: Sequence[Sequence[float]], kind: torch.dtype) -> Tensor:
         return torch.tensor([[*column, *[0] * (longest - len(column))] for column in columns], dtype=kind)
 
-    return Rows(
+    return ReaderRows(
         ids=padded([sheet.ids(vocabulary, rng or random.Random(0)) for sheet in sheets], torch.long),
         kinds=padded([sheet.kinds for sheet in sheets], torch.long),
         segments=padded([sheet.segments for sheet in sheets], torch.long),
@@ -40,7 +40,9 @@ def to_rows(sheets: Sequence[Sheet], vocabulary: Vocabulary, rng: random.Random 
 class TrainedReader:
     """Answers a question from pages, or from nothing. The same question and pages give the same answer."""
 
-    def __init__(self, model: Reader, vocabulary: Vocabulary, classes: Classes, shape: Shape, *, name: str) -> None:
+    def __init__(
+        self, model: ReaderModel, vocabulary: ReaderVocabulary, classes: Classes, shape: ReaderShape, *, name: str
+    ) -> None:
         self.model = model.eval()
         self.vocabulary, self.classes, self.shape, self.name = vocabulary, classes, shape, name
 
@@ -53,8 +55,8 @@ class TrainedReader:
         """
         try:
             card = json.loads(read_text(folder / _CARD, most=WHOLE_BYTES))
-            shape = Shape.model_validate(card["shape"])
-            vocabulary, classes = Vocabulary(card["words"]), Classes(tuple(card["classes"]))
+            shape = ReaderShape.model_validate(card["shape"])
+            vocabulary, classes = ReaderVocabulary(card["words"]), Classes(tuple(card["classes"]))
             model = make_reader(shape, vocabulary, classes)
             model.load_state_dict({name: tensor.float() for name, tensor in load_file(folder / _WEIGHTS).items()})
         except Exception as error:  # files of strangers fail in many ways
@@ -82,7 +84,7 @@ class TrainedReader:
     def parameters(self) -> int:
         return sum(parameter.numel() for parameter in self.model.parameters())
 
-    def answer(self, question: str, pages: Sequence[Page]) -> str:
+    def answer(self, question: str, pages: Sequence[ReaderPage]) -> str:
         """The most likely answer; it may be a class, such as "I do not know."."""
         sheet = lay_out(question, pages, most_words=self.shape.most_words)
         return self.answers([sheet])[0]
@@ -109,9 +111,9 @@ class TrainedReader:
         return sheet.written(Span(place // longest, place % longest))
 
 
-def make_reader(shape: Shape, vocabulary: Vocabulary, classes: Classes) -> Reader:
+def make_reader(shape: ReaderShape, vocabulary: ReaderVocabulary, classes: Classes) -> ReaderModel:
     """A network with random weights."""
-    return Reader(
+    return ReaderModel(
         words=len(vocabulary),
         classes=len(classes.answers),
         width=shape.width,

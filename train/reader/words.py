@@ -1,6 +1,6 @@
 """The reader's own words: text in pieces with their places, and a vocabulary of what is common to many worlds.
 
-Names of one world are in no vocabulary: they are told apart by being the same or another word than the next one.
+Names of one world are in no vocabulary: they are distinguished by being the same or another word than the next one.
 """
 
 import re
@@ -40,16 +40,16 @@ def split(text: str) -> list[Word]:
     return [Word(found[0].lower(), found.start(), found.end()) for found in _PIECE.finditer(text)]
 
 
-class Vocabulary:
-    """Ids of common words. Numbers share one id (their value is told apart), and so do unknown words, in a way."""
+class ReaderVocabulary:
+    """Ids of common words. Numbers share one id (their value is an input, too), and so do unknown words, in a way."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self.words = tuple(words)
         self._ids = {word: place for place, word in enumerate(self.words, start=FIRST_NAME + NAMES)}
 
     @classmethod
-    def common(cls, texts: Iterable[Iterable[str]], *, share: float) -> "Vocabulary":
-        """Every piece that stands in at least this share of the worlds; `texts` has one entry a world."""
+    def common(cls, texts: Iterable[Iterable[str]], *, share: float) -> "ReaderVocabulary":
+        """Every piece that is in at least this share of the worlds; `texts` has one entry a world."""
         worlds, found = 0, Counter[str]()
         for texts_of_world in texts:
             worlds += 1

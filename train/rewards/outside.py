@@ -81,11 +81,11 @@ class LocalReader:
         Raises:
             CheckpointError: the folder holds no reader that can be used.
         """
-        from train.reader.pages import Page
+        from train.reader.pages import ReaderPage
         from train.reader.reading import TrainedReader  # torch comes with it
 
         reader = TrainedReader.load(folder)
-        return cls(lambda question, evidence: reader.answer(question, [Page("", evidence)]))
+        return cls(lambda question, evidence: reader.answer(question, [ReaderPage("", evidence)]))
 
 
 def read_score(reply: str) -> float | None:

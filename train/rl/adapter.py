@@ -2,7 +2,7 @@
 
 What stays TRL's: loss and clips, KL and entropy, optimiser, schedule, processes (accelerate). What is ours: where rows
 come from, what each token weighs in the loss (so every average is a weighted sum over `num_items_in_batch`), the KL
-schedule, how states are saved, and what is told. TRL's interfaces that this leans on are experimental: it is pinned.
+schedule, how states are saved, and what is logged. TRL's interfaces that this leans on are experimental: it is pinned.
 """
 
 import math
@@ -32,7 +32,7 @@ from trl.trainer.utils import use_adapter  # noqa: E402
 
 from train.models.attention import use_blocked  # noqa: E402
 from train.models.pretrained import Pretrained, open_pretrained  # noqa: E402
-from train.rl.batch import Row, filled, tensors  # noqa: E402
+from train.rl.batch import WeightedRow, filled, tensors  # noqa: E402
 from train.rl.ratio import Ratio  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.states import PREFIX, STATES, settle  # noqa: E402
@@ -41,26 +41,26 @@ Figures = dict[str, float]
 
 
 @dataclass(frozen=True)
-class Lesson:
-    """What one batch of rollouts teaches, in this process."""
+class TrainingBatch:
+    """The rows of one batch of rollouts, in this process."""
 
-    pieces: Sequence[Sequence[Row]]
-    """`minibatches * pieces` of the recipe."""
+    micro_batches: Sequence[Sequence[WeightedRow]]
+    """`minibatches * micro_batches` of the recipe."""
     whole: float
     """What the loss of the whole batch is divided by: policy tokens or rollouts, over all processes."""
     exact: bool
     """Whether the engine's log-probabilities are those of the weights that are trained, up to rounding."""
 
 
-class School(Protocol):
-    """Who makes lessons and listens; see `train.rl.run`."""
+class BatchProvider(Protocol):
+    """Makes training batches and takes the figures of each step; see `train.rl.run`."""
 
-    def lesson(self, step: int, model: Any) -> Lesson:
-        """Play the rollouts of a step (from 0) with the model's weights."""
+    def training_batch(self, step: int, model: Any) -> TrainingBatch:
+        """Run the rollouts of a step (from 0) with the model's weights."""
         ...
 
     def learned(self, step: int, figures: Figures) -> None:
-        """Hear what the trainer tells of a step, before its state is saved."""
+        """Take the trainer's figures of a step, before its state is saved."""
         ...
 
     @property
@@ -70,28 +70,28 @@ class School(Protocol):
 
 
 class RlTrainer(GRPOTrainer):
-    """GRPOTrainer whose generation batch is a lesson."""
+    """GRPOTrainer whose generation batch is a `TrainingBatch`."""
 
-    def __init__(self, recipe: RlRecipe, out: Path, school: School) -> None:
+    def __init__(self, recipe: RlRecipe, out: Path, provider: BatchProvider) -> None:
         """Load the start and take the recipe.
 
         Args:
             recipe: of the run.
             out: its folder.
-            school: makes the lessons.
+            provider: makes the training batches.
 
         Raises:
             SetupError: the start cannot be loaded, or the recipe's vLLM server cannot be joined.
         """
         self._recipe = recipe
-        self._school = school
+        self._provider = provider
         self._states = out / STATES
         self._saving: Path | None = None
         self._ratio = Ratio()
-        self._told: list[Figures] = []
+        self._by_update: list[Figures] = []
         self._teaching: list[int] = []
-        """Rows of each piece of the lesson, the most in any process."""
-        self._pieces = recipe.optimizer.pieces * recipe.optimizer.minibatches
+        """Rows of each micro-batch, the most in any process."""
+        self._micro_batches = recipe.optimizer.micro_batches * recipe.optimizer.minibatches
         transformers_logging.disable_progress_bar()  # the terminal belongs to the command
         with _server_of(recipe):
             begun, tokenizer = _start(recipe)
@@ -102,8 +102,8 @@ class RlTrainer(GRPOTrainer):
                 processing_class=tokenizer,
                 args=_arguments(recipe, out),
                 reward_funcs=[_scored_elsewhere],
-                rollout_func=_played_elsewhere,
-                train_dataset=Dataset.from_dict({"prompt": [""] * (recipe.steps * self._pieces * place()[1])}),
+                rollout_func=_rolled_out_elsewhere,
+                train_dataset=Dataset.from_dict({"prompt": [""] * (recipe.steps * self._micro_batches * place()[1])}),
                 callbacks=[_Steps(self)],
             )
         if recipe.rollout.engine != "vllm-server" and (self.is_fsdp_enabled or is_deepspeed_zero3_enabled()):
@@ -139,55 +139,57 @@ class RlTrainer(GRPOTrainer):
     def gathered(self) -> Mapping[str, torch.Tensor]:
         """The weights of the whole model; where processes hold shares of it, in the first one alone.
 
-        All processes must ask at the same time.
+        All processes must call it at the same time.
 
         Raises:
-            SetupError: they cannot be brought together.
+            SetupError: they cannot be consolidated.
         """
         try:
             return cast(Mapping[str, torch.Tensor], self.accelerator.get_state_dict(self.model_wrapped))
         except ValueError as error:  # DeepSpeed's third stage, where its settings forbid it
-            raise SetupError(f"the weights cannot be brought together from all processes: {error}") from error
+            raise SetupError(f"the weights cannot be consolidated from all processes: {error}") from error
 
     def send_weights(self, model: Any) -> None:
         """Send the weights to the vLLM server of the recipe. TRL has gathered the trainer's own `model` for that."""
         self.vllm_generation.sync_weights()
 
     def go(self, state: Path | None) -> None:
-        """Train to the end, or until the school is interrupted; from a state, if there is one."""
+        """Train to the end, or until the run is interrupted; from a state, if there is one."""
         self.train(resume_from_checkpoint=str(state) if state else None)
 
     def _prepare_inputs(self, generation_batch: Any) -> Any:
-        """The next piece; a new lesson where the last one is learned."""
-        if self._step % (self._pieces * self.num_iterations) == 0 or self._buffered_inputs is None:
+        """The next micro-batch; of a new training batch where the last one is learned."""
+        if self._step % (self._micro_batches * self.num_iterations) == 0 or self._buffered_inputs is None:
             self.beta = self._recipe.learning.kl_weight(self.step / self._recipe.steps)
             self._ratio = Ratio()
             model = self.bare
             model.eval()
-            lesson = self._school.lesson(self.step, model)
+            batch = self._provider.training_batch(self.step, model)
             model.train()
-            counts = everyone([[len(rows) for rows in lesson.pieces]])
+            counts = all_gather([[len(rows) for rows in batch.micro_batches]])
             most = [max(number) for number in zip(*counts, strict=True)]  # TRL gathers figures row by row
-            pieces = [filled(rows, number, pad=self._pad) for rows, number in zip(lesson.pieces, most, strict=True)]
-            self._buffered_inputs = [self._piece(rows, lesson) for rows in pieces]
+            alike = [
+                filled(rows, number, pad=self._pad) for rows, number in zip(batch.micro_batches, most, strict=True)
+            ]
+            self._buffered_inputs = [self._inputs(rows, batch) for rows in alike]
             self._teaching = most
-        return self._buffered_inputs[self._step % self._pieces]
+        return self._buffered_inputs[self._step % self._micro_batches]
 
     def skip_an_empty_update(self) -> None:
         """Where no row of any process teaches, the optimiser must not move by what it remembers of former updates.
 
-        DeepSpeed updates before it can be asked not to.
+        DeepSpeed updates before it can be kept from it.
         """
-        size = self._recipe.optimizer.pieces
-        first = (self._step - size) % self._pieces  # TRL has counted the pieces of this update
+        size = self._recipe.optimizer.micro_batches
+        first = (self._step - size) % self._micro_batches  # TRL has counted the micro-batches of this update
         if not any(self._teaching[first : first + size]):
             cast(torch.nn.Module, self.model).zero_grad(set_to_none=True)
 
-    def _piece(self, rows: Sequence[Row], lesson: Lesson) -> dict[str, torch.Tensor]:
+    def _inputs(self, rows: Sequence[WeightedRow], batch: TrainingBatch) -> dict[str, torch.Tensor]:
         device = self.accelerator.device
         inputs = tensors(rows, pad=self._pad, device=device)
-        inputs["num_items_in_batch"] = torch.tensor(float(lesson.whole), device=device)
-        exact = lesson.exact and not self._recipe.optimizer.bf16
+        inputs["num_items_in_batch"] = torch.tensor(float(batch.whole), device=device)
+        exact = batch.exact and not self._recipe.optimizer.bf16
         engine = self._recipe.learning.old == "engine" or (self._recipe.learning.old is None and exact)
         with torch.no_grad():
             if engine and self._recipe.rollout.temperature == 1.0:
@@ -214,48 +216,48 @@ class RlTrainer(GRPOTrainer):
         return result
 
     def _compute_loss(self, model: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        told = {name: len(values) for name, values in self._metrics["train"].items()}
+        known = {name: len(values) for name, values in self._metrics["train"].items()}
         loss = super()._compute_loss(model, inputs)
-        if not inputs["tool_mask"].any():  # a piece without rows has no figures
+        if not inputs["tool_mask"].any():  # a micro-batch without rows has no figures
             for name, values in self._metrics["train"].items():
-                del values[told.get(name, 0) :]
-        place = self._step % (self._pieces * self.num_iterations)
-        if place < self._recipe.optimizer.pieces and self._recipe.rollout.temperature == 1.0:
+                del values[known.get(name, 0) :]
+        place = self._step % (self._micro_batches * self.num_iterations)
+        if place < self._recipe.optimizer.micro_batches and self._recipe.rollout.temperature == 1.0:
             trained = inputs["tool_mask"] > 0
             self._ratio.add((self._newest.detach() - inputs["sampling_per_token_logps"])[trained])
         return loss
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Take the figures of an update; those of a whole step are told."""
+        """Take the figures of an update; those of a whole step go to the provider."""
         own = {name: _mean(values) for name, values in self._metrics["train"].items()}
         self._metrics["train"].clear()
         if "loss" not in logs:
             return
         there = {name: value for name, value in own.items() if not math.isnan(value)}
-        self._told.append(_plain({**there, **logs}))
+        self._by_update.append(_plain({**there, **logs}))
         if self.at_a_batch:
-            names = dict.fromkeys(name for told in self._told for name in told)
-            figures = {name: _mean([told[name] for told in self._told if name in told]) for name in names}
-            self._told = []
-            ratio = Ratio.joined(everyone([self._ratio])).figures()
-            self._school.learned(self.step, {**figures, **ratio, "beta": float(self.beta)})
+            names = dict.fromkeys(name for figures in self._by_update for name in figures)
+            figures = {name: _mean([one[name] for one in self._by_update if name in one]) for name in names}
+            self._by_update = []
+            ratio = Ratio.joined(all_gather([self._ratio])).figures()
+            self._provider.learned(self.step, {**figures, **ratio, "beta": float(self.beta)})
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         """Beside the other states, and only then under its name: what was saved before stays whole."""
         saving = self._states / "saving"
-        leads = self.accelerator.is_main_process
+        is_main = self.accelerator.is_main_process
         try:
-            if leads:
+            if is_main:
                 shutil.rmtree(saving, ignore_errors=True)
                 saving.mkdir(parents=True)
             self.accelerator.wait_for_everyone()
             self._saving = saving
             Trainer._save_checkpoint(self, model, trial)
             self.accelerator.wait_for_everyone()
-            if leads:
+            if is_main:
                 settle(saving / f"{PREFIX}{self.state.global_step}", self._states, keep=self._recipe.report.keep)
         except Exception as error:  # safetensors, torch and the system have errors of their own for a full disk
-            if leads:
+            if is_main:
                 shutil.rmtree(saving, ignore_errors=True)
             raise SetupError(
                 f"the state of step {self.step} could not be saved in {self._states}: {error}; what was saved before "
@@ -285,7 +287,7 @@ class _Steps(TrainerCallback):
         if not trainer.at_a_batch:
             return
         last = trainer.step >= recipe.steps
-        stop = any(everyone([trainer._school.interrupted]))
+        stop = any(all_gather([trainer._provider.interrupted]))
         if last or stop or trainer.step % recipe.report.save_every_steps == 0:
             control.should_save = True
         control.should_training_stop = control.should_training_stop or stop
@@ -297,7 +299,7 @@ def place() -> tuple[int, int]:
     return int(state.process_index), int(state.num_processes)
 
 
-def everyone(mine: list[Any]) -> list[Any]:
+def all_gather(mine: list[Any]) -> list[Any]:
     """The lists of all processes, one behind the other, in the order of the processes."""
     return list(gather_object(mine))
 
@@ -360,9 +362,9 @@ def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:
         optim="adamw_torch",
         per_device_train_batch_size=rollout.group,
         num_generations=rollout.group,
-        gradient_accumulation_steps=optimizer.pieces,
-        steps_per_generation=optimizer.pieces * optimizer.minibatches,
-        num_iterations=optimizer.passes,
+        gradient_accumulation_steps=optimizer.micro_batches,
+        steps_per_generation=optimizer.micro_batches * optimizer.minibatches,
+        num_iterations=optimizer.epochs,
         temperature=rollout.temperature,
         beta=max((weight for _, weight in learning.kl), default=0.0),
         loss_type="dapo",  # a weighted sum over num_items_in_batch; the weights make every average of it
@@ -386,8 +388,8 @@ def _scored_elsewhere(**_: Any) -> list[float | None]:
     raise NotImplementedError("rewards are scored with the rollouts")
 
 
-def _played_elsewhere(*_: Any) -> dict[str, Any]:
-    raise NotImplementedError("lessons take the place of TRL's generation batches")
+def _rolled_out_elsewhere(*_: Any) -> dict[str, Any]:
+    raise NotImplementedError("training batches take the place of TRL's generation batches")
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""From played rollouts to what a trainer takes: advantages, rows with a weight for each token, pieces of like length.
+"""From rollouts to what a trainer takes: advantages, rows with a weight for each token, micro-batches of like length.
 
 Branches are rows of their own; their tokens count as their rollout's. A masked rollout has no row, and no share in any
 mean. The weights say how the loss is averaged, so that the trainer only adds up.
@@ -13,7 +13,7 @@ import torch
 from agent.trace import BudgetName
 from train.common.advantages import gdpo, grpo, informative, overlong_penalty, parts_of, rewards_of
 from train.rl.recipe import Learning
-from train.rl.rollouts import Played
+from train.rl.rollouts import RolloutResult
 
 LENGTH: Final = "overlong"
 """Name of the part that punishes length."""
@@ -21,7 +21,7 @@ _TOO_LONG: Final[tuple[BudgetName, ...]] = ("policy_tokens", "context")
 
 
 @dataclass(frozen=True)
-class Row:
+class WeightedRow:
     """One context. The three tuples have an entry for each token."""
 
     ids: tuple[int, ...]
@@ -34,7 +34,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Scored:
+class RolloutReward:
     """A rollout's reward as plain numbers, so that processes can exchange it."""
 
     group: int
@@ -42,20 +42,20 @@ class Scored:
     """None: masked."""
 
 
-def scored(played: Played, learning: Learning) -> Scored:
-    """What a rollout is worth, with the penalty for its length."""
+def rollout_reward(result: RolloutResult, learning: Learning) -> RolloutReward:
+    """The reward of a rollout, with the penalty for its length."""
     over = learning.overlong
-    if played.rewarded is None or (over is not None and over.mask and _was_cut(played)):
-        return Scored(played.group, None)
-    parts = dict(played.rewarded.parts)
+    if result.rewarded is None or (over is not None and over.mask and _was_cut(result)):
+        return RolloutReward(result.group, None)
+    parts = dict(result.rewarded.parts)
     if over is not None and not over.mask and over.penalty:
-        length = torch.tensor([played.policy_tokens])
+        length = torch.tensor([result.policy_tokens])
         penalty = overlong_penalty(length, longest=over.longest, buffer=over.buffer)
         parts[LENGTH] = over.penalty * penalty.item()
-    return Scored(played.group, parts)
+    return RolloutReward(result.group, parts)
 
 
-def totals(all_scored: Sequence[Scored], weights: Mapping[str, float]) -> list[float | None]:
+def totals(all_scored: Sequence[RolloutReward], weights: Mapping[str, float]) -> list[float | None]:
     """The reward of each rollout: the sum of its parts, each by its weight (1 where it has none); None: masked."""
     return [
         None if one.parts is None else sum(weights.get(name, 1.0) * value for name, value in one.parts.items())
@@ -63,7 +63,7 @@ def totals(all_scored: Sequence[Scored], weights: Mapping[str, float]) -> list[f
     ]
 
 
-def advantages(all_scored: Sequence[Scored], learning: Learning, weights: Mapping[str, float]) -> torch.Tensor:
+def advantages(all_scored: Sequence[RolloutReward], learning: Learning, weights: Mapping[str, float]) -> torch.Tensor:
     """The advantage of each rollout, [rollouts]; 0 where it is masked, or its group has no variance.
 
     Args:
@@ -80,8 +80,10 @@ def advantages(all_scored: Sequence[Scored], learning: Learning, weights: Mappin
     return grpo(rewards_of(totals(all_scored, weights)), groups, scale=learning.divide_by_std)
 
 
-def worth_learning(all_scored: Sequence[Scored], learning: Learning, weights: Mapping[str, float]) -> list[bool]:
-    """Which rollouts stand in a group whose rewards are not all equal, and are not masked."""
+def informative_rollouts(
+    all_scored: Sequence[RolloutReward], learning: Learning, weights: Mapping[str, float]
+) -> list[bool]:
+    """Which rollouts are in a group whose rewards are not all equal, and are not masked."""
     groups = torch.tensor([one.group for one in all_scored])
     if learning.name == "gdpo":
         counted = [name for name in _names(all_scored) if weights.get(name, 1.0)]
@@ -90,62 +92,63 @@ def worth_learning(all_scored: Sequence[Scored], learning: Learning, weights: Ma
 
 
 def rows_of(
-    played: Sequence[Played],
-    worth: Sequence[Scored],
+    results: Sequence[RolloutResult],
+    rewards: Sequence[RolloutReward],
     advantage: Sequence[float],
     *,
     level: Literal["token", "sequence"],
     all_rows: bool,
-) -> tuple[list[Row], float]:
+) -> tuple[list[WeightedRow], float]:
     """The rows that are computed, and what their sum is divided by (of these rollouts alone).
 
     Args:
-        played: rollouts.
-        worth: of each.
+        results: rollouts.
+        rewards: of each.
         advantage: of each.
         level: `token`: every policy token weighs 1; `sequence`: those of a rollout weigh 1 together.
         all_rows: also those whose advantage is 0: a KL term looks at them, too.
     """
-    rows: list[Row] = []
+    rows: list[WeightedRow] = []
     whole = 0.0
-    for one, value, gain in zip(played, worth, advantage, strict=True):
+    for one, reward, own_advantage in zip(results, rewards, advantage, strict=True):
         tokens = one.policy_tokens
-        if value.parts is None or not tokens:
+        if reward.parts is None or not tokens:
             continue
         whole += tokens if level == "token" else 1.0
-        if not gain and not all_rows:
+        if not own_advantage and not all_rows:
             continue
         weight = 1.0 if level == "token" else 1.0 / tokens
         for sample in one.samples:
             if any(sample.mask):
-                own = tuple(weight if trained else 0.0 for trained in sample.mask)
-                rows.append(_trimmed(Row(sample.ids, own, sample.logprobs, gain, one.group)))
+                weights = tuple(weight if trained else 0.0 for trained in sample.mask)
+                row = WeightedRow(sample.ids, weights, sample.logprobs, own_advantage, one.group)
+                rows.append(_trimmed(row))
     return rows, whole
 
 
-def split(rows: Sequence[Row], *, minibatches: int, pieces: int) -> list[list[Row]]:
-    """The rows of each piece, those of a minibatch together: whole groups a minibatch, like lengths a piece.
+def split(rows: Sequence[WeightedRow], *, minibatches: int, micro_batches: int) -> list[list[WeightedRow]]:
+    """The rows of each micro-batch, minibatch by minibatch: whole groups a minibatch, like lengths a micro-batch.
 
-    There are always `minibatches * pieces`; where there are too few rows, some are empty.
+    There are always `minibatches * micro_batches`; where there are too few rows, some are empty.
     """
     order = {group: place for place, group in enumerate(dict.fromkeys(row.group for row in rows))}
-    shares: list[list[Row]] = [[] for _ in range(minibatches)]
+    shares: list[list[WeightedRow]] = [[] for _ in range(minibatches)]
     for row in rows:
         shares[order[row.group] % minibatches].append(row)
-    return [piece for share in shares for piece in _pieces(share, pieces)]
+    return [rows for share in shares for rows in _micro_batches(share, micro_batches)]
 
 
-def filled(rows: Sequence[Row], number: int, *, pad: int) -> list[Row]:
-    """A piece with so many rows at least; those that are added weigh nothing."""
+def filled(rows: Sequence[WeightedRow], number: int, *, pad: int) -> list[WeightedRow]:
+    """A micro-batch with at least `number` rows; those that are added weigh nothing."""
     shortest = min((row.ids for row in rows), key=len, default=(pad,) * 2)
     nothing = (0.0,) * len(shortest)
-    return [*rows, *[Row(shortest, nothing, nothing, 0.0, 0)] * (number - len(rows))]
+    return [*rows, *[WeightedRow(shortest, nothing, nothing, 0.0, 0)] * (number - len(rows))]
 
 
-def tensors(rows: Sequence[Row], *, pad: int, device: torch.device) -> dict[str, torch.Tensor]:
-    """A piece in the trainer's form. It is cut where its first row is sampled first, so only the right is padded.
+def tensors(rows: Sequence[WeightedRow], *, pad: int, device: torch.device) -> dict[str, torch.Tensor]:
+    """A micro-batch in the trainer's form. It is cut where its first row is sampled first, so only the right is padded.
 
-    A piece without rows becomes one of a single row that weighs nothing.
+    A micro-batch without rows becomes one of a single row that weighs nothing.
 
     Returns:
         prompt_ids and prompt_mask, [rows, prompt]; completion_ids, completion_mask, tool_mask (the weights) and
@@ -177,34 +180,34 @@ def tensors(rows: Sequence[Row], *, pad: int, device: torch.device) -> dict[str,
     return {name: tensor.to(device) for name, tensor in made.items()}
 
 
-def _pieces(rows: Sequence[Row], number: int) -> list[list[Row]]:
-    """Rows of like length together, each piece with about the same number of tokens."""
+def _micro_batches(rows: Sequence[WeightedRow], number: int) -> list[list[WeightedRow]]:
+    """Rows of like length together, each micro-batch with about the same number of tokens."""
     waiting = sorted(rows, key=lambda row: len(row.ids))
-    made: list[list[Row]] = []
+    made: list[list[WeightedRow]] = []
     for left in range(number, 0, -1):
         share = sum(len(row.ids) for row in waiting) / left
-        piece: list[Row] = []
-        while waiting and (not piece or left == 1 or sum(len(row.ids) for row in piece) < share):
-            piece.append(waiting.pop(0))
-        made.append(piece)
+        batch: list[WeightedRow] = []
+        while waiting and (not batch or left == 1 or sum(len(row.ids) for row in batch) < share):
+            batch.append(waiting.pop(0))
+        made.append(batch)
     return made
 
 
-def _trimmed(row: Row) -> Row:
-    """Without what stands behind the last token that counts: nothing looks back from there."""
+def _trimmed(row: WeightedRow) -> WeightedRow:
+    """Without what follows the last token that counts: nothing looks back from there."""
     end = max(at for at, weight in enumerate(row.weights) if weight) + 1
-    return Row(row.ids[:end], row.weights[:end], row.logprobs[:end], row.advantage, row.group)
+    return WeightedRow(row.ids[:end], row.weights[:end], row.logprobs[:end], row.advantage, row.group)
 
 
-def _was_cut(played: Played) -> bool:
-    stopped = played.trace.stopped
+def _was_cut(result: RolloutResult) -> bool:
+    stopped = result.trace.stopped
     return stopped is not None and stopped.budget in _TOO_LONG
 
 
-def _names(all_scored: Sequence[Scored]) -> list[str]:
+def _names(all_scored: Sequence[RolloutReward]) -> list[str]:
     return next((list(one.parts) for one in all_scored if one.parts is not None), [])
 
 
-def _parts(all_scored: Sequence[Scored], names: Sequence[str]) -> torch.Tensor:
+def _parts(all_scored: Sequence[RolloutReward], names: Sequence[str]) -> torch.Tensor:
     rows = [None if one.parts is None else [one.parts[name] for name in names] for one in all_scored]
     return parts_of(rows, number=len(names))

@@ -8,7 +8,7 @@ import typer
 
 from train.common.interrupt import stopped_early
 from train.common.options import OutOption, ResumeOption, StartOption, ThreadsOption
-from train.common.progress import steps_shown, tell_trained
+from train.common.progress import print_trained, step_progress
 
 if TYPE_CHECKING:
     from train.rl.run import RlRun
@@ -40,23 +40,23 @@ def rl(
     run = RlRun(settings, out, threads=threads)
     if not _watched(run, resume=resume):
         raise stopped_early(out)
-    tell_trained(out / "hub")
+    print_trained(out / "hub")
     leave()
 
 
 def _watched(run: "RlRun", *, resume: bool) -> bool:
     """Run with a progress bar over steps."""
-    with steps_shown(run.recipe.steps, run.table) as show:
+    with step_progress(run.recipe.steps, run.table) as show:
         dev = ""
 
-        def tell(step: int, figures: Mapping[str, float]) -> None:
+        def on_step(step: int, figures: Mapping[str, float]) -> None:
             nonlocal dev
             if "trainer/dev_em" in figures:
                 dev = f", dev EM {figures['trainer/dev_em']:.3f}"
             reward, searches = figures.get("reward/total", float("nan")), figures.get("search/mean", 0)
             show(step, f"reward {reward:.3f}, searches {searches:.2f}{dev}")
 
-        return run.go(tell, resume=resume)
+        return run.go(on_step, resume=resume)
 
 
 def register(app: typer.Typer) -> None:

@@ -1,4 +1,4 @@
-"""Dynamic sampling: how many questions each round of a step asks, and when a run gives up.
+"""Dynamic sampling: how many questions each round of a step has, and when a run gives up.
 
 DAPO (2503.14476, section 3.2) samples until the batch is full of groups whose rewards differ. Every process makes the
 same decisions, because all of them see the same counts.
@@ -24,15 +24,15 @@ class DynamicSampling:
     wanted: int
     """Groups that a process contributes to the batch."""
     round: int = field(default=0, init=False)
-    """Rounds that were played."""
-    _played: int = field(default=0, init=False)
+    """Rounds that have ended."""
+    _groups: int = field(default=0, init=False)
     _found: int = field(default=0, init=False)
     _idle: int = field(default=0, init=False)
 
     def sizes(self, kept: Sequence[int]) -> list[int]:
         """The number of questions that each process asks in the next round; all 0: the step has what it learns from.
 
-        A process asks for as many groups as it lacks; to fill the batch, for more where few groups teach something.
+        A process wants as many groups as it lacks; to fill the batch, for more where few groups teach something.
 
         Args:
             kept: groups that each process has so far.
@@ -43,14 +43,14 @@ class DynamicSampling:
             return missing
         if resample != "full":
             return missing if self.round <= resample else [0] * len(missing)
-        return [min(self.wanted, ceil(lack * self._played / max(1, self._found))) for lack in missing]
+        return [min(self.wanted, ceil(lack * self._groups / max(1, self._found))) for lack in missing]
 
-    def ended(self, step: int, *, played: int, found: int, kept: Sequence[int]) -> None:
-        """Count a round that was played.
+    def ended(self, step: int, *, groups: int, found: int, kept: Sequence[int]) -> None:
+        """Count a round that has ended.
 
         Args:
             step: from 0.
-            played: groups of the round, over all processes.
+            groups: of the round, over all processes.
             found: those of them whose rewards differ.
             kept: groups that each process has now.
 
@@ -58,7 +58,7 @@ class DynamicSampling:
             BatchNotFilled: the batch is to be full, and the last rounds brought it no nearer.
         """
         self.round += 1
-        self._played += played
+        self._groups += groups
         self._found += found
         self._idle = 0 if found else self._idle + 1
         full = self.filled(kept) == 1

@@ -23,9 +23,9 @@ _CURVES: Final = ("reward/total", "trainer/dev_em", "search/mean", "length/mean"
 
 
 def save_hub(model: Any, recipe: RlRecipe, out: Path, *, weights: Mapping[str, Tensor] | None = None) -> Path:
-    """Write `hub/` with model, tokenizer and card; what stood there is replaced at the end.
+    """Write `hub/` with model, tokenizer and card; a previous one is replaced at the end.
 
-    An adapter is merged into the model there, and stands beside it in `adapter/`.
+    An adapter is merged into the model there, and is kept beside it in `adapter/`.
 
     Args:
         model: that was trained, with its adapter where it has one.
@@ -75,7 +75,7 @@ def card(recipe: RlRecipe, steps: Sequence[Mapping[str, Any]], *, licence: str) 
             "",
             f"{learning.name}, {recipe.steps} steps of {rollout.prompts} questions with {rollout.group} rollouts each, "
             f"engine {rollout.engine}, temperature {rollout.temperature:g}; reward {rewards}; learning rate "
-            f"{recipe.optimizer.lr:g}; seed {recipe.seed}. The whole recipe, versions and hashes stand in the run's "
+            f"{recipe.optimizer.lr:g}; seed {recipe.seed}. The whole recipe, versions and hashes are in the run's "
             "manifest.json.",
             "",
             "## Curves",

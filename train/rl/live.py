@@ -1,4 +1,4 @@
-"""Policies whose weights follow the trainer's: what a run plays its rollouts with. vLLM's are in `live_vllm`.
+"""Policies whose weights follow the trainer's: what a run makes its rollouts with. vLLM's are in `live_vllm`.
 
 Each is refreshed before a batch. The log-probabilities that it gives are those of the weights at that moment.
 """
@@ -26,17 +26,17 @@ from train.rl.recipe import RlRecipe
 ROWS: Final = 64
 """Rollouts that the `transformers` engine grows at the same time at most."""
 EVERY: Final = 16
-"""Tokens that it tells at once: nobody reads along, and to be woken for each one takes a loop's time."""
+"""Tokens that it emits at once: no one reads along, and a wake-up for each token costs the event loop time."""
 
 
 class Live(Protocol):
-    """An engine that plays with the weights of a model that is trained."""
+    """An engine that samples with the weights of a model that is trained."""
 
     exact: bool
     """Whether its log-probabilities are of float32, and so the trainer's up to rounding."""
 
     def refresh(self, model: Any) -> Policy:
-        """The policy with the model's weights as they are now; the one of before must not be used any more."""
+        """The policy with the model's weights as they are now; the previous one must not be used any more."""
         ...
 
     def close(self) -> None:
@@ -45,7 +45,7 @@ class Live(Protocol):
 
 
 class EmbeddedLive:
-    """CTranslate2 in float32: each refresh writes the weights anew and opens them.
+    """CTranslate2 in float32: each refresh writes the weights again and opens them.
 
     Vocabulary and tokenizer are converted once, with the whole checkpoint; a refresh converts a model that is in
     memory already, which takes a small part of that.

@@ -94,7 +94,7 @@ class ServerLive:
         return self._policy
 
     def close(self) -> None:
-        """The server is somebody else's."""
+        """The server belongs to others."""
 
 
 def _take(worker: Any, written: bytes) -> None:

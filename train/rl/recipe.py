@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from agent.errors import SetupError
 from agent.loop.agent import Budgets
 from agent.world.records import QuestionType
-from train.common.recipe import Adapter
+from train.common.recipe import AdapterSettings
 from train.common.recipe_files import read_model
 from train.common.worlds import WorldData
 from train.rewards.base import RewardSettings
@@ -29,7 +29,7 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
-class Stage(_Part):
+class RlStage(_Part):
     """A part of the curriculum: which types of questions of the little world, until which share of the steps."""
 
     until: float = Field(gt=0, le=1)
@@ -37,7 +37,7 @@ class Stage(_Part):
     """Type of question → how often."""
 
 
-class Data(WorldData):
+class RlData(WorldData):
     """Where questions come from: little worlds, one after the other, or a question list with sources of its own."""
 
     people: int = Field(default=60, ge=6)
@@ -49,7 +49,7 @@ class Data(WorldData):
     dataset: str | None = None
     """The published form of `questions`; left out, it is recognised."""
     order: Literal["shuffled", "listed"] = "shuffled"
-    """Of a question list: anew in every epoch, or as it stands (for a list from easy to hard)."""
+    """Of a question list: shuffled again in every epoch, or as it is (for a list from easy to hard)."""
     limit: int = Field(default=0, ge=0)
     """The first questions of the list only; 0: all."""
     search: dict[str, Any] = Field(default_factory=dict)
@@ -68,11 +68,11 @@ class Data(WorldData):
         return self
 
 
-class Rollout(_Part):
+class RolloutSettings(_Part):
     """How a batch of rollouts is made."""
 
     engine: EngineName = "embedded"
-    """`embedded`: CTranslate2 in float32 on the CPU, made anew from the weights before every batch. `transformers`:
+    """`embedded`: CTranslate2 in float32 on the CPU, made again from the weights before every batch. `transformers`:
     the trainer's own model. `vllm`: in this process, the weights are handed over. `vllm-server`: a vLLM server that
     takes weights (CUDA)."""
     prompts: int = Field(ge=1)
@@ -92,7 +92,7 @@ class Rollout(_Part):
     context_tokens: int | None = Field(default=None, ge=64)
     """Of the whole context; left out, what the model takes."""
     seconds: float = Field(default=600.0, gt=0)
-    """Of one rollout. Whoever runs into it is masked: it depends on the machine."""
+    """Of one rollout. One that reaches it is masked: that depends on the machine."""
     search_seconds: float = Field(default=10.0, gt=0)
     """Of one search."""
     concurrency: int = Field(default=64, ge=1)
@@ -148,19 +148,19 @@ class RewardStage(_Part):
         return settings_of(self.name, self.settings)
 
 
-class Judge(_Part):
+class JudgeEndpoint(_Part):
     """An OpenAI-compatible endpoint that judges answers, or reads evidence; its key comes from the environment."""
 
     base_url: str
     model: str
     graded: bool = False
-    """Asked how right an answer is, not whether."""
+    """Whether it grades how right an answer is, instead of right or wrong."""
 
 
 class Embedder(_Part):
     """A sentence-transformers model whose vectors say how alike two texts are; without one, hashed words do.
 
-    `reflect` asks it, and `kg` with `relevance = "similar"`.
+    `reflect` uses it, and `kg` with `relevance = "similar"`.
     """
 
     model: str
@@ -250,7 +250,7 @@ class Learning(_Part):
         return first + (last - first) * max(0.0, share)
 
 
-class Optimizer(_Part):
+class RlOptimizer(_Part):
     """AdamW, and how a batch of rollouts becomes updates."""
 
     lr: float = Field(gt=0)
@@ -264,23 +264,23 @@ class Optimizer(_Part):
     """Of the gradient's norm."""
     minibatches: int = Field(default=1, ge=1)
     """Updates from one batch of rollouts, each from its share of the groups."""
-    passes: int = Field(default=1, ge=1)
+    epochs: int = Field(default=1, ge=1)
     """Over one batch."""
-    pieces: int = Field(default=4, ge=1)
+    micro_batches: int = Field(default=4, ge=1)
     """In which the rows of an update are computed, alike in length; more need less memory."""
     bf16: bool = False
     """Compute in bfloat16; then the log-probabilities of rollouts agree less well."""
     gradient_checkpointing: bool = False
 
 
-class Report(_Part):
+class RlReport(_Part):
     save_every_steps: int = Field(default=20, ge=1)
     keep: int = Field(default=2, ge=1)
     """States to resume from that are kept; the newest ones."""
     evaluate_every_steps: int = Field(default=0, ge=0)
     """0: never during the run."""
     dev_questions: int = Field(default=64, ge=1)
-    """Of dev worlds, asked greedily."""
+    """Of dev worlds, answered greedily."""
     traces: int = Field(default=4, ge=0)
     """Rollouts of every batch that are kept in traces.jsonl."""
 
@@ -298,21 +298,21 @@ class RlRecipe(_Part):
     seed: int
     steps: int = Field(ge=1)
     """Batches of rollouts."""
-    data: Data = Data()
-    curriculum: tuple[Stage, ...] = ()
+    data: RlData = RlData()
+    curriculum: tuple[RlStage, ...] = ()
     """Of the little worlds; without it, their own mix."""
-    rollout: Rollout
+    rollout: RolloutSettings
     reward: tuple[RewardStage, ...] = Field(min_length=1)
-    judge: Judge | None = None
-    reader: Judge | None = None
+    judge: JudgeEndpoint | None = None
+    reader: JudgeEndpoint | None = None
     local_reader: Path | None = None
     """Folder of a reader that `cairn train reader` made, in the place of `reader`."""
     embedder: Embedder | None = Field(default=None, exclude_if=_is_none)
     learning: Learning
-    adapter: Adapter | None = Field(default=None, exclude_if=_is_none)
+    adapter: AdapterSettings | None = Field(default=None, exclude_if=_is_none)
     """Low-rank matrices that are trained beside the start's weights (train/common/recipe.py); None: all weights are."""
-    optimizer: Optimizer
-    report: Report = Report()
+    optimizer: RlOptimizer
+    report: RlReport = RlReport()
     safety: Safety = Safety()
 
     @model_validator(mode="after")
@@ -326,20 +326,20 @@ class RlRecipe(_Part):
         for what, stages in (("curriculum", self.curriculum), ("reward", self.reward)):
             ends = [stage.until for stage in stages]
             if ends != sorted(ends):
-                raise ValueError(f"the stages of `{what}` must stand in the order of their `until`")
+                raise ValueError(f"the stages of `{what}` must be in the order of their `until`")
         if unknown := set(self.data.protocol_weights) - set(self.protocols):
             raise ValueError(f"`protocol_weights` names {', '.join(sorted(unknown))}, which `protocols` does not")
         if self.learning.old == "engine" and self.rollout.temperature != 1:
-            raise ValueError('`old = "engine"` needs temperature 1: engines tell log-probabilities before temperature')
+            raise ValueError('`old = "engine"` needs temperature 1: engines give log-probabilities before temperature')
         if self.curriculum and self.data.questions is not None:
             raise ValueError("a curriculum is of the little worlds; a question list has its own order")
         return self
 
     @property
     def updates_per_step(self) -> int:
-        return self.optimizer.minibatches * self.optimizer.passes
+        return self.optimizer.minibatches * self.optimizer.epochs
 
-    def stage(self, progress: float) -> Stage | None:
+    def stage(self, progress: float) -> RlStage | None:
         """The curriculum's stage at a share of the steps; None without a curriculum."""
         return next(
             (s for s in self.curriculum if progress < s.until), self.curriculum[-1] if self.curriculum else None

@@ -1,6 +1,6 @@
 """A batch of questions as rollouts with their rewards. All of them run at once in one event loop.
 
-Where one waits for a search, the engine works on others. Whatever breaks outside of the policy masks its own rollout.
+Where one waits for a search, the engine works on others. A failure outside of the policy masks its own rollout alone.
 """
 
 import asyncio
@@ -15,12 +15,12 @@ from agent.policies.base import Policy, Sampling
 from agent.trace import Trace
 from agent.trace.samples import Sample, to_samples
 from train.rewards.base import Reward, Rewarded
-from train.rl.recipe import Rollout
+from train.rl.recipe import RolloutSettings
 from train.rl.tasks import Ask
 
 
 @dataclass(frozen=True)
-class Played:
+class RolloutResult:
     """One rollout of a batch."""
 
     ask: Ask
@@ -39,8 +39,8 @@ class Played:
 
 
 @dataclass(frozen=True)
-class Table:
-    """At what rollouts are played: the engine and its limits."""
+class RolloutWorker:
+    """Runs rollouts: an engine and its limits."""
 
     policy: Policy
     budgets: Budgets
@@ -48,17 +48,17 @@ class Table:
     concurrency: int
 
     @classmethod
-    def of(cls, policy: Policy, rollout: Rollout) -> "Table":
+    def of(cls, policy: Policy, rollout: RolloutSettings) -> "RolloutWorker":
         """As a recipe has it."""
         sampling = Sampling(temperature=rollout.temperature, top_p=rollout.top_p)
         return cls(policy, rollout.budgets, sampling, rollout.concurrency)
 
     @property
-    def greedy(self) -> "Table":
+    def greedy(self) -> "RolloutWorker":
         """The same without chance."""
         return replace(self, sampling=Sampling())
 
-    async def play(
+    async def run(
         self,
         asks: Sequence[Ask],
         *,
@@ -67,15 +67,15 @@ class Table:
         progress: float = 0.0,
         seeds: Sequence[int],
         first: int = 0,
-    ) -> list[Played]:
-        """Play each question `group` times.
+    ) -> list[RolloutResult]:
+        """Run `group` rollouts of each question.
 
         Args:
-            asks: what is asked.
+            asks: the questions.
             group: rollouts of each.
             reward: scores each rollout when it ends.
             progress: share of the training that is done, for rewards with stages.
-            seeds: one for each rollout; those of a group stand together.
+            seeds: one for each rollout; those of a group follow one another.
             first: number of the first group.
 
         Raises:
@@ -83,16 +83,16 @@ class Table:
         """
         free = asyncio.Semaphore(self.concurrency)
 
-        async def one(place: int, seed: int) -> Played:
+        async def one(place: int, seed: int) -> RolloutResult:
             number = place // group
             async with free:
-                return await self._play(asks[number], first + number, seed, reward, progress)
+                return await self._run_one(asks[number], first + number, seed, reward, progress)
 
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(one(place, seed)) for place, seed in enumerate(seeds)]
         return [task.result() for task in running]
 
-    async def _play(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> Played:
+    async def _run_one(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> RolloutResult:
         agent = Agent(
             policy=self.policy,
             protocol=ask.protocol,
@@ -104,9 +104,9 @@ class Table:
         await agent.run(trace)
         rewarded = await reward.score(trace, ask.task, progress=progress, protocol=ask.protocol)
         if rewarded is None:
-            return Played(ask, group, trace, (), None)
+            return RolloutResult(ask, group, trace, (), None)
         try:
-            return Played(ask, group, trace, tuple(to_samples(trace)), rewarded)
+            return RolloutResult(ask, group, trace, tuple(to_samples(trace)), rewarded)
         except ValueError as error:
             raise SetupError(f"{self.policy.name} cannot be trained: {error}") from error
 

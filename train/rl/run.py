@@ -1,4 +1,4 @@
-"""One RL run in one folder: rollouts, rewards, lessons, what is watched, and what is left at the end.
+"""One RL run in one folder: rollouts, rewards, training batches, what is watched, and what is left at the end.
 
 The folder holds `states/` to resume from, `monitors.jsonl` and `tensorboard/`, `manifest.json`, `traces.jsonl` (some
 rollouts of every step), and at the end `hub/` with the model.
@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 from agent.errors import SetupError
 from train.common.interrupt import check_folder
 from train.rewards.base import Reward
-from train.rl.adapter import Figures, Lesson, RlTrainer, everyone, place
-from train.rl.batch import Scored, advantages, rows_of, scored, split, worth_learning
+from train.rl.adapter import Figures, RlTrainer, TrainingBatch, all_gather, place
+from train.rl.batch import RolloutReward, advantages, informative_rollouts, rollout_reward, rows_of, split
 from train.rl.clock import Clock
 from train.rl.dynamic import DynamicSampling
 from train.rl.finish import save_hub
 from train.rl.live import live_of
 from train.rl.live_vllm import ServerLive
 from train.rl.recipe import RlRecipe
-from train.rl.rollouts import Played, Table, seeds_of
-from train.rl.session import Tell, sitting
+from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
+from train.rl.session import OnStep, training_session
 from train.rl.states import newest_state, updates_of
 from train.rl.tasks import Ask, Tasks
 
@@ -56,18 +56,18 @@ class RlRun:
 
     @property
     def interrupted(self) -> bool:
-        """Whether somebody asked the run to end after this step."""
+        """Whether the run is to end after this step."""
         return self._here.interrupted()
 
     def table(self) -> "RichTable | None":
-        """The last step's figures for a terminal; None in a process that does not write. For who is told of a step."""
+        """The last step's figures for a terminal; None in a process that does not write."""
         return self._here.table()
 
-    def go(self, tell: Tell, *, resume: bool = False) -> bool:
+    def go(self, on_step: OnStep, *, resume: bool = False) -> bool:
         """Train to the end; False where it was interrupted (its state is saved then).
 
         Args:
-            tell: hears of every step.
+            on_step: called after every step.
             resume: go on from the newest state.
 
         Raises:
@@ -82,9 +82,9 @@ class RlRun:
                 f"{recipe.rollout.prompts} prompts cannot be shared by {self._ranks} processes: make `prompts` a "
                 "multiple of them"
             )
-        self._tell = tell
-        with sitting(
-            recipe, self.out, after=after, tasks=self._tasks, writes=self._rank == 0, gather=everyone
+        self._on_step = on_step
+        with training_session(
+            recipe, self.out, after=after, tasks=self._tasks, writes=self._rank == 0, gather=all_gather
         ) as self._here:
             self._live = self._given_live or live_of(recipe, threads=self._threads)
             with closing(self._live):
@@ -95,36 +95,38 @@ class RlRun:
             self._end(trainer)
         return self.done
 
-    def lesson(self, step: int, model: Any) -> Lesson:
-        """Play a step's rollouts; see `train.rl.adapter.School`."""
+    def training_batch(self, step: int, model: Any) -> TrainingBatch:
+        """Run a step's rollouts; see `train.rl.adapter.BatchProvider`."""
         self._clock = Clock()
         recipe, progress = self.recipe, step / self.recipe.steps
         policy = self._live.refresh(model)
         self._clock.lap("refresh")
-        table = Table.of(policy, recipe.rollout)
-        self._told = self._here.dev(table, step)
+        worker = RolloutWorker.of(policy, recipe.rollout)
+        self._figures = self._here.dev(worker, step)
         self._clock.lap("dev")
         stage = recipe.reward_stage(progress)
         weights = recipe.reward[stage].weights
-        played, worth = self._here.runner.run(self._played(table, self._here.rewards[stage], step, weights))
+        reward = self._here.rewards[stage]
+        results, rewards = self._here.runner.run(self._rollouts(worker, reward, step, weights))
         self._clock.lap("rollouts")
-        gains = advantages(everyone(worth), recipe.learning, weights)
-        first = self._before(len(worth))
-        mine = gains[first : first + len(worth)].tolist()
+        all_advantages = advantages(all_gather(rewards), recipe.learning, weights)
+        first = self._before(len(rewards))
+        mine = all_advantages[first : first + len(rewards)].tolist()
         kl = recipe.learning.kl_weight(progress) > 0
-        rows, whole = rows_of(played, worth, mine, level=recipe.learning.level, all_rows=kl)
-        self._told["rows"] = float(sum(everyone([len(rows)])))
-        pieces = split(rows, minibatches=recipe.optimizer.minibatches, pieces=recipe.optimizer.pieces)
-        return Lesson(pieces, sum(everyone([whole])), self._live.exact)
+        rows, whole = rows_of(results, rewards, mine, level=recipe.learning.level, all_rows=kl)
+        self._figures["rows"] = float(sum(all_gather([len(rows)])))
+        optimizer = recipe.optimizer
+        micro_batches = split(rows, minibatches=optimizer.minibatches, micro_batches=optimizer.micro_batches)
+        return TrainingBatch(micro_batches, sum(all_gather([whole])), self._live.exact)
 
     def learned(self, step: int, figures: Figures) -> None:
-        """Write a step down; see `train.rl.adapter.School`."""
+        """Write a step down; see `train.rl.adapter.BatchProvider`."""
         self._clock.lap("update")
-        self._here.ended(step, {**figures, **self._clock.figures(), **self._told}, self._tell)
+        self._here.ended(step, {**figures, **self._clock.figures(), **self._figures}, self._on_step)
 
-    async def _played(
-        self, table: Table, reward: Reward[Any], step: int, weights: Mapping[str, float]
-    ) -> tuple[list[Played], list[Scored]]:
+    async def _rollouts(
+        self, worker: RolloutWorker, reward: Reward[Any], step: int, weights: Mapping[str, float]
+    ) -> tuple[list[RolloutResult], list[RolloutReward]]:
         """The rollouts that a step learns from, with their rewards.
 
         Raises:
@@ -132,35 +134,35 @@ class RlRun:
         """
         learning, group = self.recipe.learning, self.recipe.rollout.group
         rounds = DynamicSampling(learning, self.recipe.rollout.prompts // self._ranks)
-        kept: list[Played] = []
-        worth: list[Scored] = []
-        everyones = everyone([0])
-        while any(sizes := rounds.sizes(everyones)):
+        kept: list[RolloutResult] = []
+        rewards: list[RolloutReward] = []
+        groups_of_all = all_gather([0])
+        while any(sizes := rounds.sizes(groups_of_all)):
             asks = self._drawn(step, rounds.round, sizes)
-            await self._here.ask_canary(asks, step)
-            new = await self._batch(table, reward, asks, step, rounds.round)
-            there = [scored(one, learning) for one in new]
-            self._here.watch(step, new, there, weights)
-            teach = worth_learning(there, learning, weights) if learning.resampling else [True] * len(new)
+            await self._here.probe_sources(asks, step)
+            new = await self._round(worker, reward, asks, step, rounds.round)
+            new_rewards = [rollout_reward(one, learning) for one in new]
+            self._here.watch(step, new, new_rewards, weights)
+            teach = informative_rollouts(new_rewards, learning, weights) if learning.resampling else [True] * len(new)
             groups = dict.fromkeys(one.group for one, good in zip(new, teach, strict=True) if good)
             taken = set(list(groups)[: rounds.wanted - len(kept) // group])
             kept += [one for one in new if one.group in taken]
-            worth += [one for one in there if one.group in taken]
-            everyones = everyone([len(kept) // group])
-            rounds.ended(step, played=sum(sizes), found=sum(everyone([len(groups)])), kept=everyones)
+            rewards += [one for one in new_rewards if one.group in taken]
+            groups_of_all = all_gather([len(kept) // group])
+            rounds.ended(step, groups=sum(sizes), found=sum(all_gather([len(groups)])), kept=groups_of_all)
         if learning.resampling:
-            self._told |= {"batch_filled": rounds.filled(everyones), "resample_rounds": float(rounds.round - 1)}
-        return kept, worth
+            self._figures |= {"batch_filled": rounds.filled(groups_of_all), "resample_rounds": float(rounds.round - 1)}
+        return kept, rewards
 
-    async def _batch(
-        self, table: Table, reward: Reward[Any], asks: Sequence[Ask], step: int, attempt: int
-    ) -> list[Played]:
+    async def _round(
+        self, worker: RolloutWorker, reward: Reward[Any], asks: Sequence[Ask], step: int, attempt: int
+    ) -> list[RolloutResult]:
         rollout = self.recipe.rollout
         seeds = seeds_of(
             self.recipe.seed, step=step, attempt=attempt, asks=len(asks), group=rollout.group, rank=self._rank
         )
         first = (attempt * self._ranks + self._rank) * rollout.prompts
-        return await table.play(
+        return await worker.run(
             asks, group=rollout.group, reward=reward, progress=step / self.recipe.steps, seeds=seeds, first=first
         )
 
@@ -172,7 +174,7 @@ class RlRun:
 
     def _before(self, mine: int) -> int:
         """Rollouts of the processes before this one."""
-        return sum(everyone([mine])[: self._rank])
+        return sum(all_gather([mine])[: self._rank])
 
     def _end(self, trainer: RlTrainer) -> None:
         """What is left of the run when the training has ended."""

@@ -1,6 +1,6 @@
-"""One sitting of a run in its folder, from its beginning to its end: what `cairn train rl` and `ppo` have in common.
+"""One session of a run in its folder, from its beginning to its end: what `cairn train rl` and `ppo` have in common.
 
-RunManifest, monitors, traces, questions, rewards with what they ask, the probes, dev questions. How anything is learned
+RunManifest, monitors, traces, questions, rewards with their tools, the retriever probes, dev questions. How anything is learned
 from the rollouts is theirs.
 """
 
@@ -19,9 +19,9 @@ from train.common.interrupt import interruptible
 from train.common.saving import as_a_whole
 from train.rewards.base import Reward, RewardTools
 from train.rewards.registry import reward_of
-from train.rl.batch import LENGTH, Scored, totals
+from train.rl.batch import LENGTH, RolloutReward, totals
 from train.rl.recipe import RlRecipe
-from train.rl.rollouts import Played, Table, seeds_of
+from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
 from train.rl.tasks import Ask, Tasks, tasks_of
 from train.rl.tools import tools_of
 from train.safety.figures import Figures, Watched
@@ -34,32 +34,32 @@ if TYPE_CHECKING:
 
 TRACES: Final = "traces.jsonl"
 
-Tell = Callable[[int, Mapping[str, float]], None]
-"""Is told of each step with its figures."""
+OnStep = Callable[[int, Mapping[str, float]], None]
+"""Takes the number of each step and its figures."""
 Gather = Callable[[list[Any]], list[Any]]
 """From the list of this process to those of all, one behind the other."""
 
 
 @dataclass
-class Sitting:
+class TrainingSession:
     """What is open while a run goes. Steps count from 0 here; what is written counts them from 1."""
 
     recipe: RlRecipe
     out: Path
     runner: asyncio.Runner
-    """Of the one event loop in which rollouts are played and tools are asked."""
+    """Of the one event loop in which rollouts run and tools are called."""
     tasks: Tasks
     rewards: Sequence[Reward[Any]]
     """Of each stage."""
     interrupted: Callable[[], bool]
     gather: Gather
-    written: "Written | None"
+    written: "RunRecords | None"
     """None in a process that does not write."""
     figures: Figures = field(default_factory=dict[str, float])
     """Of the last step."""
 
-    async def ask_canary(self, asks: Sequence[Ask], step: int) -> None:
-        """Ask the sources of these questions for what they are known to hold.
+    async def probe_sources(self, asks: Sequence[Ask], step: int) -> None:
+        """Search the sources of these questions for what they are known to hold.
 
         Raises:
             RetrieverDead: one of them does not find it.
@@ -71,29 +71,34 @@ class Sitting:
             if retriever.is_due(step + 1):
                 await retriever.check(ask.sources, when=f"before step {step + 1}")
 
-    def watch(self, step: int, played: Sequence[Played], worth: Sequence[Scored], weights: Mapping[str, float]) -> None:
-        """Tell the monitors of all processes' rollouts, and keep some of the traces.
+    def watch(
+        self,
+        step: int,
+        results: Sequence[RolloutResult],
+        rewards: Sequence[RolloutReward],
+        weights: Mapping[str, float],
+    ) -> None:
+        """Pass the rollouts of all processes to the monitors, and keep some of the traces.
 
         Args:
             step: from 0.
-            played: rollouts.
-            worth: what each is worth.
+            results: rollouts.
+            rewards: of each.
             weights: of the parts of the reward.
 
         Raises:
             Collapsed: a rule about rollouts is broken.
             SetupError: the traces cannot be written, because the disk is full or otherwise.
         """
-        told = zip(played, worth, totals(worth, weights), strict=True)
-        watched: list[Watched] = self.gather(
-            [
-                Watched(one.trace, value.parts, total or 0.0, too_long=value.parts is None and one.rewarded is not None)
-                for one, value, total in told
-            ]
-        )
+        scored = zip(results, rewards, totals(rewards, weights), strict=True)
+        mine = [
+            Watched(one.trace, reward.parts, total or 0.0, too_long=reward.parts is None and one.rewarded is not None)
+            for one, reward, total in scored
+        ]
+        watched: list[Watched] = self.gather(mine)
         if self.written:
             self.written.monitors.saw(step + 1, watched)
-            self._keep(step + 1, [one.trace for one in played[: self.recipe.report.traces]])
+            self._keep(step + 1, [one.trace for one in results[: self.recipe.report.traces]])
 
     def _keep(self, step: int, traces: Sequence[Trace]) -> None:
         path = self.out / TRACES
@@ -105,7 +110,7 @@ class Sitting:
                 f"{path} cannot be written ({error}): make room there, then go on with --resume"
             ) from error
 
-    def dev(self, table: Table, step: int) -> Figures:
+    def dev(self, worker: RolloutWorker, step: int) -> Figures:
         """EM on the held-out questions, greedily, with the weights before this step; nothing where it is not due."""
         every = self.recipe.report.evaluate_every_steps
         asks = self.tasks.held_out() if self.written and every and step % every == 0 else []
@@ -113,24 +118,24 @@ class Sitting:
             return {}
         exact = reward_of("outcome", {"variant": "printed", "answer": "em"})
         seeds = seeds_of(self.recipe.seed, step=step, attempt=-1, asks=len(asks), group=1)
-        played = self.runner.run(table.greedy.play(asks, group=1, reward=exact, seeds=seeds))
-        right = [one.rewarded.total for one in played if one.rewarded is not None]
+        results = self.runner.run(worker.greedy.run(asks, group=1, reward=exact, seeds=seeds))
+        right = [one.rewarded.total for one in results if one.rewarded is not None]
         return {"dev_em": sum(right) / len(right), "dev_n": float(len(right))} if right else {}
 
-    def ended(self, done: int, figures: Figures, tell: Tell) -> None:
-        """Write down what the trainer tells of a step.
+    def ended(self, done: int, figures: Figures, on_step: OnStep) -> None:
+        """Write down the trainer's figures of a step.
 
         Args:
             done: steps that are done with it.
             figures: the trainer's own.
-            tell: hears of all of them.
+            on_step: takes all of them.
 
         Raises:
             Collapsed: a rule about them is broken.
         """
         if self.written:
             self.figures = self.written.monitors.ended(done, figures)
-            tell(done, self.figures)
+            on_step(done, self.figures)
 
     def table(self) -> "RichTable | None":
         """The last step's figures for a terminal; None in a process that does not write."""
@@ -145,7 +150,7 @@ class Sitting:
 
 
 @dataclass(frozen=True)
-class Written:
+class RunRecords:
     """What one process of a run writes."""
 
     manifest: RunManifest
@@ -153,7 +158,7 @@ class Written:
 
 
 @contextmanager
-def sitting(
+def training_session(
     recipe: RlRecipe,
     out: Path,
     *,
@@ -161,8 +166,8 @@ def sitting(
     tasks: Tasks | None = None,
     writes: bool = True,
     gather: Gather = list,
-) -> Iterator[Sitting]:
-    """Sit down to a run.
+) -> Iterator[TrainingSession]:
+    """Open a session of a run.
 
     Args:
         recipe: of the run.
@@ -182,11 +187,11 @@ def sitting(
         if manifest is not None:
             monitors = stack.enter_context(Monitors(out, recipe.safety.all_rules, after=after))
             _cut(out / TRACES, after=after)
-            written = Written(manifest, monitors)
+            written = RunRecords(manifest, monitors)
         interrupted = stack.enter_context(interruptible())
-        asked = tasks or tasks_of(recipe)
+        questions = tasks or tasks_of(recipe)
         tools = stack.enter_context(tools_of(recipe, out, runner=runner))
-        yield Sitting(recipe, out, runner, asked, _rewards(recipe, tools), interrupted, gather, written)
+        yield TrainingSession(recipe, out, runner, questions, _rewards(recipe, tools), interrupted, gather, written)
 
 
 def _manifest(recipe: RlRecipe, out: Path) -> AbstractContextManager[RunManifest]:

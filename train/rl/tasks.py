@@ -1,4 +1,4 @@
-"""Which questions a batch asks: a pure function of recipe, step and attempt, so that a resumed run asks the same."""
+"""Which questions a batch has: a pure function of recipe, step and attempt, so that a resumed run has the same ones."""
 
 import random
 from collections import OrderedDict
@@ -32,7 +32,7 @@ _DEV_QUESTIONS: Final = 16
 
 @dataclass(frozen=True)
 class Ask:
-    """One question, how it is asked, and where."""
+    """One question, with its protocol and its sources."""
 
     question: GoldQuestion
     task: Task
@@ -120,11 +120,11 @@ class WorldTasks:
             raise SetupError(f"the worlds of the recipe's [data] cannot be made: {error}") from error
         sources = world.sources()
         rng = random.Random(f"rl protocols {self._recipe.seed} {split} {seed}")
-        asked = world_questions(world.questions)
-        rng.shuffle(asked)
+        questions_of_world = world_questions(world.questions)
+        rng.shuffle(questions_of_world)
         return world, [
             Ask(question, Task.of(question), self._protocol(rng), cast(Mapping[str, Source], sources), world)
-            for question in asked
+            for question in questions_of_world
         ]
 
     def _protocol(self, rng: random.Random) -> TextProtocol:
@@ -180,7 +180,7 @@ def _first_place(recipe: RlRecipe, step: int, attempt: int) -> int:
     prompts, resample = recipe.rollout.prompts, recipe.learning.resampling
     if attempt == 0:
         return step * prompts
-    if resample == "full":  # however many attempts a step makes, no two of the run ask the same
+    if resample == "full":  # however many attempts a step makes, no two of the run have the same questions
         return ((attempt - 1) * recipe.steps + step) * prompts
     return (step * max(1, resample) + attempt - 1) * prompts
 
@@ -203,7 +203,7 @@ def protocols_of(recipe: RlRecipe) -> list[TextProtocol]:
     """The recipe's protocols, in its order.
 
     Raises:
-        SetupError: there is no such protocol, or it needs texts that nobody gave.
+        SetupError: there is no such protocol, or it needs texts that are missing.
     """
     prompt_file: Path | None = recipe.data.search.get("prompt_file")
     protocols = [build_protocol(CairnSettings(protocol=name, prompt_file=prompt_file)) for name in recipe.protocols]

@@ -14,7 +14,7 @@ from train.rewards.base import EvidenceReader, RewardTools
 from train.rewards.outside import EndpointJudge, EndpointReader, LocalReader
 from train.rewards.vectors import Vectors, encoder_vectors, hashed_words
 from train.rl.recipe import Embedder, RlRecipe
-from train.rl.recipe import Judge as Named
+from train.rl.recipe import JudgeEndpoint as Named
 
 
 @contextmanager
@@ -24,14 +24,14 @@ def tools_of(recipe: RlRecipe, out: Path, *, runner: asyncio.Runner) -> Iterator
     Args:
         recipe: of the run.
         out: its folder.
-        runner: of the event loop in which they are asked; in it their connections are closed in the end.
+        runner: of the event loop in which they are called; in it their connections are closed in the end.
 
     Raises:
         SetupError: an endpoint, a folder or a model that cannot be used.
     """
     with ExitStack() as open_ones:
 
-        def asked(named: Named, folder: Path) -> Judge:
+        def judge_of(named: Named, folder: Path) -> Judge:
             judge = _endpoint(named, folder)
             open_ones.callback(lambda: runner.run(judge.aclose()))
             return judge
@@ -40,15 +40,15 @@ def tools_of(recipe: RlRecipe, out: Path, *, runner: asyncio.Runner) -> Iterator
         if recipe.local_reader is not None:
             reader = LocalReader.load(recipe.local_reader)
         elif recipe.reader is not None:
-            reader = EndpointReader(asked(recipe.reader, out / "replies" / "reader"))
+            reader = EndpointReader(judge_of(recipe.reader, out / "replies" / "reader"))
         judge = None
         if recipe.judge is not None:
-            judge = EndpointJudge(asked(recipe.judge, out / "replies" / "judge"), graded=recipe.judge.graded)
+            judge = EndpointJudge(judge_of(recipe.judge, out / "replies" / "judge"), graded=recipe.judge.graded)
         yield RewardTools(judge=judge, reader=reader, vectors=_vectors(recipe.embedder))
 
 
 def _endpoint(named: Named, folder: Path) -> Judge:
-    """The key is that of the agent's settings, so that it stands in no recipe."""
+    """The key is that of the agent's settings, so that no recipe holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = CairnSettings()
     key = settings.api_key

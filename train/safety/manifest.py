@@ -22,6 +22,7 @@ from agent import __version__
 from agent.cores import cores
 from agent.errors import AgentError, SetupError
 from agent.files.foreign import WHOLE_BYTES, open_file, read_file
+from train.common.recipe_files import with_current_keys
 from train.common.saving import replacing
 
 MANIFEST: Final = "manifest.json"
@@ -180,7 +181,7 @@ def _begun(
     digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
     if (folder / MANIFEST).exists():
         manifest = read_manifest(folder)
-        if manifest.recipe_hash != digest:
+        if manifest.recipe_hash != digest and with_current_keys(manifest.recipe) != said:
             raise SetupError(f"{folder / MANIFEST} is of another recipe: use that one, or another --out")
     else:
         manifest = RunManifest(

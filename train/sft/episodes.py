@@ -24,7 +24,7 @@ _BUDGETS: Final = Budgets(searches=_MANY, passages=_MANY, policy_tokens=_MANY, s
 
 
 @dataclass(frozen=True)
-class Piece:
+class EpisodePiece:
     """A segment of a context before it is tokens."""
 
     by: Author
@@ -39,14 +39,14 @@ class Fork:
 
     at: int
     """Pieces of the episode that it begins with."""
-    pieces: tuple[Piece, ...]
+    pieces: tuple[EpisodePiece, ...]
 
 
 @dataclass(frozen=True)
 class Episode:
     """One question, answered."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[EpisodePiece, ...]
     forks: tuple[Fork, ...] = ()
 
 
@@ -90,8 +90,8 @@ def _episode_of(trace: Trace) -> Episode:
     return Episode(_pieces(trace.segments, "main"), forks)
 
 
-def _pieces(segments: Sequence[Segment], branch: str) -> tuple[Piece, ...]:
-    return tuple(Piece(segment.by, segment.text) for segment in segments if segment.branch == branch)
+def _pieces(segments: Sequence[Segment], branch: str) -> tuple[EpisodePiece, ...]:
+    return tuple(EpisodePiece(segment.by, segment.text) for segment in segments if segment.branch == branch)
 
 
 @dataclass

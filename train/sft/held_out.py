@@ -13,7 +13,7 @@ from train.sft.trajectories import Example, question_rows, row_examples, spoken
 
 
 @dataclass
-class Tally:
+class HeldOutScores:
     """Right tokens, right answers and right trajectories, all with the oracle's words before them."""
 
     tokens: int = 0

@@ -40,7 +40,7 @@ class Activations:
 
 
 @dataclass(frozen=True)
-class Memory:
+class MemoryNeed:
     """Bytes that a process of the run needs, and what they are for."""
 
     parameters: int
@@ -104,7 +104,7 @@ class Speed:
         )
 
 
-def memory_of(run: SftRun) -> Memory:
+def memory_of(run: SftRun) -> MemoryNeed:
     """What this process of a run will need, before anything large is computed."""
     begun, settings = run.begun, run.recipe.optimizer
     text: Any = run.model.config.get_text_config()
@@ -130,7 +130,7 @@ def memory_of(run: SftRun) -> Memory:
         [_extent(batch) for batch in run.batches()],
         vocabulary=begun.vocabulary,
         optimizer=run.optimizers.bytes(),
-        gradients=trained * (1 if run.crew.size == 1 else 3),  # they are exchanged in one piece
+        gradients=trained * (1 if run.process_group.size == 1 else 3),  # they are exchanged in one piece
         bf16=settings.bf16,
         recomputed=layer,
         device=run.device,
@@ -143,17 +143,17 @@ def speed_of(run: SftRun) -> Speed:
     All processes must ask at the same time.
     """
     batches = run.batches()
-    mine = run.crew.share(batches[run.place.batch :] or batches)[:1]
+    mine = run.process_group.share(batches[run.place.batch :] or batches)[:1]
     run.begun.trained.train()
     began = time.perf_counter()
     for batch in mine:
         run.backward(collate(batch, run.device), 1.0)
-    run.crew.wait()
+    run.process_group.wait()
     seconds = time.perf_counter() - began
     for weight in run.optimizers.weights:
         weight.grad = None
     seen = torch.tensor([float(sum(len(example.ids) for batch in mine for example in batch))])
-    run.crew.add_up([seen])
+    run.process_group.all_reduce([seen])
     return Speed(float(seen) / seconds, run.recipe.optimizer.tokens - run.place.tokens)
 
 
@@ -197,7 +197,7 @@ def memory(
     bf16: bool,
     recomputed: Activations | None,
     device: torch.device,
-) -> Memory:
+) -> MemoryNeed:
     """What a process of a run needs.
 
     Args:
@@ -214,8 +214,8 @@ def memory(
     layer = recomputed or Activations(0, 0, 0)
 
     def need(batch: tuple[int, int, int]) -> float:
-        rows, length, told = batch
-        logits = told * vocabulary * (16 if bf16 else 12)  # they, their float32 form, and the gradients of both
+        rows, length, compared = batch
+        logits = compared * vocabulary * (16 if bf16 else 12)  # they, their float32 form, and the gradients of both
         return found.of(rows, length) + max(layer.of(rows, length), logits)
 
     largest = max(batches, key=need)
@@ -223,7 +223,7 @@ def memory(
     parameters = list(model.parameters())
     weights = sum(weight.numel() * weight.element_size() for weight in parameters)
     program, free = _taken(weights, device)
-    return Memory(
+    return MemoryNeed(
         parameters=sum(weight.numel() for weight in parameters),
         trained=sum(weight.numel() for weight in parameters if weight.requires_grad),
         weights=weights,
@@ -255,8 +255,10 @@ def _kept(forward: Callable[[torch.Tensor], torch.Tensor], ids: torch.Tensor, ow
 
 def _extent(batch: list[Example]) -> tuple[int, int, int]:
     """Rows, their length with padding, and tokens that are compared with the vocabulary."""
-    told = sum(weight != 0 or policy for row in batch for weight, policy in zip(row.weights, row.policy, strict=True))
-    return len(batch), max(len(row.ids) for row in batch), told
+    compared = sum(
+        weight != 0 or policy for row in batch for weight, policy in zip(row.weights, row.policy, strict=True)
+    )
+    return len(batch), max(len(row.ids) for row in batch), compared
 
 
 def _taken(weights: float, device: torch.device) -> tuple[float, float]:

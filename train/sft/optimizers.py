@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import torch
 
-from train.common.process_group import Crew
-from train.common.recipe import Optimizer
+from train.common.process_group import ProcessGroup
+from train.common.recipe import SftOptimizer
 
 _MOMENTUM: Final = "momentum_buffer"
 
@@ -18,15 +18,15 @@ _MOMENTUM: Final = "momentum_buffer"
 class Optimizers:
     """Both, with one schedule, and the weights that they train."""
 
-    def __init__(self, model: torch.nn.Module, settings: Optimizer, crew: Crew) -> None:
+    def __init__(self, model: torch.nn.Module, settings: SftOptimizer, process_group: ProcessGroup) -> None:
         named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
         self.weights = [weight for _, weight in named]
         inner = {name for name, weight in named if weight.ndim == 2 and "embed" not in name and settings.muon_lr}
         self._matrices = [weight for name, weight in named if name in inner]
         others = [weight for name, weight in named if name not in inner]
         self._settings = settings
-        self._crew = crew
-        mine = {id(weight) for weight in crew.share(self._matrices)}
+        self._process_group = process_group
+        mine = {id(weight) for weight in process_group.share(self._matrices)}
         self._of_others = [weight for weight in self._matrices if id(weight) not in mine]
         self._all: list[tuple[torch.optim.Optimizer, float]] = []
         if self._matrices:
@@ -53,20 +53,20 @@ class Optimizers:
             optimizer.step()
             optimizer.zero_grad()
         if self._matrices:
-            self._crew.hand_on([weight.data for weight in self._matrices])
+            self._process_group.broadcast([weight.data for weight in self._matrices])
 
     def bytes(self) -> float:
         """What it will keep beside weights and gradients: one value a weight for Muon, two for AdamW."""
         muon = 4 * sum(weight.numel() for weight in self._matrices)
         return float(muon + 8 * (sum(weight.numel() for weight in self.weights) - muon // 4))
 
-    def bring_together(self) -> None:
+    def consolidate(self) -> None:
         """Have all of Muon's momentum in every process, before a state is saved; every process must call it."""
         if not self._matrices:
             return
         states = [self._muon.state[weight] for weight in self._matrices]
         held = zip(states, self._matrices, strict=True)
-        self._crew.hand_on([state.setdefault(_MOMENTUM, torch.zeros_like(weight)) for state, weight in held])
+        self._process_group.broadcast([state.setdefault(_MOMENTUM, torch.zeros_like(weight)) for state, weight in held])
 
     def state(self) -> list[dict[str, Any]]:
         """What `load` takes; whole if it was brought together after the last step."""
@@ -78,7 +78,7 @@ class Optimizers:
             optimizer.load_state_dict(kept)
 
 
-def _rate(settings: Optimizer, *, step: int, tokens: int) -> float:
+def _rate(settings: SftOptimizer, *, step: int, tokens: int) -> float:
     """Warm-up, then the peak, then a cosine down to `final_lr`, as a share of the peak."""
     warm = min(1.0, (step + 1) / settings.warmup_steps)
     fallen = max(0.0, min(1.0, tokens / settings.tokens) - (1 - settings.decay)) / settings.decay

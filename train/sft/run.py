@@ -24,13 +24,13 @@ from agent.policies.model_folder import ABOUT
 from agent.protocols import load_protocol, protocol_named
 from train.checkpoints.export import describe
 from train.common.interrupt import check_folder, interruptible
-from train.common.process_group import Crew
+from train.common.process_group import ProcessGroup
 from train.common.recipe import ModelShape, SftRecipe
 from train.common.saving import as_a_whole
 from train.models.attention import use_blocked
 from train.models.pretrained import ADAPTER, Pretrained, check_chat, open_pretrained
 from train.safety.manifest import hash_of, kept_manifest
-from train.sft.held_out import Tally, held_out
+from train.sft.held_out import HeldOutScores, held_out
 from train.sft.initial import begin_from
 from train.sft.memory import give_back, keep_few_kernels
 from train.sft.optimizers import Optimizers
@@ -40,11 +40,11 @@ from train.sft.trajectories import Example, data_hashes, pool_batches, row_examp
 STATE: Final = "state.pt"
 _GIVE_BACK_EVERY_STEPS: Final = 25
 
-Tell = Callable[["Progress"], None]
+OnProgress = Callable[["SftProgress"], None]
 
 
 @dataclass
-class Place:
+class RunPosition:
     """Where a run is: everything that decides which batch comes next."""
 
     step: int = 0
@@ -57,8 +57,8 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """What a step tells: losses and accuracy are of the policy tokens of its batches."""
+class SftProgress:
+    """The figures of a step: losses and accuracy are of the policy tokens of its batches."""
 
     step: int
     tokens: int
@@ -74,7 +74,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Batch:
+class PaddedBatch:
     """Tensors of [rows, length]; padding has weight 0."""
 
     ids: torch.Tensor
@@ -82,7 +82,7 @@ class Batch:
     policy: torch.Tensor
 
 
-def collate(examples: list[Example], device: torch.device) -> Batch:
+def collate(examples: list[Example], device: torch.device) -> PaddedBatch:
     """Pad on the right. Attention is causal, so padding needs no mask: no real token sees it."""
     length = max(len(example.ids) for example in examples)
     ids = torch.zeros((len(examples), length), dtype=torch.long)
@@ -93,7 +93,7 @@ def collate(examples: list[Example], device: torch.device) -> Batch:
         ids[row, :size] = torch.tensor(example.ids)
         weights[row, :size] = torch.tensor(example.weights)
         policy[row, :size] = torch.tensor(example.policy)
-    return Batch(ids.to(device), weights.to(device), policy.to(device))
+    return PaddedBatch(ids.to(device), weights.to(device), policy.to(device))
 
 
 class SftRun:
@@ -102,12 +102,14 @@ class SftRun:
     Its manifest says what it was made from.
     """
 
-    def __init__(self, recipe: SftRecipe, out: Path, crew: Crew | None = None) -> None:
+    def __init__(self, recipe: SftRecipe, out: Path, process_group: ProcessGroup | None = None) -> None:
         self.recipe = recipe
         self.out = out
-        self.crew = crew or Crew()
-        self.device = torch.device("cuda", self.crew.rank) if torch.cuda.is_available() else torch.device("cpu")
-        self.place = Place()
+        self.process_group = process_group or ProcessGroup()
+        self.device = (
+            torch.device("cuda", self.process_group.rank) if torch.cuda.is_available() else torch.device("cpu")
+        )
+        self.place = RunPosition()
         keep_few_kernels()
         out.mkdir(parents=True, exist_ok=True)
         torch.manual_seed(recipe.seed)
@@ -118,10 +120,10 @@ class SftRun:
             use_blocked(self.model)
         self.begun.trained.to(self.device)
         self.begun.recompute(recipe.optimizer.gradient_checkpointing)
-        self.optimizers = Optimizers(self.begun.trained, recipe.optimizer, self.crew)
+        self.optimizers = Optimizers(self.begun.trained, recipe.optimizer, self.process_group)
         self._pool: tuple[tuple[int, float], list[list[Example]]] | None = None
         self._last: dict[str, float] = {}
-        """What was told last, for the manifest."""
+        """The last figures, for the manifest."""
 
     @property
     def done(self) -> bool:
@@ -147,7 +149,7 @@ class SftRun:
             raise SetupError(f"{path} was made by another recipe: use that one, or another --out")
         self.begun.load(state["model"])
         self.optimizers.load(state["optimizers"])
-        self.place = Place(**state["place"])
+        self.place = RunPosition(**state["place"])
 
     def save(self) -> None:
         """Write the state beside the one that is there, which stays whole until then.
@@ -189,21 +191,21 @@ class SftRun:
                 shutil.copyfile(hub / ABOUT, made / ABOUT)
         return hub
 
-    def run(self, tell: Tell) -> bool:
+    def run(self, on_progress: OnProgress) -> bool:
         """Train until the recipe's tokens are seen. False if it was interrupted (the state is saved then)."""
-        if not self.crew.leads:
-            return self._run(tell)
+        if not self.process_group.is_main_process:
+            return self._run(on_progress)
         recipe = self.recipe
         data = data_hashes(recipe) | {"tokenizer": hash_of(self.begun.folder / "tokenizer.json")}
         start = Path(recipe.start).expanduser() if recipe.start else None
         with kept_manifest(self.out, recipe=recipe, seeds={"data": recipe.seed}, data=data, start=start) as manifest:
-            done = self._run(tell)
+            done = self._run(on_progress)
             manifest.figures = {name: float(value) for name, value in asdict(self.place).items()} | self._last
             if not done:
                 manifest.interrupted()
         return done
 
-    def _run(self, tell: Tell) -> bool:
+    def _run(self, on_progress: OnProgress) -> bool:
         report = self.recipe.report
         with interruptible() as interrupted:
             for batches in self._steps():
@@ -211,11 +213,11 @@ class SftRun:
                 progress = self._step(batches)
                 self.place.seconds += time.perf_counter() - began
                 step = self.place.step
-                last = self.crew.any(interrupted()) or self.done
+                last = self.process_group.any(interrupted()) or self.done
                 saves = step % report.save_every_steps == 0 or last
                 if saves:
-                    self.optimizers.bring_together()
-                if not self.crew.leads:
+                    self.optimizers.consolidate()
+                if not self.process_group.is_main_process:
                     if last:
                         break
                     continue
@@ -223,7 +225,7 @@ class SftRun:
                     progress = self._evaluated(progress)
                 if step % report.every_steps == 0 or progress.dev_tokens_right is not None:
                     self._log(progress)
-                tell(progress)
+                on_progress(progress)
                 if saves:
                     self.save()
                     self.save_hub()
@@ -250,24 +252,24 @@ class SftRun:
             self._pool = (at, pool_batches(self.recipe, self.tokenizer, pool=at[0], progress=at[1]))
         return self._pool[1]
 
-    def _step(self, batches: list[list[Example]]) -> Progress:
+    def _step(self, batches: list[list[Example]]) -> SftProgress:
         whole = sum(sum(example.weights[1:]) for examples in batches for example in examples)
         sums = torch.zeros(4)
         self.begun.trained.train()
-        for place, examples in self.crew.share(list(enumerate(batches))):
+        for place, examples in self.process_group.share(list(enumerate(batches))):
             torch.manual_seed(hash((self.recipe.seed, self.place.step, place)) % 2**63)  # of an adapter's dropout
             sums += self.backward(collate(examples, self.device), whole)
         for weight in self.optimizers.weights:
             weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
-        self.crew.add_up([weight.grad for weight in self.optimizers.weights if weight.grad is not None])
-        self.crew.add_up([sums])
+        self.process_group.all_reduce([weight.grad for weight in self.optimizers.weights if weight.grad is not None])
+        self.process_group.all_reduce([sums])
         self.optimizers.step(step=self.place.step, tokens=self.place.tokens)
         self.place.step += 1
         if self.place.step % _GIVE_BACK_EVERY_STEPS == 0:
             give_back()
         self.place.tokens += sum(len(example.ids) for examples in batches for example in examples)
         loss, policy_loss, right, count = sums.tolist()
-        return Progress(
+        return SftProgress(
             step=self.place.step,
             tokens=self.place.tokens,
             seconds=self.place.seconds,
@@ -276,7 +278,7 @@ class SftRun:
             accuracy=right / count,
         )
 
-    def backward(self, batch: Batch, whole: float) -> torch.Tensor:
+    def backward(self, batch: PaddedBatch, whole: float) -> torch.Tensor:
         """Add a batch's gradient; gives its loss, and summed over policy tokens: loss, right ones, number.
 
         `whole` is the weight of all tokens of the step: what the loss is divided by.
@@ -285,10 +287,10 @@ class SftRun:
         policy = batch.policy[:, 1:][kept]
         loss = (losses * batch.weights[:, 1:][kept]).sum() / whole
         loss.backward()
-        told = [loss.detach(), (losses.detach() * policy).sum(), (right & policy).sum(), policy.sum()]
-        return torch.stack(told).float().cpu()
+        sums = [loss.detach(), (losses.detach() * policy).sum(), (right & policy).sum(), policy.sum()]
+        return torch.stack(sums).float().cpu()
 
-    def _losses(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def _losses(self, batch: PaddedBatch) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Only what counts is compared with the vocabulary: the policy's tokens, and all others that have a weight.
 
         Returns:
@@ -307,8 +309,8 @@ class SftRun:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.optimizer.bf16)
 
     @torch.no_grad()
-    def _evaluated(self, progress: Progress) -> Progress:
-        tally = Tally()
+    def _evaluated(self, progress: SftProgress) -> SftProgress:
+        tally = HeldOutScores()
         self.begun.trained.eval()
         for examples in held_out(self.recipe, self.tokenizer):
             batch = collate(examples, self.device)
@@ -325,9 +327,9 @@ class SftRun:
             dev_answers_right=tally.by_kind(),
         )
 
-    def _log(self, progress: Progress) -> None:
-        told = {name: value for name, value in asdict(progress).items() if isinstance(value, float | int)}
-        self._last |= {name: float(value) for name, value in told.items()}
+    def _log(self, progress: SftProgress) -> None:
+        numbers = {name: value for name, value in asdict(progress).items() if isinstance(value, float | int)}
+        self._last |= {name: float(value) for name, value in numbers.items()}
         with open(self.out / "log.jsonl", "a", encoding="utf-8", opener=no_link) as log:
             log.write(json.dumps({k: v for k, v in asdict(progress).items() if v is not None}) + "\n")
 
@@ -363,14 +365,14 @@ class SftRun:
 
     def _tokenizer(self, vocabulary: int) -> Tokenizer:
         path = self.out / "tokenizer.json"
-        if not self.crew.leads:
-            self.crew.wait()
+        if not self.process_group.is_main_process:
+            self.process_group.wait()
         if self.recipe.keep_tokenizer and not path.exists():
             path.write_bytes((Path(self.recipe.start) / "tokenizer.json").read_bytes())
         if not path.exists():
             train_tokenizer(tokenizer_texts(self.recipe), vocabulary=vocabulary).save(str(path))
-        if self.crew.leads:
-            self.crew.wait()
+        if self.process_group.is_main_process:
+            self.process_group.wait()
         return Tokenizer.from_file(str(path))
 
 

@@ -18,12 +18,12 @@ from agent.policies.model_folder import with_passages
 from agent.protocols import TextProtocol, protocol_named
 from agent.world import Question, World
 from agent.world.records import QuestionType
-from train.common.recipe import Data, SftRecipe, Weights
+from train.common.recipe import LossWeights, SftData, SftRecipe
 from train.data.built import read_built
 from train.data.finish import QUESTIONS
-from train.distill.rows import Row, read_rows
+from train.distill.rows import TrainingRow, read_rows
 from train.safety.manifest import hash_of
-from train.sft.episodes import Episode, Piece, episode, noisy_episode
+from train.sft.episodes import Episode, EpisodePiece, episode, noisy_episode
 from train.sft.oracle import NotShown, Unreachable, can_fill
 from train.sft.oracle.noisy import NoisyExpert, draw, noises
 from train.sft.tokenizer import EOS, encode_all, encode_marked, encode_plain, token_id
@@ -44,9 +44,9 @@ class Example:
 
 
 def to_example(
-    pieces: Sequence[Piece],
+    pieces: Sequence[EpisodePiece],
     tokenizer: Tokenizer,
-    weights: Weights,
+    weights: LossWeights,
     *,
     kind: str = "",
     end: str = EOS,
@@ -117,7 +117,7 @@ def decisions(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[int]:
     ]
 
 
-def _encoded(pieces: Sequence[Piece], tokenizer: Tokenizer, protocol: TextProtocol | None) -> list[list[int]]:
+def _encoded(pieces: Sequence[EpisodePiece], tokenizer: Tokenizer, protocol: TextProtocol | None) -> list[list[int]]:
     """Ids of each piece: its own, where this tokenizer reads its text from them; else those that an engine gives it.
 
     A special token in a passage, or in a quote of one, is text.
@@ -141,10 +141,10 @@ def _encoded(pieces: Sequence[Piece], tokenizer: Tokenizer, protocol: TextProtoc
 
 
 def to_branch(
-    before: Sequence[Piece],
-    pieces: Sequence[Piece],
+    before: Sequence[EpisodePiece],
+    pieces: Sequence[EpisodePiece],
     tokenizer: Tokenizer,
-    weights: Weights,
+    weights: LossWeights,
     *,
     kind: str = "cairn fill",
     protocol: TextProtocol | None = None,
@@ -162,9 +162,9 @@ def to_branch(
     return Example(tuple(ids), tuple(weighed), tuple(policy), kind=kind)
 
 
-def row_example(row: Row, tokenizer: Tokenizer, weights: Weights, *, end: str = EOS) -> Example:
+def row_example(row: TrainingRow, tokenizer: Tokenizer, weights: LossWeights, *, end: str = EOS) -> Example:
     """A row as an example."""
-    pieces = [Piece(piece.by, piece.text, piece.ids) for piece in row.pieces]
+    pieces = [EpisodePiece(piece.by, piece.text, piece.ids) for piece in row.pieces]
     protocol = _protocol_of(row.protocol)
     if row.branch == "main":
         return to_example(pieces, tokenizer, weights, kind=row.kind, end=end, protocol=protocol)
@@ -189,8 +189,8 @@ class _Part:
     """Rows for one process, with what their tokens depend on."""
 
     tokenizer: str
-    rows: Sequence[Row]
-    weights: Weights
+    rows: Sequence[TrainingRow]
+    weights: LossWeights
     end: str
 
 
@@ -223,7 +223,7 @@ def row_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, held_out: bool, pro
     return kept
 
 
-def to_rows(made: Episode, tokenizer: Tokenizer, weights: Weights, *, kind: str = "") -> Iterator[Example]:
+def to_rows(made: Episode, tokenizer: Tokenizer, weights: LossWeights, *, kind: str = "") -> Iterator[Example]:
     """An episode and its branches."""
     yield to_example(made.pieces, tokenizer, weights, kind=kind)
     for fork in made.forks:
@@ -263,7 +263,7 @@ def world_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, world_seed: int, 
     rng = random.Random(f"protocols {recipe.seed} {world_seed}")
     protocols = [_at_most(spoken(data, name), stage.passages) for name in recipe.protocols]
     weights = [data.protocol_weights.get(name, 1.0) for name in recipe.protocols]
-    for world in _asked(data, world_seed, world_seed - recipe.seed * 1_000_000, data.questions_per_world, stage.mix):
+    for world in _worlds(data, world_seed, world_seed - recipe.seed * 1_000_000, data.questions_per_world, stage.mix):
         noise = random.Random(f"poor {recipe.seed} {world_seed}")
         expert = NoisyExpert(world) if data.noisy_share else None
         for question in world.questions:
@@ -277,8 +277,8 @@ def world_examples(recipe: SftRecipe, tokenizer: Tokenizer, *, world_seed: int, 
             yield from (example for example in rows if len(example.ids) <= data.max_tokens)
 
 
-def _asked(
-    data: Data, seed: int, place: int, questions: int, mix: dict[QuestionType, float] | None = None
+def _worlds(
+    data: SftData, seed: int, place: int, questions: int, mix: dict[QuestionType, float] | None = None
 ) -> Iterator[World]:
     """The world of a seed; of a build, the questions that come at this place."""
     if data.built:
@@ -298,7 +298,7 @@ def _noisy(
         return None
 
 
-def spoken(data: Data, name: str) -> TextProtocol:
+def spoken(data: SftData, name: str) -> TextProtocol:
     """A protocol as it is trained on."""
     return with_passages(protocol_named(name), data.passages)
 
@@ -339,14 +339,14 @@ def tokenizer_texts(recipe: SftRecipe) -> Iterator[str]:
     if data.rows:
         yield from ("".join(piece.text for piece in row.pieces) for row in read_rows(Path(data.rows)))
         return
-    worlds = (world for seed in range(data.tokenizer_worlds) for world in _asked(data, seed, seed, 60))
+    worlds = (world for seed in range(data.tokenizer_worlds) for world in _worlds(data, seed, seed, 60))
     for world in worlds:
         for number, question in enumerate(world.questions):
             protocol = spoken(data, recipe.protocols[number % len(recipe.protocols)])
             yield "".join(piece.text for piece in _texts(world, question, protocol, data))
 
 
-def _texts(world: World, question: Question, protocol: TextProtocol, data: Data) -> Sequence[Piece]:
+def _texts(world: World, question: Question, protocol: TextProtocol, data: SftData) -> Sequence[EpisodePiece]:
     try:
         return episode(world, question, protocol).pieces
     except (NotShown, Unreachable):

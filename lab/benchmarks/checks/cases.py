@@ -22,7 +22,7 @@ _YEAR: Final = re.compile(r"\b(1[0-9]{3}|20[0-9]{2})\b")
 
 
 @dataclass(frozen=True)
-class Case:
+class ClaimCase:
     """One claim, the numbers that it cites, and what was done to it; None: nothing, it is true."""
 
     text: str
@@ -38,7 +38,7 @@ class CaseTrace:
     """A trace that has gathered passages, and what may be claimed of them."""
 
     trace: Trace
-    cases: tuple[Case, ...]
+    cases: tuple[ClaimCase, ...]
 
 
 class CaseWriter:
@@ -73,22 +73,22 @@ class CaseWriter:
         cases = [case for lookup in lookups for case in self._cases(lookup, numbers)]
         return CaseTrace(trace, tuple(cases))
 
-    def _cases(self, lookup: Lookup, numbers: Mapping[str, int]) -> Iterator[Case]:
+    def _cases(self, lookup: Lookup, numbers: Mapping[str, int]) -> Iterator[ClaimCase]:
         value = self._rng.choice(lookup.values)
         document = self._gold(lookup, value)
         cites = (numbers[document.id],)
         stated = next((s for s in document.states if _is(s, lookup, value)), None)
-        told = list(tellings(lookup, value, stated))
-        if not told:
+        wordings = list(tellings(lookup, value, stated))
+        if not wordings:
             return
-        fresh = [text for text in told[1:] if not _stands(text, lookup.subject, document)] or told
-        yield Case(told[0], cites, None, lookup.relation, standard=True)
-        other = self._rng.choice(fresh)
-        yield Case(other, cites, None, lookup.relation)
-        base = self._rng.choice((told[0], other))
+        others = [text for text in wordings[1:] if not _stands(text, lookup.subject, document)] or wordings
+        yield ClaimCase(wordings[0], cites, None, lookup.relation, standard=True)
+        other = self._rng.choice(others)
+        yield ClaimCase(other, cites, None, lookup.relation)
+        base = self._rng.choice((wordings[0], other))
         made = self._corrupted(base, lookup, value, document)
         if made:
-            yield Case(made[0], cites, made[1], lookup.relation)
+            yield ClaimCase(made[0], cites, made[1], lookup.relation)
 
     def _gold(self, lookup: Lookup, value: str) -> Document:
         """The document that states this value, of those that a listing needs."""

@@ -60,7 +60,7 @@ NUMBER: Final = re.compile(r"(?<![\w.,-])\d[\d,]*(?:\.\d+)?(?![\w-])")
 
 
 def other_number(text: str, page: str, rng: random.Random) -> str | None:
-    """The claim with another number: half the time one that stands on the page for something else."""
+    """The claim with another number: half the time one that is on the page for something else."""
     found = list(NUMBER.finditer(text))
     if not found:
         return None

@@ -71,12 +71,12 @@ def statement(question: str, answer: str) -> str | None:
 
     None where the question has another shape than those known here.
     """
-    asked, said = " ".join(question.split()).rstrip("?. "), answer.strip(" .,;")
-    behind = asked.split(" ", 3)[-1]
-    if _ODD.search(behind) or len(asked.split()) > 14 or len(said.split()) > 5:
+    question, said = " ".join(question.split()).rstrip("?. "), answer.strip(" .,;")
+    behind = question.split(" ", 3)[-1]
+    if _ODD.search(behind) or len(question.split()) > 14 or len(said.split()) > 5:
         return None
     for rule in (_in_what, _when_where, _how_many, _who_what):
-        if made := rule(asked, said):
+        if made := rule(question, said):
             return capital(made) + "."
     return None
 
@@ -85,16 +85,16 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _in_what(asked: str, said: str) -> str | None:
-    if not (match := _IN_WHAT.fullmatch(asked)):
+def _in_what(question: str, said: str) -> str | None:
+    if not (match := _IN_WHAT.fullmatch(question)):
         return None
     lead = "" if _PREPOSITION.match(said) else "on " if _DAY.match(said) else match[1].lower() + " "
     clause = _clause(match[2].lower(), match[3])
     return clause and f"{clause} {lead}{said}"
 
 
-def _when_where(asked: str, said: str) -> str | None:
-    first, auxiliary, rest = (*asked.split(" ", 2), "", "")[:3]
+def _when_where(question: str, said: str) -> str | None:
+    first, auxiliary, rest = (*question.split(" ", 2), "", "")[:3]
     if first.lower() not in ("when", "where") or auxiliary not in (*_BE, "did", "does", "do"):
         return None
     when = first.lower() == "when"
@@ -126,8 +126,10 @@ def participle(word: str) -> bool:
     return word in _PARTICIPLES or (word.endswith("ed") and len(word) > 4 and word.islower())
 
 
-def _how_many(asked: str, said: str) -> str | None:
-    if not (match := _HOW_MANY.fullmatch(asked)) or not re.fullmatch(r"[\d,.]+( [mb]illion| thousand)?|[a-z]+", said):
+def _how_many(question: str, said: str) -> str | None:
+    if not (match := _HOW_MANY.fullmatch(question)) or not re.fullmatch(
+        r"[\d,.]+( [mb]illion| thousand)?|[a-z]+", said
+    ):
         return None
     things, verb, rest = match[1].strip(), match[2], match[3]
     if verb in _BE:
@@ -140,8 +142,8 @@ def _how_many(asked: str, said: str) -> str | None:
     return f"{said} {things} {verb} {rest}" if verb in {*_FINITE, *PAST} else None
 
 
-def _who_what(asked: str, said: str) -> str | None:
-    if not (match := _WHO.fullmatch(asked)):
+def _who_what(question: str, said: str) -> str | None:
+    if not (match := _WHO.fullmatch(question)):
         return None
     noun, verb, rest = match[2], match[3], match[4]
     named = said[:1].isupper() or said.startswith("the ")

@@ -14,7 +14,7 @@ from agent.loop.agent import Agent
 from agent.trace import DOUBTED, Claim, Evidenced, Merged, Reflected
 from agent.world.store import load_world
 from agent.world.world import World
-from lab.benchmarks.checks.cases import CORRUPTIONS, Case, CaseTrace, CaseWriter, Corruption
+from lab.benchmarks.checks.cases import CORRUPTIONS, CaseTrace, CaseWriter, ClaimCase, Corruption
 from lab.benchmarks.checks.claims import MAKERS, WRONGS, RealClaim
 
 TARGET: Final = 0.95
@@ -26,18 +26,18 @@ ROLLOUT_SHARE: Final = 0.05
 class Checked:
     """A case and what was found for it."""
 
-    case: Case
+    case: ClaimCase
     check: str
 
 
 @dataclass(frozen=True)
-class Figures:
+class ClaimFigures:
     """What `measure` found."""
 
     traces: int
     checked: tuple[Checked, ...]
     seconds: float
-    """For all claims, pages read anew."""
+    """For all claims, pages read again."""
 
     def found(self, *, standard: bool) -> tuple[int, int]:
         """Of the true claims: found, all."""
@@ -50,7 +50,7 @@ class Figures:
         return sum(c.check in DOUBTED for c in of), len(of)
 
     def precision(self, kinds: Sequence[Corruption] = CORRUPTIONS) -> float:
-        """Of the claims told as not found, the share that is false; as many true claims as false ones are asked.
+        """Of the claims marked as not found, the share that is false; as many true claims as false ones are checked.
 
         For one kind the true claims weigh as much as that kind's, so that the figures of all kinds can be compared.
         """
@@ -60,7 +60,7 @@ class Figures:
         return refused / (refused + alarms) if refused else 0.0
 
     def recall(self, kinds: Sequence[Corruption] = CORRUPTIONS) -> float:
-        """Of the false claims, the share that is told as not found."""
+        """Of the false claims, the share that is marked as not found."""
         refused, false = (sum(numbers) for numbers in zip(*map(self.refused, kinds), strict=True))
         return refused / false if false else 0.0
 
@@ -75,7 +75,7 @@ class Figures:
 
     def as_dict(self) -> dict[str, Any]:
         found, true = self.found(standard=False)
-        standard, asked = self.found(standard=True)
+        standard_found, standard = self.found(standard=True)
         kinds = {
             kind: {"false": self.refused(kind)[1], "not_found": self.refused(kind)[0],
                    "precision": round(self.precision([kind]), 4), "recall": round(self.recall([kind]), 4)}
@@ -83,25 +83,26 @@ class Figures:
         }  # fmt: skip
         return {
             "traces": self.traces, "claims": len(self.checked), "true": true, "true_found": found,
-            "standard": asked, "standard_found": standard, "kinds": kinds, "precision": round(self.precision(), 4),
+            "standard": standard, "standard_found": standard_found, "kinds": kinds,
+            "precision": round(self.precision(), 4),
             "recall": round(self.recall(), 4), "claims_a_second": round(self.a_second), "holds": self.holds,
         }  # fmt: skip
 
 
-def measure(worlds: Iterable[World], *, traces: int, seed: int = 0) -> Figures:
-    """Check every claim of so many traces of the worlds, one world after the other."""
+def measure(worlds: Iterable[World], *, traces: int, seed: int = 0) -> ClaimFigures:
+    """Check every claim of `traces` traces of the worlds, one world after the other."""
     made: list[CaseTrace] = []
     for world in worlds:
         made += CaseWriter(world, seed=seed).write()
     return measure_cases(made[:traces])
 
 
-def measure_cases(made: Sequence[CaseTrace]) -> Figures:
+def measure_cases(made: Sequence[CaseTrace]) -> ClaimFigures:
     """Check every claim of the traces; no page has been read before."""
     page.cache_clear()
     started = perf_counter()
-    told = tuple(found for one in made for found in check(one))
-    return Figures(len(made), told, perf_counter() - started)
+    checked = tuple(found for one in made for found in check(one))
+    return ClaimFigures(len(made), checked, perf_counter() - started)
 
 
 async def rollout_share(agent: Agent, questions: Sequence[str]) -> float:
@@ -127,7 +128,7 @@ def check(one: CaseTrace) -> Iterable[Checked]:
 
 
 def frozen_worlds() -> list[World]:
-    """The frozen lists, the newest first: what figures are told of."""
+    """The frozen lists, the newest first: what figures are of."""
     return [load_world("test-v2"), load_world("test-v1")]
 
 

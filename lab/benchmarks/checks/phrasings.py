@@ -8,7 +8,7 @@ from typing import Final
 
 from agent.sources.bm25 import query_stems, stem, words
 
-_ASKING: Final = re.compile(
+_QUESTION_WORDS: Final = re.compile(
     r"^(?:(?:in|of|from|to|for|on|at|by|with|during)\s+)?"
     r"(?:who|whom|whose|what|which|when|where|why|how(?:\s+(?:many|much|long|old|far))?)\b\s*"
     r"(?:(?:is|are|was|were|does|do|did|has|have|had|can|could|would|will|should)\b\s*)?"
@@ -19,7 +19,7 @@ _ASKING: Final = re.compile(
 
 def phrasings(question: str) -> tuple[str, str, str]:
     """The question, what is left without its question word, and its keywords."""
-    statement = _ASKING.sub("", question.strip(), count=1).rstrip(" ?.!") or question
+    statement = _QUESTION_WORDS.sub("", question.strip(), count=1).rstrip(" ?.!") or question
     return question, statement, keywords(question)
 
 

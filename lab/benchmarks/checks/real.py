@@ -42,7 +42,7 @@ Pair = tuple[RealClaim, RealClaim]
 
 
 def real_claims(data: Path, half: Half, *, seed: int = 0, pairs: Mapping[Maker, int] = PAIRS) -> list[RealClaim]:
-    """For each true claim a false one that is made of it; each maker gives so many pairs, or all it has.
+    """For each true claim a false one that is made of it; each maker gives at most that many pairs.
 
     Raises:
         SetupError: a data set is not there.
@@ -89,13 +89,13 @@ def _makers(maker: Maker, data: Path, half: Half, rng: random.Random) -> Iterato
 
 def _of_questions(data: Path, half: Half, rng: random.Random) -> Iterator[Makes]:
     pages = {page["id"]: page for page in lines(data / QUESTIONS / "corpus.jsonl") if half_of(page["title"]) == half}
-    asked = [q for q in lines(data / QUESTIONS / "questions.jsonl") if q["supporting"][0] in pages]
+    questions = [q for q in lines(data / QUESTIONS / "questions.jsonl") if q["supporting"][0] in pages]
     beside: dict[str, list[tuple[str, str]]] = {}
-    for q in asked:
+    for q in questions:
         beside.setdefault(q["supporting"][0], []).append((_asks(q["question"]), q["answers"][0]))
-    rng.shuffle(asked)
+    rng.shuffle(questions)
     seen: set[str] = set()
-    for q in asked:
+    for q in questions:
         number = q["supporting"][0]
         text = statement(q["question"], q["answers"][0])
         if not text or number in seen:
@@ -217,14 +217,14 @@ def _said(page: Page, sentences: Sequence[str], place: int, rng: random.Random) 
 def _of_values(data: Path, half: Half, rng: random.Random) -> Iterator[Makes]:
     """The title and what the page answered: "Frédéric Chopin: 1829"."""
     pages = {page["id"]: page for page in lines(data / QUESTIONS / "corpus.jsonl") if half_of(page["title"]) == half}
-    asked = [q for q in lines(data / QUESTIONS / "questions.jsonl") if q["supporting"][0] in pages]
-    rng.shuffle(asked)
+    questions = [q for q in lines(data / QUESTIONS / "questions.jsonl") if q["supporting"][0] in pages]
+    rng.shuffle(questions)
     values: dict[str, list[str]] = {}
-    for q in asked:
+    for q in questions:
         values.setdefault(_asks(q["question"]), []).append(q["answers"][0])
     titles = sorted({page["title"] for page in pages.values()})
     seen: set[str] = set()
-    for q in asked:
+    for q in questions:
         page, answer = pages[q["supporting"][0]], q["answers"][0].strip(" .,")
         if page["title"] in seen or len(answer.split()) > 5 or not (answer[0].isupper() or answer[0].isdigit()):
             continue

@@ -74,7 +74,7 @@ OTHERS: Final[Mapping[str, tuple[str, ...]]] = {
     "original network": ("director", "founded by"), "member of political party": ("founded by", "spouse"),
     "military branch": ("founded by", "owned by"), "manufacturer": ("owned by", "author"),
 }  # fmt: skip
-"""Relation → others that a careless reader takes for it, or that the same two names could stand in."""
+"""Relation → others that a careless reader takes for it, or that the same two names could have."""
 CUES: Final[Mapping[str, str]] = {
     "composer": "compos|music|song|score", "director": "direct|film", "founded by": "found|establish|start|creat",
     "owned by": "own|bought|acqui|subsid|part of|of the", "publisher": "publish|releas|issue",
@@ -91,7 +91,7 @@ TURNED: Final = frozenset(
     "director|performer|author|screenwriter|producer|publisher|developer|father|mother|capital|follows|founded by"
     "|owned by|followed by|mouth of the watercourse|place of birth|educated at|cast member".split("|")
 )
-"""Relations whose ends somebody may exchange."""
+"""Relations whose ends a writer may exchange."""
 
 
 def folded(text: str) -> str:

@@ -41,7 +41,7 @@ Say = Callable[[str, str, str], str]
 
 
 @dataclass(frozen=True)
-class _Told:
+class _Statement:
     """A relation that a page states, and what else the page says of its subject."""
 
     page: Page
@@ -58,19 +58,19 @@ def page_of(document: Mapping[str, Any]) -> Page:
     names: dict[str, list[str]] = {}
     for entity in document["entities"]:
         names.setdefault(entity["type"], []).append(entity["name"])
-    return Page(document["title"], document["text"], {kind: tuple(told) for kind, told in names.items()})
+    return Page(document["title"], document["text"], {kind: tuple(own) for kind, own in names.items()})
 
 
 def of_relations(data: Path, half: Half, rng: random.Random, *, pointer: bool) -> Iterator[Makes]:
-    told = [*_redocred(data, half), *_2wiki(data, half)]
-    rng.shuffle(told)
-    subjects = sorted({one.subject for one in told})
+    statements = [*_redocred(data, half), *_2wiki(data, half)]
+    rng.shuffle(statements)
+    subjects = sorted({one.subject for one in statements})
     values: dict[str, list[str]] = {}
-    for one in told:
+    for one in statements:
         values.setdefault(one.relation, []).append(one.object)
     seen: dict[str, int] = {}
     done: set[tuple[str, str]] = set()
-    for one in told:
+    for one in statements:
         key = (one.page.title, one.relation)
         if key in done or seen.get(one.relation, 0) >= 24:
             continue
@@ -80,7 +80,7 @@ def of_relations(data: Path, half: Half, rng: random.Random, *, pointer: bool) -
 
 
 def _related(
-    one: _Told, values: Mapping[str, Sequence[str]], subjects: Sequence[str], rng: random.Random, *, pointer: bool
+    one: _Statement, values: Mapping[str, Sequence[str]], subjects: Sequence[str], rng: random.Random, *, pointer: bool
 ) -> Makes:
     say: Say = pointed if pointer else partial(worded, rng=rng)
     text = say(one.relation, one.subject, one.object)
@@ -96,14 +96,14 @@ def _related(
     return RealClaim(text, one.page.title, one.page.text, "pointer" if pointer else "relation"), ways
 
 
-def _free(one: _Told, value: str) -> bool:
+def _free(one: _Statement, value: str) -> bool:
     """Whether a value would be false: the page gives none like it for this relation."""
-    told = (v for r, s, v in one.true if r == one.relation and _alike(s, one.subject))
-    return not _alike(value, one.object) and not any(_alike(v, value) for v in told)
+    stated = (v for r, s, v in one.true if r == one.relation and _alike(s, one.subject))
+    return not _alike(value, one.object) and not any(_alike(v, value) for v in stated)
 
 
 def _other_end(
-    one: _Told, values: Mapping[str, Sequence[str]], subjects: Sequence[str], say: Say, rng: random.Random
+    one: _Statement, values: Mapping[str, Sequence[str]], subjects: Sequence[str], say: Say, rng: random.Random
 ) -> str | None:
     """Another object, half the time from the page; now and then another subject."""
     if dated(one.object):
@@ -117,7 +117,7 @@ def _other_end(
     return say(one.relation, one.subject, rng.choice(pool)) if pool else None
 
 
-def _other_date(one: _Told, text: str, say: Say, rng: random.Random) -> str | None:
+def _other_date(one: _Statement, text: str, say: Say, rng: random.Random) -> str | None:
     if not dated(one.object):
         return None
     near = [time for time in one.page.names.get("TIME", ()) if dated(time) and _free(one, time)]
@@ -126,7 +126,7 @@ def _other_date(one: _Told, text: str, say: Say, rng: random.Random) -> str | No
     return other_number(text, "", rng)
 
 
-def _other_relation(one: _Told, say: Say, rng: random.Random) -> str | None:
+def _other_relation(one: _Statement, say: Say, rng: random.Random) -> str | None:
     sentence = next((s for s in re.split(r"(?<=[.])\s+", one.page.text) if one.object in s), one.page.text)
     others = [
         other
@@ -137,7 +137,7 @@ def _other_relation(one: _Told, say: Say, rng: random.Random) -> str | None:
     return say(rng.choice(others), one.subject, one.object) if others else None
 
 
-def _has_own(relation: str, one: _Told) -> bool:
+def _has_own(relation: str, one: _Statement) -> bool:
     """Whether the page gives another value for this relation of the subject."""
     return any(r == relation and _alike(s, one.subject) and not _alike(v, one.object) for r, s, v in one.true)
 
@@ -147,7 +147,7 @@ def _alike(one: str, other: str) -> bool:
     return bool(set(folded(one).split()) & set(folded(other).split()) - {"the", "of", "and"})
 
 
-def _redocred(data: Path, half: Half) -> Iterator[_Told]:
+def _redocred(data: Path, half: Half) -> Iterator[_Statement]:
     """Relations of what a document is about, both ends in one of the sentences that state it."""
     for document in lines(data / DOCUMENTS / "documents.jsonl"):
         if half_of(document["title"]) != half:
@@ -163,14 +163,14 @@ def _redocred(data: Path, half: Half) -> Iterator[_Told]:
             said = [document["sentences"][at] for at in r["sentences"] if at < len(document["sentences"])]
             known = r["relation"] in WORDINGS and r["subject"] in own and r["object"] in kinds
             if known and len(said) == 1 and stated(r["relation"], r["object"], said[0]):
-                yield _Told(page, title, r["relation"], r["object"], kinds[r["object"]]["type"], true)
+                yield _Statement(page, title, r["relation"], r["object"], kinds[r["object"]]["type"], true)
 
 
 _FIRST: Final = 250
 """Questions of 2WikiMultihopQA that were read while the first rules were written: their pages are no test."""
 
 
-def _2wiki(data: Path, half: Half) -> Iterator[_Told]:
+def _2wiki(data: Path, half: Half) -> Iterator[_Statement]:
     """Triples whose page names their object."""
     folder = data / TRIPLES
     pages: dict[str, list[dict[str, Any]]] = {}
@@ -192,4 +192,4 @@ def _2wiki(data: Path, half: Half) -> Iterator[_Told]:
         said = re.search(rf"(?<!\w){re.escape(value)}(?!\w)", page["text"])
         if said and any(stated(relation, value, text) for text in ENDS.split(page["text"])):
             own = frozenset(triple for triple in true if triple[1] == folded(subject))
-            yield _Told(Page(page["title"], page["text"], {}), subject, relation, value, "", own)
+            yield _Statement(Page(page["title"], page["text"], {}), subject, relation, value, "", own)

@@ -1,1 +1,1 @@
-"""What fills are worth: chains of the little world asked in one round with fills, beside one round for each hop."""
+"""What fills bring: chains of the little world in one round with fills, beside one round for each hop."""

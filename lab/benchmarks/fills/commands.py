@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
-    from lab.benchmarks.fills.measure import Way
+    from lab.benchmarks.fills.measure import FillsWay
 
 REPORT: Final = Path("docs/bench/fills.md")
 CODE: Final = (
@@ -37,7 +36,7 @@ says whether the way can answer, not how well a model goes it.""",
 The oracle writes the first turn in either way, the shipped policy everything behind it. So EM says how well a model \
 goes a plan that it was given; what it plans by itself this does not say. Its tokens take the time that they take.""",
 }
-_HEAD: Final = ("hops", "asked", "EM", "rounds", "searches", "policy tokens", "context tokens", "median s", "p95 s")
+_HEAD: Final = ("hops", "way", "EM", "rounds", "searches", "policy tokens", "context tokens", "median s", "p95 s")
 
 
 @bench_app.command("fills")
@@ -69,20 +68,18 @@ def fills(
     """
     who: tuple[Policy, ...] = ("oracle", "embedded") if policy == "both" else (policy,)
     pace = token_ms / 1000, search_ms / 1000
-    found: dict[Policy, list[Way]] = {
+    found: dict[Policy, list[FillsWay]] = {
         name: asyncio.run(_measure(name, checkpoint, world, limit, *pace, at_once)) for name in who
     }
     if write:
         call = f"cairn bench fills --policy {policy} --world {world} --token-ms {token_ms:g} --search-ms {search_ms:g}"
         write_report(REPORT, _report(found, f"{call} --at-once {at_once} --write"), code=CODE)
-    if json:
-        print_json({name: {"ways": [asdict(way) for way in ways]} | _summary(ways) for name, ways in found.items()})
-        return
-    for name, ways in found.items():
-        table = Table(*_HEAD, title=f"{name}, {world}")
-        for way in ways:
-            table.add_row(*_row(way))
-        output().print(table)
+    figures = {name: {"ways": [asdict(way) for way in ways]} | _summary(ways) for name, ways in found.items()}
+    print_report([_table(ways, f"{name}, {world}") for name, ways in found.items()], figures, as_json=json)
+
+
+def _table(ways: "Sequence[FillsWay]", title: str = "") -> ReportTable:
+    return ReportTable(_HEAD, [_row(way) for way in ways], title=title)
 
 
 async def _measure(
@@ -93,12 +90,12 @@ async def _measure(
     token_seconds: float,
     search_seconds: float,
     at_once: int,
-) -> "list[Way]":
+) -> "list[FillsWay]":
     from agent.build.shipped import newest_checkpoint
     from agent.policies.checkpoint import open_checkpoint
     from agent.policies.embedded import EmbeddedPolicy
     from agent.world import load_world
-    from lab.benchmarks.fills.measure import Pace, measure
+    from lab.benchmarks.fills.measure import OraclePace, measure
 
     folder = checkpoint or newest_checkpoint()
     engine = EmbeddedPolicy.load(folder) if policy == "embedded" else None
@@ -109,7 +106,7 @@ async def _measure(
             return await measure(
                 load_world(world),
                 codec=open_checkpoint(folder).codec,
-                pace=Pace(token_seconds, search_seconds),
+                pace=OraclePace(token_seconds, search_seconds),
                 policy=engine,
                 limit=limit,
                 at_once=at_once,
@@ -120,7 +117,7 @@ async def _measure(
             await engine.aclose()
 
 
-def _summary(ways: "list[Way]") -> dict[str, float]:
+def _summary(ways: "list[FillsWay]") -> dict[str, float]:
     """Of the questions of two hops: fills beside hop by hop."""
     pair = {way.fills: way for way in ways if way.hops == 2}
     if len(pair) < 2:
@@ -134,12 +131,12 @@ def _summary(ways: "list[Way]") -> dict[str, float]:
     }
 
 
-def _row(way: "Way") -> tuple[str, ...]:
-    asked = "one round with fills" if way.fills else "one round a hop"
+def _row(way: "FillsWay") -> tuple[str, ...]:
+    name = "one round with fills" if way.fills else "one round a hop"
     figures = (way.rounds, way.searches)
     return (
         str(way.hops),
-        asked,
+        name,
         f"{way.em:.3f}",
         *(f"{figure:.2f}" for figure in figures),
         f"{way.policy_tokens:.0f}",
@@ -149,13 +146,8 @@ def _row(way: "Way") -> tuple[str, ...]:
     )
 
 
-def _report(found: "Mapping[Policy, Sequence[Way]]", call: str) -> str:
-    head = f"| {' | '.join(_HEAD)} |\n|{'---|' * len(_HEAD)}\n"
-    tables = [
-        f"{_WHO[name]}\n\n{head}" + "\n".join(f"| {' | '.join(_row(way))} |" for way in ways)
-        for name, ways in found.items()
-    ]
-    both = "\n\n".join(tables)
+def _report(found: "Mapping[Policy, Sequence[FillsWay]]", call: str) -> str:
+    both = "\n\n".join(f"{_WHO[name]}\n\n{_table(ways).markdown()}" for name, ways in found.items())
     counts = ", ".join(
         f"{way.n} questions of {way.hops} hops ({way.planned} of them planned in both ways)"
         for way in next(iter(found.values()))

@@ -15,14 +15,14 @@ from agent.sources.base import Source
 from agent.trace import Trace
 from agent.trace.attempts import UNKNOWN
 from agent.world import Question, World
-from lab.benchmarks.fills.players import Begun, OraclePolicy, Slowed, script
+from lab.benchmarks.fills.policies import Begun, OraclePolicy, Slowed, script
 from train.evaluation.normalisations import squad
 from train.sft.episodes import Episode, episode
 from train.sft.oracle import NotShown, Unreachable, can_fill
 
 
 @dataclass(frozen=True)
-class Pace:
+class OraclePace:
     """What things take: the oracle's tokens and every search."""
 
     token_seconds: float
@@ -30,8 +30,8 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Way:
-    """One way of asking, over all questions of one number of hops. Means are over the questions that both ways plan."""
+class FillsWay:
+    """One way of searching, over the questions of one number of hops. Means are of those that both ways plan."""
 
     hops: int
     fills: bool
@@ -52,7 +52,7 @@ class Way:
 
 
 def chains(world: World, protocol: TextProtocol, *, hops: Sequence[int]) -> Iterator[Question]:
-    """The questions of so many hops that one round with fills can answer."""
+    """The questions with one of these numbers of hops that one round with fills can answer."""
     for question in world.questions:
         if question.hops in hops and len(question.plan) == question.hops and can_fill(question.plan, protocol):
             yield question
@@ -62,14 +62,14 @@ async def measure(
     world: World,
     *,
     codec: Codec,
-    pace: Pace,
+    pace: OraclePace,
     policy: Policy | None = None,
     hops: Sequence[int] = (2, 3, 4),
     limit: int = 0,
     at_once: int = 8,
     progress: Callable[[int, int], None] = lambda done, of: None,
-) -> list[Way]:
-    """Ask every question in both ways.
+) -> list[FillsWay]:
+    """Answer every question in both ways.
 
     Args:
         world: with questions.
@@ -79,33 +79,33 @@ async def measure(
         hops: of the questions.
         limit: questions of each number of hops; 0: all.
         at_once: rollouts at the same time.
-        progress: is told how many of all rollouts are done.
+        progress: gets how many of all rollouts are done.
     """
     protocol = protocol_named("cairn")
     by_hops = {n: list(chains(world, protocol, hops=[n]))[: limit or None] for n in hops}
     sources: dict[str, Source] = {name: Slowed(source, pace.search_seconds) for name, source in world.sources().items()}
     total, done = 2 * sum(map(len, by_hops.values())), 0
-    gate = asyncio.Semaphore(at_once)
+    free = asyncio.Semaphore(at_once)
 
-    async def run(question: Question, played: Episode | None) -> tuple[Trace, float]:
+    async def run(question: Question, expert: Episode | None) -> tuple[Trace, float]:
         nonlocal done
-        async with gate:
+        async with free:
             started = time.perf_counter()
-            agent = Agent(_player(played, codec, pace, policy), protocol, sources)
+            agent = Agent(_policy_of(expert, codec, pace, policy), protocol, sources)
             trace = await agent.run(agent.new_trace(question.question, history=question.history))
             done += 1
             progress(done, total)
             return trace, time.perf_counter() - started
 
-    ways: list[Way] = []
+    ways: list[FillsWay] = []
     for number, questions in by_hops.items():
         # An episode runs an event loop of its own.
-        played = {
+        episodes = {
             fill: [await asyncio.to_thread(_episode, world, q, protocol, fill=fill) for q in questions]
             for fill in (False, True)
         }
-        planned = [one is not None and other is not None for one, other in zip(*played.values(), strict=True)]
-        pairs = [(q, one) for at, q in enumerate(questions) for one in (played[False][at], played[True][at])]
+        planned = [one is not None and other is not None for one, other in zip(*episodes.values(), strict=True)]
+        pairs = [(q, one) for at, q in enumerate(questions) for one in (episodes[False][at], episodes[True][at])]
         ran = await asyncio.gather(*(run(q, one) for q, one in pairs))  # side by side: both ways meet the same load
         if ran:
             ways += [_way(number, fill, questions, ran[fill::2], planned) for fill in (False, True)]
@@ -119,21 +119,21 @@ def _episode(world: World, question: Question, protocol: TextProtocol, *, fill: 
         return None
 
 
-def _player(played: Episode | None, codec: Codec, pace: Pace, policy: Policy | None) -> Policy:
+def _policy_of(expert: Episode | None, codec: Codec, pace: OraclePace, policy: Policy | None) -> Policy:
     if policy is None:
-        return OraclePolicy(script(played, codec), codec, pace.token_seconds)
-    first = next((piece.text for piece in played.pieces if piece.by == "policy"), "") if played else ""
+        return OraclePolicy(script(expert, codec), codec, pace.token_seconds)
+    first = next((piece.text for piece in expert.pieces if piece.by == "policy"), "") if expert else ""
     return Begun(policy, first)
 
 
 def _way(
     hops: int, fill: bool, questions: Sequence[Question], ran: Sequence[tuple[Trace, float]], planned: Sequence[bool]
-) -> Way:
+) -> FillsWay:
     right = [_right(trace, question) for question, (trace, _) in zip(questions, ran, strict=True)]
     kept = [one for one, counts in zip(ran, planned, strict=True) if counts] or list(ran)
     traces, seconds = [trace for trace, _ in kept], sorted(took for _, took in kept)
     main = [[s for s in trace.segments if s.branch == "main"] for trace in traces]
-    return Way(
+    return FillsWay(
         hops=hops,
         fills=fill,
         n=len(questions),

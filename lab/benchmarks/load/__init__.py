@@ -1,1 +1,1 @@
-"""`cairn bench load`: the real server in a process of its own, asked by many clients at once."""
+"""`cairn bench load`: the real server in a process of its own, under many clients at once."""

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from lab.benchmarks.load.measure import Figures
-    from lab.benchmarks.load.streams import Load
+    from lab.benchmarks.load.measure import LoadFigures
+    from lab.benchmarks.load.streams import StreamLoad
 
 ADDED_MS: Final = 10
 """Of a token, 99 in a hundred."""
@@ -16,12 +16,12 @@ GROWTH: Final = 0.05
 """Of the server's memory, while the load goes on: more is not flat."""
 
 
-def growth(load: "Load") -> float:
+def growth(load: "StreamLoad") -> float:
     """By which share the memory grew while the load went on, by its slope."""
     return load.rss_mb_slope * load.seconds / 60 / load.rss_mb if load.rss_mb else 0.0
 
 
-def missed(figures: "Figures") -> list[str]:
+def missed(figures: "LoadFigures") -> list[str]:
     """A sentence for each promise that was not kept."""
     loads = {"paced": figures.paced} | ({"embedded": figures.embedded} if figures.embedded else {})
     flood, leaving = figures.flood, figures.leaving
@@ -29,7 +29,7 @@ def missed(figures: "Figures") -> list[str]:
         f"added to a token, p99 {figures.paced.added_ms_p99:.2f} ms (bound {ADDED_MS})": (
             figures.paced.added_ms_p99 < ADDED_MS
         ),
-        f"nothing was refused of {flood.asked} requests": flood.refused > 0,
+        f"nothing was refused of {flood.requests} requests": flood.refused > 0,
         f"refused in {flood.refused_ms_p99:.1f} ms, p99 (bound {REFUSED_MS})": flood.refused_ms_p99 < REFUSED_MS,
         f"{flood.refused_without_retry_after} refusals without Retry-After": not flood.refused_without_retry_after,
         f"{flood.accepted_lost} of {flood.accepted} accepted answers lost": not flood.accepted_lost,

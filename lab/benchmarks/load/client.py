@@ -18,7 +18,7 @@ _FIELD: Final = b"data: "
 
 
 def request(address: str, path: str, body: dict[str, Any]) -> bytes:
-    """A whole POST; the server is told to close when it has answered."""
+    """A whole POST; the server closes when it has answered."""
     data = json.dumps(body).encode()
     head = (
         f"POST {path} HTTP/1.1\r\nHost: {urlsplit(address).netloc}\r\nContent-Type: application/json\r\n"

@@ -1,4 +1,4 @@
-"""`cairn bench load`, `cairn bench model` and `cairn bench peers`. What they need is imported when they run."""
+"""`cairn bench load`, `cairn bench model` and `cairn bench baselines`. What they need is imported when they run."""
 
 import json
 from pathlib import Path
@@ -6,17 +6,17 @@ from typing import Annotated, Final
 
 import typer
 
-from agent.cli.console import messages, output, print_json
+from agent.cli.console import messages
 from agent.cli.options import CheckpointOption, ConfigOption, JsonOption, WorldOption
 from lab.cli.bench import bench_app
-from lab.report import write_report
+from lab.report import print_report, write_report
 
 REPORT: Final = Path("docs/bench/load.md")
 CODE: Final = ("server", "agent/loop/loop.py", "agent/policies", "agent/loop/search_round.py")
 """What the figures of a load depend on."""
 MODEL_REPORT: Final = Path("docs/bench/model.md")
-PEERS_REPORT: Final = Path("docs/bench/peers.md")
-PEERS_PYTHON: Final = Path(".venv-peers/bin/python")
+BASELINES_REPORT: Final = Path("docs/bench/baselines.md")
+BASELINES_PYTHON: Final = Path(".venv-baselines/bin/python")
 
 
 @bench_app.command("load")
@@ -34,13 +34,13 @@ def bench_load(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep many streams open for a while, leave in the middle of some, and send more than there is room for.
+    """Keep many streams open for a while, leave in the middle of some, and send more than the server takes.
 
     A scripted policy writes 20 tokens a second and stream and stamps each
     with the time, so that what the server adds to a token is measured where
     the client reads it. Client and server share this machine's cores. The
     exit status is 1 where anything was lost; bounds of time and memory that
-    were missed are told.
+    were missed are printed.
 
     Example: cairn bench load --streams 200 --seconds 120
     """
@@ -66,10 +66,7 @@ def bench_load(
         )
     if write:
         write_report(REPORT, page(figures), code=CODE)
-    if as_json:
-        print_json(figures.as_dict())
-    else:
-        output().print(table(figures))
+    print_report([table(figures)], figures.as_dict(), as_json=as_json)
     if not figures.holds:
         raise typer.Exit(1)
 
@@ -126,16 +123,13 @@ def bench_model(
         )
     if write:
         write_report(MODEL_REPORT, page(figures), code=CODE)
-    if as_json:
-        print_json(figures.as_dict())
-    else:
-        output().print(table(figures))
+    print_report([table(figures)], figures.as_dict(), as_json=as_json)
     if not figures.holds:
         raise typer.Exit(1)
 
 
 def _counts(said: str, option: str, *fitted: int) -> list[int]:
-    """Numbers of streams, as they stand in an option; none of them may be one that the model is fitted with."""
+    """Numbers of streams, as an option has them; none of them may be one that the model is fitted with."""
     words = [word.strip() for word in said.split(",") if word.strip()]
     if not all(word.isdigit() and int(word) for word in words):
         raise typer.BadParameter(f"{said!r} is no list of numbers of streams, as 4,64,200", param_hint=option)
@@ -145,16 +139,19 @@ def _counts(said: str, option: str, *fitted: int) -> list[int]:
     return counts
 
 
-@bench_app.command("peers")
-def bench_peers(
+@bench_app.command("peers", hidden=True)  # its name in earlier versions
+@bench_app.command("baselines")
+def bench_baselines(
     *,
-    peers: Annotated[Path, typer.Option(help="Python of the environment with the group 'peers'.")] = PEERS_PYTHON,
-    times: Annotated[int, typer.Option(min=1, help="How often each question is asked alone.")] = 20,
+    python: Annotated[
+        Path, typer.Option("--python", "--peers", help="Python of the environment with the group 'baselines'.")
+    ] = BASELINES_PYTHON,
+    times: Annotated[int, typer.Option(min=1, help="How often each question is sent alone.")] = 20,
     clients: Annotated[int, typer.Option(min=1, help="How many ask at the same time.")] = 64,
     seconds: Annotated[float, typer.Option(min=0.1, help="Of each round of many clients.")] = 10,
     rounds: Annotated[int, typer.Option(min=1, help="Of each contender; the middle one counts.")] = 3,
     langgraph: Annotated[bool, typer.Option("--langgraph/--no-langgraph", help="Let it take part.")] = True,
-    write: Annotated[bool, typer.Option("--write", help=f"Write {PEERS_REPORT} and its figures, too.")] = False,
+    write: Annotated[bool, typer.Option("--write", help=f"Write {BASELINES_REPORT} and its figures, too.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Ask Cairn, a plain tool loop and LangGraph's ReAct agent the same four questions.
@@ -162,22 +159,18 @@ def bench_peers(
     All have the same instant policy and the same search, which takes
     100 ms: what is measured is what is between the two.
 
-    Example: cairn bench peers --clients 64
+    Example: cairn bench baselines --clients 64
     """
-    from lab.benchmarks.load.peers.contenders import NAMES, Name
-    from lab.benchmarks.load.peers.race import race
-    from lab.benchmarks.load.peers.report import page, tables
+    from lab.benchmarks.load.baselines.contenders import NAMES, Name
+    from lab.benchmarks.load.baselines.race import race
+    from lab.benchmarks.load.baselines.report import page, tables
 
     names: list[Name] = [name for name in NAMES if langgraph or name != "langgraph"]
     with messages().status("starting") as status:
         found = race(
-            python=peers, names=names, times=times, clients=clients, seconds=seconds, rounds=rounds, show=status.update
+            python=python, names=names, times=times, clients=clients, seconds=seconds, rounds=rounds, show=status.update
         )
     if write:
-        write_report(PEERS_REPORT, page(found), code=CODE)
-        write_report(PEERS_REPORT.with_suffix(".json"), json.dumps(found.as_dict(), indent=1) + "\n")
-    if as_json:
-        print_json(found.as_dict())
-        return
-    for table in tables(found):
-        output().print(table)
+        write_report(BASELINES_REPORT, page(found), code=CODE)
+        write_report(BASELINES_REPORT.with_suffix(".json"), json.dumps(found.as_dict(), indent=1) + "\n")
+    print_report(tables(found), found.as_dict(), as_json=as_json)

@@ -1,4 +1,4 @@
-"""More runs than there is room for: what is refused is refused at once, and what was accepted ends whole."""
+"""More runs than the server takes: what is refused is refused at once, and what was accepted ends whole."""
 
 import asyncio
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ REFUSED: Final = 429
 
 @dataclass(frozen=True)
 class Flood:
-    """Of so many requests at once."""
+    """Of many requests at once."""
 
-    asked: int
+    requests: int
     accepted: int
     accepted_lost: int
     """Accepted ones whose answer was not whole."""
@@ -52,7 +52,7 @@ async def flood(server: Running, *, runs: int, requests: int, tokens: int) -> Fl
     refused = [one for _, one in heard if one and one.status == REFUSED]
     cuts = percentiles([1000 * one.seconds for one in refused])
     return Flood(
-        asked=requests,
+        requests=requests,
         accepted=len(accepted),
         accepted_lost=sum(not read_paced(one, marker, tokens).whole for marker, one in accepted),
         refused=len(refused),

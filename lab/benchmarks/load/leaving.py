@@ -10,7 +10,7 @@ from itertools import cycle, islice, product
 from typing import Final
 
 from lab.benchmarks.load.client import Heard, begin, question, request
-from lab.benchmarks.load.paced import Place, Told, text_of
+from lab.benchmarks.load.paced import Place, Signal, text_of
 from lab.benchmarks.load.process import Running
 from lab.benchmarks.load.streams import CHAT
 
@@ -25,7 +25,7 @@ _PLACES: Final[tuple[Place, ...]] = ("policy", "search")
 class Leaving:
     disconnects: int
     cancelled: int
-    """How many of them policy or search heard of in time."""
+    """How many of them ended policy or search in time."""
     cancel_ms_p50: float
     cancel_ms_max: float
 
@@ -35,13 +35,13 @@ class _Client:
     marker: str
     place: Place
     stream: bool
-    asked: asyncio.Event
+    began: asyncio.Event
     let_go: asyncio.Future[int]
     """When, by `time.perf_counter_ns`."""
 
 
 async def leave(server: Running, *, disconnects: int) -> Leaving:
-    """Open so many requests at once, leave each one when it is in the middle, and see when that arrives."""
+    """Open `disconnects` requests at once, leave each one when it is in the middle, and see when that arrives."""
     loop = asyncio.get_running_loop()
     kinds: Iterator[tuple[Place, bool]] = cycle(product(_PLACES, (True, False)))
     clients = {
@@ -60,14 +60,14 @@ async def leave(server: Running, *, disconnects: int) -> Leaving:
 
 
 async def _leave(server: Running, client: _Client) -> float | None:
-    """Milliseconds from leaving until it was let go; None where nobody heard of it."""
+    """Milliseconds from leaving until it was let go; None where neither policy nor search was ended."""
     job = "hold policy" if client.place == "policy" else "hold search"
     body = question(text_of(job, client.marker), stream=client.stream)
     heard: Heard | None = None
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             heard = await begin(server.address, request(server.address, CHAT, body))
-            await client.asked.wait()
+            await client.began.wait()
             left = heard.leave()
             return (await client.let_go - left) / 1e6
     except (TimeoutError, OSError):
@@ -79,17 +79,17 @@ async def _leave(server: Running, client: _Client) -> float | None:
 
 @contextmanager
 def _listening(server: Running, clients: dict[str, _Client]) -> Generator[None]:
-    """Pass on what policy and source tell while this is open."""
+    """Pass on the signals of policy and source while this is open."""
 
     def hear() -> None:
-        told: Told = server.pipe.recv()
-        client = clients.get(told.marker)
-        if client is None or told.place != client.place:
+        signal: Signal = server.pipe.recv()
+        client = clients.get(signal.marker)
+        if client is None or signal.place != client.place:
             return
-        if told.what == "asked":
-            client.asked.set()
+        if signal.what == "began":
+            client.began.set()
         elif not client.let_go.done():
-            client.let_go.set_result(told.at)
+            client.let_go.set_result(signal.at)
 
     loop = asyncio.get_running_loop()
     loop.add_reader(server.pipe.fileno(), hear)

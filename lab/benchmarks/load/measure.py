@@ -16,7 +16,7 @@ from lab.benchmarks.load.flood import Flood, flood
 from lab.benchmarks.load.leaving import Leaving, leave
 from lab.benchmarks.load.paced import ANSWER_TOKENS, THOUGHT_TOKENS
 from lab.benchmarks.load.process import Running, running
-from lab.benchmarks.load.streams import Load, load_embedded, load_paced
+from lab.benchmarks.load.streams import StreamLoad, load_embedded, load_paced
 
 Tokens = tuple[int, int]
 TOKENS: Final[Tokens] = (THOUGHT_TOKENS, ANSWER_TOKENS)
@@ -26,15 +26,15 @@ FLOOD_REQUESTS: Final = 200
 FLOOD_TOKENS: Final[Tokens] = (40, 20)
 
 Show = Callable[[str, float, float], object]
-"""Is told what goes on, how far it is and how far it goes."""
+"""Gets what goes on, how much of it is done, and how much there is."""
 
 
 @dataclass(frozen=True)
-class Figures:
-    paced: Load
+class LoadFigures:
+    paced: StreamLoad
     leaving: Leaving
     flood: Flood
-    embedded: Load | None
+    embedded: StreamLoad | None
 
     @property
     def holds(self) -> bool:
@@ -72,7 +72,7 @@ def measure(
     with_embedded: bool = True,
     tokens: Tokens = TOKENS,
     show: Show = lambda what, done, total: None,
-) -> Figures:
+) -> LoadFigures:
     """Start a server for each part and measure it.
 
     Args:
@@ -82,15 +82,15 @@ def measure(
         disconnects: clients that leave.
         with_embedded: also load the embedded policy.
         tokens: stamped ones of a paced thought and of its answer.
-        show: is told how far it is.
+        show: gets the progress.
 
     Raises:
         SetupError: a server could not be started.
     """
     roomy = {"max_runs": streams + disconnects, "max_queue": streams}
     with server_of(settings, roomy, tokens) as server:
-        told = partial(tell, show, "paced streams", seconds)
-        paced = asyncio.run(load_paced(server, streams=streams, seconds=seconds, tokens=sum(tokens), progress=told))
+        progress = partial(show_seconds, show, "paced streams", seconds)
+        paced = asyncio.run(load_paced(server, streams=streams, seconds=seconds, tokens=sum(tokens), progress=progress))
         show("clients that leave", 0, 1)
         left = asyncio.run(leave(server, disconnects=disconnects))
     with server_of(settings, {"max_runs": FLOOD_RUNS, "max_queue": FLOOD_QUEUE}, FLOOD_TOKENS) as server:
@@ -98,15 +98,17 @@ def measure(
         flooded = asyncio.run(flood(server, runs=FLOOD_RUNS, requests=FLOOD_REQUESTS, tokens=sum(FLOOD_TOKENS)))
     embedded = None
     if with_embedded:
-        told = partial(tell, show, "the embedded policy", seconds)
+        progress = partial(show_seconds, show, "the embedded policy", seconds)
         with server_of(settings, roomy) as server:
-            asked = questions_of(settings)
-            embedded = asyncio.run(load_embedded(server, asked, streams=streams, seconds=seconds, progress=told))
-    return Figures(paced, left, flooded, embedded)
+            questions = questions_of(settings)
+            embedded = asyncio.run(
+                load_embedded(server, questions, streams=streams, seconds=seconds, progress=progress)
+            )
+    return LoadFigures(paced, left, flooded, embedded)
 
 
 def questions_of(settings: CairnSettings) -> list[str]:
-    """What the embedded policy is asked: the little world's own questions."""
+    """The questions of the embedded policy: the little world's own."""
     from agent.world import load_world
 
     return [question.question for question in load_world(settings.world).questions]
@@ -134,6 +136,6 @@ def server_of(
             yield server
 
 
-def tell(show: Show, what: str, total: float, done: float) -> None:
-    """Show how far something is; its last part goes on for longer than was asked for, and is not shown."""
+def show_seconds(show: Show, what: str, total: float, done: float) -> None:
+    """Show how far something is; what goes beyond `total` is not shown."""
     show(what, min(done, total), total)

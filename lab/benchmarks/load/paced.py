@@ -1,6 +1,6 @@
-"""What stands in for model and searches under load: a policy that writes so many tokens a second and stamps each one
-with the time at which it is due, and a source that takes its time. Both tell when they are let go. They follow what the
-question says. A token is due whether the server has time to take it or not, as those of an engine elsewhere would be.
+"""The fake model and searches of a load: a policy that writes tokens at a set pace and stamps each one with the time
+at which it is due, and a source that takes its time. Both signal when they are let go. They follow what the question
+says. A token is due whether the server has time to take it or not, as those of an engine elsewhere would be.
 """  # noqa: D205 - one sentence over two lines
 
 import asyncio
@@ -17,7 +17,7 @@ from agent.policies.base import Chunk, Sampling
 from agent.protocols.base import TextProtocol
 from agent.sources.base import SearchRequest, SearchResult
 from agent.trace import Author, Segment
-from lab.benchmarks.load.process import Tell
+from lab.benchmarks.load.process import Send
 
 SEARCH_SECONDS: Final = 0.1
 TOKENS_PER_S: Final = 20.0
@@ -29,7 +29,7 @@ TOKENS: Final = THOUGHT_TOKENS + ANSWER_TOKENS
 STAMP: Final = re.compile(r"\b(m\d+x\d+)\.(\d+)\.(\d+)\b")
 """A token: marker of its stream, number, and when it was due."""
 MARKER: Final = re.compile(rb"\bm\d+x\d+\b")
-_ASKED: Final = re.compile(r"(whole|hold policy|hold search) (m\d+x\d+)")
+_JOB: Final = re.compile(r"(whole|hold policy|hold search) (m\d+x\d+)")
 
 Place = Literal["policy", "search"]
 Job = Literal["whole", "hold policy", "hold search"]
@@ -38,10 +38,10 @@ _NOW: Final = ""
 
 
 @dataclass(frozen=True)
-class Told:
-    """A policy or a search was asked, or let go, at this time of `time.perf_counter_ns`."""
+class Signal:
+    """A policy or a search began, or was let go, at this time of `time.perf_counter_ns`."""
 
-    what: Literal["asked", "let go"]
+    what: Literal["began", "let go"]
     place: Place
     marker: str
     at: int
@@ -76,7 +76,7 @@ def script(job: Job, marker: str, turn: int, tokens: tuple[int, int]) -> Generat
 class PacedPolicy:
     """Writes as its question says: a whole answer, an endless thought, or a search that never ends."""
 
-    tell: Tell
+    send: Send
     tokens_per_s: float = TOKENS_PER_S
     tokens: tuple[int, int] = (THOUGHT_TOKENS, ANSWER_TOKENS)
     """Stamped ones of the thought and of the answer."""
@@ -98,10 +98,10 @@ class PacedContext:
     ended_turn = False
 
     def __init__(self, policy: PacedPolicy, question: str) -> None:
-        asked = _ASKED.search(question)
+        found = _JOB.search(question)
         self._policy = policy
-        self._job: Job = cast("Job", asked[1]) if asked else "whole"
-        self._marker = asked[2] if asked else "m0x0"
+        self._job: Job = cast("Job", found[1]) if found else "whole"
+        self._marker = found[2] if found else "m0x0"
         self._turns = 0
         self._stamped = 0
         self.segments: list[Segment] = [Segment(by="prompt", text=question)]
@@ -111,7 +111,7 @@ class PacedContext:
         self._turns += 1
         began, said = perf_counter_ns(), list[str]()
         if holds := self._job == "hold policy":
-            self._tell("asked")
+            self._signal("began")
         try:
             for number, piece in enumerate(script(self._job, self._marker, self._turns, self._policy.tokens)):
                 due = began + round(number * 1e9 / self._policy.tokens_per_s)
@@ -123,7 +123,7 @@ class PacedContext:
                 yield Chunk(said[-1])
         finally:
             if holds:
-                self._tell("let go")
+                self._signal("let go")
             if said:
                 self.segments.append(Segment(by="policy", text="".join(said)))
                 self.tokens += len(said)
@@ -147,21 +147,21 @@ class PacedContext:
         self._stamped += 1
         return f" {self._marker}.{self._stamped - 1}.{due}"
 
-    def _tell(self, what: Literal["asked", "let go"]) -> None:
-        self._policy.tell(Told(what, "policy", self._marker, perf_counter_ns()))
+    def _signal(self, what: Literal["began", "let go"]) -> None:
+        self._policy.send(Signal(what, "policy", self._marker, perf_counter_ns()))
 
 
 @dataclass(frozen=True)
 class PacedSource:
     """One passage for every query, after a while; a query that says so is never answered."""
 
-    tell: Tell
+    send: Send
     seconds: float = SEARCH_SECONDS
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        asked = _ASKED.search(request.query)
-        marker = asked[2] if asked else request.query
-        if asked and asked[1] == "hold search":
+        found = _JOB.search(request.query)
+        marker = found[2] if found else request.query
+        if found and found[1] == "hold search":
             await self._hold(marker)
         await asyncio.sleep(self.seconds)
         url = f"https://example.org/{marker}"
@@ -169,8 +169,8 @@ class PacedSource:
         return SearchResult((passage,))
 
     async def _hold(self, marker: str) -> None:
-        self.tell(Told("asked", "search", marker, perf_counter_ns()))
+        self.send(Signal("began", "search", marker, perf_counter_ns()))
         try:
             await asyncio.Event().wait()
         finally:
-            self.tell(Told("let go", "search", marker, perf_counter_ns()))
+            self.send(Signal("let go", "search", marker, perf_counter_ns()))

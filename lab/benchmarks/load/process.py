@@ -1,4 +1,4 @@
-"""A server in a process of its own: its address, what it tells over a pipe, its memory and its CPU time."""
+"""A server in a process of its own: its address, its messages over a pipe, its memory and its CPU time."""
 
 import multiprocessing
 import os
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from server.launch import Serves
 
 
-Tell = Callable[[Any], None]
+Send = Callable[[Any], None]
 """Sends an object to the process that measures."""
-Make = Callable[[Tell], "tuple[Serves, socket.socket]"]
+Make = Callable[[Send], "tuple[Serves, socket.socket]"]
 """Makes the server in its own process; a function of a module, or a `partial` of one."""
 
 START_SECONDS: Final = 120.0
@@ -41,13 +41,13 @@ class Listening:
 
     @property
     def rss_mb(self) -> float | None:
-        """Memory that the process has now, in 10^6 bytes; None where the system does not tell."""
+        """Memory that the process has now, in 10^6 bytes; None where the system does not say."""
         fields = _proc(self.pid, "statm").split()
         return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / _MB if fields else None
 
     @property
     def cpu_seconds(self) -> float | None:
-        """CPU time of all its threads since it began; None where the system does not tell."""
+        """CPU time of all its threads since it began; None where the system does not say."""
         return self._cpu_seconds("stat")
 
     @property
@@ -65,7 +65,7 @@ class Running(Listening):
     """One that we made."""
 
     pipe: Connection
-    """What the server tells comes here."""
+    """The server's messages come here."""
 
 
 def _proc(pid: int, name: str) -> str:
@@ -102,12 +102,12 @@ def _address(pipe: Connection) -> str:
     if not pipe.poll(START_SECONDS):
         raise SetupError(f"the server did not start within {START_SECONDS:.0f} s")
     try:
-        told = pipe.recv()
+        first = pipe.recv()
     except EOFError as error:
         raise SetupError("the server ended before it listened; its error stands above") from error
-    if isinstance(told, Exception):
-        raise SetupError(str(told)) from told
-    return told
+    if isinstance(first, Exception):
+        raise SetupError(str(first)) from first
+    return first
 
 
 def _serve(make: Make, pipe: Connection) -> None:
@@ -130,7 +130,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 def _end_with_parent() -> None:
-    """Nobody else ends a server whose measuring process was killed."""
+    """Ends the server when its measuring process was killed."""
     if parent := multiprocessing.parent_process():
         wait([parent.sentinel])
         os.kill(os.getpid(), signal.SIGTERM)

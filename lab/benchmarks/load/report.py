@@ -3,32 +3,28 @@
 import platform
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
 from agent.cores import cores
 from lab.benchmarks.load.bounds import ADDED_MS, CANCEL_MS, GROWTH, REFUSED_MS, growth
+from lab.report import ReportTable
 
 if TYPE_CHECKING:
-    from lab.benchmarks.load.measure import Figures
-    from lab.benchmarks.load.streams import Load
+    from lab.benchmarks.load.measure import LoadFigures
+    from lab.benchmarks.load.streams import StreamLoad
 
 
-def table(figures: "Figures") -> Table:
-    title = f"{figures.paced.streams} streams at once for {figures.paced.seconds:.0f} s"
-    made = Table("", *_heads(figures), title=title, caption="; ".join(_verdicts(figures)))
-    for row in _rows(figures):
-        made.add_row(*row)
-    return made
+def table(figures: "LoadFigures") -> ReportTable:
+    return ReportTable(
+        ["", "paced policy", *(["embedded policy"] if figures.embedded else [])],
+        _rows(figures),
+        title=f"{figures.paced.streams} streams at once for {figures.paced.seconds:.0f} s",
+        caption="; ".join(_verdicts(figures)),
+    )
 
 
-def _heads(figures: "Figures") -> list[str]:
-    return ["paced policy", *(["embedded policy"] if figures.embedded else [])]
-
-
-def _rows(figures: "Figures") -> list[tuple[str, ...]]:
+def _rows(figures: "LoadFigures") -> list[tuple[str, ...]]:
     loads = [figures.paced, *([figures.embedded] if figures.embedded else [])]
 
-    def row(name: str, of: "Load") -> str:
+    def row(name: str, of: "StreamLoad") -> str:
         return {
             "answers": f"{of.answers}",
             "lost": f"{of.lost}",
@@ -53,13 +49,13 @@ def _rows(figures: "Figures") -> list[tuple[str, ...]]:
     return [(name, *(row(name, of) for of in loads)) for name in names]
 
 
-def _verdicts(figures: "Figures") -> list[str]:
+def _verdicts(figures: "LoadFigures") -> list[str]:
     flood, leaving = figures.flood, figures.leaving
     refused = (
-        f"{flood.refused} of {flood.asked} refused, p99 {flood.refused_ms_p99:.1f} ms (bound {REFUSED_MS}), "
+        f"{flood.refused} of {flood.requests} refused, p99 {flood.refused_ms_p99:.1f} ms (bound {REFUSED_MS}), "
         f"{flood.accepted} accepted, {flood.accepted_lost} of them lost"
         if flood.refused
-        else f"nothing was refused of {flood.asked}: there is no admission control"
+        else f"nothing was refused of {flood.requests}: there is no admission control"
     )
     return [
         f"added to a token, p99 {figures.paced.added_ms_p99:.2f} ms (bound {ADDED_MS})",
@@ -70,26 +66,23 @@ def _verdicts(figures: "Figures") -> list[str]:
     ]
 
 
-def page(figures: "Figures") -> str:
+def page(figures: "LoadFigures") -> str:
     """What `--write` keeps."""
     from lab.benchmarks.load.measure import FLOOD_QUEUE, FLOOD_RUNS
     from lab.benchmarks.load.paced import SEARCH_SECONDS
 
     flood, leaving, paced = figures.flood, figures.leaving, figures.paced
-    heads = ["", *_heads(figures)]
-    lines = [heads, ["---"] * len(heads), *_rows(figures)]
-    body = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"""# The server under load
 
 `cairn bench load --streams {paced.streams} --write`; Python {platform.python_version()}, {cores()} cores, \
 which server and client share.
 
-The server that `cairn serve` makes, with its store, in a process of its own, asked over HTTP with {paced.streams} \
-streams that are open at the same time; each one is asked again when it has ended, and it went on for \
+The server that `cairn serve` makes, with its store, in a process of its own, over HTTP with {paced.streams} \
+streams that are open at the same time; each one sends the next request when it has ended, and it went on for \
 {paced.seconds:.0f} s. The *paced* policy writes 20 tokens a second and stream, and searches once \
 ({1000 * SEARCH_SECONDS:.0f} ms) in an answer of 300; the *embedded* policy samples as fast as the cores let it.
 
-{body}
+{table(figures).markdown()}
 
 *Lost* is a stream that did not bring every token once and in order, usage and `[DONE]`. *Interleaved* is a stream \
 that brought anything of another one: each token of the paced policy holds its stream's own mark, the embedded \
@@ -100,9 +93,9 @@ its samples after the first quarter; its growth, by that slope, is flat below {G
 
 Bounds: {"; ".join(figures.missed) + " (missed)" if figures.missed else "every one was kept"}.
 
-| more than there is room for | |
+| more than the server takes | |
 |---|---|
-| requests, of which {FLOOD_RUNS} may run and {FLOOD_QUEUE} wait | {flood.asked} |
+| requests, of which {FLOOD_RUNS} may run and {FLOOD_QUEUE} wait | {flood.requests} |
 | accepted | {flood.accepted} |
 | of these without a whole answer | {flood.accepted_lost} |
 | refused with 429 | {flood.refused} |

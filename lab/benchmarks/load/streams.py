@@ -20,11 +20,11 @@ from lab.benchmarks.percentiles import percentiles
 
 CHAT: Final = "/v1/chat/completions"
 RAMP_SECONDS: Final = 5.0
-"""The streams of a long run begin within so many seconds; of a short one within a quarter of it."""
+"""The streams of a long run begin within this time; of a short one within a quarter of it."""
 SAMPLE_SECONDS: Final = 0.5
 
 Progress = Callable[[float], object]
-"""Is told how many seconds have passed."""
+"""Gets how many seconds have passed."""
 
 
 def ramp_seconds(seconds: float) -> float:
@@ -33,7 +33,7 @@ def ramp_seconds(seconds: float) -> float:
 
 
 @dataclass
-class Memory:
+class MemorySamples:
     """Samples of a process: seconds since the load began, and 10^6 bytes."""
 
     seconds: list[float] = field(default_factory=list[float])
@@ -48,8 +48,8 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Load:
-    """What so many streams saw."""
+class StreamLoad:
+    """What all streams saw."""
 
     streams: int
     seconds: float
@@ -76,7 +76,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Seen:
+class StreamSeen:
     """What one stream brought."""
 
     whole: bool
@@ -88,7 +88,7 @@ class Seen:
     """From the request to the last byte."""
 
 
-def read_paced(heard: Heard, marker: str, tokens: int) -> Seen:
+def read_paced(heard: Heard, marker: str, tokens: int) -> StreamSeen:
     """Every token carries its stream's marker, its number and the time at which the policy gave it."""
     numbers: list[int] = []
     added: list[float] = []
@@ -103,10 +103,10 @@ def read_paced(heard: Heard, marker: str, tokens: int) -> Seen:
             numbers.append(int(found[2]))
             added.append((at - int(found[3])) / 1e6)
     whole = heard.status == 200 and done and used and numbers == list(range(tokens))
-    return Seen(whole, foreign, tuple(added), len(numbers), heard.seconds)
+    return StreamSeen(whole, foreign, tuple(added), len(numbers), heard.seconds)
 
 
-def read_embedded(heard: Heard) -> Seen:
+def read_embedded(heard: Heard) -> StreamSeen:
     """Every frame carries the completion's id; what was added is what the answer took, less its rollout."""
     ids: set[str] = set()
     answered = done = False
@@ -119,10 +119,10 @@ def read_embedded(heard: Heard) -> Seen:
         answered = answered or bool(_delta(frame).get("content"))
     whole = heard.status == 200 and done and answered and bool(tail)
     if not whole:
-        return Seen(False, len(ids) > 1, (), 0)
+        return StreamSeen(False, len(ids) > 1, (), 0)
     foreign = ids != {f"chatcmpl-{tail['cairn']['trace']}"}
     added = 1000 * (heard.seconds - tail["cairn"]["timings"]["total"])
-    return Seen(True, foreign, (added,), tail["usage"]["completion_tokens"], heard.seconds)
+    return StreamSeen(True, foreign, (added,), tail["usage"]["completion_tokens"], heard.seconds)
 
 
 def _object(data: bytes) -> dict[str, Any]:
@@ -143,15 +143,15 @@ def _said(frame: dict[str, Any]) -> str:
     return delta.get("content") or delta.get("reasoning_content") or ""
 
 
-async def load_paced(server: Running, *, streams: int, seconds: float, tokens: int, progress: Progress) -> Load:
+async def load_paced(server: Running, *, streams: int, seconds: float, tokens: int, progress: Progress) -> StreamLoad:
     """Stamped streams.
 
     Args:
         server: with the paced policy.
-        streams: open at the same time; each one is asked again when it has ended.
+        streams: open at the same time; each one sends the next request when it has ended.
         seconds: after which no new one begins; those that are open end.
         tokens: stamped ones of an answer.
-        progress: is told of the time.
+        progress: gets the time.
     """
 
     def sent(stream: int, turn: int) -> bytes:
@@ -169,14 +169,14 @@ async def load_paced(server: Running, *, streams: int, seconds: float, tokens: i
 
 async def load_embedded(
     server: Running, questions: Sequence[str], *, streams: int, seconds: float, progress: Progress
-) -> Load:
+) -> StreamLoad:
     """The same with questions of the little world and a policy that samples."""
 
     def sent(stream: int, turn: int) -> bytes:
-        asked = questions[(stream + streams * turn) % len(questions)]
-        return request(server.address, CHAT, question(asked, stream=True))
+        text = questions[(stream + streams * turn) % len(questions)]
+        return request(server.address, CHAT, question(text, stream=True))
 
-    def read(heard: Heard, stream: int, turn: int) -> Seen:
+    def read(heard: Heard, stream: int, turn: int) -> StreamSeen:
         return read_embedded(heard)
 
     return await _load(server, sent, read, streams=streams, seconds=seconds, progress=progress)
@@ -185,14 +185,14 @@ async def load_embedded(
 async def _load(
     server: Running,
     sent: Callable[[int, int], bytes],
-    read: Callable[[Heard, int, int], Seen],
+    read: Callable[[Heard, int, int], StreamSeen],
     *,
     streams: int,
     seconds: float,
     progress: Progress,
-) -> Load:
+) -> StreamLoad:
     kept: list[tuple[Heard | None, int, int]] = []
-    memory = Memory()
+    memory = MemorySamples()
     began, cpu = perf_counter(), server.cpu_seconds or 0.0
 
     async def worker(stream: int) -> None:
@@ -219,16 +219,18 @@ async def _load(
         took, cpu = perf_counter() - began, (server.cpu_seconds or 0.0) - cpu
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
-    seen = [read(heard, stream, turn) if heard else Seen(False, False, (), 0) for heard, stream, turn in kept]
+    seen = [read(heard, stream, turn) if heard else StreamSeen(False, False, (), 0) for heard, stream, turn in kept]
     return _figures(seen, memory, streams=streams, seconds=took, since=seconds / 4, cpu=cpu)
 
 
-def _figures(seen: Sequence[Seen], memory: Memory, *, streams: int, seconds: float, since: float, cpu: float) -> Load:
+def _figures(
+    seen: Sequence[StreamSeen], memory: MemorySamples, *, streams: int, seconds: float, since: float, cpu: float
+) -> StreamLoad:
     whole = sum(one.whole for one in seen)
     added = [ms for one in seen for ms in one.added]
     cuts = percentiles(added)
     took = percentiles([one.seconds for one in seen if one.whole])
-    return Load(
+    return StreamLoad(
         streams=streams,
         seconds=seconds,
         answers=len(seen),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agent.errors import SetupError
-from lab.reproduce.design import Asked, Direction, Paper, Training, asked_after
+from lab.reproduce.design import Arm, Direction, Paper, Training, arm_of
 from lab.reproduce.papers.dag import DAG
 from lab.reproduce.papers.evidence import EVIDENCE
 from lab.reproduce.papers.kg import KG
@@ -34,14 +34,14 @@ def trainings() -> dict[str, Training]:
     return {one.name: one for paper in PAPERS.values() for one in paper.trainings}
 
 
-def all_asked() -> dict[str, Asked]:
-    """Everything that is asked by its name: what the papers list, and each trained policy."""
-    listed = [one for paper in PAPERS.values() for one in paper.asked]
-    after = [asked_after(training) for training in trainings().values()]
+def all_arms() -> dict[str, Arm]:
+    """Every arm by its name: what the papers list, and each trained policy."""
+    listed = [one for paper in PAPERS.values() for one in paper.arms]
+    after = [arm_of(training) for training in trainings().values()]
     return {one.name: one for one in (*after, *listed)}
 
 
-def asked_by(directions: Iterable[Direction]) -> list[Asked]:
-    """What these directions compare, each once, in their order."""
-    there = all_asked()
-    return list({side.asked: there[side.asked] for one in directions for side in one.sides}.values())
+def arms_of(directions: Iterable[Direction]) -> list[Arm]:
+    """The arms that these directions compare, each once, in their order."""
+    there = all_arms()
+    return list({side.arm: there[side.arm] for one in directions for side in one.sides}.values())

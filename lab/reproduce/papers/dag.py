@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from lab.reproduce.design import START, Asked, Direction, Paper, QuestionList, Training, sides
+from lab.reproduce.design import START, Arm, Direction, Paper, QuestionList, Training, sides
 
 _PROTOCOL: Final = "dag"
 _REWARD: Final = [{"name": "dag", "settings": {"variant": "printed", "answer": "f1"}}]
@@ -19,8 +19,8 @@ def _listed(name: str, says: str, questions: QuestionList) -> Training:
     return Training(name=name, says=says, protocol="multisearch", changes={"reward": reward}, questions=questions)
 
 
-def _asked(name: str, says: str, **more: Any) -> Asked:
-    return Asked(name=name, says=says, **{"protocol": _PROTOCOL, "world": "flat", **more})
+def _arm(name: str, says: str, **more: Any) -> Arm:
+    return Arm(name=name, says=says, **{"protocol": _PROTOCOL, "world": "flat", **more})
 
 
 _TRAININGS: Final = (
@@ -33,11 +33,11 @@ DAG: Final = Paper(
     name="dag",
     title="Reasoning-Search (2506.08352)",
     trainings=_TRAININGS,
-    asked=(
-        _asked("dag-all-sources", "one plan over web, news, arXiv and graph"),
-        _asked("dag-web-alone", "nodes of other sources than the web are dropped", sources=("web",)),
-        _asked("dag-start", "the shared start, untrained", policy=START),
-        _asked("step-by-step", "one query at a time, as often as it likes", protocol="evidence"),
+    arms=(
+        _arm("dag-all-sources", "one plan over web, news, arXiv and graph"),
+        _arm("dag-web-alone", "nodes of other sources than the web are dropped", sources=("web",)),
+        _arm("dag-start", "the shared start, untrained", policy=START),
+        _arm("step-by-step", "one query at a time, as often as it likes", protocol="evidence"),
     ),
     directions=(
         Direction(
@@ -66,7 +66,7 @@ DAG: Final = Paper(
             figures="1,536 tokens against 1,317 and 1,263",
             place="table 3",
             expected=sides("dag-all-sources", "dag-web-alone", metric="policy_tokens", margin=5),
-            cannot="A plan is written before anybody knows that its sources are missing.",
+            cannot="A plan is written before it is known that its sources are missing.",
         ),
         Direction(
             name="dag.fewer-tokens-than-many-turns",
@@ -85,7 +85,7 @@ DAG: Final = Paper(
             place="section 3.5",
             expected=sides("pipeline-questions", "single-source-questions"),
             cannot="The world's grammar writes the questions and knows their gold documents. Those over several "
-            "sources are also longer chains, and much of what is asked is not.",
+            "sources are also longer chains, and many questions of the test are not.",
         ),
     ),
 )

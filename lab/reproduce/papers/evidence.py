@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from lab.cli.reader import CHECKPOINT
-from lab.reproduce.design import START, Asked, Direction, Expected, Paper, Side, Training, sides
+from lab.reproduce.design import START, Arm, Direction, Expected, Paper, Side, Training, sides
 
 _PROTOCOL: Final = "evidence"
 FULL: Final = "evidence-grpo"
@@ -11,7 +11,7 @@ _SETTINGS: Final = {"variant": "printed"}
 _REWARD: Final = [{"name": "evidence", "settings": _SETTINGS}]
 _PPO: Final[dict[str, Any]] = {
     "kind": "ppo",
-    "learning": {"name": "ppo", "lam": 0.95, "critic_lr": 3e-4, "critic_passes_first": 4},
+    "learning": {"name": "ppo", "lam": 0.95, "critic_lr": 3e-4, "critic_epochs_first": 4},
     "optimizer": {"bf16": False},
 }
 
@@ -21,8 +21,8 @@ def _training(name: str, says: str, changes: dict[str, Any]) -> Training:
 
 
 def _against_reader(plain: str) -> Expected:
-    evidence = Side(asked="handed-over", metric="em_evidence")
-    return Expected(first=evidence, second=Side(asked="handed-over", metric=plain))
+    evidence = Side(arm="handed-over", metric="em_evidence")
+    return Expected(first=evidence, second=Side(arm="handed-over", metric=plain))
 
 
 _TRAININGS: Final = (
@@ -37,9 +37,9 @@ EVIDENCE: Final = Paper(
     name="evidence",
     title="R-Search with RSTool",
     trainings=_TRAININGS,
-    asked=(
-        Asked(name="handed-over", says="our evidence in a reader's hands", protocol=_PROTOCOL, reader=True),
-        Asked(name="evidence-start", says="the shared start, untrained", policy=START, protocol=_PROTOCOL),
+    arms=(
+        Arm(name="handed-over", says="our evidence in a reader's hands", protocol=_PROTOCOL, reader=True),
+        Arm(name="evidence-start", says="the shared start, untrained", policy=START, protocol=_PROTOCOL),
     ),
     directions=(
         Direction(

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from lab.reproduce.design import Asked, Direction, Paper, Training, sides
+from lab.reproduce.design import Arm, Direction, Paper, Training, sides
 
 _PROTOCOL: Final = "kg"
 DOCUMENTS: Final = ("web", "news", "arxiv")
@@ -16,8 +16,8 @@ def _training(name: str, says: str, reward: list[dict[str, Any]], sources: tuple
     return Training(name=name, says=says, protocol=_PROTOCOL, changes={"reward": reward}, sources=sources)
 
 
-def _asked(name: str, says: str, **more: Any) -> Asked:
-    return Asked(name=name, says=says, protocol=_PROTOCOL, **more)
+def _arm(name: str, says: str, **more: Any) -> Arm:
+    return Arm(name=name, says=says, protocol=_PROTOCOL, **more)
 
 
 KG: Final = Paper(
@@ -28,12 +28,12 @@ KG: Final = Paper(
         _training("kg-outcome", "GRPO by outcome and format alone", _OUTCOME),
         _training("kg-documents", "GRPO by accuracy and gain, in worlds without their graph", _REWARD, DOCUMENTS),
     ),
-    asked=(
-        _asked("graph-and-documents", "documents and graph, five passages each", budgets=_LONG),
-        _asked("documents-alone", "the same without the graph", budgets=_LONG, sources=DOCUMENTS),
-        _asked("short-context", "a quarter of the context, one passage each",
+    arms=(
+        _arm("graph-and-documents", "documents and graph, five passages each", budgets=_LONG),
+        _arm("documents-alone", "the same without the graph", budgets=_LONG, sources=DOCUMENTS),
+        _arm("short-context", "a quarter of the context, one passage each",
                budgets=_SHORT, protocol_changes={"passages": 1}),
-        _asked("kg-graph-taken-away", "trained with the graph, asked without it",
+        _arm("kg-graph-taken-away", "trained with the graph, evaluated without it",
                policy="kg-all-rewards", sources=DOCUMENTS),
     ),
     directions=(
@@ -53,7 +53,7 @@ KG: Final = Paper(
             figures="F1 57.1 → 58.4, CEM 57.6 → 58.5, EM 45.2 → 46.3",
             place="table 3",
             expected=sides("graph-and-documents", "documents-alone"),
-            cannot="Some facts of the little world stand in the graph alone. The filter of triples by a language model "
+            cannot="Some facts of the little world are in the graph alone. The filter of triples by a language model "
             "is left out.",
         ),
         Direction(

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from lab.reproduce.design import SHIPPED, Asked, Direction, Expected, Paper, Side, Training, sides
+from lab.reproduce.design import SHIPPED, Arm, Direction, Expected, Paper, Side, Training, sides
 
 _PROTOCOL: Final = "multisearch"
 FULL: Final = "multisearch-gdpo"
@@ -17,8 +17,8 @@ def _training(name: str, says: str, changes: dict[str, Any], **more: Any) -> Tra
     return Training(name=name, says=says, protocol=_PROTOCOL, changes={"learning": {"name": "gdpo"}, **changes}, **more)
 
 
-def _asked(name: str, says: str, **more: Any) -> Asked:
-    return Asked(name=name, says=says, policy=SHIPPED, protocol=_PROTOCOL, **more)
+def _arm(name: str, says: str, **more: Any) -> Arm:
+    return Arm(name=name, says=says, policy=SHIPPED, protocol=_PROTOCOL, **more)
 
 
 _TRAININGS: Final = (
@@ -43,15 +43,15 @@ _TRAININGS: Final = (
     ),
 )
 
-_ASKED: Final = (
-    _asked("three-queries", "up to three queries a search, three passages each, BM25"),
-    _asked("two-queries", "the search ends behind the second query", queries=2),
-    _asked("one-query", "the search ends behind the first query", queries=1),
+_ARMS: Final = (
+    _arm("three-queries", "up to three queries a search, three passages each, BM25"),
+    _arm("two-queries", "the search ends behind the second query", queries=2),
+    _arm("one-query", "the search ends behind the first query", queries=1),
     *(
-        _asked(f"top-{k}", f"{k} passages a query", protocol_changes={"passages": k})
+        _arm(f"top-{k}", f"{k} passages a query", protocol_changes={"passages": k})
         for k in (1, 2, 4, 5)
     ),
-    _asked("dense", "the world's passages ranked by MiniLM's vectors", dense=True),
+    _arm("dense", "the world's passages ranked by MiniLM's vectors", dense=True),
 )  # fmt: skip
 
 
@@ -166,12 +166,12 @@ _DIRECTIONS: Final = (
         "figure 3",
         (
             Expected(
-                first=Side(asked="three-queries", metric="snr_merge"),
-                second=Side(asked="three-queries", metric="snr_information"),
+                first=Side(arm="three-queries", metric="snr_merge"),
+                second=Side(arm="three-queries", metric="snr_information"),
             ),
             Expected(
-                first=Side(asked="three-queries", metric="snr_information"),
-                second=Side(asked="three-queries", metric="snr_query"),
+                first=Side(arm="three-queries", metric="snr_information"),
+                second=Side(arm="three-queries", metric="snr_query"),
             ),
         ),
         "Useful is judged by gold passages and answers here, by a language model there. A round shows a passage once "
@@ -191,6 +191,6 @@ MULTISEARCH: Final = Paper(
     name="multisearch",
     title="MultiSearch (2605.13534)",
     trainings=_TRAININGS,
-    asked=_ASKED,
+    arms=_ARMS,
     directions=_DIRECTIONS,
 )

@@ -51,8 +51,8 @@ def _direction(
 
 
 _WHEN: Final = (
-    Expected(kind="no_more", first=Side(asked=BOTH, metric="searches", types=_KNOWN), second=0.2, margin=0.0),
-    Expected(first=Side(asked=BOTH, metric="searches", but=_KNOWN), second=0.95, margin=0.0),
+    Expected(kind="no_more", first=Side(arm=BOTH, metric="searches", types=_KNOWN), second=0.2, margin=0.0),
+    Expected(first=Side(arm=BOTH, metric="searches", but=_KNOWN), second=0.95, margin=0.0),
 )
 
 _DIRECTIONS: Final = (
@@ -105,10 +105,10 @@ _DIRECTIONS: Final = (
         "the aim of the method; here at most 0.2 and at least 0.95 searches a question",
         "section 3",
         (
-            Expected(first=Side(asked=OUTCOME, metric="searches", types=_KNOWN),
-                     second=Side(asked=BOTH, metric="searches", types=_KNOWN), margin=0.1),
+            Expected(first=Side(arm=OUTCOME, metric="searches", types=_KNOWN),
+                     second=Side(arm=BOTH, metric="searches", types=_KNOWN), margin=0.1),
             *_WHEN,
-            Expected(kind="no_more", first=Side(asked=OUTCOME), second=Side(asked=BOTH)),
+            Expected(kind="no_more", first=Side(arm=OUTCOME), second=Side(arm=BOTH)),
         ),
         "What is known is a closed set of some sixty facts that the start has seen often; real knowledge has no edge.",
     ),
@@ -119,10 +119,10 @@ _DIRECTIONS: Final = (
         "the aim of the method; at most 0.2 and at least 0.95 searches a question",
         "section 3",
         (
-            Expected(first=Side(asked=ALWAYS, metric="searches", types=_KNOWN),
-                     second=Side(asked=BOTH, metric="searches", types=_KNOWN), margin=0.1),
+            Expected(first=Side(arm=ALWAYS, metric="searches", types=_KNOWN),
+                     second=Side(arm=BOTH, metric="searches", types=_KNOWN), margin=0.1),
             *_WHEN,
-            Expected(kind="no_more", first=Side(asked=ALWAYS), second=Side(asked=BOTH)),
+            Expected(kind="no_more", first=Side(arm=ALWAYS), second=Side(arm=BOTH)),
         ),
         "It was added when the first seed of `reflect.known` was there: the outcome alone had unlearned searching for "
         "what is known as well, and was no policy that always searches. Its bounds are those of `reflect.known`.",
@@ -133,6 +133,6 @@ REFLECT: Final = Paper(
     name="reflect",
     title="Learning When to Search",
     trainings=_TRAININGS,
-    asked=(),
+    arms=(),
     directions=_DIRECTIONS,
 )

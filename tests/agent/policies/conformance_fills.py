@@ -13,7 +13,7 @@ from agent.loop.budgets import Budgets, Control
 from agent.policies.base import Policy
 from agent.trace import Event, Filled, Searched, Skipped, Trace
 from agent.trace.samples import context_of, to_samples
-from lab.benchmarks.fills.players import Begun
+from lab.benchmarks.fills.policies import Begun
 from tests.agent.policies.engine_case import CAIRN, TWO_HOPS, EngineCase, sources
 from tests.invariants import mask_violations
 

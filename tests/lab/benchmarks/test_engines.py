@@ -19,23 +19,23 @@ def slips(context: str) -> str:
     return say(context).replace("Lurnia</answer>", "Lornia</answer>") if TWO_HOPS in context else say(context)
 
 
-def test_engines_are_compared_id_by_id_and_the_first_difference_is_told():
+def test_engines_are_compared_id_by_id_and_the_first_difference_is_reported():
     engines: dict[str, Callable[[], Policy]] = {
         "one": lambda: ScriptedPolicy(say),
         "other": lambda: ScriptedPolicy(slips),
     }
-    told: list[int] = []
+    done: list[int] = []
     questions = [(ONE_HOP, ["Lurnia"]), (TWO_HOPS, ["Lurnia"])]
     one, other = asyncio.run(
-        measure(engines, questions=questions, protocol=CAIRN, sources=SOURCES, at_once=1, progress=told.append)
+        measure(engines, questions=questions, protocol=CAIRN, sources=SOURCES, at_once=1, progress=done.append)
     )
     assert (one.em, one.equal, one.furthest, one.first_difference) == (1.0, 1.0, 0.0, None)
     assert (other.em, other.equal, other.n) == (0.5, 0.5, 2)
     assert other.first_difference == Difference(TWO_HOPS, "ornia</answer>", "urnia</answer>")
-    assert told == [1, 2, 3, 4]
+    assert done == [1, 2, 3, 4]
 
 
-def test_a_list_of_questions_is_asked_of_its_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_list_of_questions_is_answered_from_its_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     from agent.cli import run
 
     (tmp_path / "documents").mkdir()

@@ -6,7 +6,7 @@ import pytest
 
 from agent.cli import run
 from agent.plan import Node, Plan
-from lab.benchmarks.executor import Case, measure, random_case
+from lab.benchmarks.executor import TimedPlan, measure, random_case
 from tests import virtual_clock
 
 
@@ -14,7 +14,7 @@ def node(id: str, *parents: str) -> Node:
     return Node(id=id, query=id, source="web", parents=parents)
 
 
-CASE = Case(
+CASE = TimedPlan(
     Plan(nodes=(node("A"), node("B"), node("C", "A"), node("D", "C", "B"))), {"A": 0.1, "B": 0.5, "C": 0.2, "D": 0.05}
 )
 

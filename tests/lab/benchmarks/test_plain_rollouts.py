@@ -1,4 +1,4 @@
-"""Plain batched generation ends each row where its own turn ends, whoever is first in the batch."""
+"""Plain batched generation ends each row where its own turn ends, whichever row is first in the batch."""
 
 import asyncio
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def test_each_row_ends_where_its_own_turn_does(first: int):
     turns = [((5, 6, 7), EVEN, 30), ((8, 9), NEVER, 30), ((20, 21, 22, 23), NEVER, 9)]
     turns = turns[first:] + turns[:first]
     policy = PlainPolicy(model, form)
-    policy.players = len(turns)
+    policy.rollouts = len(turns)
 
     async def scene() -> list[list[int]]:
         return await asyncio.gather(*(said(policy, *turn) for turn in turns))

@@ -71,11 +71,11 @@ def small_set(folder: Path, name: str, topics: Sequence[str]) -> None:
     corpus = [
         {"id": f"{name}-{n}", "title": topic, "text": f"This is about {topic}."} for n, topic in enumerate(topics)
     ]
-    asked = [
+    rows = [
         {"id": f"q{n}", "question": f"What is {topic}?", "answers": ["x"], "supporting": [f"{name}-{n}"]}
         for n, topic in enumerate(topics)
     ]
-    for file, lines in (("corpus.jsonl", corpus), ("questions.jsonl", asked)):
+    for file, lines in (("corpus.jsonl", corpus), ("questions.jsonl", rows)):
         (folder / name / file).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
@@ -83,17 +83,17 @@ def small_set(folder: Path, name: str, topics: Sequence[str]) -> None:
 def test_a_small_run_measures_every_mode_and_a_second_one_takes_its_indices_from_the_cache(tmp_path: Path):
     small_set(tmp_path / "data", "one", ["glaciers", "bread", "violins", "harbours"])
     small_set(tmp_path / "data", "two", ["volcanoes", "chess", "orchids"])
-    told: list[tuple[str, int, int]] = []
+    shown: list[tuple[str, int, int]] = []
     first = measure(
         tmp_path / "data",
         cache=tmp_path / "cache",
         sets=("one", "two"),
-        progress=lambda what, done, total: told.append((what, done, total)),
+        progress=lambda what, done, total: shown.append((what, done, total)),
     )
     assert first.modes == ("bm25", "dense", "hybrid", "bm25_multi", "dense_multi", "hybrid_multi")
     assert all(first.mean[mode]["mrr"].mean == 1 for mode in first.modes)
     assert not first.holds, "what is perfect everywhere beats nothing"
-    assert ("asking two", 3, 3) in told
+    assert ("searching two", 3, 3) in shown
     plain = first.as_dict()
     assert plain["model"] == MINILM
     assert plain["mean_all_gold_10"]["hybrid"] == 1

@@ -17,8 +17,8 @@ from train.evaluation.result import Result
 
 def result(at: int, said: str, *, right: bool = False, searches: int = 1, **more: Any) -> Result:
     metrics = {"em": float(right), "f1": float(right), "searches": float(searches), "seconds": 2.0}
-    asked = {"id": str(at), "question": "Who directed Aurora Falls?", "type": "", "hops": 1, "answers": ("Lina Orr",)}
-    return Result.model_validate(asked | {"prediction": said, "metrics": metrics, "stopped": "answered"} | more)
+    row = {"id": str(at), "question": "Who directed Aurora Falls?", "type": "", "hops": 1, "answers": ("Lina Orr",)}
+    return Result.model_validate(row | {"prediction": said, "metrics": metrics, "stopped": "answered"} | more)
 
 
 def test_each_way_is_summed_up_and_paired_with_plain_rag():
@@ -56,8 +56,8 @@ def corpus(tmp_path: Path) -> Path:
     return write(tmp_path / "documents.jsonl", DOCUMENTS)
 
 
-def reply(asked: ApiRequest) -> Reply:
-    """A model that knows one name, whatever is asked."""
+def reply(request: ApiRequest) -> Reply:
+    """A model that knows one name, whatever the question is."""
     message = {"role": "assistant", "content": "Lina Orr"}
     return json_reply({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 

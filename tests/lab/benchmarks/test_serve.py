@@ -13,9 +13,9 @@ from lab.benchmarks.serve import Spread, measure
 ENGINE = Path(__file__).parents[2] / "fixtures" / "engine"
 
 
-def test_a_small_run_loses_nothing_and_tells_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["bench", "serve", "--checkpoint", str(ENGINE), "--streams", "4", "--questions", "8", "--json"]
-    assert run(asked) == 0
+def test_a_small_run_loses_nothing_and_prints_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["bench", "serve", "--checkpoint", str(ENGINE), "--streams", "4", "--questions", "8", "--json"]
+    assert run(command) == 0
     figures = json.loads(capsys.readouterr().out)
     assert (figures["questions"], figures["lost"]) == (8, 0)
     assert 0 < figures["first_byte_ms_p50"] <= figures["last_byte_ms_p50"] <= figures["last_byte_ms_p99"]

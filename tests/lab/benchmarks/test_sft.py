@@ -12,7 +12,7 @@ pytest.importorskip("peft")
 
 from agent import cli  # noqa: E402 - only where torch is
 from agent.errors import SetupError  # noqa: E402
-from lab.benchmarks.sft import WAYS, Figures, Plan, measure, same_loss  # noqa: E402
+from lab.benchmarks.sft import WAYS, SftFigures, SftPlan, measure, same_loss  # noqa: E402
 from tests.train.starts import rows, start  # noqa: E402
 from train.distill.rows import write_rows  # noqa: E402
 
@@ -20,21 +20,21 @@ pytestmark = pytest.mark.train
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+def plan(tmp_path_factory: pytest.TempPathFactory) -> SftPlan:
     """Three steps of a tiny Llama in float32, after the one that is not timed."""
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("race")
     kept = rows(40)
-    asked = (row.model_copy(update={"question": f"{number}?"}) for number, row in enumerate(kept))
-    held_out = [row for row in asked if row.held_out]
+    questions = (row.model_copy(update={"question": f"{number}?"}) for number, row in enumerate(kept))
+    held_out = [row for row in questions if row.held_out]
     assert held_out
     write_rows(folder / "rows.jsonl", [*kept, *held_out])
     begin = start("llama", folder / "llama")
     how: dict[str, Any] = {"steps": 3, "batch_tokens": 1200, "max_tokens": 1000, "lr": 1e-2, "bf16": False}
-    return Plan(start=str(begin), rows=folder / "rows.jsonl", rank=4, **how)
+    return SftPlan(start=str(begin), rows=folder / "rows.jsonl", rank=4, **how)
 
 
-def test_all_ways_see_the_same_rows_and_learn_alike(plan: Plan) -> None:
+def test_all_ways_see_the_same_rows_and_learn_alike(plan: SftPlan) -> None:
     done: list[int] = []
     found = measure(plan, times=1, report=done.append)
     assert done == [1, 2, 3]
@@ -49,21 +49,21 @@ def test_all_ways_see_the_same_rows_and_learn_alike(plan: Plan) -> None:
 
 
 def test_losses_that_differ_by_a_tenth_of_what_was_learned_are_not_alike() -> None:
-    def of(after: float) -> Figures:
-        return Figures("ours", before=5.0, after=[after])
+    def of(after: float) -> SftFigures:
+        return SftFigures("ours", before=5.0, after=[after])
 
     assert same_loss([of(3.0), of(3.1)])
     assert not same_loss([of(3.0), of(3.3)])
 
 
-def test_too_few_rows_are_a_sentence(plan: Plan) -> None:
-    many = Plan(start=plan.start, rows=plan.rows, steps=1000, batch_tokens=1200, max_tokens=1000)
+def test_too_few_rows_are_a_sentence(plan: SftPlan) -> None:
+    many = SftPlan(start=plan.start, rows=plan.rows, steps=1000, batch_tokens=1200, max_tokens=1000)
     with pytest.raises(SetupError, match="name a larger file, or fewer --steps"):
         measure(many, times=1)
 
 
 def test_the_command_prints_ratios_and_writes_its_page(
-    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    plan: SftPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     command = ["bench", "sft", "--start", plan.start, "--rows", str(plan.rows), "--rank", "4", "--steps", "1"]

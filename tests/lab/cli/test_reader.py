@@ -20,8 +20,8 @@ def test_the_transfer_is_one_object_and_a_page(
 ):
     monkeypatch.chdir(tmp_path)
     folder = str(reader().save(tmp_path / "reader"))
-    asked = ["--reader", folder, "--world", "test-v1", "--limit", "4", "--json", "--write"]
-    assert run(["bench", "transfer", *asked]) == 0
+    options = ["--reader", folder, "--world", "test-v1", "--limit", "4", "--json", "--write"]
+    assert run(["bench", "transfer", *options]) == 0
     figures = json.loads(capsys.readouterr().out)["worlds"]["test-v1"]
     assert figures["n"] == 4
     assert {"em_alone", "em_top_5", "em_as_many_as_fit", "em_evidence", "gain", "gain_low", "holds"} <= figures.keys()
@@ -35,8 +35,8 @@ def test_the_transfer_is_a_table_for_people(
     monkeypatch.chdir(tmp_path)
     folder = str(reader().save(tmp_path / "reader"))
     assert run(["bench", "transfer", "--reader", folder, "--world", "test-v1", "--limit", "4"]) == 0
-    told = capsys.readouterr().out
-    assert "from our evidence" in told
+    printed = capsys.readouterr().out
+    assert "from our evidence" in printed
     assert not (tmp_path / "docs").exists()
 
 

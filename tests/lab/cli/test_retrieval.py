@@ -12,7 +12,7 @@ from agent.sources.base import SearchRequest
 from agent.sources.corpus.build import Dense
 from agent.sources.corpus.source import build_index
 from lab.benchmarks.retrieval import METRICS, IndexFigures, Interval, Quality, SetFigures
-from lab.benchmarks.retrieve import KINDS, Load, Speed, measure_speed, plain_app, plain_search
+from lab.benchmarks.retrieve import KINDS, ClientLoad, ServingSpeed, measure_speed, plain_app, plain_search
 from lab.cli.retrieval import report, tables
 from tests.agent.sources.corpus.encoding import MINILM, needs_model
 
@@ -43,13 +43,13 @@ def test_both_servers_answer_every_request_of_every_client(tmp_path: Path):
     assert plain["bm25_speedup_8"] == pytest.approx(plain["bm25_qps_8"] / plain["bm25_plain_qps_8"], rel=0.01)
 
 
-def test_times_faster_are_told_beside_each_plain_server():
+def test_times_faster_are_shown_beside_each_plain_server():
     rates = {"plain": 10.0, "alike": 40.0, "ours": 50.0}
     loads = [
-        Load(mode="hybrid", kind=kind, clients=8, requests=60, lost=0, qps=rates[kind], p50_ms=1.0, p99_ms=2.0)
+        ClientLoad(mode="hybrid", kind=kind, clients=8, requests=60, lost=0, qps=rates[kind], p50_ms=1.0, p99_ms=2.0)
         for kind in KINDS["hybrid"]
     ]
-    figures = Speed(passages=8, loads=tuple(loads)).as_dict()
+    figures = ServingSpeed(passages=8, loads=tuple(loads)).as_dict()
     assert (figures["hybrid_speedup_8"], figures["hybrid_speedup_alike_8"]) == (5.0, 1.25)
 
 
@@ -95,12 +95,12 @@ def quality() -> Quality:
     )
 
 
-def speed() -> Speed:
-    def load(kind: str, qps: float) -> Load:
+def speed() -> ServingSpeed:
+    def load(kind: str, qps: float) -> ClientLoad:
         assert kind in ("ours", "plain", "alike")
-        return Load(mode="dense", kind=kind, clients=64, requests=9, lost=0, qps=qps, p50_ms=1, p99_ms=20)
+        return ClientLoad(mode="dense", kind=kind, clients=64, requests=9, lost=0, qps=qps, p50_ms=1, p99_ms=20)
 
-    return Speed(passages=1234, loads=(load("plain", 100), load("alike", 140), load("ours", 350)))
+    return ServingSpeed(passages=1234, loads=(load("plain", 100), load("alike", 140), load("ours", 350)))
 
 
 def test_the_page_holds_every_figure_and_the_verdict():
@@ -114,8 +114,8 @@ def test_the_page_holds_every_figure_and_the_verdict():
 
 
 def test_where_nothing_is_encoded_there_is_one_plain_server():
-    loads = (Load("bm25", "plain", 8, 9, 0, 100.0, 1, 20), Load("bm25", "ours", 8, 9, 0, 50.0, 1, 20))
-    page = report(quality(), Speed(passages=9, loads=loads))
+    loads = (ClientLoad("bm25", "plain", 8, 9, 0, 100.0, 1, 20), ClientLoad("bm25", "ours", 8, 9, 0, 50.0, 1, 20))
+    page = report(quality(), ServingSpeed(passages=9, loads=loads))
     assert "| BM25 | 8 | 100 | 20 ms | – | – | 50 | 20 ms | 0.50 | – | 0 |" in page
 
 

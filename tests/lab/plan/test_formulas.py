@@ -6,10 +6,10 @@ pytest.importorskip("torch")
 
 from agent.errors import SetupError
 from lab.plan.machines import Gpu, gpu_named
-from lab.plan.memory import GIB, Load, Memory, host_bytes, rollouts_that_fit, server_memory, trainer_memory
+from lab.plan.memory import GIB, GpuMemory, RowLoad, host_bytes, rollouts_that_fit, server_memory, trainer_memory
 from lab.plan.scale import Efficiency, Rollouts, Scale, Server, Trainer
 from lab.plan.shapes import Shape
-from lab.plan.times import Work, step_spans
+from lab.plan.times import StepWork, step_spans
 
 pytestmark = pytest.mark.train
 
@@ -23,16 +23,16 @@ PLAIN = Efficiency(
 )
 
 
-def lines(memory: Memory) -> dict[str, float]:
+def lines(memory: GpuMemory) -> dict[str, float]:
     return {line.what: line.bytes for line in memory.lines}
 
 
 def memory(
     trainer: Trainer, *, reference: int = 4, critic: bool = False, checkpointing: bool = True, rows: int = 2
-) -> Memory:
+) -> GpuMemory:
     return trainer_memory(
         SHAPE,
-        Load(rows=rows, row_tokens=100, logit_tokens=50),
+        RowLoad(rows=rows, row_tokens=100, logit_tokens=50),
         GPU,
         trainer,
         PLAIN,
@@ -100,7 +100,7 @@ def test_the_server_has_what_its_weights_leave() -> None:
 
 
 def test_the_time_of_a_step_equals_the_table() -> None:
-    work = Work(rollouts=10, prompts=5, pieces=3, passes=2, reads=1, critic=False, checkpointing=True)
+    work = StepWork(rollouts=10, prompts=5, micro_batches=3, epochs=2, reads=1, critic=False, checkpointing=True)
     spans = step_spans(SHAPE, SCALE, GPU, Trainer(gpus=2, sharded=True), work, at_once=100)
     found = {span.what: span.seconds for span in spans}
     assert found["weights to vLLM"] == 2 * WEIGHTS / 1e9

@@ -112,7 +112,7 @@ def test_every_plan_fits_its_machine_and_lacks_only_data(name: str) -> None:
     assert plan.hours == pytest.approx(plan.recipe.steps * plan.step_seconds / 3600)
 
 
-def test_the_estimate_of_the_one_time_that_a_paper_tells_is_within_a_factor_of_two() -> None:
+def test_the_estimate_of_the_one_time_that_a_paper_gives_is_within_a_factor_of_two() -> None:
     plan = planned("reflect")
     assert plan.scale.paper is not None
     assert plan.scale.paper.hours is not None
@@ -124,8 +124,10 @@ def test_a_papers_protocol_is_the_built_in_one_inside_of_a_chat(name: str) -> No
     own, built_in = load_protocol(PAPERS / f"{name}.protocol.toml"), protocol_named(name)
     other = {"chat", "system", "prompt", "history", "instructions"}
     assert own.model_dump(exclude=other) == built_in.model_dump(exclude=other)
-    asked = built_in.instructions.replace("{rounds}", str(own.max_rounds)).replace("{sources}", "Web, News, Arxiv")
-    assert own.system == asked
+    instructions = built_in.instructions.replace("{rounds}", str(own.max_rounds)).replace(
+        "{sources}", "Web, News, Arxiv"
+    )
+    assert own.system == instructions
     assert own.chat is not None
 
 
@@ -218,7 +220,7 @@ def test_the_command_plans_and_rehearses() -> None:
     said: dict[str, Any] = json.loads(done.stdout)
     assert said["trainer"]["fits"]
     assert said["rehearsed"]["steps"] == 2
-    assert said["rehearsed"]["asked"] >= 1
+    assert said["rehearsed"]["requests"] >= 1
     assert said["step_seconds"] == pytest.approx(sum(said["step"].values()))
     assert said["assumed"]["efficiency.train"] == 0.35
 
@@ -249,7 +251,7 @@ def test_every_recipe_runs_and_learns_at_a_tiny_size(name: str, monkeypatch: pyt
     assert seen.figures["trainer/grad_norm"] > 1e-3
     assert seen.steps == 2
     assert {"hub", "manifest.json", "monitors.jsonl", "states", "traces.jsonl"} <= set(seen.files)
-    assert (seen.asked > 0) == (recipe.judge is not None or recipe.reader is not None)
+    assert (seen.requests > 0) == (recipe.judge is not None or recipe.reader is not None)
     assert seen.figures["masked/share"] == 0
     assert isinstance(recipe, PpoRecipe) == (name == "evidence_ppo")
 

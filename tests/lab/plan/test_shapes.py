@@ -55,7 +55,7 @@ def test_the_formula_counts_the_weights_of_a_real_model(kind: str, tied: bool, t
 
 def test_a_shape_that_is_not_known_is_refused_with_what_can_be_given(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"one of Qwen/Qwen2\.5-3B"):
-        shape_of("somebody/model")
+        shape_of("someone/model")
     (tmp_path / "config.json").write_text('{"model_type": "mamba"}', encoding="utf-8")
     with pytest.raises(SetupError, match="'mamba' has no formula here"):
         shape_of(str(tmp_path))

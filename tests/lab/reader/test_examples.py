@@ -9,8 +9,8 @@ import pytest
 
 from agent.errors import SetupError
 from agent.world import World
-from lab.reader.examples import Example, asked, batches, pool_examples, to_example, training_worlds
-from lab.reader.recipe import Contexts, ReaderRecipe, Stage, read_recipe
+from lab.reader.examples import Example, batches, pool_examples, to_example, training_worlds, with_history
+from lab.reader.recipe import Contexts, ReaderRecipe, ReaderStage, read_recipe
 from train.evaluation.normalisations import squad
 from train.reader.pages import UNKNOWN, Classes
 from train.world.shards import make_world
@@ -23,7 +23,7 @@ CLASSES = Classes(("1", "2", "3", "4", "5", UNKNOWN))
 def small(*, gold: float = 1.0, retrieved: float = 0.0, nothing: float = 0.0) -> ReaderRecipe:
     contexts = Contexts(gold=gold, retrieved=retrieved, nothing=nothing, shortened=0.5)
     data = RECIPE.data.model_copy(update={"worlds_per_pool": 1, "questions_per_world": 24, "contexts": contexts})
-    return RECIPE.model_copy(update={"data": data, "curriculum": (Stage(until=1.0, most_pages=6),)})
+    return RECIPE.model_copy(update={"data": data, "curriculum": (ReaderStage(until=1.0, most_pages=6),)})
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_the_answer_is_pointed_at_on_gold_pages(worlds: list[World]):
 def test_pages_of_a_plain_search_come_in_its_order(worlds: list[World]):
     (world, _) = worlds
     for _, number, example in drawn([world], small(gold=0.0, retrieved=1.0)):
-        found = world.find("all", asked(world.questions[number]), limit=6)
+        found = world.find("all", with_history(world.questions[number]), limit=6)
         pages = example.sheet.texts[2::2]
         assert pages == [passage.text for passage in found[: len(pages)]]
 
@@ -66,7 +66,7 @@ def test_without_pages_only_the_question_is_read(worlds: list[World]):
         assert set(example.sheet.segments) == {0}
 
 
-def test_a_count_is_a_class_and_what_nobody_knows_is_one_too(worlds: list[World]):
+def test_a_count_is_a_class_and_what_no_page_says_is_one_too(worlds: list[World]):
     kinds = {"count": 0, "unanswerable": 0}
     for world, number, example in drawn(worlds, small()):
         question = world.questions[number]
@@ -87,7 +87,7 @@ def test_the_same_pool_is_the_same_and_another_one_has_other_worlds():
     assert all(name.startswith("train-") for name in names[0] | names[1])
 
 
-def test_batches_hold_every_example_once_and_no_more_words_than_told(worlds: list[World]):
+def test_batches_hold_every_example_once_and_no_more_words_than_allowed(worlds: list[World]):
     examples = [example for _, _, example in drawn(worlds, small())]
     made = batches(examples, batch_words=600, rng=random.Random(0))
     assert sorted(map(id, (e for batch in made for e in batch))) == sorted(map(id, examples))
@@ -102,7 +102,7 @@ def test_the_training_never_sees_evidence_of_an_agent():
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
-def test_a_recipe_with_a_key_that_nobody_knows_is_refused(tmp_path: Path):
+def test_a_recipe_with_an_unknown_key_is_refused(tmp_path: Path):
     path = tmp_path / "bad.toml"
     path.write_text((ROOT / "lab" / "recipes" / "reader.toml").read_text(encoding="utf-8") + "\ncolour = 1\n")
     with pytest.raises(SetupError, match="colour"):

@@ -19,21 +19,21 @@ KG = passage(4, "Trieste | country | Italy", title="", source="kg")
 
 
 def scored(number: int, **em: float) -> Scored:
-    told: dict[Condition, float] = {name: em.get(name, 0.0) for name in CONDITIONS}
+    scores: dict[Condition, float] = {name: em.get(name, 0.0) for name in CONDITIONS}
     return Scored(
         id=str(number),
         type="chain1" if number % 2 else "chain2",
-        em=told,
+        em=scores,
         agent_em=1.0,
         outcome="found",
         chars=dict.fromkeys(CONDITIONS, 100),
-        gold_given=told,
+        gold_given=scores,
         said=dict.fromkeys(CONDITIONS, "x"),
     )
 
 
 def better(count: int, of: int) -> Transfer:
-    """Evidence is right on so many questions more than plain retrieval, which is right on none but the first."""
+    """Evidence is right on `count` questions more than plain retrieval, which is right on none but the first."""
     rows = [scored(n, top_5=float(n == 0), evidence=float(n <= count)) for n in range(of)]
     return summarise("w", rows)
 

@@ -7,11 +7,11 @@ import pytest
 pytest.importorskip("torch", reason="the train extra is not installed")
 
 from agent.errors import SetupError
-from lab.reproduce.asking import METRICS as KEPT
-from lab.reproduce.design import MIXES
+from lab.reproduce.design import MIXES, Side
+from lab.reproduce.evaluating import METRICS as KEPT
 from lab.reproduce.jobs import jobs_of
 from lab.reproduce.ledger import Ledger
-from lab.reproduce.papers import PAPERS, all_asked, asked_by, directions_of, trainings
+from lab.reproduce.papers import PAPERS, all_arms, arms_of, directions_of, trainings
 from lab.reproduce.study import SHIPPED_RECIPE, merged, read_study
 from train.evaluation.measure import METRICS
 
@@ -36,9 +36,9 @@ def test_every_claim_has_its_figures_its_place_and_what_the_miniature_cannot_say
 def test_names_are_unique_and_everything_that_is_run_serves_a_claim():
     directions = directions_of("all")
     assert len({one.name for one in directions}) == len(directions)
-    listed = [one.name for paper in PAPERS.values() for one in (*paper.trainings, *paper.asked)]
+    listed = [one.name for paper in PAPERS.values() for one in (*paper.trainings, *paper.arms)]
     assert len(set(listed)) == len(listed)
-    assert {one.name for one in asked_by(directions)} == set(listed)
+    assert {one.name for one in arms_of(directions)} == set(listed)
 
 
 def test_every_figure_that_a_claim_compares_is_kept():
@@ -47,10 +47,10 @@ def test_every_figure_that_a_claim_compares_is_kept():
     assert {side.metric for one in directions_of("all") for side in one.sides} <= {*KEPT, *read}
 
 
-def test_both_sides_of_a_claim_are_asked_the_same_worlds():
-    there = all_asked()
+def test_both_sides_of_a_claim_get_the_same_worlds():
+    there = all_arms()
     for one in directions_of("all"):
-        assert len({there[side.asked].world for side in one.sides}) == 1, one.name
+        assert len({there[side.arm].world for side in one.sides}) == 1, one.name
 
 
 def test_every_training_is_a_recipe_with_its_own_protocol_and_the_shared_start(tmp_path: Path):
@@ -81,7 +81,7 @@ def test_a_job_comes_behind_what_it_needs(tmp_path: Path):
     assert len(seen) == len(jobs)
 
 
-def test_shares_of_the_mixes_add_up_to_one():
+def test_shares_of_the_mixes_sum_to_one():
     assert all(sum(mix.values()) == pytest.approx(1) for mix in MIXES.values())
 
 
@@ -89,7 +89,7 @@ def test_tables_are_merged_and_lists_are_not():
     assert merged({"a": {"b": 1, "c": 2}, "d": [1]}, {"a": {"b": 3}, "d": [2]}) == {"a": {"b": 3, "c": 2}, "d": [2]}
 
 
-def test_an_unknown_paper_or_claim_is_told_with_those_that_there_are():
+def test_an_unknown_paper_or_claim_is_reported_with_those_that_there_are():
     with pytest.raises(SetupError, match="no paper 'x'; there are: all, multisearch"):
         directions_of("x")
     with pytest.raises(SetupError, match=r"kg has no direction 'kg.x'; it has: kg.rewards"):
@@ -121,7 +121,19 @@ def test_a_job_that_another_plan_made_is_refused_and_an_interrupted_one_is_not_d
         again.is_done("a", {"steps": 2})
 
 
-def test_a_damaged_ledger_is_told(tmp_path: Path):
+def test_a_ledger_with_the_previous_names_is_read(tmp_path: Path):
+    ledger = Ledger(tmp_path)
+    ledger.begin("evaluated/dag-start/1", {"steps": 1})
+    ledger.end("evaluated/dag-start/1", 3.0, {"em": 1.0})
+    kept = ledger.path.read_text(encoding="utf-8")
+    previous = kept.replace("evaluated/dag-start", "asked/dag-start").replace('"sessions"', '"sittings"')
+    assert previous != kept
+    ledger.path.write_text(previous, encoding="utf-8")
+    assert Ledger(tmp_path).kept == ledger.kept
+    assert Side.model_validate({"asked": "dag-start"}) == Side(arm="dag-start")
+
+
+def test_a_damaged_ledger_is_reported(tmp_path: Path):
     (tmp_path / "ledger.json").write_text("{", encoding="utf-8")
     with pytest.raises(SetupError, match="cannot be read"):
         Ledger(tmp_path)

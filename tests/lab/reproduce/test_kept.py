@@ -13,11 +13,11 @@ import torch
 from safetensors.torch import load, save
 
 import agent
-from lab.reproduce.asking import ANSWERS, ask, read_answers
+from lab.reproduce.evaluating import ANSWERS, evaluate, read_answers
 from lab.reproduce.jobs import jobs_of
-from lab.reproduce.papers import all_asked, directions_of, trainings
+from lab.reproduce.papers import all_arms, directions_of, trainings
 from lab.reproduce.training import WEIGHTS, keep_last
-from lab.reproduce.worlds import asked_world
+from lab.reproduce.worlds import evaluation_world
 from tests.lab.reproduce.small import HUB, small_study
 from train.ppo.states import save_state
 
@@ -34,7 +34,7 @@ def moved() -> dict[str, torch.Tensor]:
 
 
 def hear(*said: object) -> None:
-    """Of how far it is, which is told elsewhere."""
+    """Of the progress, which is shown elsewhere."""
 
 
 @pytest.mark.parametrize("name", ["multisearch-gdpo", "evidence-ppo"])
@@ -64,30 +64,30 @@ def test_one_that_stopped_before_its_first_state_leaves_the_start(tmp_path: Path
     assert (folder / "hub" / WEIGHTS).read_bytes() == (HUB / WEIGHTS).read_bytes()
 
 
-def test_questions_that_failed_are_asked_again(tmp_path: Path) -> None:
+def test_questions_that_failed_are_tried_again(tmp_path: Path) -> None:
     study = small_study(tmp_path)
-    asked = all_asked()["three-queries"]
-    world, out = asked_world(study, asked.world, 1), study.asked_folder(asked.name, 1)
-    policy = study.exported(asked.policy, 1)
-    first = ask(asked, world=world, policy=policy, out=out, show=hear)
+    arm = all_arms()["three-queries"]
+    world, out = evaluation_world(study, arm.world, 1), study.answers_folder(arm.name, 1)
+    policy = study.exported(arm.policy, 1)
+    first = evaluate(arm, world=world, policy=policy, out=out, show=hear)
     kept = [json.loads(line) for line in (out / "results.jsonl").read_text(encoding="utf-8").splitlines()]
     kept[0] |= {"status": "failed"}
     (out / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
     (out / ANSWERS).unlink()
-    assert ask(asked, world=world, policy=policy, out=out, show=hear) == first
+    assert evaluate(arm, world=world, policy=policy, out=out, show=hear) == first
 
 
 def test_a_readers_answers_are_kept_in_each_condition(tmp_path: Path) -> None:
     study = small_study(tmp_path)
-    asked = all_asked()["handed-over"]
-    world, out = asked_world(study, asked.world, 1), study.asked_folder(asked.name, 1)
-    found = ask(asked, world=world, policy=study.exported(asked.policy, 1), out=out, show=hear)
+    arm = all_arms()["handed-over"]
+    world, out = evaluation_world(study, arm.world, 1), study.answers_folder(arm.name, 1)
+    found = evaluate(arm, world=world, policy=study.exported(arm.policy, 1), out=out, show=hear)
     assert read_answers(out) == found
     assert len(found) == study.recipe.worlds.questions
     assert {"em_evidence", "em_top_5", "em_as_many_as_fit"} <= set(next(iter(found.values())))
 
 
-def test_a_plan_tells_what_is_read_and_not_where_it_stands(tmp_path: Path) -> None:
+def test_a_plan_has_the_content_of_files_and_not_their_place(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     for folder in (here, there):
         folder.mkdir()
@@ -102,4 +102,4 @@ def test_a_plan_tells_what_is_read_and_not_where_it_stands(tmp_path: Path) -> No
     (other / WEIGHTS).write_bytes(save(moved()))
     changed = {job.name: job.plan for job in jobs_of(replace(second, hub=other), directions)}
     same = {name for name in plans if changed[name] == plans[name]}
-    assert same == {job.name for job in jobs_of(first, directions) if job.asked and job.asked.policy == "shipped"}
+    assert same == {job.name for job in jobs_of(first, directions) if job.arm and job.arm.policy == "shipped"}

@@ -1,4 +1,4 @@
-"""The page: it tells the design before anything ran, and the verdicts of what was asked."""
+"""The page: it shows the design before anything ran, and the verdicts of what was evaluated."""
 
 import json
 import xml.etree.ElementTree as ET
@@ -32,11 +32,11 @@ def page_of(study: Study, folder: Path, earlier: Findings | None = None) -> str:
 
 def keep(study: Study, name: str, seed: int, em: list[float]) -> None:
     """As a job leaves it that was done by the study's plan."""
-    job = next(one for one in jobs_of(study, directions_of("all")) if one.name == f"asked/{name}/{seed}")
+    job = next(one for one in jobs_of(study, directions_of("all")) if one.name == f"evaluated/{name}/{seed}")
     ledger = Ledger(study.out)
     ledger.begin(job.name, job.plan)
     ledger.end(job.name, 1.0, {})
-    folder = study.asked_folder(name, seed)
+    folder = study.answers_folder(name, seed)
     folder.mkdir(parents=True)
     rows = {str(n): {"type": "chain1", "em": value, "f1": value} for n, value in enumerate(em)}
     (folder / "answers.json").write_text(json.dumps(rows), encoding="utf-8")
@@ -53,7 +53,7 @@ def test_before_anything_ran_the_page_holds_the_rule_and_every_claim(tmp_path: P
     assert not list((tmp_path / "reproduction").glob("*.svg"))
 
 
-def test_what_was_asked_is_told_with_its_interval_its_verdict_and_a_plot(tmp_path: Path):
+def test_what_was_evaluated_is_shown_with_its_interval_its_verdict_and_a_plot(tmp_path: Path):
     study = small_study(tmp_path, seeds=(1, 2))
     for seed in study.seeds:
         keep(study, "graph-and-documents", seed, [1.0] * 30)
@@ -67,13 +67,13 @@ def test_what_was_asked_is_told_with_its_interval_its_verdict_and_a_plot(tmp_pat
     assert "kg.graph / documents-alone" in texts
     assert "undecided" not in texts
     assert texts[-2] == "holds", "the colours that occur are explained below the rows"
-    told = json.loads((tmp_path / "reproduction" / "figures.json").read_text(encoding="utf-8"))
-    verdicts = {one["name"]: one["verdict"] for one in told["directions"]}
+    kept = json.loads((tmp_path / "reproduction" / "figures.json").read_text(encoding="utf-8"))
+    verdicts = {one["name"]: one["verdict"] for one in kept["directions"]}
     assert verdicts["kg.graph"] == "holds"
     assert verdicts["kg.rewards"] == "not run"
 
 
-def test_what_another_plan_made_is_not_told(tmp_path: Path):
+def test_what_another_plan_made_is_not_shown(tmp_path: Path):
     study = small_study(tmp_path)
     for name, em in (("graph-and-documents", 1.0), ("documents-alone", 0.0)):
         keep(study, name, 1, [em] * 30)
@@ -88,7 +88,7 @@ def verdict_of(study: Study, name: str) -> str:
 
 
 def begun(folder: Path) -> Study:
-    """A study of which one claim is judged, on its page in `folder`; another is asked of one seed in two."""
+    """A study of which one claim is judged, on its page in `folder`; another has one seed of two."""
     study = small_study(folder, seeds=(1, 2))
     for seed in study.seeds:
         keep(study, "graph-and-documents", seed, [1.0] * 30)
@@ -98,7 +98,7 @@ def begun(folder: Path) -> Study:
     return study
 
 
-def test_another_folder_goes_on_from_a_page_and_tells_what_was_judged_there(tmp_path: Path):
+def test_another_folder_goes_on_from_a_page_and_shows_what_was_judged_there(tmp_path: Path):
     first = begun(tmp_path)
     second = replace(first, out=tmp_path / "another")
     earlier = read_findings(second, tmp_path)
@@ -146,7 +146,7 @@ def test_a_claim_that_says_something_else_by_now_is_tested_again(tmp_path: Path)
         read_findings(study, tmp_path)
 
 
-def test_figures_that_are_missing_or_damaged_are_told(tmp_path: Path):
+def test_figures_that_are_missing_or_damaged_are_reported(tmp_path: Path):
     study = small_study(tmp_path)
     with pytest.raises(SetupError, match="name the folder of an earlier page"):
         read_findings(study, tmp_path)

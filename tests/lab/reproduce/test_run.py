@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.train]
 ONLY = ("--only", "dag.trained")
 
 
-def told(out: Path) -> dict[str, Any]:
+def jobs_in(out: Path) -> dict[str, Any]:
     """Job → its entry, as the ledger has them now."""
     path = out / "ledger.json"
     return dict(json.loads(path.read_text(encoding="utf-8"))["jobs"]) if path.exists() else {}
@@ -50,17 +50,19 @@ def test_a_study_that_was_killed_goes_on_and_does_nothing_twice(tmp_path: Path) 
     finally:
         killed.send_signal(signal.SIGKILL)
         killed.wait()
-    before = told(out)
+    before = jobs_in(out)
     assert before["start"]["done"]
     assert not before["trained/dag-trained/1"]["done"]
 
     ended = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
     assert ended.returncode == 0, ended.stderr
-    after = told(out)
+    after = jobs_in(out)
     assert after["start"] == before["start"]
-    assert after["trained/dag-trained/1"]["sittings"] == 2
+    assert after["trained/dag-trained/1"]["sessions"] == 2
     assert after["trained/dag-trained/1"]["figures"]["steps"] == 2
-    assert {"asked/dag-trained/1", "asked/dag-start/1"} <= {name for name, entry in after.items() if entry["done"]}
+    assert {"evaluated/dag-trained/1", "evaluated/dag-start/1"} <= {
+        name for name, entry in after.items() if entry["done"]
+    }
     page = (out / "reproduction.md").read_text(encoding="utf-8")
     assert "| `dag-trained` | > `dag-start` | EM |" in page
     assert "dag.trained" in ended.stdout
@@ -102,6 +104,6 @@ def test_a_job_that_fails_costs_only_those_that_need_it(tmp_path: Path) -> None:
     study = small_study(tmp_path, hub=broken)
     with pytest.raises(SetupError, match="failed or could not be done; start"):
         reproduce(study, directions_of("all", ["dag.trained", "dag.several-sources"]), processes=0, say=lambda _: None)
-    done = {name for name, entry in told(study.out).items() if entry["done"]}
-    assert done == {"asked/dag-all-sources/1", "asked/dag-web-alone/1"}
+    done = {name for name, entry in jobs_in(study.out).items() if entry["done"]}
+    assert done == {"evaluated/dag-all-sources/1", "evaluated/dag-web-alone/1"}
     assert verdicts(study)["dag.trained"] == "not run"

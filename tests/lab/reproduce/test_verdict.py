@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch", reason="the train extra is not installed")
 
-from lab.reproduce.asking import Answers
 from lab.reproduce.design import Direction, Expected, Kind, Side
+from lab.reproduce.evaluating import Answers
 from lab.reproduce.verdict import Verdict, interval, judge, rule, verdict
 from train.evaluation.statistics import Interval, paired_bootstrap
 
 pytestmark = pytest.mark.train
 
-A, B = Side(asked="a"), Side(asked="b")
+A, B = Side(arm="a"), Side(arm="b")
 
 
 def answers(*em: float | None, kind: str = "chain1") -> Answers:
@@ -25,7 +25,7 @@ def answers(*em: float | None, kind: str = "chain1") -> Answers:
     ("kind", "low", "high", "expected"),
     [
         ("more", 0.01, 0.2, "holds"),
-        ("more", 0.01, 0.04, "holds"),  # asked first, though it lies within the margin
+        ("more", 0.01, 0.04, "holds"),  # tested first, though it lies within the margin
         ("more", -0.2, -0.01, "does not hold"),
         ("more", -0.04, 0.04, "does not hold"),
         ("more", -0.04, 0.2, "undecided"),
@@ -56,15 +56,15 @@ def test_a_difference_is_paired_by_seed_and_question():
 
 def test_only_questions_of_the_types_that_a_side_names_are_compared():
     found = {"a": {1: {**answers(1, 1), "k": {"type": "known", "em": 0.0}}}}
-    known = judge(Expected(first=Side(asked="a", types=("known",)), second=0.2), found)
-    others = judge(Expected(first=Side(asked="a", but=("known",)), second=0.2), found)
+    known = judge(Expected(first=Side(arm="a", types=("known",)), second=0.2), found)
+    others = judge(Expected(first=Side(arm="a", but=("known",)), second=0.2), found)
     assert known is not None
     assert others is not None
     assert (known.first, known.n) == (0, 1)
     assert (others.first, others.n) == (1, 2)
 
 
-def test_what_one_side_lacks_cannot_be_told():
+def test_what_one_side_lacks_cannot_be_judged():
     assert judge(Expected(first=A, second=B), {"a": {1: answers(1)}}) is None
 
 
@@ -77,8 +77,8 @@ def test_a_claim_holds_where_all_of_its_inequalities_do():
     ahead, behind = Expected(first=A, second=B), Expected(first=B, second=A)
     assert rule(claim(ahead), found).verdict == "holds"
     assert rule(claim(ahead, behind), found).verdict == "does not hold"
-    assert rule(claim(ahead, Expected(first=A, second=Side(asked="d"))), found).verdict == "not run"
-    near = Expected(kind="same", first=Side(asked="c"), second=0.55, margin=0.1)
+    assert rule(claim(ahead, Expected(first=A, second=Side(arm="d"))), found).verdict == "not run"
+    near = Expected(kind="same", first=Side(arm="c"), second=0.55, margin=0.1)
     assert rule(claim(ahead, near), found).verdict == "undecided"
 
 
@@ -89,7 +89,7 @@ def test_a_claim_with_seeds_missing_has_no_verdict_yet():
     assert [one.verdict for one in ruling.judged] == ["not run"]
 
 
-def test_a_difference_that_holds_by_less_than_the_margin_is_told_as_small():
+def test_a_difference_that_holds_by_less_than_the_margin_is_marked_as_small():
     found = {"a": {1: answers(*[1.0] * 40)}, "b": {1: answers(*[0.0] * 40)}}
     far, near = (judge(Expected(first=A, second=B, margin=margin), found) for margin in (0.5, 1.5))
     assert far is not None

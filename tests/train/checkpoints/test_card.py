@@ -28,7 +28,7 @@ def a_run(folder: Path) -> Path:
     return folder
 
 
-def test_a_card_tells_recipe_seed_tokens_time_curves_and_results(tmp_path: Path) -> None:
+def test_a_card_shows_recipe_seed_tokens_time_curves_and_results(tmp_path: Path) -> None:
     result = {"test-v1, cairn": {"n": 500, "em": 0.936, "f1": 0.94, "searches": 2.4, "policy_tokens": 190.0}}
     card = write_card(a_run(tmp_path), read_recipe(RECIPE), result, tmp_path, note="One thing to know.")
     text = card.read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def test_a_card_tells_recipe_seed_tokens_time_curves_and_results(tmp_path: Path)
     assert "One thing to know." in text
 
 
-def test_a_card_tells_how_the_answers_stand_by_protocol_and_type(tmp_path: Path) -> None:
+def test_a_card_shows_how_the_answers_are_by_protocol_and_type(tmp_path: Path) -> None:
     run = a_run(tmp_path)
     entry = {"step": 9, "tokens": 9, "seconds": 1.0, "policy_loss": 0.1, "dev_answers_right": {"dag": 0.5, "time": 1.0}}
     with (run / "log.jsonl").open("a", encoding="utf-8") as log:
@@ -53,13 +53,13 @@ def test_a_card_tells_how_the_answers_stand_by_protocol_and_type(tmp_path: Path)
     assert "begun from the weights of" in text
 
 
-def test_a_card_tells_of_other_data_and_of_the_start_s_licence(tmp_path: Path) -> None:
+def test_a_card_names_other_data_and_the_start_s_licence(tmp_path: Path) -> None:
     start = tmp_path / "start"
     start.mkdir()
     (start / "README.md").write_text("---\nlicense: mit\n---\n", encoding="utf-8")
     recipe = read_recipe(RECIPE).model_copy(update={"start": str(start)})
-    told = recipe.model_copy(update={"data": recipe.data.model_copy(update={"rows": "runs/rows/rows.jsonl"})})
-    with kept_manifest(tmp_path, recipe=told, seeds={}):
+    changed = recipe.model_copy(update={"data": recipe.data.model_copy(update={"rows": "runs/rows/rows.jsonl"})})
+    with kept_manifest(tmp_path, recipe=changed, seeds={}):
         pass
     text = write_card(a_run(tmp_path), recipe, {}, tmp_path).read_text(encoding="utf-8")
     assert "Licence: mit" in text
@@ -85,12 +85,12 @@ def test_results_are_put_behind_the_card_that_a_run_of_reinforcement_learning_wr
     recipe.write_text('kind = "rl"', encoding="utf-8")
     result.write_text(json.dumps({"n": 9, "em": 0.5, "f1": 0.6, "searches": 2, "policy_tokens": 80}), encoding="utf-8")
     run.mkdir()
-    asked = ["checkpoint", "card", str(run), "--recipe", str(recipe), "--out", str(run), "--note", "Three seeds."]
-    assert cairn(asked) == 1
+    command = ["checkpoint", "card", str(run), "--recipe", str(recipe), "--out", str(run), "--note", "Three seeds."]
+    assert cairn(command) == 1
     assert "come to its end?" in " ".join(capsys.readouterr().err.split())
     (run / "hub").mkdir()
     (run / "hub" / "README.md").write_text("# Mine\n\n## Curves\n", encoding="utf-8")
-    assert cairn([*asked, "--result", f"dev={result}"]) == 0
+    assert cairn([*command, "--result", f"dev={result}"]) == 0
     text = (run / "README.md").read_text(encoding="utf-8")
     assert text.startswith("# Mine\n\n## Curves\n\nThree seeds.\n\n## Results\n")
     assert "| dev | 9 | 0.500 | 0.600 | 2.00 | 80 |" in text
@@ -101,12 +101,12 @@ def test_a_folder_without_a_log_is_no_run(tmp_path: Path) -> None:
         write_card(tmp_path, read_recipe(RECIPE), {}, tmp_path)
 
 
-def test_a_log_that_a_kill_cut_off_is_read_and_one_without_a_step_is_told(tmp_path: Path) -> None:
+def test_a_log_that_a_kill_cut_off_is_read_and_one_without_a_step_is_reported(tmp_path: Path) -> None:
     with (a_run(tmp_path) / "log.jsonl").open("a", encoding="utf-8") as log:
         log.write('{"step": 4550, "tok')
     assert "26,000,000 tokens" in write_card(tmp_path, read_recipe(RECIPE), {}, tmp_path).read_text(encoding="utf-8")
     (tmp_path / "log.jsonl").write_text('{"step": 1, "tok', encoding="utf-8")
-    with pytest.raises(CheckpointError, match="tells of no step yet"):
+    with pytest.raises(CheckpointError, match="has no step yet"):
         write_card(tmp_path, read_recipe(RECIPE), {}, tmp_path)
 
 
@@ -119,12 +119,12 @@ def test_a_run_that_measured_nothing_has_a_card_without_curves(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("result", [{"n": 5}, {"n": 5, "em": None, "f1": 0, "searches": 1, "policy_tokens": 2}, []])
-def test_a_result_that_no_evaluation_printed_is_told(result: Any, tmp_path: Path) -> None:
+def test_a_result_that_no_evaluation_printed_is_refused(result: Any, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"'dev' is not what `cairn eval --json` prints"):
         write_card(a_run(tmp_path), read_recipe(RECIPE), {"dev": result}, tmp_path)
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"cannot be written .*: name the folder of the checkpoint"):
         write_card(a_run(tmp_path), read_recipe(RECIPE), {}, tmp_path / "none")
 

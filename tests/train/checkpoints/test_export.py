@@ -83,7 +83,7 @@ def log_probabilities(hub: Path, ids: list[int]) -> list[float]:
     return torch.log_softmax(logits, -1).gather(1, torch.tensor(ids[1:])[:, None])[:, 0].tolist()
 
 
-def test_a_folder_that_is_no_checkpoint_is_told(tmp_path: Path):
+def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path):
     from train.checkpoints.export import export_checkpoint
 
     with pytest.raises(CheckpointError, match=r"config\.json cannot be read"):
@@ -91,7 +91,7 @@ def test_a_folder_that_is_no_checkpoint_is_told(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors"])
-def test_a_checkpoint_without_one_of_its_files_is_told(hub: Path, tmp_path: Path, name: str):
+def test_a_checkpoint_without_one_of_its_files_is_refused(hub: Path, tmp_path: Path, name: str):
     from train.checkpoints.export import export_checkpoint
 
     broken = Path(shutil.copytree(hub, tmp_path / "hub"))
@@ -101,12 +101,12 @@ def test_a_checkpoint_without_one_of_its_files_is_told(hub: Path, tmp_path: Path
         export_checkpoint(broken, old)
 
 
-def test_an_architecture_that_cannot_be_converted_is_told(hub: Path, tmp_path: Path):
+def test_an_architecture_that_cannot_be_converted_is_refused(hub: Path, tmp_path: Path):
     from train.checkpoints.export import export_checkpoint
 
     strange = Path(shutil.copytree(hub, tmp_path / "hub"))
     config = json.loads((strange / "config.json").read_text(encoding="utf-8"))
-    config |= {"architectures": ["NobodyForCausalLM"], "model_type": "nobody"}
+    config |= {"architectures": ["UnknownForCausalLM"], "model_type": "unknown"}
     (strange / "config.json").write_text(json.dumps(config), encoding="utf-8")
     with pytest.raises(CheckpointError, match="cannot be converted"):
         export_checkpoint(strange, tmp_path / "ct2")

@@ -28,7 +28,7 @@ def test_files_are_put_beside_a_checkpoint_with_their_texts_and_names_stay_names
         assert load_protocol(tmp_path / f"{protocol.name}.toml") == protocol
 
 
-def test_a_file_that_is_no_protocol_or_a_name_that_no_file_can_have_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_no_protocol_or_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"none\.toml cannot be used"):
         put_beside(tmp_path, [str(tmp_path / "none.toml")])
     path = tmp_path / "far.toml"

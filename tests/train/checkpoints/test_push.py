@@ -1,4 +1,4 @@
-"""A checkpoint goes to a hub, and what keeps it from there is a sentence with the mend."""
+"""A checkpoint goes to a hub, and what keeps it from there is a sentence with the fix."""
 
 import json
 import shutil
@@ -72,10 +72,10 @@ def test_a_checkpoint_is_pushed_in_both_forms_with_its_card_and_nothing_else(
         *(f"ct2/{path.name}" for path in CT2.iterdir()),
     }
     assert repository.files["model.safetensors"] == (HUB / "model.safetensors").read_bytes()
-    assert sum(asked.startswith("PUT /lfs/") for asked in hub.asked) == 2
+    assert sum(request.startswith("PUT /lfs/") for request in hub.requests) == 2
 
 
-def test_what_somebody_downloads_serves_itself(hub: Hub, checkpoint: Path, tmp_path: Path):
+def test_a_downloaded_checkpoint_serves_itself(hub: Hub, checkpoint: Path, tmp_path: Path):
     assert push(checkpoint, hub) == 0
     folder = downloaded(hub, "ada/tiny", tmp_path / "downloaded")
     settings = load_settings(model=str(folder))
@@ -110,10 +110,10 @@ def test_a_private_repository_is_one(hub: Hub, checkpoint: Path):
 
 def test_a_new_version_uploads_only_what_changed(hub: Hub, checkpoint: Path):
     assert push(checkpoint, hub) == 0
-    hub.asked.clear()
+    hub.requests.clear()
     (checkpoint / "README.md").write_text("# Second", encoding="utf-8")
     assert push(checkpoint, hub, "--update") == 0
-    assert not any(asked.startswith("PUT") for asked in hub.asked)
+    assert not any(request.startswith("PUT") for request in hub.requests)
     assert hub.repositories["ada/tiny"].commits == ["Put the checkpoint here", "Put a new version here"]
     assert push(checkpoint, hub, "--update") == 0  # nothing changed: nothing is committed
     assert len(hub.repositories["ada/tiny"].commits) == 2
@@ -125,30 +125,30 @@ def test_a_new_version_uploads_only_what_changed(hub: Hub, checkpoint: Path):
 def refused(folder: Path, hub: Hub, capsys: pytest.CaptureFixture[str], *more: str, to: str = "ada/tiny") -> str:
     capsys.readouterr()
     assert push(folder, hub, *more, to=to) == 1
-    told = capsys.readouterr()
-    assert not told.out
-    return " ".join(told.err.split())
+    printed = capsys.readouterr()
+    assert not printed.out
+    return " ".join(printed.err.split())
 
 
-def test_without_a_token_nothing_is_asked(
+def test_without_a_token_nothing_is_requested(
     hub: Hub, checkpoint: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("HF_TOKEN")
     assert "no token for the hub; log in with `hf auth login`, or set HF_TOKEN" in refused(checkpoint, hub, capsys)
-    assert not hub.asked
+    assert not hub.requests
 
 
 @pytest.mark.parametrize(
     ("token", "to", "says"),
     [
-        ("hf_nobody", "ada/tiny", "does not take the token; log in again"),
+        ("hf_unknown", "ada/tiny", "does not take the token; log in again"),
         ("hf_reads", "ada/tiny", "the token may not write to ada/tiny; make one that may at http"),
         ("hf_ada", "bob/tiny", "the token may not write to bob/tiny"),
         ("hf_ada", "tiny", "'tiny' is no whole name of a repository; write USER/NAME"),
         ("hf_ada", "ada/ti ny", "ada/ti ny could not be pushed: "),
     ],
 )
-def test_a_token_or_a_name_that_will_not_do_is_told(
+def test_a_token_or_a_name_that_will_not_do_is_refused(
     hub: Hub,
     checkpoint: Path,
     capsys: pytest.CaptureFixture[str],
@@ -162,15 +162,17 @@ def test_a_token_or_a_name_that_will_not_do_is_told(
     assert not hub.repositories
 
 
-def test_a_name_that_is_taken_is_told_with_both_ways_on(hub: Hub, checkpoint: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_name_that_is_taken_is_refused_with_both_ways_on(
+    hub: Hub, checkpoint: Path, capsys: pytest.CaptureFixture[str]
+):
     assert push(checkpoint, hub) == 0
-    told = refused(checkpoint, hub, capsys)
-    assert "there is a repository ada/tiny already; --update puts a new version there, or choose another name" in told
+    error = refused(checkpoint, hub, capsys)
+    assert "there is a repository ada/tiny already; --update puts a new version there, or choose another name" in error
     assert len(hub.repositories["ada/tiny"].commits) == 1
 
 
 @pytest.mark.parametrize("private", [True, False])
-def test_a_repository_of_somebody_else_is_told_apart(
+def test_a_repository_of_another_owner_has_a_sentence_of_its_own(
     hub: Hub,
     checkpoint: Path,
     capsys: pytest.CaptureFixture[str],
@@ -179,21 +181,21 @@ def test_a_repository_of_somebody_else_is_told_apart(
 ):
     assert push(checkpoint, hub, *(["--private"] if private else [])) == 0
     monkeypatch.setenv("HF_TOKEN", "hf_bob")
-    told = refused(checkpoint, hub, capsys, "--update")
-    assert ("it may be private, or not there yet" if private else "the token may not write to ada/tiny") in told
+    error = refused(checkpoint, hub, capsys, "--update")
+    assert ("it may be private, or not there yet" if private else "the token may not write to ada/tiny") in error
 
 
-def test_a_hub_without_room_is_told_in_its_words(hub: Hub, checkpoint: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_hub_without_room_is_reported_in_its_words(hub: Hub, checkpoint: Path, capsys: pytest.CaptureFixture[str]):
     hub.full = True
     assert "no room is left" in refused(checkpoint, hub, capsys)
 
 
-def test_a_hub_that_nobody_reaches_is_told(hub: Hub, checkpoint: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_hub_that_cannot_be_reached_is_reported(hub: Hub, checkpoint: Path, capsys: pytest.CaptureFixture[str]):
     hub.url = "http://127.0.0.1:1"
     assert "the hub http://127.0.0.1:1 cannot be reached" in refused(checkpoint, hub, capsys)
 
 
-def test_a_process_that_is_kept_offline_is_told(
+def test_a_process_that_is_kept_offline_is_reported(
     hub: Hub, checkpoint: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
@@ -209,16 +211,16 @@ def test_a_process_that_is_kept_offline_is_told(
         ("*/cairn.json", "does not say which protocols"),
     ],
 )
-def test_a_folder_that_lacks_something_is_told_before_anything_is_asked(
+def test_a_folder_that_lacks_something_is_refused_before_anything_is_requested(
     hub: Hub, checkpoint: Path, capsys: pytest.CaptureFixture[str], gone: str, says: str
 ):
     for file in list(checkpoint.glob(gone)):
         file.unlink()
     assert says in refused(checkpoint, hub, capsys)
-    assert not hub.asked
+    assert not hub.requests
 
 
-def test_a_card_whose_metadata_is_broken_is_told(hub: Hub, checkpoint: Path):
+def test_a_card_whose_metadata_is_broken_is_refused(hub: Hub, checkpoint: Path):
     from train.checkpoints.push import push as push_checkpoint
 
     (checkpoint / "README.md").write_text("---\nno colon\n---\n", encoding="utf-8")

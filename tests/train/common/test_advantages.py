@@ -65,7 +65,7 @@ def test_gdpo_with_weights_equals_the_table() -> None:
     assert near(advantages.gdpo(PARTS, PAIRS, weights=[1, 2], epsilon=0), table)
 
 
-def test_gdpo_tells_apart_what_the_sum_of_the_rewards_does_not() -> None:
+def test_gdpo_distinguishes_what_the_sum_of_the_rewards_does_not() -> None:
     # Both rows of a group have the sum 1, and the parts are of different size: GRPO sees nothing, GDPO neither (each part
     # has the same weight after it is normalised); with three rows the rare part counts more than the common one.
     parts = advantages.parts_of([(1, 0), (1, 0), (0, 1)], number=2)
@@ -247,7 +247,7 @@ _masks = st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=1, m
 
 @given(_masks, st.integers(0, 2**31))
 def test_gae_is_the_same_as_if_the_environment_had_written_nothing(policy: list[list[bool]], seed: int) -> None:
-    """In every row, whoever wrote in the same place of the others."""
+    """In every row, whatever wrote the same place of the others."""
     drawn = torch.Generator().manual_seed(seed)
     masks = torch.tensor(policy)
     rewards, values = (torch.randn(masks.shape, generator=drawn) for _ in range(2))

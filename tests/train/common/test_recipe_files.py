@@ -1,5 +1,6 @@
 """What is wrong with a recipe is a sentence that names the place."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,10 @@ from pydantic import BaseModel
 from agent.errors import SetupError
 from lab.reader import recipe as reader
 from train.common.recipe import read_recipe
-from train.common.recipe_files import kind_of, read_model
+from train.common.recipe_files import kind_of, read_model, with_current_keys
+from train.ppo.recipe import read_ppo_recipe
+from train.rl.recipe import read_rl_recipe
+from train.safety.manifest import MANIFEST, kept_manifest, read_manifest
 
 ROOT = Path(__file__).parents[3]
 
@@ -58,8 +62,59 @@ def test_recipes_name_the_key_that_they_do_not_know(tmp_path: Path, name: str, r
 
 
 @pytest.mark.parametrize(("text", "kind"), [('kind = "reader"', "'reader'"), ("", "''")])
-def test_a_recipe_of_another_kind_is_told_by_its_kind_alone(tmp_path: Path, text: str, kind: str):
+def test_a_recipe_of_another_kind_is_refused_by_its_kind_alone(tmp_path: Path, text: str, kind: str):
     path = tmp_path / "other.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SetupError, match=rf"other\.toml is of kind {kind}; here one of kind 'sft' is needed"):
         read_recipe(path)
+
+
+PREVIOUS = {"epochs": "passes", "micro_batches": "pieces", "critic_epochs_first": "critic_passes_first"}
+
+
+def previous(path: Path, folder: Path, **changes: str) -> Path:
+    """A shipped recipe as an earlier version would have it."""
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("epochs")]
+    for name, old in (PREVIOUS | changes).items():
+        lines = [old + line.removeprefix(name) if line.startswith(f"{name} =") else line for line in lines]
+    made = folder / path.name
+    made.write_text("\n".join(lines), encoding="utf-8")
+    return made
+
+
+def test_recipes_with_the_previous_names_of_their_keys_are_the_same_recipes(tmp_path: Path):
+    ppo, rl = ROOT / "train/recipes/tiny_ppo.toml", ROOT / "train/recipes/tiny_grpo.toml"
+    assert "critic_passes_first = 4" in previous(ppo, tmp_path).read_text(encoding="utf-8")
+    assert read_ppo_recipe(previous(ppo, tmp_path)) == read_ppo_recipe(ppo)
+    assert read_rl_recipe(previous(rl, tmp_path)) == read_rl_recipe(rl)
+
+
+def test_a_key_with_both_of_its_names_is_refused(tmp_path: Path):
+    path = previous(ROOT / "train/recipes/tiny_grpo.toml", tmp_path, micro_batches="micro_batches = 2\npieces")
+    with pytest.raises(SetupError, match=r"optimizer\.pieces"):
+        read_rl_recipe(path)
+
+
+def test_a_run_whose_manifest_has_the_previous_names_goes_on(tmp_path: Path):
+    recipe = read_rl_recipe(ROOT / "train/recipes/tiny_grpo.toml")
+    with kept_manifest(tmp_path, recipe=recipe, seeds={}):
+        pass
+    kept = json.loads((tmp_path / MANIFEST).read_text(encoding="utf-8"))
+    optimizer = kept["recipe"]["optimizer"]
+    kept["recipe"]["optimizer"] = {PREVIOUS.get(name, name): value for name, value in optimizer.items()}
+    (tmp_path / MANIFEST).write_text(json.dumps(kept | {"recipe_hash": "another"}), encoding="utf-8")
+    with kept_manifest(tmp_path, recipe=recipe, seeds={}):
+        pass
+    assert read_manifest(tmp_path).state == "done"
+    with (
+        pytest.raises(SetupError, match="another recipe"),
+        kept_manifest(tmp_path, recipe=recipe.model_copy(update={"steps": 1}), seeds={}),
+    ):
+        pass
+
+
+def test_a_distillation_of_an_earlier_version_has_the_same_recipe():
+    assert with_current_keys({"kind": "distill", "asked": {"policy": "openai"}}) == {
+        "kind": "distill",
+        "agent": {"policy": "openai"},
+    }

@@ -7,16 +7,16 @@ import pytest
 from pydantic import ValidationError
 
 from agent.world.difficulty import Difficulty
-from train.common.recipe import Data, read_recipe
+from train.common.recipe import SftData, read_recipe
 from train.common.worlds import drawn_from
-from train.rl.recipe import Data as RlData
+from train.rl.recipe import RlData
 
 RECIPE = Path("train/recipes/tiny_v2_last.toml")
 
 
-def data(**more: Any) -> Data:
+def data(**more: Any) -> SftData:
     said = {"people": 60, "questions_per_world": 10, "worlds_per_pool": 1, "max_tokens": 2000}
-    return Data.model_validate(said | more)
+    return SftData.model_validate(said | more)
 
 
 def test_each_world_draws_its_own_difficulty_inside_of_the_ranges_and_the_same_seed_the_same():

@@ -106,7 +106,7 @@ def test_a_build_brings_its_own_order_and_its_own_world(tmp_path: Path):
 @pytest.mark.slow
 def test_the_oracle_teaches_the_questions_of_a_build(done: Finished, tmp_path: Path):
     torch = pytest.importorskip("torch")
-    from train.sft.run import Progress, SftRun
+    from train.sft.run import SftProgress, SftRun
     from train.sft.trajectories import pool_batches, tokenizer_texts
 
     recipe = sft_recipe(tmp_path, done.folder)
@@ -116,7 +116,7 @@ def test_the_oracle_teaches_the_questions_of_a_build(done: Finished, tmp_path: P
     assert sum(row["question"] in texts for row in listed) > len(listed) / 2
     losses: list[float] = []
 
-    def keep(progress: Progress) -> None:
+    def keep(progress: SftProgress) -> None:
         losses.append(progress.policy_loss)
 
     run = SftRun(recipe, tmp_path / "run")

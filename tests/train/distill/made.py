@@ -18,8 +18,8 @@ COPIED = ("chain1", "chain2", "chain3", "comparison", "intersection", "choice")
 
 @cache
 def questions() -> tuple[GoldQuestion, ...]:
-    asked = [question for question in load_world(WORLD).questions if question.type in COPIED]
-    return tuple(world_questions(asked)[:20])
+    copied = [question for question in load_world(WORLD).questions if question.type in COPIED]
+    return tuple(world_questions(copied)[:20])
 
 
 @cache
@@ -29,8 +29,8 @@ def rollouts() -> tuple[Trace, ...]:
     async def run() -> Sequence[Trace]:
         agent = build_agent(CairnSettings(world=WORLD, protocol="cairn"))
         try:
-            asked = (agent.run(agent.new_trace(question.question)) for question in questions())
-            return await asyncio.gather(*asked)
+            runs = (agent.run(agent.new_trace(question.question)) for question in questions())
+            return await asyncio.gather(*runs)
         finally:
             await agent.aclose()
 

@@ -40,7 +40,7 @@ def test_traces_become_rows_with_a_table_and_a_manifest(
     assert {row.question for row in rows} <= {question.question for question in questions()}
 
 
-def test_files_of_one_name_are_both_told_by_their_hashes(traces: Path, tmp_path: Path) -> None:
+def test_files_of_one_name_are_both_recorded_with_their_hashes(traces: Path, tmp_path: Path) -> None:
     other = tmp_path / "traces.jsonl"
     write_traces(other, rollouts()[:3])
     assert distill(traces, tmp_path / "out", "--traces", str(other)) == 0
@@ -48,7 +48,7 @@ def test_files_of_one_name_are_both_told_by_their_hashes(traces: Path, tmp_path:
     assert {data[str(traces)], data[str(other)]} == {hash_of(traces), hash_of(other)}
 
 
-def test_where_nothing_is_kept_the_most_frequent_reason_is_told(
+def test_where_nothing_is_kept_the_error_names_the_most_frequent_reason(
     traces: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert distill(traces, tmp_path / "out", "--reward", "outcome", "--least", "total=9") == 1
@@ -65,15 +65,16 @@ def test_a_part_that_the_reward_does_not_have_is_refused(
     assert "name it with --reward" in capsys.readouterr().err
 
 
-def test_a_policy_is_asked_where_there_are_no_traces_and_nothing_twice(
+def test_a_policy_answers_where_there_are_no_traces_and_nothing_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ask = ["train", "distill", "--world", WORLD, "--limit", "4", "--tries", "2", "--temperature", "1"]
     assert run([*ask, "--out", str(tmp_path)]) == 0
     assert "of 8 rollouts kept" in capsys.readouterr().out
-    before = (tmp_path / "asked" / "1" / "traces.jsonl").read_bytes()
+    before = (tmp_path / "rollouts" / "1" / "traces.jsonl").read_bytes()
+    (tmp_path / "rollouts").rename(tmp_path / "asked")  # as an earlier version called it
     assert run([*ask, "--out", str(tmp_path)]) == 0
-    assert (tmp_path / "asked" / "1" / "traces.jsonl").read_bytes() == before
+    assert (tmp_path / "rollouts" / "1" / "traces.jsonl").read_bytes() == before
 
 
 def test_supervised_training_learns_the_rows(traces: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.agent.policies.chat_server import Reply, chat_server
 from tests.shipped import HUB
 from tests.train.distill.made import rollouts
 from tests.train.rewards.rollouts import EVIDENCE, NEXT, QUERY, SOURCE, TASK, rollout, said
-from train.distill.rows import Row, read_rows, rows_of, write_rows
+from train.distill.rows import TrainingRow, read_rows, rows_of, write_rows
 
 CAIRN, EVIDENCE_PROTOCOL = protocol_named("cairn"), protocol_named("evidence")
 
@@ -69,11 +69,11 @@ def test_the_row_of_a_served_chat_is_what_a_trained_policy_would_have_in_its_con
 @pytest.mark.train
 def test_the_tokens_of_a_rollout_are_those_that_were_sampled() -> None:
     pytest.importorskip("torch")
-    from train.common.recipe import Weights
+    from train.common.recipe import LossWeights
     from train.sft.trajectories import row_example
 
     tokenizer = Tokenizer.from_file(str(HUB / "tokenizer.json"))
-    weights = Weights(policy=1.0, answer=2.0, environment=0.0)
+    weights = LossWeights(policy=1.0, answer=2.0, environment=0.0)
     for trace in rollouts():
         (row,) = rows_of(trace, CAIRN)
         (sample,) = to_samples(trace)
@@ -86,13 +86,13 @@ def test_the_tokens_of_a_rollout_are_those_that_were_sampled() -> None:
 @pytest.mark.train
 def test_ids_of_another_tokenizer_are_not_believed() -> None:
     pytest.importorskip("torch")
-    from train.common.recipe import Weights
+    from train.common.recipe import LossWeights
     from train.sft.trajectories import row_example
 
     (row,) = rows_of(rollouts()[0], CAIRN)
     shifted = tuple(p.model_copy(update={"ids": tuple(i + 1 for i in p.ids or ())}) for p in row.pieces)
     tokenizer = Tokenizer.from_file(str(HUB / "tokenizer.json"))
-    weights = Weights(policy=1.0, answer=1.0, environment=0.0)
+    weights = LossWeights(policy=1.0, answer=1.0, environment=0.0)
     strange = row_example(row.model_copy(update={"pieces": shifted}), tokenizer, weights)
     assert tokenizer.decode(list(strange.ids), skip_special_tokens=True) == "".join(p.text for p in row.pieces)
 
@@ -117,5 +117,5 @@ def test_rows_of_chats_have_no_branches() -> None:
     made = with_a_branch()
     for place, segment in enumerate(made.segments):
         made.segments[place] = segment.model_copy(update={"ids": None, "logprobs": None})
-    rows: list[Row] = rows_of(made, CAIRN)
+    rows: list[TrainingRow] = rows_of(made, CAIRN)
     assert [row.branch for row in rows] == ["main"]

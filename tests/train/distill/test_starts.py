@@ -1,4 +1,4 @@
-"""A round of distillation with a model that others made: it is trained, asked, and trained further on what it said."""
+"""A round of distillation with a model that others made: it is trained, answers, and is trained further on what it said."""
 
 from pathlib import Path
 from typing import Any

@@ -23,7 +23,7 @@ from tests.train.expert.case import (
     library,
     write,
 )
-from train.distill.rows import Row
+from train.distill.rows import TrainingRow
 from train.expert.library import Library
 from train.expert.reading import SolvedQuestion
 from train.expert.relations import Described
@@ -42,7 +42,7 @@ def made(
     questions: Sequence[dict[str, Any]] = (),
     documents: Sequence[dict[str, Any]] = (),
     **wanted: Any,
-) -> tuple[list[Row], RowsReport]:
+) -> tuple[list[TrainingRow], RowsReport]:
     report = RowsReport()
     how = RowOptions(**{**NEVER_UNKNOWN, **wanted})
     records = [SolvedQuestion.model_validate(one) for one in questions]
@@ -51,12 +51,12 @@ def made(
     return list(rows_of(chosen, corpus, how, report)), report
 
 
-def said(row: Row) -> str:
+def said(row: TrainingRow) -> str:
     """All that the policy wrote."""
     return "\n".join(piece.text for piece in row.pieces if piece.by == "policy")
 
 
-def answer(row: Row) -> str:
+def answer(row: TrainingRow) -> str:
     return said(row).rpartition("<answer>")[2].removesuffix("</answer>")
 
 

@@ -20,12 +20,12 @@ from agent import cli  # noqa: E402 - only where torch is
 from agent.policies.hub_form import open_hub_form  # noqa: E402
 from agent.protocols import protocol_named  # noqa: E402
 from tests.train.starts import END, KINDS, recipe, rows, rows_file, start, written  # noqa: E402
-from train.common.process_group import Crew, with_crew  # noqa: E402
+from train.common.process_group import ProcessGroup, run_in_processes  # noqa: E402
 from train.common.recipe import SftRecipe  # noqa: E402
-from train.distill.rows import Row, RowPiece  # noqa: E402
+from train.distill.rows import RowPiece, TrainingRow  # noqa: E402
 from train.models.pretrained import base_folder, open_pretrained  # noqa: E402
 from train.sft.needs import speed_of  # noqa: E402
-from train.sft.run import Progress, SftRun, collate  # noqa: E402
+from train.sft.run import SftProgress, SftRun, collate  # noqa: E402
 from train.sft.trajectories import row_example  # noqa: E402
 
 transformers: Any = importlib.import_module("transformers")
@@ -153,7 +153,9 @@ def test_what_the_environment_says_has_the_ids_that_engines_give_it(tmp_path: Pa
     text = f"<information>\n[1] A page that says {END} and <think> and <information>.\n</information>"
 
     def ids_by(by: Any) -> list[int]:
-        row = Row(trace="t", question="q", protocol="multisearch", policy="p", pieces=(RowPiece(by=by, text=text),))
+        row = TrainingRow(
+            trace="t", question="q", protocol="multisearch", policy="p", pieces=(RowPiece(by=by, text=text),)
+        )
         example = row_example(row, tokenizer, SftRecipe.model_fields["weights"].default, end=END)
         assert tokenizer.decode(list(example.ids[:-1]), skip_special_tokens=False) == text
         return list(example.ids[:-1])
@@ -209,12 +211,12 @@ def test_frozen_weights_are_kept_in_bfloat16_and_trained_ones_in_float32(folder:
     assert {weight.dtype for weight in adapter.values()} == {torch.float32}
 
 
-def stop_after(step: int) -> Callable[[Progress], None]:
-    def tell(progress: Progress) -> None:
+def stop_after(step: int) -> Callable[[SftProgress], None]:
+    def on_progress(progress: SftProgress) -> None:
         if progress.step == step:
             signal.raise_signal(signal.SIGINT)
 
-    return tell
+    return on_progress
 
 
 def with_dropout(made: SftRecipe) -> SftRecipe:
@@ -241,8 +243,8 @@ def test_a_run_with_an_adapter_that_was_stopped_ends_in_the_same_weights(folder:
     ).read_bytes()
 
 
-def adapter_of(crew: Crew, made: SftRecipe, out: Path) -> dict[str, Any]:
-    run = SftRun(made, out, crew)
+def adapter_of(process_group: ProcessGroup, made: SftRecipe, out: Path) -> dict[str, Any]:
+    run = SftRun(made, out, process_group)
     speed_of(run)
     assert run.run(lambda _: None)
     return run.begun.state()
@@ -251,8 +253,8 @@ def adapter_of(crew: Crew, made: SftRecipe, out: Path) -> dict[str, Any]:
 def test_two_processes_train_the_adapter_that_one_trains(folder: Path, tmp_path: Path) -> None:
     settings = {"batches_per_step": 2, "batch_tokens": 800, "tokens": 6000}
     made = with_dropout(recipe(folder / "llama", folder / "rows.jsonl", adapter=RANK, optimizer=settings))
-    one = with_crew(1, adapter_of, made, tmp_path / "one")
-    two = with_crew(2, adapter_of, made, tmp_path / "two")
+    one = run_in_processes(1, adapter_of, made, tmp_path / "one")
+    two = run_in_processes(2, adapter_of, made, tmp_path / "two")
     assert all(torch.allclose(one[name], two[name], atol=1e-4) for name in one)
     assert any(not torch.equal(weight, torch.zeros_like(weight)) for weight in one.values())
 

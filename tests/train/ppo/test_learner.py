@@ -36,7 +36,7 @@ def test_rows_hold_every_context_and_know_what_the_policy_wrote() -> None:
     assert rows.lengths == (6, 3, 5, 4)
     assert rows.rewards.tolist() == [1, 0, 0, 0.5]  # pyright: ignore[reportUnknownMemberType] - torch's stub
     assert rows.tokens == 3 + 2 + 2 + 2
-    assert rows.pieces(range(4), number=2) == [[0, 2], [3, 1]]
+    assert rows.micro_batches(range(4), number=2) == [[0, 2], [3, 1]]
     assert rows.part([1, 3]).ids.shape == (2, 4)
 
 
@@ -86,11 +86,11 @@ def test_what_stands_at_tokens_that_are_not_trained_counts_for_nothing_but_being
 def test_masked_rollouts_change_no_weight() -> None:
     given = tiny.recipe()
     one, two = tiny.learner(given), tiny.learner(given)
-    told = one.learn(rows_of(SAMPLES, REWARDS), progress=0, seed=1)
+    figures = one.learn(rows_of(SAMPLES, REWARDS), progress=0, seed=1)
     masked = [tiny.sample([1, 5, 5], [E, P, P])]
     more = two.learn(rows_of([masked, *SAMPLES, masked], [None, *REWARDS, None]), progress=0, seed=1)
     assert same(weights(one), weights(two))
-    assert told == more
+    assert figures == more
 
 
 def test_a_step_in_which_everything_is_masked_changes_nothing() -> None:
@@ -101,7 +101,7 @@ def test_a_step_in_which_everything_is_masked_changes_nothing() -> None:
 
 
 def test_one_update_at_once_or_in_pieces_is_the_same() -> None:
-    one, two = (tiny.learner(tiny.recipe(optimizer={"pieces": pieces})) for pieces in (1, 3))
+    one, two = (tiny.learner(tiny.recipe(optimizer={"micro_batches": number})) for number in (1, 3))
     for learner in (one, two):
         learner.learn(rows_of(SAMPLES, REWARDS), progress=0, seed=1)
     assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(weights(one), weights(two), strict=True))
@@ -109,18 +109,18 @@ def test_one_update_at_once_or_in_pieces_is_the_same() -> None:
 
 def test_before_anything_is_learned_the_policy_is_its_reference_and_nothing_is_clipped() -> None:
     given = tiny.recipe({"kl": [[0, 0.1]]})
-    told = tiny.learner(given, reference=True).learn(rows_of(SAMPLES, REWARDS), progress=0, seed=1)
-    assert told["kl"] == 0
-    assert told["clipped_low"] == told["clipped_high"] == 0
-    assert abs(told["moved"]) < 1e-6
-    assert math.isclose(told["return"], (3 * 1 + 4 * 0 + 2 * 0.5) / 9, rel_tol=1e-5)
-    assert told["beta"] == 0.1
-    assert 0 < told["entropy"] <= math.log(tiny.WORDS)
+    figures = tiny.learner(given, reference=True).learn(rows_of(SAMPLES, REWARDS), progress=0, seed=1)
+    assert figures["kl"] == 0
+    assert figures["clipped_low"] == figures["clipped_high"] == 0
+    assert abs(figures["moved"]) < 1e-6
+    assert math.isclose(figures["return"], (3 * 1 + 4 * 0 + 2 * 0.5) / 9, rel_tol=1e-5)
+    assert figures["beta"] == 0.1
+    assert 0 < figures["entropy"] <= math.log(tiny.WORDS)
 
 
 def test_a_critic_that_goes_first_is_not_held_back_by_the_clip_of_its_values() -> None:
     rows = rows_of(SAMPLES, [3.0, 3.0, 3.0])
-    learner = tiny.learner(tiny.recipe({"critic_passes_first": 30, "value_clip": 0.1, "critic_lr": 2e-2}))
+    learner = tiny.learner(tiny.recipe({"critic_epochs_first": 30, "value_clip": 0.1, "critic_lr": 2e-2}))
     learner.learn(rows, progress=0, seed=1)
     assert abs(learner.learn(rows, progress=0.1, seed=2)["value"] - 3) < 0.5
 
@@ -140,9 +140,9 @@ def test_the_critic_says_what_it_expects_before_it_sees_the_token() -> None:
 @pytest.mark.parametrize("whiten", [True, False])
 def test_advantages_are_whitened_where_the_recipe_says_so(whiten: bool) -> None:
     """The loss of the first update is their mean with the other sign: of a critic that says 0, the mean reward."""
-    told = tiny.learner(tiny.recipe({"whiten": whiten})).learn(rows_of(SAMPLES, REWARDS), progress=0, seed=1)
-    assert told["policy_loss"] == pytest.approx(0 if whiten else -told["return"], abs=1e-5)
-    assert told["return"] > 0.4
+    figures = tiny.learner(tiny.recipe({"whiten": whiten})).learn(rows_of(SAMPLES, REWARDS), progress=0, seed=1)
+    assert figures["policy_loss"] == pytest.approx(0 if whiten else -figures["return"], abs=1e-5)
+    assert figures["return"] > 0.4
 
 
 def test_the_penalty_keeps_the_policy_near_its_reference() -> None:
@@ -156,9 +156,9 @@ def test_the_penalty_keeps_the_policy_near_its_reference() -> None:
 
 def test_a_saved_learner_goes_on_as_if_it_had_not_stopped() -> None:
     """Nor does the critic go first once more."""
-    how = {"passes": 2, "minibatches": 2, "warmup_steps": 3, "schedule": "cosine"}
+    how = {"epochs": 2, "minibatches": 2, "warmup_steps": 3, "schedule": "cosine"}
     rows = rows_of(SAMPLES, REWARDS)
-    one = tiny.learner(tiny.recipe({"critic_passes_first": 2}, how))
+    one = tiny.learner(tiny.recipe({"critic_epochs_first": 2}, how))
     one.learn(rows, progress=0, seed=1)
     assert one.updates == 2 * 2
     kept, policy = deepcopy(one.state()), deepcopy(one.policy.state_dict())
@@ -181,16 +181,16 @@ def test_rates_warm_up_and_fall() -> None:
 def test_in_a_bandit_the_reward_rises_and_the_critic_learns_what_to_expect() -> None:
     """Two words are drawn with a word of the environment between them; the first must be 5, and the second 7."""
     torch.manual_seed(3)
-    given = tiny.recipe({"critic_passes_first": 2}, {"lr": 1e-2, "passes": 2, "minibatches": 2})
+    given = tiny.recipe({"critic_epochs_first": 2}, {"lr": 1e-2, "epochs": 2, "minibatches": 2})
     learner = tiny.learner(given)
     drawn, rewards = torch.Generator().manual_seed(5), [0.0]
-    told: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for step in range(25):
         samples, rewards = pulls(learner, 48, drawn)
-        told = learner.learn(rows_of(samples, rewards), progress=step / 25, seed=step)
+        figures = learner.learn(rows_of(samples, rewards), progress=step / 25, seed=step)
     assert sum(pulls(learner, 200, drawn)[1]) / 200 > 0.9
-    assert told["sampler_gap_highest"] < 1e-4
-    assert told["value"] == pytest.approx(told["return"], abs=0.15)
+    assert figures["sampler_gap_highest"] < 1e-4
+    assert figures["value"] == pytest.approx(figures["return"], abs=0.15)
 
 
 def pulls(learner: Learner, number: int, drawn: Any) -> tuple[list[list[Sample]], list[float]]:

@@ -51,8 +51,8 @@ overlong = { longest = 24, buffer = 24 }
 [optimizer]
 lr = 1e-3
 minibatches = 2
-passes = 2
-pieces = 2
+epochs = 2
+micro_batches = 2
 [report]
 save_every_steps = 1
 traces = 1
@@ -73,10 +73,10 @@ def recipe(hub: Path, text: str = RECIPE, *, start: Path | None = None) -> PpoRe
 
 
 def quiet(step: int, figures: Mapping[str, float]) -> None:
-    """Nobody listens."""
+    """Ignores the figures."""
 
 
-def told(out: Path) -> list[dict[str, Any]]:
+def figures_of(out: Path) -> list[dict[str, Any]]:
     """The figures of each step that is done, also while a run writes them."""
     path = out / "monitors.jsonl"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
@@ -94,8 +94,8 @@ def test_a_run_leaves_a_model_states_figures_traces_and_a_manifest(hub: Path, tm
     assert heard == [1, 2, 3]
     assert [path.name for path in sorted((tmp_path / "states").iterdir())] == ["step-000002.pt", "step-000003.pt"]
     lines = [json.loads(line) for line in (tmp_path / "monitors.jsonl").read_text(encoding="utf-8").splitlines()]
-    told = {"entropy", "kl", "loss", "value_loss", "explained_variance", "grad_norm", "sampler_gap_highest", "lr"}
-    assert {f"trainer/{name}" for name in told} <= set(lines[-1])
+    expected = {"entropy", "kl", "loss", "value_loss", "explained_variance", "grad_norm", "sampler_gap_highest", "lr"}
+    assert {f"trainer/{name}" for name in expected} <= set(lines[-1])
     assert lines[0]["trainer/sampler_gap_highest"] < 1e-3
     traces = [json.loads(line) for line in (tmp_path / "traces.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [line["step"] for line in traces] == [1, 2, 3]
@@ -140,7 +140,7 @@ def test_a_run_killed_in_a_step_after_its_last_state_ends_in_the_weights_of_one_
     command += ["--start", str(hub), "--threads", "1", "--out"]
     subprocess.run([*command, str(tmp_path / "whole")], check=True, capture_output=True)
     killed = subprocess.Popen([*command, str(tmp_path / "cut")], stderr=subprocess.DEVNULL)
-    while (done := len(told(tmp_path / "cut"))) < 5:  # one more than the state holds
+    while (done := len(figures_of(tmp_path / "cut"))) < 5:  # one more than the state holds
         assert killed.poll() is None
     killed.send_signal(signal.SIGKILL)
     killed.wait()
@@ -149,7 +149,7 @@ def test_a_run_killed_in_a_step_after_its_last_state_ends_in_the_weights_of_one_
     assert step_of(state) == 4 < done, "what the state doesn't hold is done again"
     assert not (tmp_path / "cut" / "hub").exists()
     subprocess.run([*command, str(tmp_path / "cut"), "--resume"], check=True, capture_output=True)
-    assert [line["step"] for line in told(tmp_path / "cut")] == list(range(1, 9))
+    assert [line["step"] for line in figures_of(tmp_path / "cut")] == list(range(1, 9))
     whole, cut = weights(tmp_path / "whole" / "hub"), weights(tmp_path / "cut" / "hub")
     assert all(torch.equal(whole[name], cut[name]) for name in whole)
 
@@ -157,7 +157,7 @@ def test_a_run_killed_in_a_step_after_its_last_state_ends_in_the_weights_of_one_
 @pytest.mark.parametrize(
     ("probe_every_steps", "why"),
     [(1, "the retriever is dead: before step 2, 'web' was searched"), (9, "every search of the step failed")],
-    ids=["before the step", "while it is played"],
+    ids=["before the step", "while it runs"],
 )
 def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(
     probe_every_steps: int, why: str, tmp_path: Path
@@ -166,7 +166,7 @@ def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(
     said = RECIPE.replace("[safety]", f"[safety]\nprobe_every_steps = {probe_every_steps}").replace(
         'protocols = ["reflect"]', 'protocols = ["multisearch"]'
     )
-    said = said.replace("prompts = 3", "prompts = 1").replace("passes = 2", "passes = 1").replace("minibatches = 2", "")
+    said = said.replace("prompts = 3", "prompts = 1").replace("epochs = 2", "epochs = 1").replace("minibatches = 2", "")
     said = (
         said.replace("= 24", "= 96").replace("lr = 1e-3", "lr = 1e-6").replace("[rollout]", "[rollout]\npassages = 4")
     )
@@ -184,8 +184,8 @@ def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(
 
 def test_a_full_disk_loses_nothing_that_was_saved_before(hub: Path, tmp_path: Path) -> None:
     run = PpoRun(recipe(hub), tmp_path)
-    with pytest.raises(SetupError, match=r"step-000002\.pt could not be saved") as raised, full_disk_from(2) as tell:
-        run.go(tell)
+    with pytest.raises(SetupError, match=r"step-000002\.pt could not be saved") as raised, full_disk_from(2) as on_step:
+        run.go(on_step)
     assert "--resume" in str(raised.value)
     assert [path.name for path in (tmp_path / "states").iterdir()] == ["step-000001.pt"]
     assert read_manifest(tmp_path).state == "stopped"
@@ -194,7 +194,7 @@ def test_a_full_disk_loses_nothing_that_was_saved_before(hub: Path, tmp_path: Pa
     assert heard == [2, 3]
 
 
-def test_a_full_disk_is_told_in_a_sentence_and_keeps_what_was_saved(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_in_a_sentence_and_keeps_what_was_saved(tmp_path: Path) -> None:
     save_state(tmp_path, 1, {"step": 1}, keep=2)
     with pytest.raises(SetupError, match="make room there, then go on with --resume"):
         save_state(tmp_path, 2, {"step": 2, "more": Unwritable()}, keep=1)

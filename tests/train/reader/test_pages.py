@@ -5,10 +5,13 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from train.reader.pages import Page, Span, lay_out, whole_pages
-from train.reader.words import FIRST_NAME, NAMES, NUMBER, Vocabulary, split
+from train.reader.pages import ReaderPage, Span, lay_out, whole_pages
+from train.reader.words import FIRST_NAME, NAMES, NUMBER, ReaderVocabulary, split
 
-PAGES = [Page("web Dune", "Frank Herbert wrote Dune in 1965."), Page("kg", "Frank Herbert | born in | Tacoma")]
+PAGES = [
+    ReaderPage("web Dune", "Frank Herbert wrote Dune in 1965."),
+    ReaderPage("kg", "Frank Herbert | born in | Tacoma"),
+]
 
 
 @given(st.text())
@@ -22,12 +25,12 @@ def test_every_piece_stands_where_it_says(text: str):
 
 
 def test_a_vocabulary_holds_what_is_common_to_many_worlds_and_no_numbers():
-    worlds = [["Lina Orr was born in 1965."], ["Ben Ash was born in 1965."], ["nobody lives here"]]
-    assert set(Vocabulary.common(worlds, share=0.6).words) == {"was", "born", "in", "."}
+    worlds = [["Lina Orr was born in 1965."], ["Ben Ash was born in 1965."], ["no one lives here"]]
+    assert set(ReaderVocabulary.common(worlds, share=0.6).words) == {"was", "born", "in", "."}
 
 
 def test_a_name_has_one_id_on_a_sheet_that_means_nothing_on_the_next():
-    vocabulary = Vocabulary(["was", "born", "in"])
+    vocabulary = ReaderVocabulary(["was", "born", "in"])
     sheet = lay_out("Orr was born in 1965 Orr", [], most_words=99)
     ids = sheet.ids(vocabulary, random.Random(1))
     assert ids[0] == ids[-1]
@@ -44,7 +47,7 @@ def test_an_answer_is_found_wherever_it_stands_but_never_across_two_texts():
     assert sheet.find("Dune in 1965") == [Span(10, 12)]
 
 
-def test_words_are_told_apart_by_where_they_stand():
+def test_words_are_distinguished_by_their_place():
     sheet = lay_out("Who?", PAGES, most_words=99)
     assert sheet.kinds[:5] == [0, 0, 1, 1, 2]
     assert sheet.segments[:5] == [0, 0, 1, 1, 1]
@@ -57,7 +60,7 @@ def test_a_sheet_ends_where_the_model_does():
 
 
 def test_only_whole_pages_are_given_and_no_later_one_jumps_the_queue():
-    long, short = Page("", "x" * 50), Page("", "y")
+    long, short = ReaderPage("", "x" * 50), ReaderPage("", "y")
     assert whole_pages([short, long, short], chars=20) == [short]
     assert whole_pages([short, short], chars=2) == [short, short]
     assert whole_pages([long], chars=49) == []

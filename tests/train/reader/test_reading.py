@@ -16,18 +16,18 @@ from lab.reader.run import ReaderRun, answer_loss
 from tests.lab.reader.test_examples import small
 from train.evaluation.metrics import exact_match
 from train.reader.model import CHANNELS, relations
-from train.reader.pages import UNKNOWN, Classes, Page, Shape, Sheet, Span, head_of, lay_out
+from train.reader.pages import UNKNOWN, Classes, ReaderPage, ReaderShape, Sheet, Span, head_of, lay_out
 from train.reader.reading import TrainedReader, make_reader, to_rows
-from train.reader.words import Vocabulary
+from train.reader.words import ReaderVocabulary
 from train.safety.manifest import read_manifest
 from train.world.shards import make_world
 
 pytestmark = pytest.mark.train
 
-SHAPE = Shape(width=16, layers=2, heads=2, inner=16, most_words=64)
-WORDS = Vocabulary("who wrote was born in | web . ?".split())
+SHAPE = ReaderShape(width=16, layers=2, heads=2, inner=16, most_words=64)
+WORDS = ReaderVocabulary("who wrote was born in | web . ?".split())
 CLASSES = Classes(("2", UNKNOWN))
-PAGES = [Page("web Dune", "Lina Orr wrote Dune in 1965."), Page("web", "Ben Orr | born in | 1920")]
+PAGES = [ReaderPage("web Dune", "Lina Orr wrote Dune in 1965."), ReaderPage("web", "Ben Orr | born in | 1920")]
 
 
 def reader(seed: int = 0) -> TrainedReader:
@@ -35,17 +35,17 @@ def reader(seed: int = 0) -> TrainedReader:
     return TrainedReader(make_reader(SHAPE, WORDS, CLASSES), WORDS, CLASSES, SHAPE, name="r")
 
 
-def sheet(pages: list[Page] = PAGES) -> Sheet:
+def sheet(pages: list[ReaderPage] = PAGES) -> Sheet:
     return lay_out("Who wrote Dune?", pages, most_words=64)
 
 
-def test_attention_is_told_what_is_the_same_and_what_is_larger():
-    asked = lay_out("Lina Orr 1965", [Page("", "Lina Orr 1920 Orr")], most_words=64)
-    told = relations(to_rows([asked], WORDS))[0]
-    assert told.shape == (7, 7, CHANNELS)
+def test_attention_knows_what_is_the_same_and_what_is_larger():
+    laid_out = lay_out("Lina Orr 1965", [ReaderPage("", "Lina Orr 1920 Orr")], most_words=64)
+    known = relations(to_rows([laid_out], WORDS))[0]
+    assert known.shape == (7, 7, CHANNELS)
 
     def seen(word: int, channel: int) -> list[int]:
-        return [other for other in range(7) if told[word, other, channel] == 1]
+        return [other for other in range(7) if known[word, other, channel] == 1]
 
     same_name, same_pair, larger, smaller = 0, 2, 10, 11
     assert seen(0, same_name) == [0, 3]
@@ -105,7 +105,7 @@ def test_the_shipped_reader_is_small_and_reads_names_that_it_has_never_seen():
     right = 0
     for question in world.questions:
         documents = [world.document(key) for key in question.supporting]
-        pages = [Page(head_of(d.source, d.date, d.title), d.text) for d in documents]
+        pages = [ReaderPage(head_of(d.source, d.date, d.title), d.text) for d in documents]
         right += exact_match(shipped.answer(question.question, pages), question.answers)
     assert right >= 0.8 * len(world.questions)
 

@@ -119,12 +119,12 @@ def test_a_local_reader_is_a_function():
 def test_our_own_small_reader_can_be_loaded(tmp_path: Path):
     pytest.importorskip("torch")
     from lab.reader.examples import Classes
-    from lab.reader.recipe import Shape
+    from train.reader.pages import ReaderShape
     from train.reader.reading import TrainedReader, make_reader
-    from train.reader.words import Vocabulary
+    from train.reader.words import ReaderVocabulary
 
-    shape = Shape(width=16, layers=1, heads=2, inner=32, most_words=64)
-    vocabulary, classes = Vocabulary(["born", "was", "in"]), Classes(("I do not know.",))
+    shape = ReaderShape(width=16, layers=1, heads=2, inner=32, most_words=64)
+    vocabulary, classes = ReaderVocabulary(["born", "was", "in"]), Classes(("I do not know.",))
     TrainedReader(make_reader(shape, vocabulary, classes), vocabulary, classes, shape, name="small").save(tmp_path)
     said = asyncio.run(LocalReader.load(tmp_path).read(TASK.question, "Lina Orr was born in Trieste."))
     assert isinstance(said, str)

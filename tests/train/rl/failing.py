@@ -16,7 +16,7 @@ from train.rewards.base import Reward
 from train.rewards.registry import reward_of
 from train.rl.live import EmbeddedLive
 from train.rl.recipe import RlRecipe
-from train.rl.rollouts import Played, Table, seeds_of
+from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
 from train.rl.tasks import Ask, tasks_of
 
 _BROKEN: ContextVar[bool] = ContextVar("broken", default=False)
@@ -47,7 +47,7 @@ class Dying:
 
 
 class Hopeless:
-    """The questions of a recipe, some of which nobody can answer: rollouts that try are worth the same."""
+    """The questions of a recipe, some of which no policy can answer: rollouts that try get the same reward."""
 
     def __init__(self, small: RlRecipe, *, hopeless: Callable[[int, int], bool]) -> None:
         """Take note of whether those of an attempt of a step (both from 0) are hopeless."""
@@ -77,20 +77,20 @@ class _Flaky:
 
 
 @dataclass(frozen=True)
-class _Unlucky(Table):
+class _Unlucky(RolloutWorker):
     """Breaks some rollouts, by their seeds."""
 
     broken: frozenset[int] = frozenset()
 
-    async def _play(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> Played:
+    async def _run_one(self, ask: Ask, group: int, seed: int, reward: Reward[Any], progress: float) -> RolloutResult:
         token = _BROKEN.set(seed in self.broken)
         try:
-            return await super()._play(ask, group, seed, reward, progress)
+            return await super()._run_one(ask, group, seed, reward, progress)
         finally:
             _BROKEN.reset(token)
 
 
-def played_twice(small: RlRecipe, model: Any) -> tuple[list[Played], list[Played]]:
+def rollouts_twice(small: RlRecipe, model: Any) -> tuple[list[RolloutResult], list[RolloutResult]]:
     """The rollouts of a recipe's first batch with sources that are well, and with every fifth one's failing."""
     number, group = small.rollout.prompts, small.rollout.group
     asks = [
@@ -101,17 +101,17 @@ def played_twice(small: RlRecipe, model: Any) -> tuple[list[Played], list[Played
     live = EmbeddedLive(Path(small.start), workers=1)
     policy = live.refresh(model)
 
-    async def play(ill: Sequence[int]) -> list[Played]:
-        table = _Unlucky(policy, small.rollout.budgets, Sampling(temperature=1.0), len(seeds), frozenset(ill))
-        return await table.play(asks, group=group, reward=reward_of("outcome"), seeds=seeds)
+    async def run(ill: Sequence[int]) -> list[RolloutResult]:
+        worker = _Unlucky(policy, small.rollout.budgets, Sampling(temperature=1.0), len(seeds), frozenset(ill))
+        return await worker.run(asks, group=group, reward=reward_of("outcome"), seeds=seeds)
 
     try:
-        return asyncio.run(play(())), asyncio.run(play(seeds[::5]))
+        return asyncio.run(run(())), asyncio.run(run(seeds[::5]))
     finally:
         live.close()
 
 
-def fallen(well: Sequence[Played], ill: Sequence[Played]) -> set[int]:
+def fallen(well: Sequence[RolloutResult], ill: Sequence[RolloutResult]) -> set[int]:
     """The places of rollouts that were masked: those of every fifth that searched, and no others."""
     searched = {at for at, one in enumerate(well) if one.trace.usage.searches}
     masked = {at for at, one in enumerate(ill) if one.rewarded is None}
@@ -122,11 +122,11 @@ def fallen(well: Sequence[Played], ill: Sequence[Played]) -> set[int]:
 
 @contextmanager
 def full_disk_from(full: int, *, most: int = 100_000) -> Generator[Any]:
-    """A listener that fills the disk when it hears of a step, before the step's state is saved."""
+    """A listener that fills the disk when a step has ended, before the step's state is saved."""
     with ExitStack() as held:
 
-        def tell(step: int, _: Mapping[str, float]) -> None:
+        def on_step(step: int, _: Mapping[str, float]) -> None:
             if step == full:
                 held.enter_context(full_disk(most))
 
-        yield tell
+        yield on_step

@@ -2,7 +2,7 @@
 """One of several processes that hold shares of a model: they learn a step, and the first one writes the whole model.
 
 Run by test_processes through torchrun. Accelerate has no FSDP on CPUs, so the model is shared out by hand,
-and accelerate is told so: what is tested is how our run brings the weights together.
+and accelerate knows that: what is tested is how our run consolidates the weights.
 """
 
 import sys
@@ -44,8 +44,8 @@ def main(start: Path, out: Path) -> None:
     shares = sum(one.to_local().numel() for one in model.parameters())
     assert shares < sum(one.numel() for one in model.parameters())
     state: Any = AcceleratorState
-    told = {"distributed_type": DistributedType.FSDP, "fsdp_plugin": SimpleNamespace(fsdp_version=2)}
-    state._shared_state.update(told)
+    sharded = {"distributed_type": DistributedType.FSDP, "fsdp_plugin": SimpleNamespace(fsdp_version=2)}
+    state._shared_state.update(sharded)
     trainer: Any = SimpleNamespace(accelerator=accelerator, model_wrapped=model)
     weights = RlTrainer.gathered(trainer)
     if accelerator.process_index == 0:

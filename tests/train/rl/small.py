@@ -29,7 +29,7 @@ def recipe(steps: int = 2, **changes: Mapping[str, Any] | object) -> RlRecipe:
         "rollout": {"prompts": 2, "group": 3, "rounds": 1, "passages": 6, "policy_tokens": 128, "answer_tokens": 48},
         "reward": ({"name": "outcome"},),
         "learning": {"name": "grpo", "overlong": {"longest": 256, "buffer": 256, "penalty": 0.5}},
-        "optimizer": {"lr": 1e-4, "pieces": 2},
+        "optimizer": {"lr": 1e-4, "micro_batches": 2},
         "report": {"save_every_steps": 1},
     }
     for name, change in changes.items():

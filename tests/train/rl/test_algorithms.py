@@ -25,11 +25,11 @@ def hot(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def ran(small: RlRecipe, out: Path) -> tuple[RunManifest, list[Mapping[str, float]]]:
-    """Its manifest, and the lines of its log; every line is a step, and was told."""
-    told: list[int] = []
-    assert RlRun(small, out, threads=1).go(lambda step, _: told.append(step))
+    """Its manifest, and the lines of its log; every line is a step, and was reported."""
+    steps: list[int] = []
+    assert RlRun(small, out, threads=1).go(lambda step, _: steps.append(step))
     lines = [json.loads(line) for line in (out / "monitors.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert told == [line["step"] for line in lines] == list(range(1, small.steps + 1))
+    assert steps == [line["step"] for line in lines] == list(range(1, small.steps + 1))
     return read_manifest(out), lines
 
 

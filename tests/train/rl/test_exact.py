@@ -12,7 +12,7 @@ pytest.importorskip("trl")
 from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402 - only where TRL is
 from train.rl import run as run_module  # noqa: E402
 from train.rl.adapter import RlTrainer  # noqa: E402
-from train.rl.batch import Row  # noqa: E402
+from train.rl.batch import WeightedRow  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
 
@@ -22,22 +22,22 @@ pytestmark = pytest.mark.train
 class Watched(RlTrainer):
     """Keeps the rows of a step, the gradient by token, and the gradient of the weights before the optimiser clips."""
 
-    rows: Sequence[Sequence[Row]]
+    rows: Sequence[Sequence[WeightedRow]]
     whole: float
     weights: Mapping[str, Any]
     gradients: Mapping[str, Any]
 
-    def __init__(self, recipe: RlRecipe, out: Path, school: Any) -> None:
-        super().__init__(recipe, out, school)
+    def __init__(self, recipe: RlRecipe, out: Path, provider: Any) -> None:
+        super().__init__(recipe, out, provider)
         Watched.newest = self  # type: ignore[attr-defined]
         self.of_environment: list[float] = []
         self.of_policy: list[float] = []
 
-    def _piece(self, rows: Sequence[Row], lesson: Any) -> Any:
-        self.rows, self.whole = lesson.pieces, lesson.whole
+    def _inputs(self, rows: Sequence[WeightedRow], batch: Any) -> Any:
+        self.rows, self.whole = batch.micro_batches, batch.whole
         model = cast(Any, self).model
         self.weights = {name: tensor.detach().clone() for name, tensor in model.named_parameters()}
-        return super()._piece(rows, lesson)
+        return super()._inputs(rows, batch)
 
     def _get_per_token_logps_and_entropies(self, *said: Any, **also: Any) -> Any:
         result = super()._get_per_token_logps_and_entropies(*said, **also)
@@ -47,11 +47,11 @@ class Watched(RlTrainer):
 
     def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
         loss = super().training_step(model, inputs, num_items_in_batch)
-        piece = self._buffered_inputs[(self._step - 1) % self._pieces]
+        micro_batch = self._buffered_inputs[(self._step - 1) % self._micro_batches]
         newest = cast(Any, self)._newest
-        gradient, real = newest.grad.abs(), piece["completion_mask"] == 1
-        self.of_environment += gradient[real & (piece["tool_mask"] == 0)].tolist()
-        self.of_policy += gradient[piece["tool_mask"] > 0].tolist()
+        gradient, real = newest.grad.abs(), micro_batch["completion_mask"] == 1
+        self.of_environment += gradient[real & (micro_batch["tool_mask"] == 0)].tolist()
+        self.of_policy += gradient[micro_batch["tool_mask"] > 0].tolist()
         self.gradients = {name: tensor.grad.clone() for name, tensor in model.named_parameters()}
         return loss
 
@@ -60,12 +60,12 @@ Done = tuple[Watched, Mapping[str, float]]
 
 
 def _one_step(small: RlRecipe, out: Path) -> Done:
-    """A whole run of one step, with what it told."""
-    told: list[Mapping[str, float]] = []
+    """A whole run of one step, with its figures."""
+    by_step: list[Mapping[str, float]] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run_module, "RlTrainer", Watched)
-        assert RlRun(small, out, threads=1).go(lambda _, figures: told.append(figures))
-    return Watched.newest, told[-1]  # type: ignore[attr-defined]
+        assert RlRun(small, out, threads=1).go(lambda _, figures: by_step.append(figures))
+    return Watched.newest, by_step[-1]  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +75,13 @@ def hot(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def with_tokens(hot: str, tmp_path_factory: pytest.TempPathFactory) -> Done:
-    small = recipe(1, start=hot, protocols=("cairn",), learning={"loss": "token"}, optimizer={"pieces": 3})
+    small = recipe(1, start=hot, protocols=("cairn",), learning={"loss": "token"}, optimizer={"micro_batches": 3})
     return _one_step(small, tmp_path_factory.mktemp("run") / "tokens")
 
 
 @pytest.fixture(scope="module")
 def with_rollouts(hot: str, tmp_path_factory: pytest.TempPathFactory) -> Done:
-    small = recipe(1, start=hot, rollout={"engine": "transformers"}, optimizer={"pieces": 1})
+    small = recipe(1, start=hot, rollout={"engine": "transformers"}, optimizer={"micro_batches": 1})
     return _one_step(small, tmp_path_factory.mktemp("run") / "rollouts")
 
 
@@ -91,10 +91,10 @@ BOTH = pytest.mark.parametrize("done", ["with_tokens", "with_rollouts"])
 @BOTH
 def test_the_ratio_before_the_first_update_is_one(done: str, request: pytest.FixtureRequest) -> None:
     """Of both engines that compute in float32, at the temperature of the trainer."""
-    _, told = request.getfixturevalue(done)
-    assert told["trainer/ratio_lowest"] > 0.98
-    assert told["trainer/ratio_highest"] < 1.02
-    assert told["trainer/logprob_difference_mean"] < 1e-4
+    _, figures = request.getfixturevalue(done)
+    assert figures["trainer/ratio_lowest"] > 0.98
+    assert figures["trainer/ratio_highest"] < 1.02
+    assert figures["trainer/logprob_difference_mean"] < 1e-4
 
 
 @BOTH
@@ -127,8 +127,9 @@ def test_pieces_and_padding_change_no_gradient(done: str, request: pytest.Fixtur
 @BOTH
 def test_logprobs_do_not_depend_on_the_loss_mask(done: str, request: pytest.FixtureRequest) -> None:
     trainer, _ = request.getfixturevalue(done)
-    piece = next(piece for piece in trainer._buffered_inputs if piece["tool_mask"].sum() > 0)
+    micro_batch = next(one for one in trainer._buffered_inputs if one["tool_mask"].sum() > 0)
     with torch.no_grad():
-        before = trainer._logprobs(trainer.model, piece)
-        after = trainer._logprobs(trainer.model, {**piece, "tool_mask": 1 - piece["tool_mask"].clamp(max=1)})
+        before = trainer._logprobs(trainer.model, micro_batch)
+        mask = 1 - micro_batch["tool_mask"].clamp(max=1)
+        after = trainer._logprobs(trainer.model, {**micro_batch, "tool_mask": mask})
     assert torch.equal(before, after)

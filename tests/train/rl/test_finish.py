@@ -1,4 +1,4 @@
-"""The model that a run leaves: whole, or the one of before."""
+"""The model that a run leaves: whole, or the previous one."""
 
 from pathlib import Path
 from typing import Any

@@ -44,7 +44,7 @@ name = "grpo"
 overlong = {{ longest = 192, buffer = 192, penalty = 0.5 }}
 [optimizer]
 lr = 1e-4
-pieces = 2
+micro_batches = 2
 [report]
 save_every_steps = 1
 traces = 1

@@ -19,22 +19,22 @@ transformers: Any = pytest.importorskip("transformers")
 safetensors: Any = pytest.importorskip("safetensors.torch")
 
 from agent.errors import SetupError  # noqa: E402 - only where torch is
-from tests.train.rl.failing import Dying, Hopeless, fallen, full_disk_from, played_twice  # noqa: E402
+from tests.train.rl.failing import Dying, Hopeless, fallen, full_disk_from, rollouts_twice  # noqa: E402
 from tests.train.rl.small import PAIR, hot_checkpoint, recipe  # noqa: E402
 from train.rewards.registry import reward_of  # noqa: E402
-from train.rl.batch import advantages, rows_of, scored  # noqa: E402
+from train.rl.batch import advantages, rollout_reward, rows_of  # noqa: E402
 from train.rl.dynamic import BatchNotFilled  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
-from train.rl.rollouts import Played  # noqa: E402
+from train.rl.rollouts import RolloutResult  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
-from train.rl.session import TRACES, sitting  # noqa: E402
+from train.rl.session import TRACES, training_session  # noqa: E402
 from train.rl.states import newest_state, updates_of  # noqa: E402
 from train.rl.tasks import Tasks  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
 
 pytestmark = pytest.mark.train
 
-Told = list[tuple[int, Mapping[str, float]]]
+Steps = list[tuple[int, Mapping[str, float]]]
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +42,12 @@ def hot(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(hot_checkpoint(tmp_path_factory.mktemp("hot") / "hub"))
 
 
-def _run(small: RlRecipe, out: Path, *, resume: bool = False, tasks: Tasks | None = None) -> Told:
-    told: Told = []
+def _run(small: RlRecipe, out: Path, *, resume: bool = False, tasks: Tasks | None = None) -> Steps:
+    steps: Steps = []
     assert RlRun(small, out, threads=1, tasks=tasks).go(
-        lambda step, figures: told.append((step, figures)), resume=resume
+        lambda step, figures: steps.append((step, figures)), resume=resume
     )
-    return told
+    return steps
 
 
 def _weights(hub: Path) -> Mapping[str, Any]:
@@ -61,9 +61,9 @@ def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
 def test_a_run_leaves_a_model_with_card_manifest_figures_and_traces(hot: str, tmp_path: Path) -> None:
     report = {"evaluate_every_steps": 2, "dev_questions": 4, "save_every_steps": 2, "traces": 1}
     small = recipe(2, start=hot, rollout=PAIR, report=report)
-    told = _run(small, tmp_path / "run")
-    assert [step for step, _ in told] == [1, 2]
-    assert 0 <= told[0][1]["trainer/dev_em"] <= 1
+    steps = _run(small, tmp_path / "run")
+    assert [step for step, _ in steps] == [1, 2]
+    assert 0 <= steps[0][1]["trainer/dev_em"] <= 1
     assert not _same(_weights(tmp_path / "run" / "hub"), _weights(Path(hot)))
     assert (tmp_path / "run" / "hub" / "README.md").read_text(encoding="utf-8").startswith("# small\n")
     manifest = read_manifest(tmp_path / "run")
@@ -76,7 +76,7 @@ def test_a_run_leaves_a_model_with_card_manifest_figures_and_traces(hot: str, tm
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_run_that_was_cut_ends_in_the_weights_of_one_that_was_not(hot: str, tmp_path: Path) -> None:
-    small = recipe(3, start=hot, rollout={"prompts": 1, "group": 4}, optimizer={"minibatches": 2, "passes": 2})
+    small = recipe(3, start=hot, rollout={"prompts": 1, "group": 4}, optimizer={"minibatches": 2, "epochs": 2})
     _run(small, tmp_path / "whole")
 
     class Cut(Exception):
@@ -89,8 +89,8 @@ def test_a_run_that_was_cut_ends_in_the_weights_of_one_that_was_not(hot: str, tm
     with pytest.raises(Cut):
         RlRun(small, tmp_path / "cut", threads=1).go(cut)
     assert newest_state(tmp_path / "cut") == tmp_path / "cut" / "states" / "checkpoint-4"
-    told = _run(small, tmp_path / "cut", resume=True)
-    assert [step for step, _ in told] == [2, 3]
+    steps = _run(small, tmp_path / "cut", resume=True)
+    assert [step for step, _ in steps] == [2, 3]
     assert _same(_weights(tmp_path / "cut" / "hub"), _weights(tmp_path / "whole" / "hub"))
 
 
@@ -142,7 +142,7 @@ name = "grpo"
 overlong = {{ longest = 256, buffer = 256, penalty = 0.5 }}
 [optimizer]
 lr = 1e-4
-pieces = 2
+micro_batches = 2
 [report]
 save_every_steps = 1
 """
@@ -151,8 +151,8 @@ save_every_steps = 1
 def test_a_full_disk_loses_nothing_that_was_saved_before(hot: str, tmp_path: Path) -> None:
     small = recipe(2, start=hot, rollout=PAIR)
     run = RlRun(small, tmp_path / "run", threads=1)
-    with pytest.raises(SetupError, match="step 2 could not be saved") as raised, full_disk_from(2) as tell:
-        run.go(tell)
+    with pytest.raises(SetupError, match="step 2 could not be saved") as raised, full_disk_from(2) as on_step:
+        run.go(on_step)
     assert "--resume" in str(raised.value)
     assert [path.name for path in (tmp_path / "run" / "states").iterdir()] == ["checkpoint-1"]
     assert read_manifest(tmp_path / "run").state == "stopped"
@@ -195,17 +195,17 @@ def test_a_weight_of_no_part_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("probe_every_steps", "why"),
     [(1, "the retriever is dead: before step 2, 'web' was searched"), (9, "every search of the step failed")],
-    ids=["before the step", "while it is played"],
+    ids=["before the step", "while it runs"],
 )
 def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(
     probe_every_steps: int, why: str, hot: str, tmp_path: Path
 ) -> None:
     small = recipe(3, start=hot, rollout=PAIR, safety={"probe_every_steps": probe_every_steps})
-    told: Told = []
+    steps: Steps = []
     run = RlRun(small, tmp_path / "run", threads=1, tasks=Dying(small, dead_from=1))
     with pytest.raises(SetupError, match=why):
-        run.go(lambda step, figures: told.append((step, figures)))
-    assert [step for step, _ in told] == [1]
+        run.go(lambda step, figures: steps.append((step, figures)))
+    assert [step for step, _ in steps] == [1]
     assert newest_state(tmp_path / "run") == tmp_path / "run" / "states" / "checkpoint-1"
     manifest = read_manifest(tmp_path / "run")
     assert manifest.state == "stopped"
@@ -214,29 +214,29 @@ def test_a_dead_retriever_stops_the_run_before_the_step_is_learned(
 
 def test_failed_searches_of_some_rollouts_change_nothing_for_the_others(hot: str) -> None:
     small = recipe(start=hot, rollout={"group": 5})
-    well, ill = played_twice(small, transformers.Qwen3ForCausalLM.from_pretrained(hot, dtype=torch.float32))
+    well, ill = rollouts_twice(small, transformers.Qwen3ForCausalLM.from_pretrained(hot, dtype=torch.float32))
     masked = fallen(well, ill)
     others = [one for at, one in enumerate(well) if at not in masked]
     assert [one.rewarded for at, one in enumerate(ill) if at not in masked] == [one.rewarded for one in others]
     assert _learned(small, ill) == _learned(small, others)
 
 
-def _learned(small: RlRecipe, played: Sequence[Played]) -> Any:
+def _learned(small: RlRecipe, results: Sequence[RolloutResult]) -> Any:
     """Everything that the trainer hears of them, so that the same rows are the same gradient."""
-    worth = [scored(one, small.learning) for one in played]
-    gains: Any = advantages(worth, small.learning, {})
-    return rows_of(played, worth, gains.tolist(), level="sequence", all_rows=True)
+    rewards = [rollout_reward(one, small.learning) for one in results]
+    own: Any = advantages(rewards, small.learning, {})
+    return rows_of(results, rewards, own.tolist(), level="sequence", all_rows=True)
 
 
 def test_dynamic_sampling_fills_the_batch_with_groups_that_differ(hot: str, tmp_path: Path) -> None:
     small = _flat(recipe(1, start=hot, seed=4, learning={"name": "dapo"}))
-    ((_, asked),) = _run(small, tmp_path / "run", tasks=Hopeless(small, hopeless=lambda _, attempt: attempt < 2))
-    assert asked["rollouts"] >= 18  # both groups of the first two rounds are worth nothing
-    assert asked["trainer/resample_rounds"] >= 2
-    assert (asked["trainer/batch_filled"], asked["trainer/rows"]) == (1.0, 6.0)
+    ((_, figures),) = _run(small, tmp_path / "run", tasks=Hopeless(small, hopeless=lambda _, attempt: attempt < 2))
+    assert figures["rollouts"] >= 18  # both groups of the first two rounds have equal rewards
+    assert figures["trainer/resample_rounds"] >= 2
+    assert (figures["trainer/batch_filled"], figures["trainer/rows"]) == (1.0, 6.0)
 
 
-def test_dynamic_sampling_plays_no_second_round_where_all_groups_differ(hot: str, tmp_path: Path) -> None:
+def test_dynamic_sampling_has_no_second_round_where_all_groups_differ(hot: str, tmp_path: Path) -> None:
     small = recipe(1, start=hot, learning={"name": "dapo"})  # by a penalty for length
     ((_, once),) = _run(small, tmp_path / "run")
     assert (once["rollouts"], once["trainer/batch_filled"], once["trainer/resample_rounds"]) == (6, 1.0, 0.0)
@@ -268,8 +268,8 @@ def _flat(small: RlRecipe) -> RlRecipe:
 def test_a_step_in_which_nothing_is_learned_moves_no_weight(hot: str, tmp_path: Path) -> None:
     small = recipe(2, start=hot, seed=4, optimizer={"weight_decay": 0.1}, rollout={"prompts": 1, "group": 6})
     small = _flat(small)
-    told = _run(small, tmp_path / "run", tasks=Hopeless(small, hopeless=lambda step, _: step == 1))
-    assert [figures["trainer/rows"] > 0 for _, figures in told] == [True, False]
+    steps = _run(small, tmp_path / "run", tasks=Hopeless(small, hopeless=lambda step, _: step == 1))
+    assert [figures["trainer/rows"] > 0 for _, figures in steps] == [True, False]
     first, second = (_weights(tmp_path / "run" / "states" / f"checkpoint-{step}") for step in (1, 2))
     assert not _same(first, _weights(Path(hot)))
     assert _same(first, second)
@@ -289,6 +289,6 @@ def test_traces_are_taken_back_line_by_line_whatever_ends_of_lines_they_hold(tmp
     rows = [f'{{"step": {step}, "trace": {{"text": "one\u2028two\u0085three"}}}}' for step in (1, 2, 3)]
     path.write_bytes(("\n".join(rows) + '\n{"step": 3, "tr').encode())
     small = recipe(3)
-    with sitting(small, tmp_path, after=2):
+    with training_session(small, tmp_path, after=2):
         pass
     assert path.read_bytes() == ("\n".join(rows[:2]) + "\n").encode()

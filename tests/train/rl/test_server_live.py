@@ -52,11 +52,11 @@ def run(server: Weighted, start: Path, out: Path, monkeypatch: pytest.MonkeyPatc
         STEPS,
         start=str(start),
         rollout={"prompts": 1, "group": 3, "policy_tokens": 48, "answer_tokens": 16},
-        optimizer={"lr": 1e-3, "pieces": 1},
+        optimizer={"lr": 1e-3, "micro_batches": 1},
     )
     figures: list[Mapping[str, float]] = []
     live = ServerLive(str(start), url=server.url)
-    assert RlRun(small, out, threads=1, live=live).go(lambda _, told: figures.append(told))
+    assert RlRun(small, out, threads=1, live=live).go(lambda _, step: figures.append(step))
     return figures
 
 
@@ -73,7 +73,7 @@ def test_each_step_is_sampled_by_the_server_with_the_weights_of_the_steps_before
     assert any(not torch.equal(second[name], first[name]) for name in first)
     assert any(not torch.equal(ended[name], second[name]) for name in second)
     assert server.requests >= STEPS * 3
-    assert [told["trainer/logprob_difference_most"] < 1e-3 for told in figures] == [True, True]
+    assert [step["trainer/logprob_difference_most"] < 1e-3 for step in figures] == [True, True]
 
 
 def test_a_server_that_refuses_the_weights_ends_the_run_in_a_sentence(

@@ -66,9 +66,9 @@ def of_rl(begin: Path, **changes: Any) -> RlRecipe:
 
 
 def figures_of(made: RlRecipe, out: Path) -> list[Mapping[str, float]]:
-    told: list[Mapping[str, float]] = []
-    assert RlRun(made, out, threads=1).go(lambda _, figures: told.append(figures))
-    return told
+    steps: list[Mapping[str, float]] = []
+    assert RlRun(made, out, threads=1).go(lambda _, figures: steps.append(figures))
+    return steps
 
 
 def weights(folder: Path, name: str = "model.safetensors") -> dict[str, Any]:
@@ -87,9 +87,9 @@ def test_the_engine_says_what_the_trainer_says_from_any_start(
 ) -> None:
     begin = adapter if engine == "embedded" else llama
     changes: dict[str, Any] = {"adapter": {"rank": rank, "alpha": 2 * rank}} if rank else {}
-    told = figures_of(of_rl(begin, rollout={"engine": engine}, optimizer={"lr": 1e-2}, **changes), tmp_path)
-    assert [step["trainer/logprob_difference_most"] < 1e-3 for step in told] == [True, True]
-    assert told[0]["trainer/grad_norm"] > 0
+    steps = figures_of(of_rl(begin, rollout={"engine": engine}, optimizer={"lr": 1e-2}, **changes), tmp_path)
+    assert [step["trainer/logprob_difference_most"] < 1e-3 for step in steps] == [True, True]
+    assert steps[0]["trainer/grad_norm"] > 0
     hub = tmp_path / "hub"
     for name in ("tokenizer.json", "chat_template.jinja", "LICENSE.txt"):
         assert (hub / name).read_bytes() == (llama / name).read_bytes()
@@ -107,9 +107,9 @@ def test_the_engine_says_what_the_trainer_says_from_any_start(
 def test_the_reference_is_the_start_with_its_adapter(rank: int, adapter: Path, tmp_path: Path) -> None:
     changes: dict[str, Any] = {"adapter": {"rank": rank, "alpha": 2 * rank}} if rank else {}
     learning = {"kl": ((0.0, 0.1), (1.0, 0.1))}
-    told = figures_of(of_rl(adapter, learning=learning, optimizer={"lr": 3e-2}, **changes), tmp_path)
-    assert told[0]["trainer/kl"] == pytest.approx(0, abs=1e-6)
-    assert told[1]["trainer/kl"] > 1e-4
+    steps = figures_of(of_rl(adapter, learning=learning, optimizer={"lr": 3e-2}, **changes), tmp_path)
+    assert steps[0]["trainer/kl"] == pytest.approx(0, abs=1e-6)
+    assert steps[1]["trainer/kl"] > 1e-4
 
 
 def test_a_run_with_an_adapter_that_was_cut_ends_in_the_same_weights(adapter: Path, tmp_path: Path) -> None:
@@ -145,10 +145,10 @@ def of_ppo(begin: Path, rank: int) -> PpoRecipe:
 @pytest.mark.parametrize(("kind", "rank"), [("llama", 0), ("llama", 8), ("gemma2", 0), ("granite", 8)])
 def test_ppo_takes_them_too_with_logits_as_their_architecture_has_them(kind: str, rank: int, tmp_path: Path) -> None:
     begin = ending(kind, tmp_path / "start")
-    told: list[Mapping[str, float]] = []
-    assert PpoRun(of_ppo(begin, rank), tmp_path / "run").go(lambda _, figures: told.append(figures))
-    assert told[0]["trainer/sampler_gap_highest"] < 1e-3
-    assert told[0]["trainer/kl"] == pytest.approx(0, abs=1e-6)
+    steps: list[Mapping[str, float]] = []
+    assert PpoRun(of_ppo(begin, rank), tmp_path / "run").go(lambda _, figures: steps.append(figures))
+    assert steps[0]["trainer/sampler_gap_highest"] < 1e-3
+    assert steps[0]["trainer/kl"] == pytest.approx(0, abs=1e-6)
     assert differ(weights(tmp_path / "run" / "hub"), weights(begin))
     assert (tmp_path / "run" / "adapter").exists() == bool(rank)
 

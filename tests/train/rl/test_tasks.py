@@ -67,7 +67,7 @@ def _list(tmp_path: Path, number: int) -> Path:
     return path
 
 
-def test_a_list_is_asked_whole_in_every_epoch(tmp_path: Path) -> None:
+def test_a_list_is_drawn_whole_in_every_epoch(tmp_path: Path) -> None:
     listed = recipe(steps=6, data={"questions": _list(tmp_path, 4)})
     tasks = tasks_of(listed, sources={"web": Echo()})
     epochs = [[q for step in (0, 1) for q in _questions(tasks.draw(2 * n + step, 0, 2))] for n in range(3)]

@@ -124,7 +124,7 @@ def test_a_recipe_names_its_embedder(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="the sentence is another one without the extra")
-def test_an_embedder_that_is_not_there_is_told_with_what_mends_it(tmp_path: Path) -> None:
+def test_an_embedder_that_is_not_there_is_reported_with_the_fix(tmp_path: Path) -> None:
     named = {"model": str(tmp_path / "nowhere"), "device": "cpu"}
     why = r"the recipe's \[embedder\] cannot be used: there is no model folder .*nowhere.*Without \[embedder\]"
     with pytest.raises(SetupError, match=why):

@@ -11,7 +11,7 @@ from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import TextProtocol, protocol_named, protocol_names
 from agent.trace import Trace
 from agent.world import Question, World
-from train.sft.episodes import Episode, Piece, episode
+from train.sft.episodes import Episode, EpisodePiece, episode
 from train.sft.oracle import NotShown, Unreachable, can_fill
 from train.world.shards import make_world
 
@@ -59,9 +59,11 @@ def rollout(question: Question, made: Episode, name: str) -> Trace:
 def test_an_episode_is_the_context_that_the_loop_makes(name: str) -> None:
     for question, made in episodes(name):
         trace = rollout(question, made, name)
-        own = [Piece(s.by, s.text) for s in trace.segments if s.branch == "main"]
+        own = [EpisodePiece(s.by, s.text) for s in trace.segments if s.branch == "main"]
         assert own == list(made.pieces)
-        branches = [[Piece(s.by, s.text) for s in trace.segments if s.branch == branch] for branch in trace.branches]
+        branches = [
+            [EpisodePiece(s.by, s.text) for s in trace.segments if s.branch == branch] for branch in trace.branches
+        ]
         assert branches == [list(fork.pieces) for fork in made.forks]
 
 

@@ -18,7 +18,7 @@ def resident() -> float:
     return pages * resource.getpagesize() / MIB
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc is told to give back")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc gives back")
 def test_holes_between_what_is_used_go_back_to_the_system() -> None:
     held = [b"x" * 100_000 for _ in range(2_000)]
     del held[: len(held) - 1]  # the last one keeps the heap from shrinking by itself

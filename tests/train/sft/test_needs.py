@@ -12,7 +12,7 @@ torch: Any = pytest.importorskip("torch")
 pytest.importorskip("peft")
 
 from tests.train.starts import recipe, rows_file, start, written  # noqa: E402 - only where torch is
-from train.sft.needs import Activations, Memory, Speed, activations, memory, memory_of, speed_of  # noqa: E402
+from train.sft.needs import Activations, MemoryNeed, Speed, activations, memory, memory_of, speed_of  # noqa: E402
 from train.sft.run import SftRun  # noqa: E402
 
 pytestmark = pytest.mark.train
@@ -21,7 +21,7 @@ LARGER = {"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 8, 
 """A model large enough for its own part of the memory to be seen beside the libraries'."""
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not tell a process's peak")
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not show a process's peak")
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     ("rank", "bf16", "again"),
@@ -68,7 +68,7 @@ def test_weights_gradients_and_optimizer_are_counted_to_the_byte(tmp_path: Path)
 def test_the_largest_batch_counts_and_computing_again_makes_it_smaller(tmp_path: Path) -> None:
     torch.set_num_threads(1)
     begin, rows = start("llama", tmp_path / "start", num_hidden_layers=6), rows_file(tmp_path)
-    found: dict[tuple[int, bool], Memory] = {}
+    found: dict[tuple[int, bool], MemoryNeed] = {}
     for size in (800, 3000):
         for again in (False, True):
             settings = {"batch_tokens": size, "gradient_checkpointing": again}
@@ -82,7 +82,7 @@ def test_the_largest_batch_counts_and_computing_again_makes_it_smaller(tmp_path:
 
 def test_what_is_kept_is_found_by_rows_of_three_lengths() -> None:
     class Squares(torch.nn.Module):
-        """Keeps a state of 8 floats a token, one of so many a pair of tokens, and 100 floats in any case."""
+        """Keeps a state of 8 floats a token, one of `square` a pair of tokens, and 100 floats in any case."""
 
         def forward(self, ids: Any) -> Any:
             rows, length = ids.shape
@@ -126,7 +126,7 @@ def test_the_sentences_say_what_to_do_where_memory_is_short() -> None:
 @pytest.mark.parametrize(
     ("tokens", "rate", "said"), [(100, 10, "10 s"), (60_000, 100, "10 min"), (6_000_000, 200, "8 h 20 min")]
 )
-def test_time_is_told_in_the_unit_that_fits(tokens: int, rate: float, said: str) -> None:
+def test_time_is_shown_in_the_unit_that_fits(tokens: int, rate: float, said: str) -> None:
     assert f"about {said} for {tokens:,} tokens at {rate} a second" in Speed(rate, tokens).sentence()
 
 

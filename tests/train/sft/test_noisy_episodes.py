@@ -14,7 +14,7 @@ from agent.trace import Trace
 from agent.world import Question
 from tests.train.sft.test_episodes import rollout, world
 from train.common.recipe import read_recipe
-from train.sft.episodes import Episode, Piece, noisy_episode
+from train.sft.episodes import Episode, EpisodePiece, noisy_episode
 from train.sft.oracle import Unreachable
 from train.sft.oracle.noisy import Noise, NoisyExpert, draw, noises
 
@@ -45,7 +45,7 @@ def test_a_noisy_episode_is_the_context_that_the_loop_makes_and_well_formed(name
     kinds = Counter[str]()
     for question, noise, made in noisy(name):
         trace = rollout(question, made, name)
-        assert [Piece(s.by, s.text) for s in trace.segments] == list(made.pieces)
+        assert [EpisodePiece(s.by, s.text) for s in trace.segments] == list(made.pieces)
         assert trace.stopped is not None
         assert trace.stopped.reason == "answered"
         assert not [step for step in trace.steps if step.kind in ("plan_rejected", "search_failed")]

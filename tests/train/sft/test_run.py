@@ -14,10 +14,10 @@ torch = pytest.importorskip("torch")
 from agent import cli  # noqa: E402 - only where torch is
 from agent.errors import SetupError  # noqa: E402
 from tests.train.disk import full_disk  # noqa: E402
-from train.common.process_group import Crew, with_crew  # noqa: E402
+from train.common.process_group import ProcessGroup, run_in_processes  # noqa: E402
 from train.common.recipe import SftRecipe, read_recipe  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
-from train.sft.run import Progress, SftRun, collate  # noqa: E402
+from train.sft.run import SftProgress, SftRun, collate  # noqa: E402
 from train.sft.trajectories import pool_batches  # noqa: E402
 
 pytestmark = pytest.mark.train
@@ -96,7 +96,7 @@ def same_weights(one: SftRun, two: SftRun) -> bool:
 def test_a_run_that_was_stopped_and_resumed_ends_in_the_same_weights(
     recipe: SftRecipe, unbroken: SftRun, tmp_path: Path
 ) -> None:
-    def stop_at_the_third_step(progress: Progress) -> None:
+    def stop_at_the_third_step(progress: SftProgress) -> None:
         if progress.step == 2:
             signal.raise_signal(signal.SIGINT)
 
@@ -111,18 +111,18 @@ def test_a_run_that_was_stopped_and_resumed_ends_in_the_same_weights(
     assert same_weights(second, unbroken)
 
 
-def weights_of(crew: Crew, recipe: SftRecipe, out: Path, resume: bool = False) -> dict[str, Any]:
-    run = SftRun(recipe, out, crew)
+def weights_of(process_group: ProcessGroup, recipe: SftRecipe, out: Path, resume: bool = False) -> dict[str, Any]:
+    run = SftRun(recipe, out, process_group)
     if resume:
         run.resume()
     assert run.run(lambda _: None)
     return dict(run.model.state_dict())
 
 
-def stopped_in_the_middle(crew: Crew, recipe: SftRecipe, out: Path) -> None:
-    run = SftRun(recipe, out, crew)
+def stopped_in_the_middle(process_group: ProcessGroup, recipe: SftRecipe, out: Path) -> None:
+    run = SftRun(recipe, out, process_group)
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: SftProgress) -> None:
         if progress.step == 2:  # it ends at the third step, at which no state is due
             signal.raise_signal(signal.SIGINT)
 
@@ -130,8 +130,8 @@ def stopped_in_the_middle(crew: Crew, recipe: SftRecipe, out: Path) -> None:
     assert run.place.step == 3
 
 
-def moved_without_being_brought_together(crew: Crew, recipe: SftRecipe, out: Path) -> list[bool]:
-    run: Any = SftRun(recipe, out, crew)
+def moved_without_being_consolidated(process_group: ProcessGroup, recipe: SftRecipe, out: Path) -> list[bool]:
+    run: Any = SftRun(recipe, out, process_group)
     run._step(next(run._steps()))
     return [bool(kept) for kept in run.optimizers._muon.state.values()]
 
@@ -145,11 +145,11 @@ class Shared(NamedTuple):
     stopped: Path
 
     @classmethod
-    def of(cls, crew: Crew, recipe: SftRecipe, out: Path) -> Self:
-        weights = weights_of(crew, recipe, out / "whole")
-        moved = moved_without_being_brought_together(crew, recipe, out / "moved")
-        if crew.size > 1:
-            stopped_in_the_middle(crew, recipe, out / "stopped")
+    def of(cls, process_group: ProcessGroup, recipe: SftRecipe, out: Path) -> Self:
+        weights = weights_of(process_group, recipe, out / "whole")
+        moved = moved_without_being_consolidated(process_group, recipe, out / "moved")
+        if process_group.size > 1:
+            stopped_in_the_middle(process_group, recipe, out / "stopped")
         return cls(weights, moved, out / "whole", out / "stopped")
 
 
@@ -160,25 +160,25 @@ def shared(recipe: SftRecipe) -> SftRecipe:
 
 @pytest.fixture(scope="module")
 def one(shared: SftRecipe, tmp_path_factory: pytest.TempPathFactory) -> Shared:
-    return with_crew(1, Shared.of, shared, tmp_path_factory.mktemp("one"))
+    return run_in_processes(1, Shared.of, shared, tmp_path_factory.mktemp("one"))
 
 
 @pytest.fixture(scope="module")
 def two(shared: SftRecipe, tmp_path_factory: pytest.TempPathFactory) -> Shared:
     """Two processes are started once: what they import costs more than what they learn."""
-    return with_crew(2, Shared.of, shared, tmp_path_factory.mktemp("two"))
+    return run_in_processes(2, Shared.of, shared, tmp_path_factory.mktemp("two"))
 
 
 def test_processes_that_share_a_step_learn_what_one_process_learns(one: Shared, two: Shared) -> None:
     assert all(torch.allclose(one.weights[name], two.weights[name], atol=1e-4) for name in one.weights)
     logs = [(of.out / "log.jsonl").read_text(encoding="utf-8").splitlines() for of in (one, two)]
     assert len(logs[0]) == len(logs[1]) > 1
-    told = [[json.loads(line)["policy_loss"] for line in log] for log in logs]
-    assert told[0] == pytest.approx(told[1], abs=1e-3)
+    losses = [[json.loads(line)["policy_loss"] for line in log] for log in logs]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-3)
 
 
 def test_what_two_processes_saved_one_goes_on_with(shared: SftRecipe, one: Shared, two: Shared) -> None:
-    resumed = with_crew(1, weights_of, shared, two.stopped, True)
+    resumed = run_in_processes(1, weights_of, shared, two.stopped, True)
     assert all(torch.allclose(one.weights[name], resumed[name], atol=1e-4) for name in one.weights)
 
 
@@ -187,16 +187,16 @@ def test_each_process_updates_its_share_of_the_matrices_alone(one: Shared, two: 
     assert sum(two.moved) == 4
 
 
-def end_early(crew: Crew) -> None:
-    if crew.leads:
-        crew.wait()
+def end_early(process_group: ProcessGroup) -> None:
+    if process_group.is_main_process:
+        process_group.wait()
     else:
         os._exit(1)
 
 
 def test_a_process_that_dies_ends_the_others_with_a_sentence() -> None:
     with pytest.raises(SetupError, match="--resume"):
-        with_crew(2, end_early)
+        run_in_processes(2, end_early)
 
 
 def test_more_processes_than_batches_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -206,15 +206,15 @@ def test_more_processes_than_batches_are_refused(tmp_path: Path, capsys: pytest.
 
 
 def test_the_first_loss_is_that_of_the_model_over_all_policy_tokens(recipe: SftRecipe, tmp_path: Path) -> None:
-    told: list[Progress] = []
+    seen: list[SftProgress] = []
 
-    def stop(progress: Progress) -> None:
-        told.append(progress)
-        if len(told) == 1:  # a second one would end it at once
+    def stop(progress: SftProgress) -> None:
+        seen.append(progress)
+        if len(seen) == 1:  # a second one would end it at once
             signal.raise_signal(signal.SIGINT)
 
     for environment in (0.0, 0.1):  # with and without tokens beside the policy's
-        told.clear()
+        seen.clear()
         weights = recipe.weights.model_copy(update={"environment": environment})
         weighed = recipe.model_copy(update={"weights": weights})
         run = SftRun(weighed, tmp_path / str(environment))
@@ -226,8 +226,8 @@ def test_the_first_loss_is_that_of_the_model_over_all_policy_tokens(recipe: SftR
         mine, policy = losses.view(batch.ids[:, 1:].shape), batch.policy[:, 1:]
         weigh = batch.weights[:, 1:]
         run.run(stop)
-        assert told[0].policy_loss == pytest.approx(float(mine[policy].mean()), rel=1e-4)
-        assert told[0].loss == pytest.approx(float((mine * weigh).sum() / weigh.sum()), rel=1e-4)
+        assert seen[0].policy_loss == pytest.approx(float(mine[policy].mean()), rel=1e-4)
+        assert seen[0].loss == pytest.approx(float((mine * weigh).sum() / weigh.sum()), rel=1e-4)
 
 
 def test_training_moves_the_weights_and_lowers_the_loss(unbroken: SftRun) -> None:
@@ -342,8 +342,8 @@ def test_a_run_leaves_a_manifest_of_what_it_was_made_from(recipe: SftRecipe, unb
     assert 0 < manifest.figures["policy_loss"] < 10
 
 
-def test_an_interrupted_run_has_a_sitting_for_each_of_its_processes(recipe: SftRecipe, tmp_path: Path) -> None:
-    def stop(progress: Progress) -> None:
+def test_an_interrupted_run_has_an_entry_for_each_of_its_processes(recipe: SftRecipe, tmp_path: Path) -> None:
+    def stop(progress: SftProgress) -> None:
         if progress.step == 1:
             signal.raise_signal(signal.SIGINT)
 

@@ -72,7 +72,7 @@ name = "outcome"
 name = "grpo"
 [optimizer]
 lr = 1e-5
-pieces = 1
+micro_batches = 1
 [report]
 save_every_steps = 1
 """

@@ -5,6 +5,6 @@ It is the teacher of the cold start in all six of our protocols, never a policy 
 
 from train.sft.oracle.findings import NotShown
 from train.sft.oracle.plans import can_fill
-from train.sft.oracle.teacher import Teacher, Turn, Unreachable
+from train.sft.oracle.teacher import Teacher, TeacherTurn, Unreachable
 
-__all__ = ["NotShown", "Teacher", "Turn", "Unreachable", "can_fill"]
+__all__ = ["NotShown", "Teacher", "TeacherTurn", "Unreachable", "can_fill"]

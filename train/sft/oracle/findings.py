@@ -1,4 +1,4 @@
-"""What the passages that were shown say about a look-up, and how that is put into words. Nothing is guessed here."""
+"""What the observed passages say about a look-up, and how that is put into words. Nothing is guessed here."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -13,11 +13,11 @@ Documents = Callable[[str], Document]
 
 
 class NotShown(LookupError):
-    """The passages mislead: they give a value that is not the current one. Nobody could know better from them."""
+    """The passages mislead: they give a value that is not the current one. No reader could know better from them."""
 
 
 @dataclass(frozen=True)
-class Finding:
+class LookupFinding:
     """What was found out about one look-up."""
 
     lookup: Lookup
@@ -45,15 +45,15 @@ class Finding:
         return f"The {lookup.query} is {self.value}"
 
     def in_order(self) -> list[str]:
-        """The members of a list as the passages tell them, one after the other."""
+        """The members of a list as the passages give them, one after the other."""
         text = "\n".join(passage.text for passage in self.passages)
         return sorted(self.lookup.values, key=text.find)
 
     def sentences(self) -> list[str]:
         """The sentences of the passages that carry it, in their own words."""
         lookup = self.lookup
-        told = lookup.values if lookup.is_list else (self.value,)
-        found = [_sentence(passage, told) for passage in self.passages]
+        values = lookup.values if lookup.is_list else (self.value,)
+        found = [_sentence(passage, values) for passage in self.passages]
         if lookup.when in ("since", "before") and lookup.what not in " ".join(found):
             found += [_sentence(passage, (lookup.what,)) for passage in self.passages]
         return list(dict.fromkeys(found))
@@ -65,12 +65,12 @@ class _Said:
     stated: Stated
 
 
-def find(lookup: Lookup, shown: Sequence[Passage], documents: Documents) -> Finding | None:
-    """What the shown passages say about a look-up; None where they say nothing of it.
+def find(lookup: Lookup, observed: Sequence[Passage], documents: Documents) -> LookupFinding | None:
+    """What the observed passages say about a look-up; None where they say nothing of it.
 
     Args:
         lookup: with the right values.
-        shown: passages with their numbers, the newest last.
+        observed: passages with their numbers, the newest last.
         documents: gives what each passage states.
 
     Raises:
@@ -78,7 +78,7 @@ def find(lookup: Lookup, shown: Sequence[Passage], documents: Documents) -> Find
     """
     said = [
         _Said(passage, stated)
-        for passage in shown
+        for passage in observed
         for stated in documents(passage.id).states
         if (stated.subject, stated.relation) == (lookup.subject, lookup.relation) and not stated.doubtful
     ]
@@ -92,22 +92,22 @@ def find(lookup: Lookup, shown: Sequence[Passage], documents: Documents) -> Find
         return None
     if said[0].stated.values != lookup.values:
         raise NotShown(lookup.query)
-    return Finding(lookup, (said[0].passage,))
+    return LookupFinding(lookup, (said[0].passage,))
 
 
-def settled(lookup: Lookup, shown: Sequence[Passage], documents: Documents) -> bool:
-    """Whether the page with the whole history was shown, so that what it does not say of a year nobody says."""
+def settled(lookup: Lookup, observed: Sequence[Passage], documents: Documents) -> bool:
+    """Whether the page with the whole history was observed, so that no passage says what it does not say of a year."""
     return lookup.when == "in" and any(
         (stated.subject, stated.relation) == (lookup.subject, lookup.relation) and not stated.doubtful
-        for passage in shown
+        for passage in observed
         if passage.source == "web"
         for stated in documents(passage.id).states
     )
 
 
-def history(lookup: Lookup, shown: Sequence[Passage], documents: Documents) -> str:
-    """Every span that the page with the history tells: "2017- Welvax Labs, 2005-2017 Saskent Shipping [1]."."""
-    for passage in shown:
+def history(lookup: Lookup, observed: Sequence[Passage], documents: Documents) -> str:
+    """Every span that the page with the history gives: "2017- Welvax Labs, 2005-2017 Saskent Shipping [1]."."""
+    for passage in observed:
         states = [
             stated
             for stated in documents(passage.id).states
@@ -118,22 +118,22 @@ def history(lookup: Lookup, shown: Sequence[Passage], documents: Documents) -> s
     return ""
 
 
-def _newest(lookup: Lookup, said: Sequence[_Said]) -> Finding | None:
+def _newest(lookup: Lookup, said: Sequence[_Said]) -> LookupFinding | None:
     """Of what changes, every passage's word with its year; the newest holds."""
-    last = {one.passage.id: one for one in said}  # a page tells its spans in order: the last is the one that it knows
+    last = {one.passage.id: one for one in said}  # a page gives its spans in order: the last is the one that it knows
     if not last:
         return None
     newest = max(last.values(), key=lambda one: one.passage.date)
     if newest.stated.values != lookup.values:
         raise NotShown(lookup.query)
     weighed = ", ".join(f"{o.passage.date[:4]} {o.stated.values[0]} [{o.passage.number}]" for o in last.values())
-    return Finding(lookup, (newest.passage,), f"{weighed}.")
+    return LookupFinding(lookup, (newest.passage,), f"{weighed}.")
 
 
-def _listed(lookup: Lookup, said: Sequence[_Said]) -> Finding | None:
+def _listed(lookup: Lookup, said: Sequence[_Said]) -> LookupFinding | None:
     whole = next((one for one in said if one.stated.values == lookup.values), None)
     if whole:
-        return Finding(lookup, (whole.passage,))
+        return LookupFinding(lookup, (whole.passage,))
     each: dict[str, Passage] = {}
     for one in said:
         for value in one.stated.values:
@@ -144,16 +144,16 @@ def _listed(lookup: Lookup, said: Sequence[_Said]) -> Finding | None:
         raise NotShown(lookup.query)
     passages = tuple(sorted(dict.fromkeys(each.values()), key=lambda p: p.number))
     order = sorted(each, key=lambda value: each[value].number)
-    return Finding(lookup.model_copy(update={"values": tuple(order)}), passages)
+    return LookupFinding(lookup.model_copy(update={"values": tuple(order)}), passages)
 
 
-def _at(lookup: Lookup, said: Sequence[_Said]) -> Finding | None:
+def _at(lookup: Lookup, said: Sequence[_Said]) -> LookupFinding | None:
     for one in said:
         if not one.stated.since or not _proves(one.stated, lookup):
             continue
         beside = [other.stated for other in said if other.passage.id == one.passage.id]
         whole = one.passage.source == "web" and lookup.when != "since"
-        return Finding(lookup, (one.passage,), _spans(one.passage, beside) if whole else "")
+        return LookupFinding(lookup, (one.passage,), _spans(one.passage, beside) if whole else "")
     return None
 
 
@@ -168,7 +168,7 @@ def _proves(stated: Stated, lookup: Lookup) -> bool:
 
 
 def _spans(passage: Passage, states: Sequence[Stated]) -> str:
-    """The spans of a page in the order in which its text tells them."""
+    """The spans of a page in the order of its text."""
     order = sorted(states, key=lambda stated: passage.text.find(stated.values[0]))
     spans = ", ".join(f"{s.since}-{s.until} {s.values[0]}" for s in order)
     return f"{spans} [{passage.number}]."
@@ -178,7 +178,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
 def _sentence(passage: Passage, values: Sequence[str]) -> str:
-    """The sentence of a passage that tells the values; a triple is one whole."""
+    """The sentence of a passage that has the values; a triple is one whole."""
     if passage.source == "kg":
         return passage.text
     sentences = _SENTENCE.split(passage.text)

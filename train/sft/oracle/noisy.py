@@ -1,7 +1,7 @@
 """The noisy expert: it writes as regularly as the oracle, and decides badly what to look for, where, and how long.
 
 It is a teacher for the deliberately weak start of reinforcement learning, never for a policy that is shipped. What it
-says is true of what it was shown: it is wrong because it searched too little, or in the wrong place.
+says is true of what it observed: it is wrong because it searched too little, or in the wrong place.
 """
 
 import random

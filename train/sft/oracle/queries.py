@@ -1,6 +1,6 @@
-"""What the oracle asks: for every look-up a first query, and others for when that finds nothing. No protocol's syntax.
+"""The oracle's queries: for every look-up a first query, and others for when that finds nothing. No protocol's syntax.
 
-The first query is the standard one with a few words of how the fact is told elsewhere: BM25 finds the passage in one
+The first query is the standard one with a few words of how the fact is worded elsewhere: BM25 finds the passage in one
 query then, which matters where a protocol has one query a round (top 5 of all sources: .99, the standard query: .95).
 """
 
@@ -40,14 +40,14 @@ def first_query(lookup: Lookup) -> str:
 
 
 def three_queries(lookup: Lookup) -> tuple[str, ...]:
-    """Up to three different ways of asking."""
+    """Up to three different queries."""
     return tuple(dict.fromkeys((first_query(lookup), lookup.query, lookup.queries[-1])))
 
 
-def other_queries(lookup: Lookup, *, asked: tuple[str, ...]) -> tuple[str, ...]:
-    """Ways of asking that were not tried yet, the best first; the bare subject is the last resort."""
+def other_queries(lookup: Lookup, *, tried: tuple[str, ...]) -> tuple[str, ...]:
+    """Queries that were not tried yet, the best first; the bare subject is the last resort."""
     others = (lookup.queries[-1], lookup.query, *lookup.queries[1:-1], lookup.subject)
-    return tuple(query for query in dict.fromkeys(others) if query not in asked)
+    return tuple(query for query in dict.fromkeys(others) if query not in tried)
 
 
 def filled(lookup: Lookup, subject: str) -> str:

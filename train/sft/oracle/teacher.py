@@ -1,4 +1,4 @@
-"""The oracle as a player: it writes a turn, sees what the environment shows, and writes the next one.
+"""The oracle as a policy: it writes a turn, sees what the environment shows, and writes the next one.
 
 It searches for a look-up once in its best words and, where that shows nothing, once more in others; then it says that
 it does not know. What a protocol cannot express raises `Unreachable`.
@@ -13,7 +13,7 @@ from agent.protocols import Role, TextProtocol
 from agent.trace.attempts import UNKNOWN
 from agent.world.records import Lookup, Question
 from train.sft.oracle import words
-from train.sft.oracle.findings import Documents, Finding, find, history, settled
+from train.sft.oracle.findings import Documents, LookupFinding, find, history, settled
 from train.sft.oracle.plans import Plans
 from train.sft.oracle.queries import first_query
 
@@ -25,7 +25,7 @@ class Unreachable(LookupError):
 
 
 @dataclass(frozen=True)
-class Turn:
+class TeacherTurn:
     """What the policy writes in one go, and the block that ends it."""
 
     text: str
@@ -42,15 +42,15 @@ class Teacher:
             question: with its gold plan.
             protocol: how things are spelled.
             documents: gives what a passage states.
-            fill: whether a whole chain is asked for in one round.
+            fill: whether one round follows a whole chain.
 
         Raises:
             Unreachable: the protocol has one plan, and the question takes several rounds.
         """
         self._question, self._protocol, self._documents, self._fill = question, protocol, documents, fill
         self._plans = Plans(protocol)
-        self._found: dict[Lookup, Finding] = {}
-        self._shown: list[Passage] = []
+        self._found: dict[Lookup, LookupFinding] = {}
+        self._observed: list[Passage] = []
         self._batch: list[Lookup] = []
         self._rounds = 0
         self._tries = _TRIES
@@ -58,8 +58,8 @@ class Teacher:
             self._tries = 1
             if len(question.plan) > 1:
                 raise Unreachable(f"{protocol.name} has one plan, and this takes {len(question.plan)} rounds")
-        told = " ".join([question.question, *(text for turn in question.history for text in turn)])
-        if question.history and any(lookup.subject not in told for stage in question.plan[:1] for lookup in stage):
+        said = " ".join([question.question, *(text for turn in question.history for text in turn)])
+        if question.history and any(lookup.subject not in said for stage in question.plan[:1] for lookup in stage):
             raise Unreachable("the earlier answer is a name that two people have")
 
     @property
@@ -74,16 +74,16 @@ class Teacher:
             NotShown: they mislead.
         """
         again = self._protocol.numbering != "rollout"
-        self._shown = list(passages) if again else [*self._shown, *passages]
+        self._observed = list(passages) if again else [*self._observed, *passages]
         for lookup in self._batch:
-            fresh = find(lookup, passages, self._documents)
-            finding = find(lookup, self._shown, self._documents)
-            plain = fresh and not fresh.weighed
-            if finding := (fresh if plain else finding):
+            latest = find(lookup, passages, self._documents)
+            finding = find(lookup, self._observed, self._documents)
+            plain = latest and not latest.weighed
+            if finding := (latest if plain else finding):
                 self._found[lookup] = finding
 
     def fill(self, lookup: Lookup, parents: Sequence[Passage]) -> str:
-        """What finishes the query of a look-up whose subject its parents' passages tell.
+        """What finishes the query of a look-up whose subject its parents' passages name.
 
         Raises:
             NotShown: they mislead.
@@ -94,7 +94,7 @@ class Teacher:
         self._plans.forget(lookup)
         return self._protocol.skip + self._protocol.closing("fill")
 
-    def turn(self) -> Turn:
+    def turn(self) -> TeacherTurn:
         """The next turn.
 
         Raises:
@@ -119,7 +119,7 @@ class Teacher:
     def _lost(self) -> Lookup | None:
         """What was looked for often enough and is not to be found."""
         for lookup in self._batch:
-            known = self._plans.tries(lookup) >= self._tries or settled(lookup, self._shown, self._documents)
+            known = self._plans.tries(lookup) >= self._tries or settled(lookup, self._observed, self._documents)
             if lookup not in self._found and known:
                 return lookup
         return None
@@ -188,7 +188,7 @@ class Teacher:
             if finding := self._found.get(lookup):
                 parts += words.said(finding, question, cited=cited)
                 continue
-            weighed = history(lookup, self._shown, self._documents) if lookup.when == "in" else ""
+            weighed = history(lookup, self._observed, self._documents) if lookup.when == "in" else ""
             parts += [*([weighed] if weighed else []), words.not_found(lookup)]
             if self._fill:
                 break
@@ -203,11 +203,11 @@ class Teacher:
             parts.append(self._block("reflect", "It is certain."))
         return parts
 
-    def _searching(self, before: list[str]) -> Turn:
+    def _searching(self, before: list[str]) -> TeacherTurn:
         self._batch = self._next_batch()
         written = self._plans.write(self._batch, chain=self._fill and self._rounds == 0)
         self._rounds += 1
-        return Turn("\n".join([*before, self._block("search", written)]), "search")
+        return TeacherTurn("\n".join([*before, self._block("search", written)]), "search")
 
     def _evidence(self) -> list[str]:
         findings = [self._found[k] for stage in self._question.plan for k in stage if k in self._found]
@@ -219,8 +219,8 @@ class Teacher:
             lines = list(dict.fromkeys(sentence for finding in findings for sentence in finding.sentences()))
         return [self._block("evidence", "\n" + "".join(f"{line}\n" for line in lines))]
 
-    def _answering(self, before: list[str]) -> Turn:
+    def _answering(self, before: list[str]) -> TeacherTurn:
         answer = UNKNOWN if self._question.unanswerable else self._question.answers[0]
         if self._protocol.answer_in == "boxed":
             answer = f"\\boxed{{{answer}}}"
-        return Turn("\n".join([*before, self._block("answer", answer)]), "answer")
+        return TeacherTurn("\n".join([*before, self._block("answer", answer)]), "answer")

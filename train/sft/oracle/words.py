@@ -1,12 +1,12 @@
 """The oracle's sentences: what is wanted, what was found, what is missing, what follows. Regular on purpose.
 
-A policy of a few million parameters learns them: whatever a sentence needs stands in the context already, to be copied.
+A policy of a few million parameters learns them: whatever a sentence needs is in the context already, to be copied.
 """
 
 from collections.abc import Mapping, Sequence
 
 from agent.world.records import Lookup, Question
-from train.sft.oracle.findings import Finding
+from train.sft.oracle.findings import LookupFinding
 
 
 def wanted(lookups: Sequence[Lookup]) -> str:
@@ -47,7 +47,7 @@ def need(question: Question, lookups: Sequence[Lookup], stage: int, *, start: st
     return f"{start} {', '.join(part for part in (wanted(lookups), after) if part)}."
 
 
-def said(finding: Finding, question: Question, *, cited: bool) -> list[str]:
+def said(finding: LookupFinding, question: Question, *, cited: bool) -> list[str]:
     """The sentences of one finding."""
     cites = f" {finding.cites}" if cited else ""
     lookup = finding.lookup
@@ -60,7 +60,7 @@ def said(finding: Finding, question: Question, *, cited: bool) -> list[str]:
     return [*([weighed] if weighed else []), f"{finding.said}{cites}."]
 
 
-def concluded(question: Question, findings: Mapping[Lookup, Finding], *, cited: bool) -> list[str]:
+def concluded(question: Question, findings: Mapping[Lookup, LookupFinding], *, cited: bool) -> list[str]:
     """What follows from everything that was found."""
     last = question.plan[-1]
     if question.asks:
@@ -74,7 +74,7 @@ def concluded(question: Question, findings: Mapping[Lookup, Finding], *, cited: 
     return []
 
 
-def _gone_through(finding: Finding, common: Sequence[str], *, cited: bool) -> str:
+def _gone_through(finding: LookupFinding, common: Sequence[str], *, cited: bool) -> str:
     """Each member of a list in its order, and whether it is in the other one, up to the first that is.
 
     One small question after the other: to see a list's common member at a glance takes far longer to learn.
@@ -87,7 +87,7 @@ def _gone_through(finding: Finding, common: Sequence[str], *, cited: bool) -> st
     return f"Of the {finding.lookup.query}{f' {finding.cites}' if cited else ''}: {', '.join(judged)}."
 
 
-def claim(finding: Finding, question: Question) -> str:
+def claim(finding: LookupFinding, question: Question) -> str:
     if finding.lookup.is_list and question.type == "intersection":
         return f"{question.answers[-1]} is among the {finding.lookup.query}"
     return finding.said

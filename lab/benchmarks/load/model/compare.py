@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from agent.settings import CairnSettings
-from lab.benchmarks.load.measure import TOKENS, Show, Tokens, questions_of, server_of, tell
+from lab.benchmarks.load.measure import TOKENS, Show, Tokens, questions_of, server_of, show_seconds
 from lab.benchmarks.load.model.fit import Fitted, fit, fit_paced, refit
-from lab.benchmarks.load.model.paced import Pace, predict_paced
+from lab.benchmarks.load.model.paced import PacedCost, predict_paced
 from lab.benchmarks.load.model.simulate import Predicted, predict
 from lab.benchmarks.load.process import Running
-from lab.benchmarks.load.streams import Load, load_embedded, load_paced
+from lab.benchmarks.load.streams import StreamLoad, load_embedded, load_paced
 
 BOUND: Final = 0.2
 """By so much a prediction may be off."""
@@ -24,7 +24,7 @@ class Compared:
 
     policy: Literal["embedded", "paced"]
     predicted: Predicted
-    measured: Load
+    measured: StreamLoad
     both: float = 1.0
     """By how much calls at the same time slowed each other down when this load was predicted."""
 
@@ -48,11 +48,11 @@ def off(predicted: float, measured: float) -> float:
 
 
 @dataclass(frozen=True)
-class Figures:
+class ModelFigures:
     seconds: float
     """Of each load."""
     fitted: Fitted
-    pace: Pace
+    pace: PacedCost
     compared: tuple[Compared, ...]
 
     @property
@@ -80,7 +80,7 @@ def compare(
     seconds: float,
     tokens: Tokens = TOKENS,
     show: Show = lambda what, done, total: None,
-) -> Figures:
+) -> ModelFigures:
     """Fit the model, predict each load, and then measure it.
 
     Before each load of the embedded policy the one that the model is fitted with is repeated, for half of the time, so
@@ -93,19 +93,19 @@ def compare(
         paced_streams: the same, of the paced policy.
         seconds: of each load, and of the one stream.
         tokens: stamped ones of a paced thought and of its answer.
-        show: is told how far it is.
+        show: gets the progress.
 
     Raises:
         SetupError: a server could not be started, or the time was too short to fit anything.
     """
-    fitted = fit(settings, streams=fit_streams, seconds=seconds, told=lambda what, at: show(what, at, seconds))
-    told = partial(tell, show, "the paced policy", seconds)
-    pace = fit_paced(settings, tokens=tokens, streams=fit_streams, seconds=seconds, told=told)
+    fitted = fit(settings, streams=fit_streams, seconds=seconds, progress=lambda what, at: show(what, at, seconds))
+    progress = partial(show_seconds, show, "the paced policy", seconds)
+    pace = fit_paced(settings, tokens=tokens, streams=fit_streams, seconds=seconds, progress=progress)
     questions, runs = questions_of(settings), fitted.alone.runs
     compared: list[Compared] = []
     for count in streams:
-        now = partial(tell, show, "the machine as fast as it is now", seconds / 2)
-        machine = refit(settings, fitted, seconds=seconds / 2, told=now)
+        now = partial(show_seconds, show, "the machine as fast as it is now", seconds / 2)
+        machine = refit(settings, fitted, seconds=seconds / 2, progress=now)
         predicted = predict(runs, machine, streams=count, seconds=seconds)
         load = partial(load_embedded, questions=questions, streams=count, seconds=seconds)
         measured = _measured(settings, None, load, count, seconds, show)
@@ -114,22 +114,22 @@ def compare(
         predicted = predict_paced(pace, streams=count, seconds=seconds).load
         load = partial(load_paced, streams=count, seconds=seconds, tokens=sum(tokens))
         compared.append(Compared("paced", predicted, _measured(settings, tokens, load, count, seconds, show)))
-    return Figures(seconds, fitted, pace, tuple(compared))
+    return ModelFigures(seconds, fitted, pace, tuple(compared))
 
 
 def _measured(
     settings: CairnSettings,
     tokens: Tokens | None,
-    load: Callable[..., Coroutine[Any, Any, Load]],
+    load: Callable[..., Coroutine[Any, Any, StreamLoad]],
     streams: int,
     seconds: float,
     show: Show,
-) -> Load:
+) -> StreamLoad:
     what = f"{streams} streams of the {'paced' if tokens else 'embedded'} policy"
-    told = partial(tell, show, what, seconds)
+    progress = partial(show_seconds, show, what, seconds)
 
-    async def run(server: Running) -> Load:
-        return await load(server, progress=told)
+    async def run(server: Running) -> StreamLoad:
+        return await load(server, progress=progress)
 
     with server_of(settings, {"max_runs": streams, "max_queue": streams}, tokens) as server:
         return asyncio.run(run(server))

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 LEAST_CALLS: Final = 20
 _OUTLIER: Final = 5.0
-"""Residuals over so many times the median one are left out, once: something else took the core."""
+"""Residuals over this many times the median one are left out, once: something else took the core."""
 _MOSTLY: Final = 0.9
 """A call during so much of which another one was on its way was not alone."""
 

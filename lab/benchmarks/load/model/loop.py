@@ -6,7 +6,7 @@ from lab.benchmarks.load.process import Running
 
 
 @dataclass(frozen=True)
-class Work:
+class LoopWork:
     """What the event loop did for a while."""
 
     wakes: int
@@ -16,7 +16,7 @@ class Work:
     cpu_seconds: float
 
 
-def wake_and_token(few: Work, many: Work) -> tuple[float, float]:
+def wake_and_token(few: LoopWork, many: LoopWork) -> tuple[float, float]:
     """Seconds of a wake and of a token: two equations, of a load of few streams and of one of many.
 
     The loop wakes up for nearly each token of few streams, and for several tokens of many; where a wake is dear, as in
@@ -34,5 +34,5 @@ def wake_and_token(few: Work, many: Work) -> tuple[float, float]:
 
 
 def loop_seconds(server: Running) -> float:
-    """CPU time of its loop until now; 0 where the system does not tell."""
+    """CPU time of its loop until now; 0 where the system does not say."""
     return server.loop_seconds or 0.0

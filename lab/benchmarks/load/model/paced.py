@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import Final
 
-from lab.benchmarks.load.model.loop import Work, wake_and_token
+from lab.benchmarks.load.model.loop import LoopWork, wake_and_token
 from lab.benchmarks.load.model.simulate import Predicted, predicted
 from lab.benchmarks.load.streams import ramp_seconds
 
@@ -17,7 +17,7 @@ _ROUNDS: Final = 3
 
 
 @dataclass(frozen=True)
-class Pace:
+class PacedCost:
     """One answer of the paced policy, and what it costs the event loop."""
 
     turns: tuple[int, ...]
@@ -42,7 +42,7 @@ class Paced:
 
 
 @dataclass(frozen=True)
-class Seen:
+class PacedLoad:
     """A load that was measured."""
 
     streams: int
@@ -52,7 +52,7 @@ class Seen:
     """Of the loop."""
 
 
-def predict_paced(pace: Pace, *, streams: int, seconds: float) -> Paced:
+def predict_paced(pace: PacedCost, *, streams: int, seconds: float) -> Paced:
     """What `cairn bench load` would measure; see `simulate.predict`.
 
     The loop sleeps until the first token that is due, takes all that are due by then, and hands them on; a stream's
@@ -101,7 +101,7 @@ class _Answer:
     turn_began: float | None = None
     """None until its first token was taken."""
 
-    def step(self, pace: Pace, now: float) -> float | None:
+    def step(self, pace: PacedCost, now: float) -> float | None:
         """A token was taken: when the next one is due; None where that was the last of the answer."""
         if self.turn_began is None:
             self.turn_began = now
@@ -115,7 +115,7 @@ class _Answer:
         self.began, self.turn, self.token, self.turn_began = now, 0, 0, None
 
 
-def fit_wakes(pace: Pace, few: Seen, many: Seen) -> Pace:
+def fit_wakes(pace: PacedCost, few: PacedLoad, many: PacedLoad) -> PacedCost:
     """What a wake and a token cost, from the loop's CPU time in two loads; how often it woke is the model's own count.
 
     The dearer a wake, the more tokens are due when it is over, and the fewer wakes there are: the count is made again
@@ -127,6 +127,6 @@ def fit_wakes(pace: Pace, few: Seen, many: Seen) -> Pace:
     return pace
 
 
-def _work(pace: Pace, one: Seen) -> Work:
+def _work(pace: PacedCost, one: PacedLoad) -> LoopWork:
     found = predict_paced(pace, streams=one.streams, seconds=one.seconds)
-    return Work(found.wakes, found.tokens, one.cpu_seconds)
+    return LoopWork(found.wakes, found.tokens, one.cpu_seconds)

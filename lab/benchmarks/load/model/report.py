@@ -3,24 +3,21 @@
 import platform
 from typing import TYPE_CHECKING, Final
 
-from rich.table import Table
-
 from agent.cores import cores
 from lab.benchmarks.load.model.compare import BOUND
 from lab.benchmarks.load.model.fit import MANY
+from lab.report import ReportTable
 
 if TYPE_CHECKING:
-    from lab.benchmarks.load.model.compare import Compared, Figures
+    from lab.benchmarks.load.model.compare import Compared, ModelFigures
 
 _OFF: Final = ("measured", "off")
 _HEADS: Final = ("streams", "policy", "answers/s: model", *_OFF, "p95: model", *_OFF, "median: model", "measured")
 
 
-def table(figures: "Figures") -> Table:
-    made = Table(*_HEADS, title=f"predicted, then measured for {figures.seconds:.0f} s each", caption=_verdict(figures))
-    for one in figures.compared:
-        made.add_row(*_row(one))
-    return made
+def table(figures: "ModelFigures") -> ReportTable:
+    title = f"predicted, then measured for {figures.seconds:.0f} s each"
+    return ReportTable(_HEADS, [_row(one) for one in figures.compared], title=title, caption=_verdict(figures))
 
 
 def _row(one: "Compared") -> tuple[str, ...]:
@@ -39,18 +36,17 @@ def _row(one: "Compared") -> tuple[str, ...]:
     )
 
 
-def _verdict(figures: "Figures") -> str:
+def _verdict(figures: "ModelFigures") -> str:
     missed = [f"{one.measured.streams} streams of the {one.policy} policy" for one in figures.compared if not one.holds]
     if not missed:
         return f"every prediction is within {BOUND:.0%}"
     return f"not within {BOUND:.0%}, or answers were lost: {', '.join(missed)}"
 
 
-def page(figures: "Figures") -> str:
+def page(figures: "ModelFigures") -> str:
     """What `--write` keeps."""
     fitted, pace = figures.fitted, figures.pace
     alone, load, machine, cost = fitted.alone, fitted.load, fitted.machine, fitted.machine.cost
-    body = "\n".join(f"| {' | '.join(_row(one))} |" for one in figures.compared)
     turns = sum(run.turns for run in alone.runs) / len(alone.runs)
     tokens = sum(run.tokens for run in alone.runs) / len(alone.runs)
     slower = sorted({f"{one.both:.2f}" for one in figures.compared if one.policy == "embedded"}) or ["1"]
@@ -67,9 +63,7 @@ loop. Each load was predicted first and measured then, with a server of its own;
 each load of the embedded policy the one load that the model is fitted with was repeated for half of the time: by its \
 answers/s the model knows how fast the machine is by then.
 
-| {" | ".join(_HEADS)} |
-|{"---|" * len(_HEADS)}
-{body}
+{table(figures).markdown()}
 
 Bound: {BOUND:.0%} for answers/s and p95; {_verdict(figures)}.
 

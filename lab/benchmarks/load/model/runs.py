@@ -8,7 +8,7 @@ from typing import Final
 from lab.benchmarks.load.model.calls import Call
 
 _TOGETHER: Final = 0.5
-"""Calls that overlap by more than this share of the shorter one were asked for at the same time."""
+"""Calls that overlap by more than this share of the shorter one were requested at the same time."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Stage:
+class RunStage:
     """Turns that go on at the same time: one, or a fill for each of several nodes."""
 
     gap_seconds: float
@@ -30,7 +30,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Run:
-    stages: tuple[Stage, ...]
+    stages: tuple[RunStage, ...]
     last_gap_seconds: float
     """From the last token to the last byte."""
 
@@ -48,31 +48,31 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question that was asked alone, and when, by `time.perf_counter_ns`."""
+class TimedQuestion:
+    """A question that was sent alone, and when, by `time.perf_counter_ns`."""
 
     question: int
     began: int
     ended: int
 
 
-def runs_of(asked: Sequence[Asked], calls: Sequence[Call]) -> dict[int, Run]:
+def runs_of(timed: Sequence[TimedQuestion], calls: Sequence[Call]) -> dict[int, Run]:
     """Question → its run, from the engine's calls between its beginning and its end; without calls there is none."""
     begins = [call.began for call in calls]
     runs: dict[int, Run] = {}
-    for one in asked:
+    for one in timed:
         own = calls[bisect_left(begins, one.began) : bisect_left(begins, one.ended)]
         if own:
             runs[one.question] = _run(one, own)
     return runs
 
 
-def _run(one: Asked, calls: Sequence[Call]) -> Run:
-    stages: list[Stage] = []
+def _run(one: TimedQuestion, calls: Sequence[Call]) -> Run:
+    stages: list[RunStage] = []
     at = one.began
     for group in _together(calls):
         turns = (Turn(prompt, count) for call in group for prompt, count in zip(call.prompts, call.tokens, strict=True))
-        stages.append(Stage(max(0, group[0].began - at) / 1e9, tuple(turns)))
+        stages.append(RunStage(max(0, group[0].began - at) / 1e9, tuple(turns)))
         at = max(call.ended for call in group)
     return Run(tuple(stages), max(0, one.ended - at) / 1e9)
 

@@ -99,7 +99,7 @@ class Shared:
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _Queued:
     """A turn in the engine's queue; what the rule of the groups reads of a request."""
 
     turn: Turn
@@ -114,7 +114,7 @@ class _Asked:
 class Engine:
     def __init__(self, env: simpy.Environment, machine: Machine) -> None:
         self._env, self._cost = env, machine.cost
-        self._waiting: deque[_Asked] = deque()
+        self._waiting: deque[_Queued] = deque()
         self._news = env.event()
         self.cores = Shared(env, lambda calls: 1.0 if calls < 2 else 1.0 / machine.cost.both)
         for _ in range(machine.workers):
@@ -122,11 +122,11 @@ class Engine:
 
     def sample(self, turn: Turn) -> simpy.Event:
         """An event that happens when the turn has its tokens."""
-        asked = _Asked(turn, self._env.event())
-        self._waiting.append(asked)
+        queued = _Queued(turn, self._env.event())
+        self._waiting.append(queued)
         if not self._news.triggered:
             self._news.succeed()
-        return asked.done
+        return queued.done
 
     def _work(self) -> Steps:
         while True:
@@ -135,9 +135,9 @@ class Engine:
                     self._news = self._env.event()
                 yield self._news
             group = choose_group(self._waiting)
-            for asked in group:
-                self._waiting.remove(asked)
-            members = [Member(asked.turn.prompt, asked.turn.tokens) for asked in group]
+            for queued in group:
+                self._waiting.remove(queued)
+            members = [Member(queued.turn.prompt, queued.turn.tokens) for queued in group]
             for segment in self._cost.segments(members):
                 yield self.cores.work(segment.seconds)
                 for place in segment.done:
@@ -162,9 +162,9 @@ def predict(runs: Sequence[Run], machine: Machine, *, streams: int, seconds: flo
     """What `cairn bench load` would measure.
 
     Args:
-        runs: of each question, in the order in which they are asked; a stream goes on with the first one at the end.
+        runs: of each question, in their order; a stream goes on with the first one at the end.
         machine: on which they run.
-        streams: open at the same time; each one is asked again when it has ended.
+        streams: open at the same time; each one sends the next question when it has its answer.
         seconds: after which no new one begins; those that are open end.
     """
     env = simpy.Environment()
@@ -193,7 +193,7 @@ def predict(runs: Sequence[Run], machine: Machine, *, streams: int, seconds: flo
 
 
 def predicted(took: Sequence[float], *, streams: int, seconds: float, engine: float, loop: float) -> Predicted:
-    """The figures of answers that took so many seconds each, in so many together."""
+    """The figures of answers that took `took` seconds each, in `seconds` together."""
     cuts = percentiles(took)
     return Predicted(
         streams=streams,

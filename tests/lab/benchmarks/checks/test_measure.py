@@ -6,8 +6,8 @@ import pytest
 
 from agent.cli import run
 from agent.world.world import World
-from lab.benchmarks.checks.cases import CORRUPTIONS, Case, CaseWriter, Corruption
-from lab.benchmarks.checks.measure import Checked, Figures, measure
+from lab.benchmarks.checks.cases import CORRUPTIONS, CaseWriter, ClaimCase, Corruption
+from lab.benchmarks.checks.measure import Checked, ClaimFigures, measure
 from train.world.shards import make_world
 
 
@@ -16,15 +16,16 @@ def world() -> World:
     return make_world(5, split="train", people=40, questions=60)
 
 
-def figures(**told: tuple[int, int]) -> Figures:
-    """Of each kind so many of so many not found; `true` in other words."""
+def figures(**counts: tuple[int, int]) -> ClaimFigures:
+    """Of each kind, how many of how many are not found; `true` in other words."""
     made: list[Checked] = []
-    for kind, (refused, asked) in told.items():
+    for kind, (refused, checked) in counts.items():
         corruption: Corruption | None = None if kind == "true" else kind  # type: ignore[assignment]
         made += [
-            Checked(Case("c", (1,), corruption, "r"), "not_found" if n < refused else "close") for n in range(asked)
+            Checked(ClaimCase("c", (1,), corruption, "r"), "not_found" if n < refused else "close")
+            for n in range(checked)
         ]
-    return Figures(1, tuple(made), 1.0)
+    return ClaimFigures(1, tuple(made), 1.0)
 
 
 def test_each_kind_of_wrong_claim_is_as_frequent_as_it_can_be(world: World):
@@ -46,19 +47,19 @@ def test_the_same_seed_gives_the_same_claims(world: World):
     assert list(CaseWriter(world, seed=3).write()) == list(CaseWriter(world, seed=3).write())
 
 
-def test_claims_of_a_training_world_are_told_apart(world: World):
+def test_claims_of_a_training_world_are_distinguished(world: World):
     made = measure([world], traces=60)
     assert made.recall() >= 0.95
     assert made.precision() >= 0.95
 
 
 def test_precision_weighs_as_many_true_claims_as_false_ones():
-    told = figures(entity=(90, 100), number=(100, 100), relation=(100, 100), negation=(100, 100), true=(10, 200))
-    assert told.recall(["entity"]) == pytest.approx(0.9)
-    assert told.recall() == pytest.approx(390 / 400)
-    assert told.precision(["entity"]) == pytest.approx(90 / 95)
-    assert told.precision() == pytest.approx(390 / 410)
-    assert not told.holds
+    found = figures(entity=(90, 100), number=(100, 100), relation=(100, 100), negation=(100, 100), true=(10, 200))
+    assert found.recall(["entity"]) == pytest.approx(0.9)
+    assert found.recall() == pytest.approx(390 / 400)
+    assert found.precision(["entity"]) == pytest.approx(90 / 95)
+    assert found.precision() == pytest.approx(390 / 410)
+    assert not found.holds
 
 
 @pytest.mark.slow
@@ -68,10 +69,10 @@ def test_the_command_writes_its_report(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CAIRN_DATA", str(tmp_path))
     assert run(["bench", "checks", "--traces", "100", "--write", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["traces"] == 100
-    assert told["holds"]
-    assert told["rollout_share"] < 0.5
+    found = json.loads(capsys.readouterr().out)
+    assert found["traces"] == 100
+    assert found["holds"]
+    assert found["rollout_share"] < 0.5
     page = (tmp_path / "docs/bench/checks.md").read_text(encoding="utf-8")
     assert "| another relation |" in page
     assert "Real pages" not in page

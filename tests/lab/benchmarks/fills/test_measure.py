@@ -9,15 +9,15 @@ from agent.policies.checkpoint import open_checkpoint
 from agent.policies.embedded import EmbeddedPolicy
 from agent.protocols import protocol_named
 from agent.world import load_world
-from lab.benchmarks.fills.measure import Pace, Way, chains, measure
-from lab.benchmarks.fills.players import script
+from lab.benchmarks.fills.measure import FillsWay, OraclePace, chains, measure
+from lab.benchmarks.fills.policies import script
 from train.sft.episodes import episode
 
-AT_ONCE = Pace(0.0, 0.0)
+AT_ONCE = OraclePace(0.0, 0.0)
 
 
-def ways(*, embedded: bool = False) -> dict[bool, Way]:
-    async def main() -> list[Way]:
+def ways(*, embedded: bool = False) -> dict[bool, FillsWay]:
+    async def main() -> list[FillsWay]:
         folder = newest_checkpoint()
         policy = EmbeddedPolicy.load(folder) if embedded else None
         try:
@@ -51,9 +51,9 @@ def test_the_script_knows_every_turn_of_an_episode_by_what_stands_before_it():
     world, protocol = load_world("test-v2"), protocol_named("cairn")
     codec = open_checkpoint(newest_checkpoint()).codec
     question = next(chains(world, protocol, hops=[2]))
-    played = episode(world, question, protocol, fill=True)
-    said = script(played, codec)
-    assert len(said) == sum(piece.by == "policy" for piece in played.pieces) + len(played.forks)
+    expert = episode(world, question, protocol, fill=True)
+    said = script(expert, codec)
+    assert len(said) == sum(piece.by == "policy" for piece in expert.pieces) + len(expert.forks)
     assert any(text.endswith("</fill>") for text in said.values())
     assert script(None, codec) == {}
 

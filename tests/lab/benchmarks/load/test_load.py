@@ -19,10 +19,10 @@ from agent.settings import CairnSettings
 from lab.benchmarks.load.client import Heard
 from lab.benchmarks.load.flood import Flood
 from lab.benchmarks.load.leaving import Leaving
-from lab.benchmarks.load.measure import Figures, measure
+from lab.benchmarks.load.measure import LoadFigures, measure
 from lab.benchmarks.load.paced import STAMP, PacedPolicy, text_of
 from lab.benchmarks.load.report import page, table
-from lab.benchmarks.load.streams import Load, Memory, read_embedded, read_paced
+from lab.benchmarks.load.streams import MemorySamples, StreamLoad, read_embedded, read_paced
 
 ENGINE = Path(__file__).parents[3] / "fixtures" / "engine"
 HEAD = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -40,7 +40,7 @@ def test_a_small_run_loses_nothing_and_every_client_that_leaves_is_heard_of(caps
     assert 0 < figures["added_ms_p50"] <= figures["added_ms_p99"] <= figures["added_ms_max"]
     assert figures["cancelled"] == figures["disconnects"] == 8
     assert 0 < figures["cancel_ms_max"] < 10_000
-    assert figures["accepted"] + figures["refused"] == figures["asked"]
+    assert figures["accepted"] + figures["refused"] == figures["requests"]
     assert figures["accepted_lost"] == figures["others"] == 0
 
 
@@ -110,14 +110,14 @@ def test_an_answer_of_the_embedded_policy_has_one_id():
 
 
 def test_the_slope_of_the_memory_is_by_the_minute_and_leaves_the_beginning_out():
-    memory = Memory(seconds=[0, 10, 20, 30], mb=[10, 100, 101, 102])
+    memory = MemorySamples(seconds=[0, 10, 20, 30], mb=[10, 100, 101, 102])
     assert memory.slope(since=10) == pytest.approx(6.0)
-    assert Memory(seconds=[0, 1], mb=[1, 2]).slope(since=0) == 0.0
+    assert MemorySamples(seconds=[0, 1], mb=[1, 2]).slope(since=0) == 0.0
 
 
-def figures(*, refused: int) -> Figures:
-    load = Load(200, 120.4, 1640, 0, 0, 13.6, 4000, 0.61, 4.25, 33.3, 140.2, 0.35, 0.81)
-    return Figures(
+def figures(*, refused: int) -> LoadFigures:
+    load = StreamLoad(200, 120.4, 1640, 0, 0, 13.6, 4000, 0.61, 4.25, 33.3, 140.2, 0.35, 0.81)
+    return LoadFigures(
         paced=load,
         leaving=Leaving(100, 100, 8.2, 31.5),
         flood=Flood(200, 200 - refused, 0, refused, 2.5, 11.5, 0, 0),
@@ -133,14 +133,14 @@ def test_the_page_holds_every_figure():
     assert "| time until then, longest | 31.5 ms |" in text
 
 
-def test_a_server_that_refuses_nothing_is_told():
+def test_a_server_that_refuses_nothing_is_reported():
     assert "there is no admission control" in str(table(figures(refused=0)).caption)
     assert "170 of 200 refused, p99 11.5 ms (bound 50)" in str(table(figures(refused=170)).caption)
 
 
 def test_a_token_is_late_where_the_server_had_no_time_for_its_policy():
     async def stamps() -> list[int]:
-        policy = PacedPolicy(lambda told: None, tokens_per_s=1000, tokens=(6, 1))
+        policy = PacedPolicy(lambda signal: None, tokens_per_s=1000, tokens=(6, 1))
         context = policy.open(protocol_named("cairn"), text_of("whole", "m1x0"))
         said = ""
         async for chunk in context.generate(Sampling(), stop=(), max_tokens=7):
@@ -152,7 +152,7 @@ def test_a_token_is_late_where_the_server_had_no_time_for_its_policy():
     assert [later - sooner for sooner, later in pairwise(found)] == [1_000_000] * 5
 
 
-def test_each_promise_that_is_not_kept_is_told():
+def test_each_promise_that_is_not_kept_is_reported():
     good = figures(refused=170)
     assert good.missed == []
     worse = {
@@ -169,8 +169,8 @@ def test_each_promise_that_is_not_kept_is_told():
         "let go 1000 ms after": replace(good, leaving=replace(good.leaving, cancel_ms_max=1000.0)),
     }
     for sentence, bad in worse.items():
-        (told,) = bad.missed
-        assert sentence in told
+        (missed,) = bad.missed
+        assert sentence in missed
         assert sentence in str(table(bad).caption)
         assert sentence in page(bad)
     assert "every bound was kept" in str(table(good).caption)

@@ -1,4 +1,4 @@
-"""The server's process of a bench: it ends with whoever started it."""
+"""The server's process of a bench: it ends with the process that started it."""
 
 import os
 import signal
@@ -33,7 +33,7 @@ def test_a_server_ends_when_the_process_that_measures_is_killed(tmp_path: Path):
 
 
 def gone(process: int, *, within: float) -> bool:
-    """Whether a process has ended, or ends in so many seconds. One that nobody waited for counts as ended."""
+    """Whether a process has ended, or ends within `within` seconds. One without a waiting parent counts as ended."""
     end = time.monotonic() + within
     while time.monotonic() < end:
         try:

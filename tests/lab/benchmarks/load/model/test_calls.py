@@ -16,7 +16,7 @@ def test_a_watched_server_reads_and_writes_what_the_real_one_does(tmp_path: Path
     settings = load_settings(port=0)
     text = questions_of(settings)[2]
 
-    def told(calls: Path | None) -> dict[str, Any]:
+    def usage(calls: Path | None) -> dict[str, Any]:
         with server_of(settings, {"max_runs": 2}, calls=calls) as server:
             heard = asyncio.run(ask(server.address, request(server.address, CHAT, question(text, stream=True))))
         assert heard
@@ -25,7 +25,7 @@ def test_a_watched_server_reads_and_writes_what_the_real_one_does(tmp_path: Path
         return next(frame["usage"] for frame in frames if frame.get("usage"))
 
     log = tmp_path / "calls.jsonl"
-    assert told(log) == told(None)
+    assert usage(log) == usage(None)
     calls = read_calls(log)
     assert calls
     assert all(call.ended > call.began and len(call.prompts) == len(call.tokens) == 1 for call in calls)

@@ -1,25 +1,28 @@
-"""What the event loop's wakes cost, told from what its tokens cost."""
+"""What the event loop's wakes cost, separated from what its tokens cost."""
 
 import pytest
 
-from lab.benchmarks.load.model.loop import Work, wake_and_token
+from lab.benchmarks.load.model.loop import LoopWork, wake_and_token
 
-FEW, MANY = Work(9_000, 10_000, 9_000 * 3e-4 + 10_000 * 5e-5), Work(20_000, 90_000, 20_000 * 3e-4 + 90_000 * 5e-5)
+FEW, MANY = (
+    LoopWork(9_000, 10_000, 9_000 * 3e-4 + 10_000 * 5e-5),
+    LoopWork(20_000, 90_000, 20_000 * 3e-4 + 90_000 * 5e-5),
+)
 
 
-def test_few_streams_and_many_tell_wakes_and_tokens_apart():
+def test_few_streams_and_many_separate_wakes_from_tokens():
     assert wake_and_token(FEW, MANY) == pytest.approx((3e-4, 5e-5))
 
 
 @pytest.mark.parametrize(
     ("few", "expected"),
     [
-        (Work(18_000, 20_000, 1.0), (0.0, 10.5 / 90_000)),
-        (Work(9_000, 10_000, 9.0), (10.5 / 20_000, 0.0)),
-        (Work(20_000, 90_000, 10.5), (0.0, 10.5 / 90_000)),
-        (Work(0, 0, 0.0), (0.0, 10.5 / 90_000)),
+        (LoopWork(18_000, 20_000, 1.0), (0.0, 10.5 / 90_000)),
+        (LoopWork(9_000, 10_000, 9.0), (10.5 / 20_000, 0.0)),
+        (LoopWork(20_000, 90_000, 10.5), (0.0, 10.5 / 90_000)),
+        (LoopWork(0, 0, 0.0), (0.0, 10.5 / 90_000)),
     ],
     ids=["wakes for less than nothing", "tokens for less than nothing", "all the same", "nothing seen"],
 )
-def test_where_they_cannot_be_told_apart_the_load_of_many_says_it_all(few: Work, expected: tuple[float, float]):
+def test_where_they_cannot_be_separated_the_load_of_many_says_it_all(few: LoopWork, expected: tuple[float, float]):
     assert wake_and_token(few, MANY) == pytest.approx(expected)

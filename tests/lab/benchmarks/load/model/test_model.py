@@ -8,28 +8,28 @@ import pytest
 
 from agent.cli import run
 from agent.cores import cores
-from lab.benchmarks.load.model.compare import Compared, Figures, off
+from lab.benchmarks.load.model.compare import Compared, ModelFigures, off
 from lab.benchmarks.load.model.cost import Cost
-from lab.benchmarks.load.model.fit import Alone, Fitted
-from lab.benchmarks.load.model.paced import Pace
+from lab.benchmarks.load.model.fit import Fitted, StreamAlone
+from lab.benchmarks.load.model.paced import PacedCost
 from lab.benchmarks.load.model.report import page, table
-from lab.benchmarks.load.model.runs import Run, Stage, Turn
+from lab.benchmarks.load.model.runs import Run, RunStage, Turn
 from lab.benchmarks.load.model.simulate import Machine, Predicted
-from lab.benchmarks.load.streams import Load
+from lab.benchmarks.load.streams import StreamLoad
 
 ENGINE = Path(__file__).parents[4] / "fixtures" / "engine"
-MEASURED = Load(64, 63.0, 1200, 0, 0, 19.0, 3400.0, 5.0, 21.0, 90.0, 300.0, 4.0, 1.8, 2.5, 6.0)
+MEASURED = StreamLoad(64, 63.0, 1200, 0, 0, 19.0, 3400.0, 5.0, 21.0, 90.0, 300.0, 4.0, 1.8, 2.5, 6.0)
 PREDICTED = Predicted(64, 1150, 62.0, 18.5, 3.1, 2.4, 6.6, 2.0, 0.3)
 COMPARED = Compared("embedded", PREDICTED, MEASURED)
 
 
-def figures(*compared: Compared) -> Figures:
+def figures(*compared: Compared) -> ModelFigures:
     cost = Cost(0.001, 1e-5, 4e-4, 1e-6, 0.25, 1.4)
-    alone = Alone(300, 59.0, 0.08, (Run((Stage(0.002, (Turn(30, 50),)),), 0.001),), cost)
-    return Figures(
+    alone = StreamAlone(300, 59.0, 0.08, (Run((RunStage(0.002, (Turn(30, 50),)),), 0.001),), cost)
+    return ModelFigures(
         60.0,
         Fitted(alone, MEASURED, 3000, Machine(cost, 4e-5, workers=3)),
-        Pace((203, 104), 20, 0.1, 0.01, 3e-5, 8e-5),
+        PacedCost((203, 104), 20, 0.1, 0.01, 3e-5, 8e-5),
         compared,
     )
 
@@ -63,7 +63,7 @@ def test_a_prediction_holds_if_both_figures_are_within_a_fifth_and_nothing_was_l
 
 def test_the_table_says_by_how_much_a_prediction_is_off():
     made = table(figures(COMPARED))
-    assert made.row_count == 1
+    assert len(made.rows) == 1
     assert "| 64 | embedded | 18.50 | 19.00 | -3% | 6.60 s | 6.00 s | +10% | 2.40 s | 2.50 s |" in page(
         figures(COMPARED)
     )

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from lab.benchmarks.load.model.calls import Call
 from lab.benchmarks.load.model.cost import Cost
 from lab.benchmarks.load.model.fit import slowed
-from lab.benchmarks.load.model.paced import Pace, Seen, fit_wakes, predict_paced
-from lab.benchmarks.load.model.runs import Asked, Run, Stage, Turn, runs_of
+from lab.benchmarks.load.model.paced import PacedCost, PacedLoad, fit_wakes, predict_paced
+from lab.benchmarks.load.model.runs import Run, RunStage, TimedQuestion, Turn, runs_of
 from lab.benchmarks.load.model.simulate import Machine, Shared, predict
-from lab.benchmarks.load.streams import Load, ramp_seconds
+from lab.benchmarks.load.streams import StreamLoad, ramp_seconds
 
 LONG = 600
 """Tokens of a context that shares its call with no other."""
@@ -22,7 +22,7 @@ STEP = Cost(call=0.0, prompt=0.0, step=0.01, attend=0.0)
 
 
 def run_of(*tokens: int, prompt: int = LONG, gap: float = 0.0) -> Run:
-    return Run(tuple(Stage(gap, (Turn(prompt, count),)) for count in tokens), gap)
+    return Run(tuple(RunStage(gap, (Turn(prompt, count),)) for count in tokens), gap)
 
 
 def test_one_stream_takes_the_time_of_its_parts():
@@ -60,8 +60,8 @@ def test_contexts_that_are_alike_share_calls_and_long_ones_do_not():
     assert short.answers_per_s == pytest.approx(8 * long.answers_per_s, rel=0.1)
 
 
-def test_turns_that_are_asked_for_together_go_on_together():
-    fills = Run((Stage(0.0, (Turn(LONG, 10), Turn(LONG, 20))),), 0.0)
+def test_turns_that_are_requested_together_go_on_together():
+    fills = Run((RunStage(0.0, (Turn(LONG, 10), Turn(LONG, 20))),), 0.0)
     assert predict([fills], Machine(STEP, 0.0, workers=2), streams=1, seconds=20).answer_s_p50 == pytest.approx(0.2)
 
 
@@ -99,21 +99,21 @@ def test_shared_work_is_all_done_and_never_faster_than_it_may_be(jobs: list[tupl
 
 def test_a_question_is_replayed_with_the_calls_of_its_time_and_what_lies_between():
     calls = [Call(20, 30, (5,), (2,)), Call(40, 60, (9,), (3,)), Call(130, 150, (5,), (7,))]
-    found = runs_of([Asked(3, 10, 70), Asked(4, 110, 155), Asked(5, 200, 210)], calls)
+    found = runs_of([TimedQuestion(3, 10, 70), TimedQuestion(4, 110, 155), TimedQuestion(5, 200, 210)], calls)
     assert list(found) == [3, 4]
-    assert found[3] == Run((Stage(10e-9, (Turn(5, 2),)), Stage(10e-9, (Turn(9, 3),))), 10e-9)
-    assert found[4] == Run((Stage(20e-9, (Turn(5, 7),)),), 5e-9)
+    assert found[3] == Run((RunStage(10e-9, (Turn(5, 2),)), RunStage(10e-9, (Turn(9, 3),))), 10e-9)
+    assert found[4] == Run((RunStage(20e-9, (Turn(5, 7),)),), 5e-9)
 
 
-def test_calls_that_mostly_overlap_were_asked_for_together_and_those_that_touch_were_not():
+def test_calls_that_mostly_overlap_were_requested_together_and_those_that_touch_were_not():
     calls = [Call(10, 30, (5, 6), (2, 3)), Call(12, 40, (9,), (3,)), Call(38, 60, (20,), (4,))]
-    (run,) = runs_of([Asked(0, 0, 70)], calls).values()
+    (run,) = runs_of([TimedQuestion(0, 0, 70)], calls).values()
     assert [[turn.tokens for turn in stage.turns] for stage in run.stages] == [[2, 3, 3], [4]]
     assert run.stages[1].gap_seconds == 0
 
 
-def pace(token_seconds: float = 0.0, wake_seconds: float = 0.0) -> Pace:
-    return Pace((41, 21), 20, 0.1, rest_seconds=0.02, wake_seconds=wake_seconds, token_seconds=token_seconds)
+def pace(token_seconds: float = 0.0, wake_seconds: float = 0.0) -> PacedCost:
+    return PacedCost((41, 21), 20, 0.1, rest_seconds=0.02, wake_seconds=wake_seconds, token_seconds=token_seconds)
 
 
 def test_a_paced_answer_takes_its_tokens_its_search_and_the_rest():
@@ -143,14 +143,14 @@ def test_what_a_wake_costs_is_nothing_to_a_loop_that_never_sleeps():
 
 
 @pytest.mark.parametrize(("wake", "token"), [(6e-4, 5e-5), (2e-5, 6e-5), (0.0, 1e-4)])
-def test_what_two_loads_cost_the_loop_tells_what_another_one_does(wake: float, token: float):
+def test_what_two_loads_cost_the_loop_predicts_what_another_one_does(wake: float, token: float):
     real = pace(token, wake)
 
-    def busy(pace: Pace, streams: int) -> float:
+    def busy(pace: PacedCost, streams: int) -> float:
         return predict_paced(pace, streams=streams, seconds=20.0).load.loop_busy
 
     few, many = (
-        Seen(streams, 20.0, found.loop_busy * found.seconds)
+        PacedLoad(streams, 20.0, found.loop_busy * found.seconds)
         for streams in (16, 128)
         for found in [predict_paced(real, streams=streams, seconds=20.0).load]
     )
@@ -162,7 +162,7 @@ def test_a_load_says_how_much_calls_at_the_same_time_slow_each_other_down(both: 
     runs = [run_of(10, 20, gap=0.002), run_of(15)]
     real = Machine(replace(STEP, both=both), 1e-5, workers=2)
     seen = predict(runs, real, streams=8, seconds=30)
-    load = Load(8, seen.seconds, seen.answers, 0, 0, seen.answers_per_s, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    load = StreamLoad(8, seen.seconds, seen.answers, 0, 0, seen.answers_per_s, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     found = slowed(runs, replace(real, cost=STEP), load, seconds=30)
     assert found.cost.both == pytest.approx(both, rel=0.03)
     assert replace(found, cost=STEP) == replace(real, cost=STEP)

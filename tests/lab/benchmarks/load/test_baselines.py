@@ -15,11 +15,11 @@ import pytest
 from agent.cli import run
 from agent.errors import SetupError
 from agent.protocols import protocol_named
-from lab.benchmarks.load.peers.contenders import NAMES, OURS, SCRIPTS, Name, cairn_service, contender
-from lab.benchmarks.load.peers.policy import PLAN, completion
-from lab.benchmarks.load.peers.race import Alone, Race, Together
-from lab.benchmarks.load.peers.report import page, tables
-from lab.benchmarks.load.peers.tasks import (
+from lab.benchmarks.load.baselines.contenders import NAMES, OURS, SCRIPTS, Name, cairn_service, contender
+from lab.benchmarks.load.baselines.policy import PLAN, completion
+from lab.benchmarks.load.baselines.race import Race, TaskAlone, Together
+from lab.benchmarks.load.baselines.report import page, tables
+from lab.benchmarks.load.baselines.tasks import (
     TASKS,
     Values,
     answer_of,
@@ -31,7 +31,7 @@ from lab.benchmarks.load.peers.tasks import (
     ready,
     solution,
 )
-from lab.benchmarks.load.peers.world import World
+from lab.benchmarks.load.baselines.world import World
 from server.launch import address_of, bind
 from tests.server.live import serving
 
@@ -70,30 +70,30 @@ def test_what_another_question_found_is_not_read():
     assert set(found_in(passage_of(query_of("pair", "m7", "A", {})), "pair", "m7")) == {"A"}
 
 
-def asked(task: str, *, said: str = "", **more: Any) -> dict[str, Any]:
+def reply(task: str, *, said: str = "", **more: Any) -> dict[str, Any]:
     messages = [{"role": "user", "content": question_of(task, "m7")}]
     messages += [{"role": "user", "content": said}] if said else []
     return json.loads(completion({"model": "rounds", "messages": messages} | more))["choices"][0]["message"]
 
 
 def test_a_caller_of_tools_gets_all_calls_that_can_run_now():
-    first = asked("pair", tools=[{}])["tool_calls"]
+    first = reply("pair", tools=[{}])["tool_calls"]
     assert [call["id"] for call in first] == ["call_A", "call_B"]
     found = passage_of(query_of("chain", "m7", "A", {}))
-    (call,) = asked("chain", said=found, tools=[{}])["tool_calls"]
+    (call,) = reply("chain", said=found, tools=[{}])["tool_calls"]
     assert found.removesuffix(".").rsplit(" ", 1)[1] in call["function"]["arguments"]
 
 
 def test_a_whole_plan_names_what_a_query_needs_and_a_fill_holds_it():
-    plan = asked("diamond", model=PLAN)["content"]
+    plan = reply("diamond", model=PLAN)["content"]
     assert "D: D of diamond m7 given #B #C (web)" in plan
     found = passage_of(query_of("chain", "m7", "A", {}))
-    fill = asked("chain", said=f"{found}\n{protocol_named('cairn').ask_fill_text('B')}", model=PLAN)["content"]
+    fill = reply("chain", said=f"{found}\n{protocol_named('cairn').ask_fill_text('B')}", model=PLAN)["content"]
     assert fill == f"<fill>B of chain m7 given {found.removesuffix('.').rsplit(' ', 1)[1]}</fill>"
 
 
-def test_the_policy_stops_where_it_is_told_to_as_servers_do():
-    whole, cut = asked("pair"), asked("pair", stop=["</search>", "</answer>"])
+def test_the_policy_stops_at_the_stop_texts_as_servers_do():
+    whole, cut = reply("pair"), reply("pair", stop=["</search>", "</answer>"])
     assert whole["content"] == cut["content"] + "</search>"
 
 
@@ -158,7 +158,7 @@ def test_ours_waits_once_a_step_of_the_longest_path_and_asks_the_model_no_more_t
 @pytest.mark.slow
 def test_a_small_race_of_ours_and_the_plain_loop_gives_every_right_answer(capsys: pytest.CaptureFixture[str]):
     sizes = ["--times", "1", "--clients", "2", "--seconds", "1", "--rounds", "1", "--no-langgraph"]
-    assert run(["bench", "peers", "--peers", sys.executable, *sizes, "--json"]) == 0
+    assert run(["bench", "baselines", "--python", sys.executable, *sizes, "--json"]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert figures["wrong"] == 0
     for name in (*OURS, "plain"):
@@ -167,9 +167,9 @@ def test_a_small_race_of_ours_and_the_plain_loop_gives_every_right_answer(capsys
             assert figures[f"{name}_{task}_ms_p50"] >= 1000 * longest_path_seconds(task)
 
 
-def test_who_has_no_environment_of_the_others_is_told_how_to_make_it(tmp_path: Path):
+def test_a_missing_environment_of_the_others_is_reported_with_how_to_make_it(tmp_path: Path):
     with (
-        pytest.raises(SetupError, match="pip install --group peers"),
+        pytest.raises(SetupError, match="pip install --group baselines"),
         contender("plain", "http://x", python=tmp_path / "no"),
     ):
         raise AssertionError("it cannot start")
@@ -182,8 +182,8 @@ def test_the_scripts_of_the_others_are_there():
 
 def made(ours: float, theirs: float) -> Race:
     path = {task: 1000 * longest_path_seconds(task) for task in TASKS}
-    alone = [Alone("cairn_plan", task, path[task], path[task] + ours, path[task] + 50) for task in TASKS]
-    alone += [Alone("plain", task, path[task], path[task] + theirs, path[task] + 50) for task in TASKS]
+    alone = [TaskAlone("cairn_plan", task, path[task], path[task] + ours, path[task] + 50) for task in TASKS]
+    alone += [TaskAlone("plain", task, path[task], path[task] + theirs, path[task] + 50) for task in TASKS]
     together = Together("cairn_plan", 64, 900, 1000 / ours, 300, 3.5), Together("plain", 64, 900, 1000 / theirs, 300, 4)
     return Race(alone=tuple(alone), together=together, wrong=0)
 
@@ -194,7 +194,7 @@ def test_the_verdicts_follow_the_figures():
     assert (slow.in_time, slow.fastest, slow.holds) == (["cairn_plan", "plain"], "plain", False)
     assert (late.in_time, late.fastest, late.holds) == ([], "cairn_plan", False)
     assert "Within 20 ms in all four: Cairn, one plan, FastAPI + openai-python." in page(good)
-    assert "Within 20 ms in all four: nobody." in page(late)
+    assert "Within 20 ms in all four: none." in page(late)
     assert "The most requests a second: FastAPI + openai-python." in page(slow)
     assert "| Cairn, one plan | 80.0 | 300 ms | 3.50 ms |" in page(good)
     assert len(list(tables(good))) == 2

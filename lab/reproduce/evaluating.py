@@ -1,4 +1,4 @@
-"""A policy is asked the questions of an unseen world: what is particular about it, and the figures that are kept."""
+"""A policy answers the questions of an unseen world: what is particular about it, and the figures that are kept."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from agent.policies.embedded import EmbeddedPolicy
 from agent.protocols import protocol_named
 from agent.settings import CairnSettings, settings_of
 from agent.world import load_world
-from lab.reproduce.design import Asked
+from lab.reproduce.design import Arm
 from lab.reproduce.narrow import NarrowPolicy
 from train.checkpoints.own_protocols import as_toml
 from train.common.saving import as_a_whole
@@ -37,31 +37,31 @@ _PATIENCE: Final = {"seconds": 3600, "search_seconds": 600}
 Answers = dict[str, dict[str, Any]]
 """Question id → its `type`, and its figures by name (None where one does not apply)."""
 Show = Callable[[float, float, str, str], None]
-"""Hears how far it is: done, of how many, of what, and what there is to see."""
+"""Gets the progress: done, of how many, of what, and what there is to see."""
 
 
-def ask(asked: Asked, *, world: Path, policy: Path, out: Path, show: Show) -> Answers:
+def evaluate(arm: Arm, *, world: Path, policy: Path, out: Path, show: Show) -> Answers:
     """Ask every question that is not answered yet, and keep the figures.
 
     Args:
-        asked: who, and how.
+        arm: the policy, and how it answers.
         world: folder of the world.
         policy: folder of the exported checkpoint.
-        out: of the results; what stands there is not asked again.
-        show: hears how far it is.
+        out: of the results; questions that have one there are left out.
+        show: gets the progress.
 
     Raises:
         SetupError: something cannot be used, or no question could be scored.
     """
     out.mkdir(parents=True, exist_ok=True)
-    settings = _settings(asked, world, policy, out)
-    if asked.reader:
+    settings = _settings(arm, world, policy, out)
+    if arm.reader:
         answers = _read(settings, show)
     else:
-        _evaluate(asked, settings, out, show)
+        _evaluate(arm, settings, out, show)
         answers = {result.id: _figures(result.type, result.metrics) for result in read_results(out)}
     if not answers:
-        raise SetupError(f"no question of {world} could be scored for {asked.name}")
+        raise SetupError(f"no question of {world} could be scored for {arm.name}")
     with as_a_whole(out / ANSWERS) as made:
         made.write_text(json.dumps(answers, indent=0) + "\n", encoding="utf-8")
     return answers
@@ -84,34 +84,34 @@ def _figures(kind: str, metrics: Mapping[str, float | None]) -> dict[str, Any]:
     return {"type": kind, **{name: metrics.get(name) for name in METRICS}}
 
 
-def _settings(asked: Asked, world: Path, policy: Path, out: Path) -> CairnSettings:
+def _settings(arm: Arm, world: Path, policy: Path, out: Path) -> CairnSettings:
     return settings_of(
         policy="embedded",
         checkpoint=policy,
         world=str(world),
-        protocol=_protocol(asked, out),
-        sources=asked.sources or None,
-        budgets={**_PATIENCE, **asked.budgets},
+        protocol=_protocol(arm, out),
+        sources=arm.sources or None,
+        budgets={**_PATIENCE, **arm.budgets},
     )
 
 
-def _protocol(asked: Asked, out: Path) -> str:
+def _protocol(arm: Arm, out: Path) -> str:
     """The protocol's name, or the file of one that differs from it."""
-    if not asked.protocol_changes:
-        return asked.protocol
+    if not arm.protocol_changes:
+        return arm.protocol
     # Its own name keeps the number of passages that a checkpoint was trained with from being put in again.
-    changes = {**asked.protocol_changes, "name": f"{asked.protocol}-{asked.name}"}
-    own = protocol_named(asked.protocol).model_copy(update=changes)
+    changes = {**arm.protocol_changes, "name": f"{arm.protocol}-{arm.name}"}
+    own = protocol_named(arm.protocol).model_copy(update=changes)
     path = out / "protocol.toml"
     path.write_text(as_toml(own), encoding="utf-8")
     return str(path)
 
 
-def _evaluate(asked: Asked, settings: CairnSettings, out: Path, show: Show) -> None:
-    policy = build_policy(settings) if asked.queries else None
-    narrow = NarrowPolicy(policy, asked.queries) if isinstance(policy, EmbeddedPolicy) else None
+def _evaluate(arm: Arm, settings: CairnSettings, out: Path, show: Show) -> None:
+    policy = build_policy(settings) if arm.queries else None
+    narrow = NarrowPolicy(policy, arm.queries) if isinstance(policy, EmbeddedPolicy) else None
     sources = None
-    if asked.dense:
+    if arm.dense:
         from agent.sources.corpus.encoder import Encoder
         from lab.reproduce.dense import ENCODER, dense_sources
 
@@ -119,7 +119,7 @@ def _evaluate(asked: Asked, settings: CairnSettings, out: Path, show: Show) -> N
     evaluation = Evaluation(settings, concurrency=_AT_ONCE, out=out, policy=narrow, sources=sources, retry_failed=True)
     figures = evaluation.run(lambda so_far: show(so_far.done, so_far.total, "questions", ""))
     if figures["n"] < len(evaluation.questions):
-        raise SetupError(f"{asked.name}: some questions failed ({evaluation.last_failure})")
+        raise SetupError(f"{arm.name}: some questions failed ({evaluation.last_failure})")
 
 
 def _read(settings: CairnSettings, show: Show) -> Answers:

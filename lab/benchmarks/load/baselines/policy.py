@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from lab.benchmarks.load.peers.tasks import TASKS, Values, answer_of, asked, found_in, lines, query_of, ready
+from lab.benchmarks.load.baselines.tasks import TASKS, Values, answer_of, found_in, lines, query_of, ready, task_in
 
 _FILL: Final = re.compile(r"Write query ([A-E]) once more")
 PLAN: Final = "plan"
@@ -19,7 +19,7 @@ def completion(request: dict[str, Any]) -> bytes:
     """The answer to a request of `/v1/chat/completions`; one chunk holds all of it where it is streamed."""
     messages: list[dict[str, Any]] = request["messages"]
     said = "\n".join(message["content"] for message in messages if isinstance(message.get("content"), str))
-    task, marker = asked(said)
+    task, marker = task_in(said)
     values = found_in(said, task, marker)
     if request.get("tools"):
         message, finish = _called(task, marker, values)
@@ -61,7 +61,7 @@ def _called(task: str, marker: str, values: Values) -> tuple[dict[str, Any], str
 
 
 def _text(model: str, last: str, task: str, marker: str, values: Values) -> str:
-    """What a model says that was told Cairn's protocol."""
+    """What a model says that has Cairn's protocol as its instructions."""
     if fill := _FILL.search(last):
         return f"<fill>{query_of(task, marker, fill[1], values)}</fill>"
     if not (nodes := ready(task, values)):

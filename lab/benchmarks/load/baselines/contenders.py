@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from agent.errors import SetupError
 from agent.evidence import Passage
 from agent.sources.base import SearchRequest, SearchResult
-from lab.benchmarks.load.process import STOP_SECONDS, Listening, Tell, running
+from lab.benchmarks.load.process import STOP_SECONDS, Listening, Send, running
 
 if TYPE_CHECKING:
     import socket
@@ -40,7 +40,7 @@ SCRIPTS: Final[dict[Name, Path]] = {
     "langgraph": Path(__file__).parent / "scripts" / "langgraph_react.py",
 }
 _ALONE: Final = {"LANGSMITH_TRACING": "false"}
-"""Their whole environment: none asks anybody but the race's own services."""
+"""Their whole environment: none calls any service but the race's own."""
 
 
 def contender(name: Name, world: str, *, python: Path) -> AbstractContextManager[Listening]:
@@ -56,7 +56,7 @@ def contender(name: Name, world: str, *, python: Path) -> AbstractContextManager
 
 @dataclass(frozen=True)
 class SearchSource:
-    """The search service as a source, asked in the same few lines as the others ask it."""
+    """The search service as a source, called in the same few lines as by the others."""
 
     client: httpx2.AsyncClient
 
@@ -75,7 +75,7 @@ class SearchSource:
 
 
 def cairn_service(model: str, world: str, *, store: str) -> "Service":
-    """What `cairn serve` answers with, in front of a chat model behind an endpoint, which is told the protocol."""
+    """What `cairn serve` answers, in front of a chat model at an endpoint that gets the protocol as instructions."""
     from agent.settings import CairnSettings
     from server.launch import make_service
 
@@ -91,7 +91,7 @@ def cairn_service(model: str, world: str, *, store: str) -> "Service":
     return make_service(settings, sources={"web": SearchSource.at(world)})
 
 
-def _cairn(model: str, world: str, store: str, tell: Tell) -> "tuple[Server, socket.socket]":
+def _cairn(model: str, world: str, store: str, send: Send) -> "tuple[Server, socket.socket]":
     from server.launch import bind, make_server
 
     return make_server(cairn_service(model, world, store=store)), bind("127.0.0.1", 0)
@@ -112,8 +112,8 @@ def _script(command: Sequence[str]) -> Generator[Listening]:
         process: subprocess.Popen[Any] = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_ALONE)
     except OSError as error:
         raise SetupError(
-            f"{command[0]} cannot be started; make the others' environment: python -m venv .venv-peers && "
-            ".venv-peers/bin/pip install --group peers"
+            f"{command[0]} cannot be started; make the others' environment: python -m venv .venv-baselines && "
+            ".venv-baselines/bin/pip install --group baselines"
         ) from error
     with process:
         try:

@@ -1,4 +1,4 @@
-"""What is particular about a policy that is asked: fewer queries a search, vectors instead of BM25, question lists."""
+"""What is particular about an arm: fewer queries a search, vectors instead of BM25, question lists."""
 
 import asyncio
 from pathlib import Path
@@ -18,7 +18,7 @@ from agent.world import load_world
 from lab.reproduce.dense import dense_sources
 from lab.reproduce.narrow import NarrowPolicy
 from lab.reproduce.study import CHECKPOINTS, SHIPPED_RECIPE, read_study
-from lab.reproduce.worlds import asked_world, question_lists
+from lab.reproduce.worlds import evaluation_world, question_lists
 from tests.lab.reproduce.small import small_study
 from train.evaluation.questions import read_questions
 from train.world.shards import make_world
@@ -44,8 +44,8 @@ async def first_turn(queries: int) -> str:
 @pytest.mark.parametrize("queries", [1, 2])
 async def test_a_search_ends_behind_the_last_query_that_it_may_have(queries: int):
     whole, cut = await first_turn(0), await first_turn(queries)
-    _, _, asked = whole.partition("<search>")
-    wanted = asked.removesuffix("</search>").split(",")
+    _, _, searched = whole.partition("<search>")
+    wanted = searched.removesuffix("</search>").split(",")
     assert len(wanted) == 3
     assert cut == whole.partition("<search>")[0] + "<search>" + ",".join(wanted[:queries]) + "</search>"
 
@@ -63,7 +63,7 @@ class Letters:
 
 async def test_vectors_rank_the_same_passages_behind_each_name():
     world = make_world(3, split="dev", people=30)
-    sources = dense_sources(world, Letters())  # pyright: ignore[reportArgumentType] - what it is asked for
+    sources = dense_sources(world, Letters())  # pyright: ignore[reportArgumentType] - what is used of it
     document = next(one for one in world.documents if one.source == "news")
     found = await sources["all"].search(SearchRequest(f"{document.title}. {document.text}", limit=3))
     assert (found.passages[0].id, found.passages[0].rank, len(found.passages)) == (document.id, 1, 3)
@@ -97,7 +97,7 @@ def test_the_shipped_recipe_has_room_for_its_lists(tmp_path: Path, seed: int):
 
 def test_the_world_of_a_seed_is_made_once_and_is_another_one_for_another_seed(tmp_path: Path):
     study = small_study(tmp_path)
-    first, again, other = (asked_world(study, "known", seed) for seed in (1, 1, 2))
+    first, again, other = (evaluation_world(study, "known", seed) for seed in (1, 1, 2))
     assert first == again
     assert load_world(first).documents != load_world(other).documents
     assert {question.type for question in load_world(first).questions} >= {"known", "chain1"}

@@ -1,6 +1,6 @@
 """All contenders on the same questions: how long one takes alone, and how many a second there are at many clients.
 
-They are asked by turns, each in a process of its own, and every answer is checked.
+They take turns, each in a process of its own, and every answer is checked.
 """
 
 import asyncio
@@ -13,10 +13,10 @@ from time import perf_counter
 from typing import Any, Final
 
 from agent.errors import SetupError
+from lab.benchmarks.load.baselines.contenders import NAMES, OURS, Name, contender
+from lab.benchmarks.load.baselines.tasks import TASKS, longest_path_seconds, question_of, solution
+from lab.benchmarks.load.baselines.world import world
 from lab.benchmarks.load.client import ask, question, request
-from lab.benchmarks.load.peers.contenders import NAMES, OURS, Name, contender
-from lab.benchmarks.load.peers.tasks import TASKS, longest_path_seconds, question_of, solution
-from lab.benchmarks.load.peers.world import world
 from lab.benchmarks.load.process import Listening, running
 from lab.benchmarks.load.streams import CHAT
 
@@ -28,7 +28,7 @@ Show = Callable[[str], object]
 
 
 @dataclass(frozen=True)
-class Alone:
+class TaskAlone:
     """One question after the other."""
 
     contender: Name
@@ -45,7 +45,7 @@ class Alone:
 
 @dataclass(frozen=True)
 class Together:
-    """Many clients, each of which asks again as soon as it has its answer; all kinds in turn."""
+    """Many clients, each of which sends the next question as soon as it has its answer; all kinds in turn."""
 
     contender: Name
     clients: int
@@ -58,7 +58,7 @@ class Together:
 
 @dataclass(frozen=True)
 class Race:
-    alone: tuple[Alone, ...]
+    alone: tuple[TaskAlone, ...]
     together: tuple[Together, ...]
     wrong: int
     """Answers that were not the right one, over all."""
@@ -122,11 +122,11 @@ def race(
     Args:
         python: of the environment with the others' libraries.
         names: who takes part.
-        times: how often each question is asked alone.
+        times: how often each question is sent alone.
         clients: that ask at the same time.
         seconds: of each round of many clients.
         rounds: of each contender; the middle one counts.
-        show: is told what goes on.
+        show: gets what goes on.
 
     Raises:
         SetupError: one of them cannot be started, or answers nothing.
@@ -142,8 +142,8 @@ def race(
 async def _race(
     servers: dict[Name, Listening], *, times: int, clients: int, seconds: float, rounds: int, show: Show
 ) -> Race:
-    asking: dict[Name, _Asking] = {name: _Asking(server) for name, server in servers.items()}
-    for name, one in asking.items():
+    senders: dict[Name, _Sender] = {name: _Sender(server) for name, server in servers.items()}
+    for name, one in senders.items():
         show(f"{NAMES[name]}: warming up")
         for task in TASKS:
             for _ in range(WARM):
@@ -154,33 +154,33 @@ async def _race(
     for _ in range(times):
         for name, task in alone:
             show(f"{NAMES[name]}: {task}")
-            alone[name, task].append(1000 * await asking[name].ask(task))
+            alone[name, task].append(1000 * await senders[name].ask(task))
     together: dict[Name, list[Together]] = {name: [] for name in servers}
     for _ in range(rounds):
         for name in servers:
             show(f"{NAMES[name]}: {clients} clients")
-            together[name].append(await _together(name, asking[name], clients=clients, seconds=seconds))
+            together[name].append(await _together(name, senders[name], clients=clients, seconds=seconds))
     return Race(
         alone=tuple(_alone(name, task, took) for (name, task), took in alone.items()),
         together=tuple(_middle(found) for found in together.values()),
-        wrong=sum(one.wrong for one in asking.values()),
+        wrong=sum(one.wrong for one in senders.values()),
     )
 
 
-class _Asking:
-    """Asks one server, and checks what it says."""
+class _Sender:
+    """Sends questions to one server, and checks its answers."""
 
     def __init__(self, server: Listening) -> None:
         self.server = server
         self.wrong = 0
         self.said = ""
         """The last wrong answer."""
-        self._asked = 0
+        self._sent = 0
 
     async def ask(self, task: str) -> float:
         """Seconds until the answer was there."""
-        self._asked += 1
-        marker = f"m{self._asked}"
+        self._sent += 1
+        marker = f"m{self._sent}"
         body = question(question_of(task, marker), stream=False)
         began = perf_counter()
         heard = await ask(self.server.address, request(self.server.address, CHAT, body))
@@ -197,23 +197,23 @@ def _middle(found: Sequence[Together]) -> Together:
     return sorted(found, key=lambda one: one.requests_per_s)[len(found) // 2]
 
 
-def _alone(name: Name, task: str, took: Sequence[float]) -> Alone:
-    return Alone(name, task, 1000 * longest_path_seconds(task), median(took), max(took))
+def _alone(name: Name, task: str, took: Sequence[float]) -> TaskAlone:
+    return TaskAlone(name, task, 1000 * longest_path_seconds(task), median(took), max(took))
 
 
-async def _together(name: Name, asking: _Asking, *, clients: int, seconds: float) -> Together:
+async def _together(name: Name, sender: _Sender, *, clients: int, seconds: float) -> Together:
     took: list[float] = []
-    began, cpu = perf_counter(), asking.server.cpu_seconds or 0.0
+    began, cpu = perf_counter(), sender.server.cpu_seconds or 0.0
 
     async def client(number: int) -> None:
         tasks = list(TASKS)
         at = number
         while perf_counter() - began < seconds:
-            took.append(await asking.ask(tasks[at % len(tasks)]))
+            took.append(await sender.ask(tasks[at % len(tasks)]))
             at += 1
 
     async with asyncio.TaskGroup() as group:
         for number in range(clients):
             group.create_task(client(number))
-    spent, cpu = perf_counter() - began, (asking.server.cpu_seconds or 0.0) - cpu
+    spent, cpu = perf_counter() - began, (sender.server.cpu_seconds or 0.0) - cpu
     return Together(name, clients, len(took), len(took) / spent, 1000 * median(took), 1000 * cpu / len(took))

@@ -25,7 +25,7 @@ NAMES: Final[Mapping[str, str]] = {
     "diamond": "a diamond",
 }
 
-_ASKED: Final = re.compile(r"Solve (\w+) (m\d+)\.")
+_QUESTION: Final = re.compile(r"Solve (\w+) (m\d+)\.")
 _FOUND: Final = re.compile(r"\b([A-E]) of (\w+) (m\d+)(?: given [0-9a-f ]+?)? is ([0-9a-f]{8})\b")
 Values = dict[str, str]
 
@@ -34,13 +34,13 @@ def question_of(task: str, marker: str) -> str:
     return f"Solve {task} {marker}."
 
 
-def asked(text: str) -> tuple[str, str]:
+def task_in(text: str) -> tuple[str, str]:
     """Task and marker of the question in a text.
 
     Raises:
         ValueError: there is none.
     """
-    if found := _ASKED.search(text):
+    if found := _QUESTION.search(text):
         return found[1], found[2]
     raise ValueError(f"no question is in {text[:80]!r}")
 
@@ -58,7 +58,7 @@ def passage_of(query: str) -> str:
 
 
 def found_in(text: str, task: str, marker: str) -> Values:
-    """The values that stand in a text, as far as they are this question's."""
+    """The values in a text, as far as they are this question's."""
     return {node: value for node, of, at, value in _FOUND.findall(text) if (of, at) == (task, marker)}
 
 
@@ -72,7 +72,7 @@ def ready(task: str, values: Mapping[str, str]) -> list[str]:
 
 
 def answer_of(task: str, values: Mapping[str, str]) -> str:
-    """The values of the searches that nobody needs."""
+    """The values of the searches that no other one needs."""
     needed = {parent for parents in TASKS[task].values() for parent in parents}
     return " ".join(values[node] for node in TASKS[task] if node not in needed)
 

@@ -1,10 +1,11 @@
-"""Rollouts for a distillation, made by any policy: each question is asked once with each seed, and what ended is kept.
+"""Rollouts for a distillation, made by any policy: one of each question with each seed, and what ended is kept.
 
 It is an evaluation that keeps its traces; a second call goes on where the first was stopped.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from agent.settings import CairnSettings
 from agent.trace import Trace
@@ -13,8 +14,12 @@ from train.evaluation.chosen import QuestionChoice
 from train.evaluation.session import Evaluation, Show
 from train.evaluation.store import TRACES
 
+FOLDER: Final = "rollouts"
+_FOLDER_BEFORE: Final = "asked"
+"""Its name in earlier versions."""
 
-def asked(
+
+def make_rollouts(
     settings: CairnSettings,
     questions: Path | None,
     out: Path,
@@ -25,24 +30,26 @@ def asked(
     concurrency: int,
     show: Show,
 ) -> list[Trace]:
-    """Ask the questions with every seed, one seed after the other.
+    """Answer the questions with every seed, one seed after the other.
 
     Args:
-        settings: of the agent that is asked.
+        settings: of the agent.
         questions: a question list; without it the questions of the settings' world.
         dataset: the published form of the question list; left out, it is recognised.
-        out: `asked/SEED/` is made in it.
+        out: `rollouts/SEED/` is made in it.
         seeds: for sampling; more than one makes sense only where the temperature is above 0.
         choice: of the questions.
         concurrency: questions at the same time.
-        show: is told how far each seed is.
+        show: gets the progress of each seed.
 
     Raises:
         SetupError: something that the settings name cannot be used, or too many questions failed.
     """
+    if (out / _FOLDER_BEFORE).is_dir() and not (out / FOLDER).exists():
+        (out / _FOLDER_BEFORE).rename(out / FOLDER)
     made: list[Trace] = []
     for seed in seeds:
-        folder = out / "asked" / str(seed)
+        folder = out / FOLDER / str(seed)
         evaluation = Evaluation(
             settings,
             questions,

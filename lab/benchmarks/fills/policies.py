@@ -1,4 +1,4 @@
-"""Who plays: the oracle, which spells its episodes at a set pace, or a model after a given first turn."""
+"""The policies: the oracle, which spells its episodes at a set pace, or a model after a given first turn."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -21,7 +21,7 @@ _CHUNK = 8
 
 @dataclass(frozen=True)
 class Slowed:
-    """A source that takes so many seconds for a search."""
+    """A source that takes `seconds` for a search."""
 
     source: Source
     seconds: float
@@ -31,16 +31,16 @@ class Slowed:
         return await self.source.search(request)
 
 
-def script(played: Episode | None, codec: Codec) -> dict[str, str]:
+def script(expert: Episode | None, codec: Codec) -> dict[str, str]:
     """What is said next, by the whole text before it. Without an episode nothing is known."""
     said: dict[str, str] = {}
-    if played is None:
+    if expert is None:
         return said
-    texts = [piece.text for piece in played.pieces]
-    for at, piece in enumerate(played.pieces):
+    texts = [piece.text for piece in expert.pieces]
+    for at, piece in enumerate(expert.pieces):
         if piece.by == "policy":
             said[codec.normal("".join(texts[:at]))] = piece.text
-    for fork in played.forks:
+    for fork in expert.forks:
         *before, last = fork.pieces
         said[codec.normal("".join(texts[: fork.at]) + "".join(piece.text for piece in before))] = last.text
     return said

@@ -10,9 +10,9 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from lab.benchmarks.load.peers.policy import completion
-from lab.benchmarks.load.peers.tasks import SEARCH_SECONDS, passage_of
-from lab.benchmarks.load.process import Tell
+from lab.benchmarks.load.baselines.policy import completion
+from lab.benchmarks.load.baselines.tasks import SEARCH_SECONDS, passage_of
+from lab.benchmarks.load.process import Send
 
 _LENGTH: Final = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
@@ -89,7 +89,7 @@ class _Connection(asyncio.Protocol):
             self._transport.write(head + body)
 
 
-def world(tell: Tell) -> tuple[World, socket.socket]:
+def world(send: Send) -> tuple[World, socket.socket]:
     """For `lab.benchmarks.load.process.running`."""
     from server.launch import bind
 

@@ -11,7 +11,7 @@ from agent.protocols import protocol_named
 from agent.trace import Trace
 from agent.world import load_world
 from lab.benchmarks.fills.measure import chains
-from lab.benchmarks.fills.players import Begun, OraclePolicy, script
+from lab.benchmarks.fills.policies import Begun, OraclePolicy, script
 from tests.invariants import violations
 from train.sft.episodes import episode
 
