@@ -110,7 +110,7 @@ bench: $(DEV)/.installed  ## Run the benchmarks, print their tables and keep the
 tiny: $(TRAIN)/.installed  ## Go from nothing to a served agent in runs/tiny, in about an hour; after a stop, call it again.
 	CAIRN=$(TRAIN)/bin/cairn train/tiny.sh
 
-picture: $(DEV)/.installed  ## Draw docs/trace.svg anew from a real rollout.
+picture: $(DEV)/.installed  ## Draw docs/trace.svg from a real rollout.
 	$(BIN)/python docs/make_trace_svg.py docs/trace.svg
 
 clean:  ## Remove what the other targets made.

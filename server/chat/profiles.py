@@ -21,7 +21,7 @@ class Profile:
     definitions: bool = False
     """Behind the answer stand Markdown's link definitions, which make links of the marks."""
     sources_at_end: bool = False
-    """Usage, `citations` and `search_results` come with the chunk that ends the answer, asked for or not."""
+    """Usage, `citations` and `search_results` come with the chunk that ends the answer, requested or not."""
 
 
 DEFAULT: Final = Profile()

@@ -30,7 +30,7 @@ class Content:
 Part = Reasoning | Content | Step
 
 
-class Reply:
+class RolloutReply:
     """Reads the events of one rollout. All reasoning comes before any content."""
 
     def __init__(

@@ -22,7 +22,7 @@ def dumped(model: BaseModel) -> str:
     try:
         return model.model_dump_json()
     except PydanticSerializationError:
-        return to_json(_mended(model.model_dump())).decode()
+        return to_json(_encodable(model.model_dump())).decode()
 
 
 def json_response(value: object, *, status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response:
@@ -31,13 +31,13 @@ def json_response(value: object, *, status: int = HTTPStatus.OK, headers: Mappin
     return Response(body, status_code=status, headers=dict(headers or {}), media_type="application/json")
 
 
-def _mended(value: object) -> Any:
+def _encodable(value: object) -> Any:
     match value:
         case str():
             return whole(value)
         case dict():
-            return {_mended(key): _mended(item) for key, item in cast(dict[object, object], value).items()}
+            return {_encodable(key): _encodable(item) for key, item in cast(dict[object, object], value).items()}
         case list() | tuple():
-            return [_mended(item) for item in cast(list[object], value)]
+            return [_encodable(item) for item in cast(list[object], value)]
         case _:
             return value

@@ -44,7 +44,7 @@ _FEW_DOCUMENTS: Final = 300
 """So many are written at once, in a few milliseconds; more of them would hold up everybody's streams."""
 _SMALL_BYTES: Final = 1024 * 1024
 _PROBED_SECONDS: Final = 2.0
-"""For so long the answer to a probe holds: asking for readiness all the time costs nothing."""
+"""How long the answer to a probe holds: frequent probes cost nothing."""
 
 
 class RetrieveRequest(BaseModel):
@@ -63,8 +63,8 @@ class RetrieveRequest(BaseModel):
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """How much may be asked, and how much is done at once."""
+class RetrievalBounds:
+    """How much a request may hold, and how much is done at once."""
 
     queries: int = 4096
     """Of one request: a whole training batch, several rollouts for each question."""
@@ -74,7 +74,7 @@ class Bounds:
     documents: int = 40_960
     """Of one answer: ten for each of so many queries."""
     answer_bytes: int = 64 * 1024 * 1024
-    """Of one answer. A query that is asked again is written again."""
+    """Of one answer. A repeated query is written again."""
     unread_bytes: int = 256 * 1024 * 1024
     """Of all answers that their clients have not read yet; one that is small is always given."""
     waiting: int = 8192
@@ -110,10 +110,10 @@ class Retriever:
     """Sources behind `/retrieve`."""
 
     sources: Mapping[str, Source]
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: RetrievalBounds = field(default_factory=RetrievalBounds)
     runs: Runs = field(default_factory=Runs)
     far: bool = False
-    """The default source is asked over the network: whether the server is ready does not hang on it."""
+    """The default source is reached over the network: whether the server is ready does not hang on it."""
     meter: Meter | None = None
     """Of the keys that clients have; without one no searches are counted."""
     _taken: int = field(default=0, init=False)
@@ -173,7 +173,7 @@ class Retriever:
             self._unread -= size
 
     async def probe(self) -> None:
-        """Ask for one passage: the default source, and where that fails the others. Far or paid ones are not asked.
+        """Ask for one passage: the default source, and where that fails the others. Far or paid ones are not searched.
 
         Raises:
             SourceError: none answers.

@@ -43,7 +43,7 @@ _STYLE: Final = (
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportedFile:
     """A file."""
 
     text: str
@@ -51,10 +51,10 @@ class Exported:
     name: str
 
 
-def export(trace: Trace, format: Format) -> Exported:
+def export(trace: Trace, format: Format) -> ExportedFile:
     """The run of this trace in one of the forms."""
     media_type, ending, write = _FORMS[format]
-    return Exported(write(trace), media_type, f"cairn-{re.sub(r'[^0-9A-Za-z_-]', '', trace.id)[:32]}.{ending}")
+    return ExportedFile(write(trace), media_type, f"cairn-{re.sub(r'[^0-9A-Za-z_-]', '', trace.id)[:32]}.{ending}")
 
 
 def sources_of(trace: Trace) -> list[Passage]:

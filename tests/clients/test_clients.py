@@ -56,7 +56,7 @@ def expected(address: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def python(pytestconfig: pytest.Config) -> Path:
-    """Where the Python libraries are. Nothing is skipped where somebody said that they are there."""
+    """Where the Python libraries are. Nothing is skipped where the option says that they are there."""
     if said := pytestconfig.getoption("--clients"):
         return Path(said)
     pytest.skip("their libraries are in an environment of their own; run: make clients")

@@ -67,10 +67,10 @@ def test_a_question_is_answered_and_its_trace_grows_on_the_page(page: Watched) -
     ask_example(page)
     seen = page.page.evaluate("[...new Set(seen)]")
     trace = page.trace()
-    told = [
+    steps = [
         s for s in trace["steps"] if s["kind"] not in ("searched", "search_failed", "skipped", "filled", "gathered")
     ]
-    assert page.page.locator(".list > .step").count() == len(told)
+    assert page.page.locator(".list > .step").count() == len(steps)
     assert len([n for n in seen if n]) > 3, "it came all at once"
     answer = next(s["text"] for s in trace["steps"] if s["kind"] == "answered")
     expect(page.page.locator(".answer-text")).to_contain_text(answer)
@@ -101,7 +101,7 @@ def test_graph_and_waterfall_agree_with_the_trace(page: Watched) -> None:
     drawn = page.page.eval_on_selector_all(
         ".vertex.node", "all => all.map(v => [v.dataset.key, [v.querySelector('.tag').textContent, v.dataset.state]])"
     )
-    assert {key: tuple(told) for key, told in drawn} == wanted
+    assert {key: tuple(state) for key, state in drawn} == wanted
     rounds = [s for s in trace["steps"] if s["kind"] == "planned"]
     assert page.page.locator(".vertex.merge").count() == len(rounds)
     roots = sum(not node["parents"] for s in rounds for node in s["plan"]["nodes"])
@@ -166,8 +166,8 @@ def test_the_replay_goes_through_the_steps_in_every_view(page: Watched) -> None:
 
 def test_a_follow_up_is_answered_in_the_same_conversation_with_the_turns_before_it(page: Watched) -> None:
     followup = next(q for q in load_world("test-v2").questions if q.question == "And her birth year?")
-    ((asked, answer),) = followup.history
-    page.ask(asked)
+    ((question, answer),) = followup.history
+    page.ask(question)
     page.ended()
     first = page.api(f"/api/runs/{page.run_id}")
     assert first["answer"] == answer
@@ -176,8 +176,8 @@ def test_a_follow_up_is_answered_in_the_same_conversation_with_the_turns_before_
     page.ended()
     second = page.api(f"/api/runs/{page.run_id}")
     assert second["conversation"] == first["conversation"]
-    assert second["trace"]["history"] == [[asked, answer]]
-    expect(page.page.locator(".turn")).to_contain_text(asked)
+    assert second["trace"]["history"] == [[question, answer]]
+    expect(page.page.locator(".turn")).to_contain_text(question)
     assert second["answer"] in followup.answers
     expect(page.page.locator(".answer-text")).to_contain_text(second["answer"])
 
@@ -236,7 +236,7 @@ def test_one_question_is_compared_under_two_protocols(page: Watched) -> None:
     assert [heading.split()[0] for heading in headings] == ["cairn", "multisearch"]
 
 
-def test_wishes_reach_the_run(page: Watched) -> None:
+def test_options_reach_the_run(page: Watched) -> None:
     page.page.get_by_role("button", name="Options").click()
     page.page.get_by_text("high", exact=True).click()
     page.page.locator(".pill", has_text="news").click()

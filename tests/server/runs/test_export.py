@@ -70,7 +70,7 @@ def test_markdown_shows_strange_text_as_text():
     ]
 
 
-def test_markdown_tells_answer_evidence_searches_and_sources():
+def test_markdown_shows_answer_evidence_searches_and_sources():
     made = markdown(trace())
     assert made.splitlines()[:3] == ["# Lina Orr", "", "Lina Orr"]
     assert "- Lina Orr \\[1\\] (verbatim)\n  > Lina Orr \\[1\\]" in made

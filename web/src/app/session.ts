@@ -1,7 +1,7 @@
 // One run on the page: follows it, and holds what its views share. Views read it and never talk to the server.
 
 import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
-import { ahead, ApiError, get, post, told } from "../api/call";
+import { ahead, ApiError, get, post, messageOf } from "../api/call";
 import { follow } from "../api/follow";
 import type { RunCard, RunDetail } from "../api/types.gen";
 import { outlineOf, type Outline } from "../run/outline";
@@ -10,7 +10,7 @@ import { NOTHING, fromTrace, reduce, type Run, type RunEvent, type Step } from "
 export class Session {
   readonly run: Signal<Run> = signal(NOTHING);
   readonly card: Signal<RunCard | null> = signal(null);
-  /** With its trace; of a run on its way, as far as it was when it was last asked for. */
+  /** With its trace; of a run on its way, as far as it was when it was last fetched. */
   readonly detail: Signal<RunDetail | null> = signal(null);
   readonly connected = signal(true);
   readonly error = signal("");
@@ -20,7 +20,7 @@ export class Session {
   readonly replay: Signal<number | null> = signal(null);
   /** Seconds since it began, ten times a second as long as it runs. */
   readonly clock = signal(0);
-  readonly wished = signal<"" | "cancel" | "answer_now">("");
+  readonly commanded = signal<"" | "cancel" | "answer_now">("");
 
   readonly steps: ReadonlySignal<readonly Step[]> = computed(() => {
     const { steps } = this.run.value;
@@ -49,7 +49,7 @@ export class Session {
       await follow(this.id, this.#listener(), this.#stop.signal);
       if (!this.#stop.signal.aborted && this.#state.end) await this.refresh();
     } catch (error) {
-      if (!this.#stop.signal.aborted) this.error.value = told(error);
+      if (!this.#stop.signal.aborted) this.error.value = messageOf(error);
     }
   }
 
@@ -60,13 +60,13 @@ export class Session {
     return detail;
   }
 
-  async wish(what: "cancel" | "answer_now"): Promise<void> {
-    if (!this.running.value || this.wished.value) return;
-    this.wished.value = what;
+  async command(what: "cancel" | "answer_now"): Promise<void> {
+    if (!this.running.value || this.commanded.value) return;
+    this.commanded.value = what;
     try {
       await post<RunCard>(`/api/runs/${this.id}/${what}`);
     } catch (error) {
-      this.wished.value = "";
+      this.commanded.value = "";
       throw error;
     }
   }

@@ -1,4 +1,4 @@
-// A run as its events tell it: one pure step from a state and an event to the next state. It knows no page.
+// A run as its events describe it: one pure step from a state and an event to the next state. It knows no page.
 
 import type { Delta, RunCard, Trace } from "../api/types.gen";
 
@@ -20,11 +20,11 @@ export interface Run {
   steps: readonly Step[];
   /** The block that is being written. */
   open: readonly Piece[];
-  /** Characters of text that were streamed in all, of which tokens are guessed until the end tells them. */
+  /** Characters of text that were streamed in all, of which tokens are guessed until the end reports them. */
   streamed: number;
   /** The card of a run that has ended. */
   end: RunCard | null;
-  /** An event is missing: whoever reads must ask again, from `place` on. */
+  /** An event is missing: the reader must fetch again, from `place` on. */
   gap: boolean;
 }
 

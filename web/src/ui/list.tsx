@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Passage } from "../api/types.gen";
 import type { Session } from "../app/session";
 import type { Item, NodeView, Outline, Round, Said } from "../run/outline";
-import { count, seconds, stateOf } from "../run/told";
+import { count, seconds, stateOf } from "../run/labels";
 import { Check, Cite } from "./cite";
 import { Cited } from "./claim";
 import { Link, Markdown } from "./markdown";
@@ -52,7 +52,7 @@ interface RowProps {
   shown: Outline["shown"];
 }
 
-/** A row is drawn again only when what it tells is another. */
+/** A row is drawn again only when its content changed. */
 const Row = memo(
   function Row({ session, item, shown }: RowProps) {
     return item.kind === "round" ? <RoundRow session={session} round={item.round} /> : <SaidRow session={session} id={item.key} step={item.step} shown={shown} />;

@@ -1,5 +1,5 @@
 // Text of a policy as Markdown. HTML in it is shown as what it is: text. What Markdown makes is sanitised against a short
-// list and then built anew from it: no markup is ever handed to the page, and nothing in it can load, run or style.
+// list and then built again from it: no markup is ever handed to the page, and nothing in it can load, run or style.
 
 import DOMPurify from "dompurify";
 import { Marked } from "marked";
@@ -55,7 +55,7 @@ function withMarks(text: string, cite: Props["cite"], key: string): ComponentChi
   );
 }
 
-/** An address on the web as a link that tells nobody where it was followed; any other one as its text. */
+/** An address on the web as a link that sends no referrer; any other one as its text. */
 export function Link({ url, children }: { url: string; children: ComponentChildren }) {
   if (!isWeb(url)) return <span>{children}</span>;
   return (

@@ -54,7 +54,7 @@ export function RunView({ id }: { id: string }) {
   if (!card) return <p class="none page-note">{session.error.value || "Loading…"}</p>;
   return (
     <div class="run">
-      <div class="told">
+      <div class="answer-column">
         {turns.value.map((turn) => (
           <a class="turn" key={turn.id} href={toRun(turn.id)}>
             <span>{turn.question}</span>
@@ -67,7 +67,7 @@ export function RunView({ id }: { id: string }) {
           <time dateTime={card.created}>{new Date(card.created).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}</time>
         </p>
         <StatusLine session={session} />
-        {session.running.value && <Wishes session={session} />}
+        {session.running.value && <Commands session={session} />}
         <Answer session={session} />
         {!session.running.value && (
           <>
@@ -81,15 +81,15 @@ export function RunView({ id }: { id: string }) {
   );
 }
 
-function Wishes({ session }: { session: Session }) {
-  const wished = session.wished.value;
+function Commands({ session }: { session: Session }) {
+  const commanded = session.commanded.value;
   return (
     <div class="bar-of-buttons">
-      <button type="button" disabled={wished !== ""} onClick={() => session.wish("answer_now").catch(complain)}>
-        {wished === "answer_now" ? "It will answer…" : "Answer now"}
+      <button type="button" disabled={commanded !== ""} onClick={() => session.command("answer_now").catch(complain)}>
+        {commanded === "answer_now" ? "It will answer…" : "Answer now"}
       </button>
-      <button type="button" disabled={wished === "cancel"} onClick={() => session.wish("cancel").catch(complain)}>
-        <Icon name="stop" /> {wished === "cancel" ? "Cancelling…" : "Cancel"}
+      <button type="button" disabled={commanded === "cancel"} onClick={() => session.command("cancel").catch(complain)}>
+        <Icon name="stop" /> {commanded === "cancel" ? "Cancelling…" : "Cancel"}
       </button>
     </div>
   );
