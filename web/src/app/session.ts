@@ -3,7 +3,8 @@
 import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
 import { ahead, ApiError, get, post, messageOf } from "../api/call";
 import { follow } from "../api/follow";
-import type { RunCard, RunDetail } from "../api/types.gen";
+import type { RunCard, RunDetail, Trace } from "../api/types.gen";
+import { cardOf } from "../run/card";
 import { outlineOf, type Outline } from "../run/outline";
 import { NOTHING, fromTrace, reduce, type Run, type RunEvent, type Step } from "../run/reduce";
 
@@ -35,7 +36,26 @@ export class Session {
   #state = NOTHING;
   #due = false;
 
-  constructor(readonly id: string) {}
+  /**
+   * @param id of the run.
+   * @param served false: the page stands alone, and no server can be asked.
+   * @param gold passages that an evaluation looked for, as `goldKey` names them.
+   */
+  constructor(
+    readonly id: string,
+    readonly served = true,
+    readonly gold: ReadonlySet<string> = new Set(),
+  ) {}
+
+  /** A run that has ended, of its trace alone. */
+  static of(trace: Trace, gold: readonly string[] = []): Session {
+    const session = new Session(trace.id, false, new Set(gold));
+    const card = cardOf(trace);
+    session.card.value = card;
+    session.detail.value = { ...card, trace };
+    session.#state = session.run.value = { ...fromTrace(trace, card), end: card };
+    return session;
+  }
 
   /** Read it, and follow it if it goes on. */
   async begin(): Promise<void> {

@@ -3,6 +3,7 @@
 import { effect, signal, type Signal } from "@preact/signals";
 import { ApiError, get, messageOf, post } from "../api/call";
 import type { PageFacts, RunCard, RunPage, RunRequest } from "../api/types.gen";
+import { store, stored } from "./storage";
 
 export const facts: Signal<PageFacts | null> = signal(null);
 /** A sentence about what went wrong, shown until it is closed. */
@@ -11,9 +12,9 @@ export const helpOpen = signal(false);
 export const sideOpen = signal(false);
 
 export type Theme = "auto" | "light" | "dark";
-export const theme = signal<Theme>((localStorage.getItem("cairn.theme") as Theme | null) ?? "auto");
+export const theme = signal<Theme>((stored("localStorage", "cairn.theme") as Theme | null) ?? "auto");
 effect(() => {
-  localStorage.setItem("cairn.theme", theme.value);
+  store("localStorage", "cairn.theme", theme.value);
   if (theme.value === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme.value;
 });
@@ -81,8 +82,8 @@ export interface RunOptions {
 
 const STORED_AS = "cairn.options";
 export const PLAIN: RunOptions = { model: "cairn", effort: "medium", sources: [], domains: "", after: "", before: "" };
-export const options = signal<RunOptions>({ ...PLAIN, ...(JSON.parse(sessionStorage.getItem(STORED_AS) ?? "{}") as Partial<RunOptions>) });
-effect(() => sessionStorage.setItem(STORED_AS, JSON.stringify(options.value)));
+export const options = signal<RunOptions>({ ...PLAIN, ...(JSON.parse(stored("sessionStorage", STORED_AS) ?? "{}") as Partial<RunOptions>) });
+effect(() => store("sessionStorage", STORED_AS, JSON.stringify(options.value)));
 
 export function requestOf(question: string, wanted: RunOptions, turns: readonly RunCard[] = []): RunRequest {
   const earlier = turns.flatMap(({ question, answer }) => [

@@ -36,7 +36,7 @@ export function Evidence({ session }: { session: Session }) {
       ) : (
         <p class="none">{session.running.value ? "No claims yet." : "This run made no claims that cite something."}</p>
       )}
-      {!session.running.value && <TakeAlong session={session} />}
+      {session.served && !session.running.value && <TakeAlong session={session} />}
     </>
   );
 }

@@ -10,6 +10,9 @@ import { Check, Cite } from "./cite";
 import { Cited } from "./claim";
 import { Link, Markdown } from "./markdown";
 
+/** How an evaluation names a passage that it looked for. */
+const goldKey = ({ source, id }: Passage): string => `${source}\n${id}`;
+
 const NAMES: Record<Said["kind"], string> = {
   thought: "Thought",
   restated: "Understood as",
@@ -156,6 +159,7 @@ function NodeRow({ session, view }: { session: Session; view: NodeView }) {
           )}
         </span>
         <span class="tag">{node.source}</span>
+        {result?.kind === "searched" && result.passages.some((passage) => session.gold.has(goldKey(passage))) && <span class="tag gold">gold</span>}
         <span class="node-state">{stateOf(view)}</span>
         {result && "took" in result && <span class="node-took">{seconds(result.took)}</span>}
       </button>
@@ -185,7 +189,7 @@ export function NodeDetail({ session, view }: { session: Session; view: NodeView
       {result?.kind === "searched" && (
         <ol class="passages">
           {result.passages.map((passage, at) => (
-            <PassageRow key={at} passage={passage} number={numbers.get(`${passage.id}\n${node.id}`) ?? 0} />
+            <PassageRow key={at} passage={passage} number={numbers.get(`${passage.id}\n${node.id}`) ?? 0} gold={session.gold.has(goldKey(passage))} />
           ))}
         </ol>
       )}
@@ -193,13 +197,14 @@ export function NodeDetail({ session, view }: { session: Session; view: NodeView
   );
 }
 
-function PassageRow({ passage, number }: { passage: Passage; number: number }) {
+function PassageRow({ passage, number, gold }: { passage: Passage; number: number; gold: boolean }) {
   return (
     <li class={number ? "passage" : "passage unread"}>
       <p class="passage-title">
         {number > 0 && <span class="number">{number}</span>}
         <Link url={passage.url}>{passage.title || passage.id}</Link>
         {passage.date && <time dateTime={passage.date}>{passage.date}</time>}
+        {gold && <span class="tag gold">gold</span>}
         {!number && <small>not read</small>}
       </p>
       <p class="plain">{passage.text}</p>

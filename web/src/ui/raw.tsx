@@ -14,7 +14,7 @@ export function Raw({ session }: { session: Session }) {
   const rounds = session.outline.value.rounds.length;
   const running = session.running.value;
   useEffect(() => {
-    if (running) session.refresh().catch(complain);
+    if (running && session.served) session.refresh().catch(complain);
   }, [rounds, running]);
   const trace = session.detail.value?.trace;
   if (!trace) return <p class="none">Nothing was written yet.</p>;

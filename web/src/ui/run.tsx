@@ -1,6 +1,5 @@
 // The page of one run: its question and answer on one side, its trace on the other.
 
-import { lazy, type Lazy } from "./lazy";
 import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { copyText, get } from "../api/call";
@@ -8,20 +7,14 @@ import type { RunCard, RunPage } from "../api/types.gen";
 import { toRun } from "../app/route";
 import { Session } from "../app/session";
 import { complain, noteCard } from "../app/state";
-import { current, tab, type Tab } from "../app/views";
+import { current } from "../app/views";
 import { Answer } from "./answer";
 import { Ask } from "./ask";
 import { CompareWith } from "./compare";
-import { Evidence, download } from "./evidence";
+import { download } from "./evidence";
 import { StatusLine } from "./figures";
 import { Icon } from "./icons";
-import { TraceList } from "./list";
-import { Raw, Replay } from "./raw";
-import { Waterfall } from "./waterfall";
-
-const Graph: Lazy<{ session: Session }> = lazy(() => import("./graph"));
-
-const TABS: Record<Tab, string> = { list: "List", graph: "Graph", waterfall: "Waterfall", evidence: "Evidence", raw: "Raw" };
+import { Panel } from "./panel";
 
 /** Follow a run for as long as the component that asks is there. */
 export function useSession(id: string): Session {
@@ -116,49 +109,6 @@ function Actions({ session }: { session: Session }) {
       </button>
       <CompareWith session={session} />
     </div>
-  );
-}
-
-function Panel({ session }: { session: Session }) {
-  const here = tab.value;
-  const names = Object.keys(TABS) as Tab[];
-  function move(event: KeyboardEvent): void {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    const next = names[(names.indexOf(here) + by + names.length) % names.length] as Tab;
-    tab.value = next;
-    document.getElementById(`tab-${next}`)?.focus();
-  }
-  return (
-    <section class="panel" aria-label="Trace">
-      <div class="panel-head">
-        <div class="tabs" role="tablist" aria-label="Views of the trace" onKeyDown={move}>
-          {names.map((name) => (
-            <button
-              type="button"
-              role="tab"
-              id={`tab-${name}`}
-              key={name}
-              aria-selected={name === here}
-              aria-controls="view"
-              tabIndex={name === here ? 0 : -1}
-              onClick={() => (tab.value = name)}
-            >
-              {TABS[name]}
-            </button>
-          ))}
-        </div>
-        <Replay session={session} />
-      </div>
-      <div class={`view view-${here}`} role="tabpanel" id="view" aria-labelledby={`tab-${here}`} tabIndex={0}>
-        {here === "list" && <TraceList session={session} />}
-        {here === "graph" && <Graph session={session} />}
-        {here === "waterfall" && <Waterfall session={session} />}
-        {here === "evidence" && <Evidence session={session} />}
-        {here === "raw" && <Raw session={session} />}
-      </div>
-    </section>
   );
 }
 
