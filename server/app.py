@@ -158,7 +158,7 @@ def _app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> Fa
 
 
 def _add_chat(app: FastAPI, service: Service) -> None:
-    frames = "Chunks of OpenAI's format; what is more stands in `cairn` beside an empty delta."
+    frames = "Chunks of OpenAI's format; what is more is in `cairn` beside an empty delta."
 
     @app.post("/v1/chat/completions", response_model=None, responses=streamed(Completion, frames))
     async def chat(body: ChatRequest, request: Request) -> Response:

@@ -1,7 +1,7 @@
 """Keys of clients: made, known again and limited. What they used counts when a run ends.
 
-A key is shown once and kept as its SHA-256. Where keys and their usage stand is a `KeyStore`'s business: the database
-of `server.store`, or `MemoryKeys`. Requests and concurrent runs are counted in this process, the rest in the store.
+A key is shown once and kept as its SHA-256. A `KeyStore` keeps keys and their usage: the database of `server.store`, or
+`MemoryKeys`. Requests and concurrent runs are counted in this process, the rest in the store.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ class ApiKey:
 
 
 class KeyStore(Protocol):
-    """Where keys and their usage stand."""
+    """Where keys and their usage are kept."""
 
     async def keys(self) -> Sequence[ApiKey]:
         """All of them, in the order in which they were made; also those that were revoked."""

@@ -45,7 +45,7 @@ class RolloutReply:
 
         Args:
             protocol: of the rollout.
-            style: how much of the evidence stands in the answer.
+            style: how much of the evidence is in the answer.
             profile: what the client needs.
             searchless: the client wanted no search; then the answer says that there was none.
         """

@@ -20,7 +20,7 @@ from server.chat.options import AnswerStyle
 from server.chat.profiles import ProfileName
 from server.chat.reply import Reasoning
 from server.chat.request import ChatRequest, read_request
-from server.chat.turn import CHAT_MODEL, MODEL, ChatTurn, failure_of, make_turn
+from server.chat.turn import CHAT_MODEL, MODEL, ConversationTurn, failure_of, make_turn
 from server.http.errors import ApiError, internal_error, server_stops
 from server.http.stream import EventStream, LastWords, Put, Runs
 from server.telemetry.watch import Observer, Runnable, Watch
@@ -140,7 +140,7 @@ class Service:
             await self.agent.aclose()
 
 
-def open_turn(service: Service, request: ChatRequest) -> ChatTurn:
+def open_turn(service: Service, request: ChatRequest) -> ConversationTurn:
     """Read a request into a rollout that can start.
 
     Raises:
@@ -151,7 +151,7 @@ def open_turn(service: Service, request: ChatRequest) -> ChatTurn:
     return make_turn(service, request, question, include_usage=request.include_usage)
 
 
-async def stream_turn(turn: ChatTurn, put: Put) -> None:
+async def stream_turn(turn: ConversationTurn, put: Put) -> None:
     """Run it and put every frame as it comes, down to `[DONE]` or to the error that ended it."""
     frames = ChunkFrames(trace=turn.trace, model=turn.model, profile=turn.profile)
     put(frames.role())
@@ -172,7 +172,7 @@ async def stream_turn(turn: ChatTurn, put: Put) -> None:
         put(frames.ending(turn.reply, turn.trace, include_usage=turn.include_usage))
 
 
-async def whole_turn(turn: ChatTurn) -> dict[str, Any]:
+async def whole_turn(turn: ConversationTurn) -> dict[str, Any]:
     """Run it to its end and give the completion.
 
     Raises:

@@ -29,7 +29,7 @@ CHAT_MODEL: Final = "cairn-chat"
 
 
 @dataclass(frozen=True)
-class ChatTurn:
+class ConversationTurn:
     """One question on its way: what runs, what it is written to, and how it is shown."""
 
     service: "Service"
@@ -54,7 +54,7 @@ def make_turn(
     *,
     include_usage: bool = False,
     keep: Callable[[Trace], None] | None = None,
-) -> ChatTurn:
+) -> ConversationTurn:
     """A rollout that can start.
 
     Args:
@@ -85,7 +85,7 @@ def make_turn(
         searchless=bool(request.disable_search) and not chats,
     )
     rollout = PlainChat(agent.policy, agent.protocol, agent.sampling, agent.budgets) if plain else agent
-    return ChatTurn(service, rollout, trace, reply, request.model, profile, include_usage, keep)
+    return ConversationTurn(service, rollout, trace, reply, request.model, profile, include_usage, keep)
 
 
 def failure_of(trace: Trace) -> ApiError | None:

@@ -1,6 +1,6 @@
 """The MCP server: what each tool does when it is called. It knows no transport.
 
-It stands on the SDK's low-level server: the schemas are RSTool's own, and nothing but tools is offered.
+It uses the SDK's low-level server: the schemas are RSTool's own, and nothing but tools is offered.
 """
 
 import logging

@@ -5,7 +5,7 @@ import time
 from fastapi import FastAPI, Request, Response
 
 from server.chat.service import Service
-from server.chat.turn import ChatTurn, make_turn
+from server.chat.turn import ConversationTurn, make_turn
 from server.http.encoding import json_response
 from server.http.errors import bad_request
 from server.http.schema import streamed
@@ -98,7 +98,7 @@ def _keep_nothing(_: object) -> None:
     """The response keeps its run by itself, or nothing is kept."""
 
 
-def _blank(turn: ChatTurn, body: ResponseRequest, *, stores: bool) -> ResponseObject:
+def _blank(turn: ConversationTurn, body: ResponseRequest, *, stores: bool) -> ResponseObject:
     return ResponseObject(
         id=f"{PREFIX}{turn.trace.id}",
         created_at=int(time.time()),

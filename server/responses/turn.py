@@ -11,7 +11,7 @@ from agent.loop.recorder import Emit
 from agent.trace import Event as RunEvent
 from agent.trace import Trace
 from server.auth.caller import caller
-from server.chat.turn import ChatTurn, failure_of
+from server.chat.turn import ConversationTurn, failure_of
 from server.http.errors import ApiError, internal_error
 from server.http.stream import Put
 from server.responses.output import Event, Output, frame
@@ -32,7 +32,7 @@ def _ignore(event: Event | RunEvent) -> None:
 class ResponseTurn:
     """A run and the response that it becomes."""
 
-    turn: ChatTurn
+    turn: ConversationTurn
     output: Output
     run_manager: RunManager | None
     """Keeps the response when it has ended; None: its id means nothing later."""

@@ -41,7 +41,7 @@ _STATUS: Final[Mapping[SourceErrorKind, HTTPStatus]] = {
 }
 _json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _FEW_DOCUMENTS: Final = 300
-"""So many are written at once, in a few milliseconds; more of them would hold up everybody's streams."""
+"""How many are written at once, in a few milliseconds; more of them would hold up everybody's streams."""
 _SMALL_BYTES: Final = 1024 * 1024
 _PROBED_SECONDS: Final = 2.0
 """How long the answer to a probe holds: frequent probes cost nothing."""
@@ -59,7 +59,7 @@ class RetrieveRequest(BaseModel):
     source: Annotated[str, Chars(200)] | None = None
     """Ours: which source answers. Left out, it is the corpus, or `all` where there is none."""
     partial: bool = False
-    """Ours: a query that fails has no documents and stands in `errors`, instead of failing the request."""
+    """Ours: a query that fails has no documents and is in `errors`, instead of failing the request."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class RetrievalBounds:
     query_chars: int = 2000
     """The rest of a longer query is not read; encoders stop far earlier."""
     documents: int = 40_960
-    """Of one answer: ten for each of so many queries."""
+    """Of one answer: ten for each of its queries."""
     answer_bytes: int = 64 * 1024 * 1024
     """Of one answer. A repeated query is written again."""
     unread_bytes: int = 256 * 1024 * 1024
@@ -93,7 +93,7 @@ class Meter(Protocol):
     """Knows what the caller may still search for, and counts it."""
 
     def may_search(self, searches: int) -> None:
-        """Refuse so many searches where they are too many.
+        """Refuse `searches` where they are too many.
 
         Raises:
             ApiError: 429, with when to ask again.
@@ -101,7 +101,7 @@ class Meter(Protocol):
         ...
 
     def searched(self, searches: int, credits: float) -> None:
-        """So many were done, whether they found anything or not."""
+        """Count `searches` that were done, whether they found anything or not."""
         ...
 
 
@@ -282,7 +282,7 @@ class Unread(Response):
 
 
 async def _for_each(queries: Iterable[str], search: Callable[[str], Awaitable[None]], *, at_once: int) -> None:
-    """Search for all of them, so many at the same time.
+    """Search for all of them, a bounded number at the same time.
 
     Raises:
         ApiError: the first failure; the other searches are given up.

@@ -1,4 +1,4 @@
-"""The addresses of runs that outlive their clients: `/api/runs` and below. The web UI and slow clients stand on it."""
+"""The addresses of runs that outlive their clients: `/api/runs` and below. The web UI and slow clients use it."""
 
 import logging
 from http import HTTPStatus

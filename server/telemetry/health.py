@@ -19,7 +19,7 @@ from server.http.schema import Alive, Ready
 from server.retrieval.service import Retriever
 
 PROBE_SECONDS: Final = 3.0
-FRESH_SECONDS: Final = 2.0
+PROBE_TTL_SECONDS: Final = 2.0
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Readiness:
         """Why the engine does not answer; empty where it does, or cannot be probed."""
         if not isinstance(self.policy, Probed):
             return ""
-        if self._engine is None or monotonic() - self._engine[0] > FRESH_SECONDS:
+        if self._engine is None or monotonic() - self._engine[0] > PROBE_TTL_SECONDS:
             failure = await _failure(self.policy.probe, seconds=self.probe_seconds)
             self._engine = monotonic(), failure
         return self._engine[1]

@@ -83,7 +83,7 @@ def set_up_logs(
     """Send all logs of this process through one handler.
 
     Args:
-        secrets: what must not stand in a line.
+        secrets: what no line may hold.
         form: auto writes for people where the stream is a terminal.
         level: of our own loggers; those of libraries report warnings.
         stream: standard error by default.

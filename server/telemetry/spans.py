@@ -1,6 +1,6 @@
 """OpenTelemetry traces of runs (extra `otel`): invoke_agent, in it chat and execute_tool, in that one retrieval each.
 
-Spans are made from the events of a run. What was said stands in them only on request. The names of attributes are our
+Spans are made from the events of a run. They hold what was said only on request. The names of attributes are our
 own strings: the GenAI conventions have moved and their constants are deprecated.
 """
 
@@ -47,7 +47,7 @@ class Spans(Observer):
 
         Args:
             exporter: where spans go, in the background.
-            text: whether questions, queries and answers stand in them.
+            text: whether they hold questions, queries and answers.
         """
         resource = Resource.create({"service.name": "cairn", "service.version": __version__})
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)

@@ -28,7 +28,7 @@ NODE = Path(executable.ROOT_DIR) / "bin" / "node"
 ALONE = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LANGSMITH_TRACING": "false"}
 """Their whole environment: none asks anybody but the server."""
 QUESTION = "Which nation is the city that Fisko Pornane comes from part of?"
-"""Its answer stands on two pages, so that a client that loses or merges citations is seen."""
+"""Its answer is on two pages, so that a client that loses or merges citations is seen."""
 
 
 @pytest.fixture(scope="module")

@@ -130,7 +130,7 @@ def test_nothing_but_this_machine_is_served_and_no_secret_is_written_down(path: 
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
         for name, value in service.get("environment", {}).items():
             if name.endswith(("_KEY", "_SECRET")):
-                assert value.startswith("${"), f"{name} stands in {path.name}"
+                assert value.startswith("${"), f"{name} is in {path.name}"
 
 
 @pytest.mark.parametrize("path", COMPOSE, ids=lambda path: path.stem)

@@ -45,7 +45,7 @@ class Session:
 
     folder: Path
     stand_in: str
-    """Address of what stands in for other people's models."""
+    """Address of what replaces other people's models."""
     cache: Path
     """The user's cache, in which a model that a server fetches is kept for the next page."""
     environment: dict[str, str] = field(init=False)

@@ -35,7 +35,7 @@ RULES: Final = (
     (r"--each 10000", "runs for minutes"),
     (r"^cairn key revoke", "the key is its reader's"),
     (r"CAIRN_OTEL", "needs a collector of traces"),
-    (r"runs/before", "compares with a run of before"),
+    (r"runs/before", "compares with a previous run"),
 )
 """Commands of our own that are only checked."""
 

@@ -34,7 +34,7 @@ def run(block: Block, text: str) -> None:
     """As a notebook would: with `await` and `async with` at its top."""
     names: dict[str, Any] = {"__name__": "docs"}
     code = compile(text, block.name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    ended = eval(code, names)  # the code stands in our own documentation
+    ended = eval(code, names)  # the code is in our own documentation
     if inspect.iscoroutine(ended):
         asyncio.run(ended)
 

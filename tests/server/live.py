@@ -73,7 +73,7 @@ class Hanging:
 
 
 @dataclass
-class Gates:
+class PausedSource:
     """A source that answers once the test lets it."""
 
     opened: asyncio.Event = field(default_factory=asyncio.Event)

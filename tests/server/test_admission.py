@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from server.auth.admission import Admission, AdmissionBounds, Slot
 from server.chat.service import Service
 from server.http.errors import ApiError
-from tests.server.live import QUESTION, Gates, make_service, serving
+from tests.server.live import QUESTION, PausedSource, make_service, serving
 from tests.virtual_clock import run as run_virtual
 
 CHAT = "/v1/chat/completions"
 
 
-def gated(bounds: AdmissionBounds) -> tuple[Service, Gates]:
+def with_paused_source(bounds: AdmissionBounds) -> tuple[Service, PausedSource]:
     """A service whose searches wait until the test lets them go."""
-    gates = Gates()
+    paused = PausedSource()
     service = make_service(admission=Admission(bounds))
-    return replace(service, agent=replace(service.agent, sources={"web": gates, "kg": gates, "all": gates})), gates
+    return replace(service, agent=replace(service.agent, sources={"web": paused, "kg": paused, "all": paused})), paused
 
 
 @asynccontextmanager
@@ -44,14 +44,14 @@ async def until(what: Any) -> None:
 @pytest.mark.parametrize("stream", [True, False])
 def test_too_many_are_refused_at_once_while_those_that_came_before_are_answered(*, stream: bool) -> None:
     async def run() -> tuple[httpx2.Response, float, list[httpx2.Response]]:
-        service, gates = gated(AdmissionBounds(runs=2, queue=1))
+        service, paused = with_paused_source(AdmissionBounds(runs=2, queue=1))
         async with requested(service, 3, stream=stream) as (client, answers):
             await until(lambda: service.admission.running == 2 and service.admission.waiting == 1)
             await client.get("/healthz")  # the connection is open before the clock starts
             began = perf_counter()
             refused = await client.post(CHAT, json={"messages": QUESTION})
             took = perf_counter() - began
-            gates.open()
+            paused.open()
             return refused, took, await asyncio.gather(*answers)
 
     refused, took, answers = asyncio.run(run())
@@ -67,14 +67,14 @@ def test_too_many_are_refused_at_once_while_those_that_came_before_are_answered(
 
 def test_a_stream_holds_its_slot_until_its_end() -> None:
     async def run() -> None:
-        service, gates = gated(AdmissionBounds(runs=1, queue=0))
+        service, paused = with_paused_source(AdmissionBounds(runs=1, queue=0))
         body = {"messages": QUESTION, "stream": True}
         async with requested(service, 0) as (client, _), client.stream("POST", CHAT, json=body) as response:
             lines = response.aiter_lines()
             await anext(lines)
             assert service.admission.running == 1
             assert (await client.post(CHAT, json=body)).status_code == 429
-            gates.open()
+            paused.open()
             assert [line async for line in lines][-2] == "data: [DONE]"
             await until(lambda: service.admission.running == 0)
 
@@ -84,13 +84,13 @@ def test_a_stream_holds_its_slot_until_its_end() -> None:
 @pytest.mark.parametrize("when", ["runs", "waits"])
 def test_a_client_that_leaves_gives_its_place_to_the_next(when: str) -> None:
     async def run() -> None:
-        service, gates = gated(AdmissionBounds(runs=1, queue=2))
+        service, paused = with_paused_source(AdmissionBounds(runs=1, queue=2))
         async with requested(service, 2) as (client, answers):
             await until(lambda: service.admission.waiting == 1)
             leaver = answers[0 if when == "runs" else 1]
             leaver.cancel()
             await until(lambda: service.admission.waiting == 0)
-            gates.open()
+            paused.open()
             left = [answer for answer in answers if answer is not leaver]
             assert [(await answer).status_code for answer in left] == [200]
             assert (await client.post(CHAT, json={"messages": QUESTION})).status_code == 200
@@ -101,7 +101,7 @@ def test_a_client_that_leaves_gives_its_place_to_the_next(when: str) -> None:
 
 def test_what_starts_no_run_needs_no_slot() -> None:
     async def run() -> list[int]:
-        service, _ = gated(AdmissionBounds(runs=0, queue=0))
+        service, _ = with_paused_source(AdmissionBounds(runs=0, queue=0))
         async with requested(service, 0) as (client, _):
             answers = [await client.get(path) for path in ("/healthz", "/v1/models", "/metrics", "/")]
             answers.append(await client.post("/retrieve", json={"queries": []}))
@@ -113,7 +113,7 @@ def test_what_starts_no_run_needs_no_slot() -> None:
 
 def test_a_request_that_is_refused_gives_its_slot_back() -> None:
     async def run() -> None:
-        service, _ = gated(AdmissionBounds(runs=1, queue=0))
+        service, _ = with_paused_source(AdmissionBounds(runs=1, queue=0))
         async with requested(service, 0) as (client, _):
             bodies: list[dict[str, Any]] = [{"messages": []}, {"messages": QUESTION, "model": "none"}, {}]
             for body in bodies:
@@ -125,7 +125,7 @@ def test_a_request_that_is_refused_gives_its_slot_back() -> None:
 
 def test_a_body_that_does_not_come_holds_no_slot() -> None:
     async def run() -> None:
-        service, _ = gated(AdmissionBounds(runs=1, queue=0))
+        service, _ = with_paused_source(AdmissionBounds(runs=1, queue=0))
         async with serving(service) as address:
             host, port = address.removeprefix("http://").split(":")
             _, writer = await asyncio.open_connection(host, int(port))

@@ -292,7 +292,7 @@ def test_a_websocket_is_closed_unopened() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/static/../gate.py", "/static/%2e%2e/gate.py", "/static/..%2fgate.py", "/static//etc/passwd", "/static/"]
+    "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd", "/static/"]
 )
 def test_nothing_beside_the_page_can_be_fetched(path: str) -> None:
     said = f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n".encode()

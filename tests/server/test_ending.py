@@ -14,7 +14,7 @@ import pytest
 from server.chat.service import Service
 from server.launch import Server
 from server.shutdown import Grace
-from tests.server.live import ANSWER, QUESTION, SEARCH, Gates, Hanging, HangingPolicy, make_service, serving_as
+from tests.server.live import ANSWER, QUESTION, SEARCH, Hanging, HangingPolicy, PausedSource, make_service, serving_as
 
 CHAT = "/v1/chat/completions"
 Use = Callable[[httpx2.AsyncClient, Server], Awaitable[Any]]
@@ -51,8 +51,8 @@ async def closing(service: Service) -> None:
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_runs_on_their_way_end_by_themselves_while_nothing_new_is_taken(*, stream: bool) -> None:
-    gates = Gates()
-    service = with_sources(gates)
+    paused = PausedSource()
+    service = with_sources(paused)
 
     async def use(client: httpx2.AsyncClient, server: Server) -> tuple[httpx2.Response, httpx2.Response, Any]:
         answer = await requested(client, service, stream=stream)
@@ -62,7 +62,7 @@ def test_runs_on_their_way_end_by_themselves_while_nothing_new_is_taken(*, strea
         ready = await client.get("/readyz")
         alive = await client.get("/healthz")
         assert alive.status_code == 200
-        gates.open()
+        paused.open()
         return await answer, refused, ready
 
     answer, refused, ready = served(service, Grace(seconds=30), use)

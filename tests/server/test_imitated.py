@@ -133,7 +133,7 @@ def test_a_citation_in_a_text_imitates_its_number_however_it_is_spelled(text: st
 
 @pytest.mark.parametrize("sentence", ["", "x{0} "])
 def test_the_marks_of_an_answer_are_rewritten_in_time_proportional_to_its_length(sentence: str):
-    """Of an endless answer every mark is one of an imitated number: only so many sentences are compared."""
+    """Of an endless answer every mark is one of an imitated number: only a bounded number of sentences is compared."""
     written: list[float] = []
     for length in (15_000, 60_000):
         citations = Citations()

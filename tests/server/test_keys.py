@@ -20,7 +20,7 @@ from server.auth.middleware import Rules
 from server.auth.ttl import TtlValue
 from server.auth.usage import Spent, Used
 from server.http.errors import ApiError
-from tests.server.live import QUESTION, Gates, in_memory, make_service, serving
+from tests.server.live import QUESTION, PausedSource, in_memory, make_service, serving
 
 CHAT = "/v1/chat/completions"
 ASK = {"messages": QUESTION}
@@ -177,7 +177,7 @@ def test_the_credits_of_a_run_are_counted_and_their_limit_holds() -> None:
 
 
 def retrieve(store: MemoryKeys, header: dict[str, str], *sizes: int) -> list[httpx2.Response]:
-    """Requests to /retrieve with so many queries each."""
+    """Requests to /retrieve with `queries` queries each."""
 
     async def run() -> list[httpx2.Response]:
         service = make_service()
@@ -222,9 +222,9 @@ def test_a_search_over_mcp_counts_for_the_key_that_requested_it() -> None:
 
 def test_a_key_has_so_many_runs_at_once_and_others_have_theirs() -> None:
     async def run() -> list[int]:
-        store, gates = MemoryKeys(), Gates()
+        store, paused = MemoryKeys(), PausedSource()
         service = make_service(admission=Admission(AdmissionBounds(runs=8)))
-        service = replace(service, agent=replace(service.agent, sources={"web": gates, "kg": gates, "all": gates}))
+        service = replace(service, agent=replace(service.agent, sources={"web": paused, "kg": paused, "all": paused}))
         headers: list[dict[str, str]] = []
         for _ in range(2):
             secret, key = new_key("client", KeyLimits(concurrent_runs=1))
@@ -238,7 +238,7 @@ def test_a_key_has_so_many_runs_at_once_and_others_have_theirs() -> None:
             while service.admission.running < 1:  # noqa: ASYNC110 - a state of the server that nothing reports
                 await asyncio.sleep(0)
             refused = await client.post(CHAT, json=ASK, headers=headers[0])
-            gates.open()
+            paused.open()
             other = await client.post(CHAT, json=ASK, headers=headers[1])
             again = [await first, await client.post(CHAT, json=ASK, headers=headers[0])]
         return [answer.status_code for answer in (refused, other, *again)]
@@ -325,8 +325,8 @@ class Hanging(MemoryKeys):
 def test_a_store_that_never_answers_is_waited_for_once_by_all_and_not_for_long() -> None:
     async def run() -> None:
         store = Hanging()
-        fresh = TtlValue(store.keys, what="the keys", seconds=60, patience_seconds=0.05)
-        assert await asyncio.gather(*(fresh.refresh() for _ in range(50))) == [False] * 50
+        cached = TtlValue(store.keys, what="the keys", seconds=60, patience_seconds=0.05)
+        assert await asyncio.gather(*(cached.refresh() for _ in range(50))) == [False] * 50
         assert store.reads == 1
 
     asyncio.run(run())
@@ -336,8 +336,8 @@ def test_all_who_ask_at_the_same_time_read_once() -> None:
     async def run() -> None:
         store = Hanging()
         store.hangs = False
-        fresh = TtlValue(store.keys, what="the keys", seconds=60)
-        assert await asyncio.gather(*(fresh.refresh() for _ in range(50))) == [True] * 50
+        cached = TtlValue(store.keys, what="the keys", seconds=60)
+        assert await asyncio.gather(*(cached.refresh() for _ in range(50))) == [True] * 50
         assert store.reads == 1
 
     asyncio.run(run())
@@ -350,13 +350,13 @@ def test_what_changed_while_it_was_read_is_read_again() -> None:
         async def read() -> int:
             number = next(numbers)
             if number == 1:
-                fresh.change(5)
+                cached.change(5)
             return number
 
-        fresh = TtlValue(read, what="a number", seconds=60)
-        assert await fresh.refresh()
-        assert await fresh.refresh()
-        assert fresh.value == 2
+        cached = TtlValue(read, what="a number", seconds=60)
+        assert await cached.refresh()
+        assert await cached.refresh()
+        assert cached.value == 2
 
     asyncio.run(run())
 

@@ -53,7 +53,7 @@ def words(chars: int, seed: int) -> str:
 
 
 def large() -> Iterator[Event]:
-    """Events of a run with so many rounds, nodes and characters."""
+    """Events of a run with the given rounds, nodes and characters."""
     per_node, per_thought = CHARS // NODES // 2, CHARS // ROUNDS // 2
     made = 0
     claims: list[Claim] = []

@@ -34,7 +34,7 @@ def block_with(words: str) -> str:
 async def run(code: str, names: dict[str, Any]) -> dict[str, Any]:
     """Run a block as a notebook would: with `await` and `async with` at its top."""
     compiled = compile(code, "docs/rstool.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    ended = eval(compiled, names)  # the code stands in our own documentation
+    ended = eval(compiled, names)  # the code is in our own documentation
     if inspect.iscoroutine(ended):
         await ended
     return names

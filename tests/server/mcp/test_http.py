@@ -170,7 +170,7 @@ def test_a_server_that_stops_ends_started_searches_and_calls():
     asyncio.run(run())
 
 
-# The gate
+# The access middleware
 
 INITIALIZE = {
     "jsonrpc": "2.0",

@@ -31,7 +31,7 @@ class CountingSource:
     _waiting: dict[int, asyncio.Event] = field(default_factory=dict[int, asyncio.Event])
 
     async def until(self, count: int) -> None:
-        """Wait until so many searches run."""
+        """Wait until `count` searches run."""
         if self.now < count:
             await self._waiting.setdefault(count, asyncio.Event()).wait()
 

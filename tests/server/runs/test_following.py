@@ -50,7 +50,7 @@ def test_an_id_is_a_place_and_anything_else_is_none():
 
 
 async def read(run_manager: RunManager, reader: Folded, *, most: int) -> None:
-    """One connection, from where the reader is; cut after so many events, or when there is nothing more."""
+    """One connection, from where the reader is; cut after some events, or when there is nothing more."""
     frames: list[bytes] = []
     task = asyncio.create_task(follow(run_manager, "a", StreamPosition.of(reader.last), frames.append))
     await asyncio.sleep(0)

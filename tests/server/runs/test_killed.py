@@ -62,7 +62,7 @@ class Watched:
 
 
 def within(step: dict[str, Any], segments: int) -> dict[str, Any]:
-    """The step as a trace with so many segments has it.
+    """The step as a trace with `segments` segments has it.
 
     A turn's segments come with the step that ends it. A kill between a thought and that step leaves the thought, which
     was sent with its place, without what it points at.

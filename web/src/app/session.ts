@@ -38,7 +38,7 @@ export class Session {
 
   /**
    * @param id of the run.
-   * @param served false: the page stands alone, and no server can be asked.
+   * @param served false: the page has no server.
    * @param gold passages that an evaluation looked for, as `goldKey` names them.
    */
   constructor(

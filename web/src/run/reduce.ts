@@ -46,7 +46,7 @@ export function reduce(run: Run, event: RunEvent): Run {
   }
 }
 
-/** All of a run whose trace is known. Steps of a trace stand in the plan's order; here they come as they happened. */
+/** All of a run whose trace is known. Steps of a trace are in the plan's order; here they come as they happened. */
 export function fromTrace(trace: Trace, card: RunCard): Run {
   const steps = inOrder(trace.steps);
   const ended = card.state !== "running";

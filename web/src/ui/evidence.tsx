@@ -115,7 +115,7 @@ export async function download(id: string, format: "json" | "markdown" | "bibtex
   }
 }
 
-/** Another model answers from the evidence; its answer stands beside ours. */
+/** Another model answers from the evidence; its answer is shown beside ours. */
 function OtherModel({ session }: { session: Session }) {
   const models = facts.value?.answer_models ?? [];
   const model = useSignal("");

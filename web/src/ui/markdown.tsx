@@ -22,7 +22,7 @@ const reader = new Marked({
 
 interface Props {
   text: string;
-  /** What stands in the place of a mark `[n]`; left out, marks are text. */
+  /** What replaces a mark `[n]`; left out, marks are text. */
   cite?: ((number: number, key: string) => ComponentChildren) | undefined;
 }
 
