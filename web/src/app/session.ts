@@ -39,7 +39,7 @@ export class Session {
   /**
    * @param id of the run.
    * @param served false: the page has no server.
-   * @param gold passages that an evaluation looked for, as `goldKey` names them.
+   * @param gold passages that an evaluation looked for, each as its source, a line break and its id.
    */
   constructor(
     readonly id: string,

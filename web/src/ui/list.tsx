@@ -159,8 +159,9 @@ function NodeRow({ session, view }: { session: Session; view: NodeView }) {
           )}
         </span>
         <span class="tag">{node.source}</span>
-        {result?.kind === "searched" && result.passages.some((passage) => session.gold.has(goldKey(passage))) && <span class="tag gold">gold</span>}
-        <span class="node-state">{stateOf(view)}</span>
+        <span class="node-state">
+          {result?.kind === "searched" && result.passages.some((passage) => session.gold.has(goldKey(passage))) && <span class="tag gold">gold</span>} {stateOf(view)}
+        </span>
         {result && "took" in result && <span class="node-took">{seconds(result.took)}</span>}
       </button>
       {picked && <NodeDetail session={session} view={view} />}
