@@ -8,14 +8,16 @@ import base64
 import hashlib
 from functools import cache
 from html import escape
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 from pydantic_core import to_json
 
+from agent.files.foreign import MIB, read_file
 from agent.sanitize.text import whole, whole_value
 from agent.trace.trace import Trace
 
+_VIEW: Final = Path(__file__).parent / "view"
 _IN_SCRIPT: Final = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 )
@@ -76,4 +78,4 @@ def view_script() -> str:
 
 
 def _file(name: str) -> str:
-    return (files("agent.trace") / "view" / name).read_text(encoding="utf-8")
+    return read_file(_VIEW / name, most=MIB).decode()

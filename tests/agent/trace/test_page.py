@@ -40,7 +40,7 @@ def data_of(page: str) -> Any:
 
 def test_a_trace_is_data_that_cannot_end_its_element():
     page = trace_page(hostile())
-    assert elements(page) == "html head meta meta meta link title style body div main h1 p script script".split()
+    assert elements(page) == "html head meta meta meta meta link title style body div main h1 p script script".split()
     assert not set("<>&\u2028\u2029") & set(page.split('id="data">')[1].split("</script>")[0])
     trace = data_of(page)["trace"]
     assert trace["question"] == HOSTILE.replace("\ud800", "?")

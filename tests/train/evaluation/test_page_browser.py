@@ -75,7 +75,9 @@ def test_the_page_works_alone_and_runs_nothing_foreign(page: Page, tmp_path: Pat
     assert page.js("document.querySelectorAll('#questions img, #questions script, #questions a').length") == 0
     assert HOSTILE in page.js("document.body.textContent")
     frames = "[...document.querySelectorAll('iframe.trace')].map((f) => f.contentDocument)"
-    assert page.js(f"{frames}.map((d) => d.title).join()") == "Trace,Trace"
+    page.js(f"{frames}.forEach((d) => d.querySelector('.node-head').click())")
+    page.wait_for(f"{frames}.every((d) => d.querySelector('.passage'))")
+    assert page.js(f"{frames}.every((d) => d.title === 'Trace')")
     assert page.js(f"{frames}.flatMap((d) => [...d.querySelectorAll('#app :is(img, script, iframe)')]).length") == 0
     assert HOSTILE in page.js(f"{frames}.map((d) => d.querySelector('#app').textContent).join()")
     assert [url for url in page.requests if url != path.resolve().as_uri()] == []
