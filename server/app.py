@@ -27,7 +27,7 @@ from server.evidence.service import EvidenceService
 from server.http import errors
 from server.http.encoding import json_response
 from server.http.openapi import name_models
-from server.http.schema import ERRORS, Completion, Model, ModelList, Retrieved, Version, streamed
+from server.http.schema import ERRORS, Completion, ListedModel, ModelList, Retrieved, Version, streamed
 from server.mcp.http import add_mcp
 from server.responses.routes import add_responses
 from server.retrieval.service import Retriever, RetrieveRequest, Unread
@@ -35,9 +35,9 @@ from server.runs.manager import memory_run_manager
 from server.runs.routes import add_runs
 from server.telemetry.health import Readiness, add_health
 from server.telemetry.logs import RunLines
-from server.telemetry.measured import Measured, add_metrics
+from server.telemetry.measured import MetricsMiddleware, add_metrics
 from server.telemetry.meters import Meters
-from server.telemetry.watch import Observer, Run
+from server.telemetry.watch import Observer, WatchedRun
 from server.ui.routes import add_ui
 
 _CREATED: Final = 1767225600
@@ -50,15 +50,15 @@ class UsageByKey(Observer):
     def __init__(self, spent: Spent) -> None:
         self._spent = spent
 
-    def ended(self, run: Run) -> None:
-        self._spent.add(run.asking.key, run.trace.usage)
+    def ended(self, run: WatchedRun) -> None:
+        self._spent.add(run.caller.key, run.trace.usage)
 
 
 def create_app(service: Service, rules: Rules | None = None) -> ASGIApp:
     """Everything behind the access middleware.
 
     Args:
-        service: what answers. It stays as it is: each app counts the runs that it was asked for.
+        service: what answers. It stays as it is: each app counts the runs that it started.
         rules: who may ask; by default every client of a loopback address.
     """
     rules, meters = rules or Rules(), Meters()
@@ -137,7 +137,7 @@ def _behind_access(
 ) -> ASGIApp:
     """The app behind the access middleware, and measured."""
     add_metrics(app, meters)
-    return Measured(
+    return MetricsMiddleware(
         AccessMiddleware(app, rules, keys=keys, admission=admission),
         meters,
         routes=app.routes,
@@ -145,7 +145,7 @@ def _behind_access(
 
 
 async def _look_at(policy: Policy) -> None:
-    """Ask what must be asked of an engine before the first question comes: a general model's exam takes a while."""
+    """Prepare the engine before the first question comes: a general model's exam takes a while."""
     if isinstance(policy, Prepared):
         with suppress(PolicyError):  # the first question says it, and asks again
             await policy.prepare()
@@ -158,7 +158,7 @@ def _app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> Fa
 
 
 def _add_chat(app: FastAPI, service: Service) -> None:
-    frames = "Chunks of OpenAI's format; what is more stands in `cairn` beside an empty delta."
+    frames = "Chunks of OpenAI's format; what is more is in `cairn` beside an empty delta."
 
     @app.post("/v1/chat/completions", response_model=None, responses=streamed(Completion, frames))
     async def chat(body: ChatRequest, request: Request) -> Response:
@@ -173,13 +173,13 @@ def _add_models(app: FastAPI, service: Service) -> None:
     @app.get("/v1/models")
     async def models() -> ModelList:
         """The model ids: policy and protocol. Never asks the engine."""
-        return ModelList(data=[Model(id=model, created=_CREATED) for model in service.models])
+        return ModelList(data=[ListedModel(id=model, created=_CREATED) for model in service.models])
 
     @app.get("/v1/models/{model:path}")
-    async def model(model: str) -> Model:
+    async def model(model: str) -> ListedModel:
         """One of them."""
         service.require(model)
-        return Model(id=model, created=_CREATED)
+        return ListedModel(id=model, created=_CREATED)
 
 
 def _add_retrieval(app: FastAPI, retriever: Retriever) -> None:

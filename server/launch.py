@@ -22,14 +22,14 @@ from agent.protocols import protocol_named, protocol_names
 from agent.settings import CairnSettings
 from agent.sources.base import Source
 from server.app import create_app, create_retrieval_app
-from server.auth.admission import AT_ONCE, Admission, Bounds
+from server.auth.admission import AT_ONCE, Admission, AdmissionBounds
 from server.auth.middleware import LOOPBACK, Rules
 from server.chat.service import Service, no_local_servers
 from server.evidence.answering import answering_of
 from server.http.header_timeout import patient
 from server.retrieval.service import Retriever
 from server.runs.opening import keys_exist, run_manager_of
-from server.shutdown import Ending, Grace
+from server.shutdown import Grace, Shutdown
 from server.telemetry.setup import observers_of
 from server.ui.examples import examples_of
 from server.ui.local_models import LocalServerFinder, find_usable
@@ -77,8 +77,8 @@ def make_service(
     )
 
 
-def _bounds(settings: CairnSettings) -> Bounds:
-    return Bounds(
+def _bounds(settings: CairnSettings) -> AdmissionBounds:
+    return AdmissionBounds(
         runs=settings.max_runs or AT_ONCE[settings.policy],
         queue=settings.max_queue,
         wait_seconds=settings.queue_seconds,
@@ -96,7 +96,7 @@ def make_retriever(settings: CairnSettings) -> Retriever:
 
 
 def _far(settings: CairnSettings) -> bool:
-    """Whether the source that answers by default is asked over the network."""
+    """Whether the source that answers by default is reached over the network."""
     return settings.is_live and settings.corpus is None
 
 
@@ -176,7 +176,7 @@ class Serves(Protocol):
 class Server(uvicorn.Server):
     """A server that gives the answers on their way some time at the first signal to stop, and none at the second."""
 
-    def __init__(self, config: uvicorn.Config, ending: Ending) -> None:
+    def __init__(self, config: uvicorn.Config, ending: Shutdown) -> None:
         super().__init__(config)
         self._ending = ending
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -206,10 +206,10 @@ def make_server(service: Service | Retriever, rules: Rules | None = None, *, gra
     rules = rules or Rules()
     if isinstance(service, Service):
         app = create_app(service, rules)
-        ending = Ending(service.runs, admission=service.admission, watch=service.watch, grace=grace)
+        ending = Shutdown(service.runs, admission=service.admission, watch=service.watch, grace=grace)
     else:
         app = create_retrieval_app(service, rules)
-        ending = Ending(service.runs, grace=grace)
+        ending = Shutdown(service.runs, grace=grace)
     return Server(_config(app, header_seconds=rules.body_seconds), ending)
 
 

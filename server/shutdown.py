@@ -18,7 +18,7 @@ class Grace:
     """… and then to answer with what they found."""
 
 
-class Ending:
+class Shutdown:
     """The end of one server's runs. Until it is over the server still listens, so that probes hear that it stops."""
 
     def __init__(

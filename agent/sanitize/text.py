@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from typing import Final
+from typing import Any, Final, cast
 
 _OBEYED: Final = frozenset({"Cc", "Cf", "Cs", "Co"})
 """Control characters, marks that turn the direction of writing, halves of surrogate pairs, private use."""
@@ -13,6 +13,19 @@ _MARKUP: Final = re.compile(r"[\\`<>\[\]|&]")
 def whole(text: str) -> str:
     """The text with a question mark for each half of a surrogate pair, which JSON can hold and UTF-8 cannot."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def whole_value(value: object) -> Any:
+    """The same, of every text in dicts, lists and tuples."""
+    match value:
+        case str():
+            return whole(value)
+        case dict():
+            return {whole_value(key): whole_value(item) for key, item in cast(dict[object, object], value).items()}
+        case list() | tuple():
+            return [whole_value(item) for item in cast(list[object], value)]
+        case _:
+            return value
 
 
 def printable(text: str) -> str:

@@ -23,7 +23,7 @@ _LONGEST_RETRY_SECONDS: Final = 60
 
 
 @dataclass(frozen=True)
-class Bounds:
+class AdmissionBounds:
     """How much goes on at once."""
 
     runs: int = 128
@@ -63,7 +63,7 @@ class Slot:
 
 
 Limit = Callable[[Caller, int], None]
-"""Raises `ApiError` where this caller, who has so many runs here, may not start another one."""
+"""Raises `ApiError` where this caller, who has this number of runs here, may not start another one."""
 
 
 async def no_slot() -> Slot:
@@ -71,15 +71,15 @@ async def no_slot() -> Slot:
     return Slot(lambda _: None, "")
 
 
-def no_limit(asking: Caller, runs: int) -> None:
+def no_limit(who: Caller, runs: int) -> None:
     """No key is limited."""
 
 
 class Admission:
     """Slots for runs, first come, first served."""
 
-    def __init__(self, bounds: Bounds | None = None) -> None:
-        self.bounds = bounds or Bounds()
+    def __init__(self, bounds: AdmissionBounds | None = None) -> None:
+        self.bounds = bounds or AdmissionBounds()
         self.closed = False
         """The server stops: no run begins any more."""
         self._running = 0
@@ -108,10 +108,10 @@ class Admission:
         Raises:
             ApiError: there is no room (429), or the server stops (503).
         """
-        asking = caller()
+        who = caller()
         if self.closed:
             raise server_stops()
-        limit(asking, self._by_key[asking.key])
+        limit(who, self._by_key[who.key])
         full = self._running >= self.bounds.runs
         if full and (len(self._waiting) >= self.bounds.queue or self.wait_seconds > self.bounds.wait_seconds):
             raise self._busy()

@@ -43,7 +43,7 @@ def add(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a key. It stands on standard output, once: what is kept is its SHA-256.
+    """Make a key. It is printed on standard output, once: what is kept is its SHA-256.
 
     A limit that is left out does not hold. From the first key on every client
     needs one; servers that run know new keys after two seconds.

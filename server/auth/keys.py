@@ -1,7 +1,7 @@
 """Keys of clients: made, known again and limited. What they used counts when a run ends.
 
-A key is shown once and kept as its SHA-256. Where keys and their usage stand is a `KeyStore`'s business: the database
-of `server.store`, or `MemoryKeys`. Requests and concurrent runs are counted in this process, the rest in the store.
+A key is shown once and kept as its SHA-256. A `KeyStore` keeps keys and their usage: the database of `server.store`, or
+`MemoryKeys`. Requests and concurrent runs are counted in this process, the rest in the store.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from server.http.errors import ApiError
 
 PREFIX: Final = "cairn"
 MINUTE_SECONDS: Final = 60.0
-_NOBODY: Final = hashlib.sha256(secrets.token_bytes(32)).hexdigest()
+_NO_DIGEST: Final = hashlib.sha256(secrets.token_bytes(32)).hexdigest()
 """What a key is compared with that no client has."""
 
 
@@ -56,7 +56,7 @@ class ApiKey:
 
 
 class KeyStore(Protocol):
-    """Where keys and their usage stand."""
+    """Where keys and their usage are kept."""
 
     async def keys(self) -> Sequence[ApiKey]:
         """All of them, in the order in which they were made; also those that were revoked."""
@@ -132,14 +132,14 @@ class Keys:
         secret = server_key.get_secret_value() if server_key else ""
         self._server = digest(secret) if secret else ""
         self._kept = TtlValue(_by_id(store), what="the keys of clients", seconds=ttl_seconds) if store else None
-        self._asked: defaultdict[str, deque[float]] = defaultdict(deque)
+        self._requests: defaultdict[str, deque[float]] = defaultdict(deque)
         self.spent = Spent(store, ttl_seconds=ttl_seconds)
 
     async def admit(self, authorization: str) -> str:
         """Give the id of the key in this header; empty for the server's own key, and where no key is needed.
 
         Raises:
-            ApiError: the key is missing or wrong (401), asked too often (429), or keys cannot be read (503).
+            ApiError: the key is missing or wrong (401), used too often (429), or keys cannot be read (503).
         """
         if self._kept and not await self._kept.refresh():  # as long as they were never read, no request passes
             raise _unreadable()
@@ -163,13 +163,13 @@ class Keys:
     def _keys(self) -> Mapping[str, ApiKey]:
         return (self._kept.value if self._kept else None) or {}
 
-    def limit(self, asking: Caller, runs: int) -> None:
+    def limit(self, who: Caller, runs: int) -> None:
         """Refuse a run that is more than the key may have.
 
         Raises:
             ApiError: 429, with when to ask again.
         """
-        key = self._keys.get(asking.key)
+        key = self._keys.get(who.key)
         if key is None:
             return
         limits = key.limits
@@ -178,7 +178,7 @@ class Keys:
         _within_the_day(limits, self.spent.today(key.id), more=Used())
 
     def may_search(self, searches: int) -> None:
-        """Refuse so many searches where they are more than the caller's key may have.
+        """Refuse `searches` where they are more than the caller's key may have.
 
         Raises:
             ApiError: 429, with when to ask again.
@@ -202,8 +202,8 @@ class Keys:
         sent = digest(token)
         parts = token.split("-", 2)
         key = self._keys.get(parts[1]) if len(parts) == 3 and parts[0] == PREFIX else None
-        is_key = hmac.compare_digest(sent, key.digest if key else _NOBODY)
-        is_server = hmac.compare_digest(sent, self._server or _NOBODY)
+        is_key = hmac.compare_digest(sent, key.digest if key else _NO_DIGEST)
+        is_server = hmac.compare_digest(sent, self._server or _NO_DIGEST)
         if scheme.lower() != "bearer":
             return None
         if is_server:
@@ -214,13 +214,13 @@ class Keys:
         most = key.limits.requests_per_minute
         if most is None:
             return
-        now, asked = monotonic(), self._asked[key.id]
-        while asked and asked[0] <= now - MINUTE_SECONDS:
-            asked.popleft()
-        if len(asked) >= most:
-            wait = ceil(asked[0] + MINUTE_SECONDS - now) if asked else ceil(MINUTE_SECONDS)
+        now, recent = monotonic(), self._requests[key.id]
+        while recent and recent[0] <= now - MINUTE_SECONDS:
+            recent.popleft()
+        if len(recent) >= most:
+            wait = ceil(recent[0] + MINUTE_SECONDS - now) if recent else ceil(MINUTE_SECONDS)
             raise _over(f"it may ask {most:,} times a minute", wait_seconds=wait)
-        asked.append(now)
+        recent.append(now)
 
 
 def _by_id(store: KeyStore) -> Callable[[], Awaitable[Mapping[str, ApiKey]]]:
@@ -250,9 +250,9 @@ def _within_the_day(limits: KeyLimits, used: Used, *, more: Used) -> None:
         ApiError: 429, with when to ask again.
     """
     for name in (what.name for what in fields(used)):
-        most, amount, asked = getattr(limits, f"{name}_per_day"), getattr(used, name), getattr(more, name)
-        if most is not None and amount + max(asked - 1, 0) >= most:
-            also = f", and asks for {asked:,} more" if asked > 1 else ""
+        most, amount, wanted = getattr(limits, f"{name}_per_day"), getattr(used, name), getattr(more, name)
+        if most is not None and amount + max(wanted - 1, 0) >= most:
+            also = f", and asks for {wanted:,} more" if wanted > 1 else ""
             why = f"it used {amount:,} of its {most:,} {name} of today{also}"
             raise _over(why, wait_seconds=_until_midnight())
 

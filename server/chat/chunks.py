@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from agent.trace import Trace
 from server.chat.profiles import DEFAULT, Profile, Statuses
-from server.chat.reply import CAIRN_VERSION, Content, Part, Reasoning, Reply, finish_reason, usage
+from server.chat.reply import CAIRN_VERSION, Content, Part, Reasoning, RolloutReply, finish_reason, usage
 from server.http.encoding import as_json, dumped
 
 DONE: Final = b"data: [DONE]\n\n"
 
 
-class Frames:
+class ChunkFrames:
     """Makes the chunks of one stream."""
 
     def __init__(self, *, trace: Trace, model: str, profile: Profile = DEFAULT) -> None:
@@ -37,8 +37,8 @@ class Frames:
                 event = f',"event":{as_json(status)}' if status else ""
                 return self._chunk({}, extra=f',"cairn":{{"v":{CAIRN_VERSION},{body[1:]}{event}')
 
-    def ending(self, reply: Reply, trace: Trace, *, include_usage: bool) -> bytes:
-        """All chunks after the answer: citations, the end, usage where it was asked for, `[DONE]`."""
+    def ending(self, reply: RolloutReply, trace: Trace, *, include_usage: bool) -> bytes:
+        """All chunks after the answer: citations, the end, usage where it was requested, `[DONE]`."""
         frames: list[bytes] = []
         if annotations := reply.annotations:
             frames.append(self._chunk({"annotations": [{"index": i, **a} for i, a in enumerate(annotations)]}))
@@ -65,7 +65,7 @@ def error_frame(body: dict[str, Any]) -> bytes:
     return f"data: {as_json(body)}\n\n".encode()
 
 
-def completion(reply: Reply, trace: Trace, *, model: str, reasoning: str) -> dict[str, Any]:
+def completion(reply: RolloutReply, trace: Trace, *, model: str, reasoning: str) -> dict[str, Any]:
     """The whole answer, not streamed: the same as all chunks together."""
     message: dict[str, Any] = {
         "role": "assistant",

@@ -77,7 +77,7 @@ class BudgetOptions(Strict):
     passages: int | None = Field(default=None, ge=0, description="Passages that the policy is shown.")
     tokens: int | None = Field(default=None, ge=1, description="Tokens that the policy writes, its answer included.")
     seconds: float | None = Field(
-        default=None, gt=0, description="Until the answer is asked for, which may then take as long again."
+        default=None, gt=0, description="Until the answer is forced, which may then take as long again."
     )
     credits: float | None = Field(default=None, ge=0, description="What paid searches may cost.")
 
@@ -137,7 +137,7 @@ class RunOptions(Incoming):
         return tuple(Filter(name=name, value=value) for name, value in said if value)
 
     def only(self, sources: Mapping[str, Source]) -> tuple[str, ...]:
-        """The sources that may be asked; empty: each.
+        """The sources that may be searched; empty: each.
 
         Raises:
             ApiError: one of them is not there.

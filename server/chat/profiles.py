@@ -17,11 +17,11 @@ class Profile:
     statuses: bool = False
     """Searches are sent as Open WebUI's status events, too."""
     marks: bool = False
-    """The answer itself carries a mark `[1]` for all that it stands on, and no two marks touch."""
+    """The answer itself carries a mark `[1]` for all that supports it, and no two marks touch."""
     definitions: bool = False
     """Behind the answer stand Markdown's link definitions, which make links of the marks."""
     sources_at_end: bool = False
-    """Usage, `citations` and `search_results` come with the chunk that ends the answer, asked for or not."""
+    """Usage, `citations` and `search_results` come with the chunk that ends the answer, requested or not."""
 
 
 DEFAULT: Final = Profile()

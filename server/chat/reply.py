@@ -30,7 +30,7 @@ class Content:
 Part = Reasoning | Content | Step
 
 
-class Reply:
+class RolloutReply:
     """Reads the events of one rollout. All reasoning comes before any content."""
 
     def __init__(
@@ -45,7 +45,7 @@ class Reply:
 
         Args:
             protocol: of the rollout.
-            style: how much of the evidence stands in the answer.
+            style: how much of the evidence is in the answer.
             profile: what the client needs.
             searchless: the client wanted no search; then the answer says that there was none.
         """

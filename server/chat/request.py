@@ -114,7 +114,7 @@ def read_question(messages: Sequence[Message], *, most_chars: int, param: str) -
     Args:
         messages: oldest first.
         most_chars: of the question, and of the turns before it.
-        param: where the messages stand in the request, for errors.
+        param: the place of the messages in the request, for errors.
 
     Raises:
         ApiError: there is no question, or one that cannot be taken.

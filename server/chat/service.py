@@ -15,15 +15,15 @@ from agent.protocols import TextProtocol
 from agent.trace import Event, Trace
 from server.auth.admission import Admission, Slot
 from server.auth.keys import Keys
-from server.chat.chunks import Frames, completion, error_frame
+from server.chat.chunks import ChunkFrames, completion, error_frame
 from server.chat.options import AnswerStyle
 from server.chat.profiles import ProfileName
 from server.chat.reply import Reasoning
 from server.chat.request import ChatRequest, read_request
-from server.chat.turn import CHAT_MODEL, MODEL, Turn, failure_of, make_turn
+from server.chat.turn import CHAT_MODEL, MODEL, ConversationTurn, failure_of, make_turn
 from server.http.errors import ApiError, internal_error, server_stops
 from server.http.stream import EventStream, LastWords, Put, Runs
-from server.telemetry.watch import Observer, Rollout, Watch
+from server.telemetry.watch import Observer, Runnable, Watch
 
 if TYPE_CHECKING:
     from server.evidence.answering import Answering
@@ -63,7 +63,7 @@ class Service:
     local_models: FindServers = no_local_servers
     """Finds the model servers of this machine that the page offers."""
     far: bool = False
-    """The sources are asked over the network."""
+    """The sources are reached over the network."""
     keep: Callable[[Trace], None] = _keep_nothing
     """Called with the trace of every run of `/v1` that ended, also of one whose client left. Never waits or raises."""
     answering: "Answering | None" = None
@@ -109,7 +109,7 @@ class Service:
 
     async def run(
         self,
-        rollout: Rollout,
+        rollout: Runnable,
         trace: Trace,
         emit: Emit,
         control: Control | None = None,
@@ -140,7 +140,7 @@ class Service:
             await self.agent.aclose()
 
 
-def open_turn(service: Service, request: ChatRequest) -> Turn:
+def open_turn(service: Service, request: ChatRequest) -> ConversationTurn:
     """Read a request into a rollout that can start.
 
     Raises:
@@ -151,9 +151,9 @@ def open_turn(service: Service, request: ChatRequest) -> Turn:
     return make_turn(service, request, question, include_usage=request.include_usage)
 
 
-async def stream_turn(turn: Turn, put: Put) -> None:
+async def stream_turn(turn: ConversationTurn, put: Put) -> None:
     """Run it and put every frame as it comes, down to `[DONE]` or to the error that ended it."""
-    frames = Frames(trace=turn.trace, model=turn.model, profile=turn.profile)
+    frames = ChunkFrames(trace=turn.trace, model=turn.model, profile=turn.profile)
     put(frames.role())
 
     def emit(event: Event) -> None:
@@ -172,7 +172,7 @@ async def stream_turn(turn: Turn, put: Put) -> None:
         put(frames.ending(turn.reply, turn.trace, include_usage=turn.include_usage))
 
 
-async def whole_turn(turn: Turn) -> dict[str, Any]:
+async def whole_turn(turn: ConversationTurn) -> dict[str, Any]:
     """Run it to its end and give the completion.
 
     Raises:

@@ -16,10 +16,10 @@ from agent.trace import Trace
 from server.chat.options import RunOptions, budgets_for
 from server.chat.plain import PlainChat, plain_protocol
 from server.chat.profiles import PROFILES, Profile
-from server.chat.reply import Reply
+from server.chat.reply import RolloutReply
 from server.chat.request import ChatQuestion
 from server.http.errors import ApiError, bad_request, sentence
-from server.telemetry.watch import Rollout
+from server.telemetry.watch import Runnable
 
 if TYPE_CHECKING:
     from server.chat.service import Service
@@ -29,13 +29,13 @@ CHAT_MODEL: Final = "cairn-chat"
 
 
 @dataclass(frozen=True)
-class Turn:
+class ConversationTurn:
     """One question on its way: what runs, what it is written to, and how it is shown."""
 
     service: "Service"
-    rollout: Rollout
+    rollout: Runnable
     trace: Trace
-    reply: Reply
+    reply: RolloutReply
     model: str
     profile: Profile
     include_usage: bool = False
@@ -54,7 +54,7 @@ def make_turn(
     *,
     include_usage: bool = False,
     keep: Callable[[Trace], None] | None = None,
-) -> Turn:
+) -> ConversationTurn:
     """A rollout that can start.
 
     Args:
@@ -78,14 +78,14 @@ def make_turn(
     except QuestionError as error:
         raise bad_request(sentence(error)) from error
     profile = PROFILES[request.profile or service.profile]
-    reply = Reply(
+    reply = RolloutReply(
         agent.protocol,
         style="short" if chats else request.answer_style or service.answer_style,
         profile=profile,
         searchless=bool(request.disable_search) and not chats,
     )
     rollout = PlainChat(agent.policy, agent.protocol, agent.sampling, agent.budgets) if plain else agent
-    return Turn(service, rollout, trace, reply, request.model, profile, include_usage, keep)
+    return ConversationTurn(service, rollout, trace, reply, request.model, profile, include_usage, keep)
 
 
 def failure_of(trace: Trace) -> ApiError | None:

@@ -19,7 +19,7 @@ class AnswerWith(Strict):
 class EvidenceRequest(ToolArguments):
     """The arguments of the tool, and how the answer is to come."""
 
-    stream: bool | None = Field(default=None, description="Whether steps are told as they happen, the bundle last.")
+    stream: bool | None = Field(default=None, description="Whether steps are sent as they happen, the bundle last.")
     answer_with: AnswerWith | None = Field(
         default=None, description="Let another model answer from the evidence; its answer comes beside ours."
     )
@@ -32,10 +32,10 @@ class EvidenceReply(BaseModel):
     id: str = Field(description="Of the run, as in the bundle.")
     bundle: EvidenceBundle
     text: str = Field(
-        description="The same for a model to read: labelled as untrusted, sanitized, between unforgeable marks."
+        description="The same for a model to read: labelled as untrusted, sanitized, between marks no one can forge."
     )
     downstream: Downstream | None = Field(
-        default=None, description="What the other model made of it, where one was asked for."
+        default=None, description="What the other model made of it, where one was requested."
     )
 
 

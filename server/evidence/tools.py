@@ -53,16 +53,16 @@ class WaitArguments(JobArguments):
 
 def tool_list(agents: Mapping[str, Agent]) -> list[dict[str, Any]]:
     """What `tools/list` gives: names, schemas of arguments and results, and hints."""
-    asked, bundle, state = arguments_schema(agents), EvidenceBundle.model_json_schema(), JobState.model_json_schema()
+    inputs, bundle, state = arguments_schema(agents), EvidenceBundle.model_json_schema(), JobState.model_json_schema()
     one, wait = JobArguments.model_json_schema(), WaitArguments.model_json_schema()
     return [
-        _tool(NAME, "Search for evidence", DESCRIPTION, asked, bundle),
+        _tool(NAME, "Search for evidence", DESCRIPTION, inputs, bundle),
         _tool(
             START,
             "Start a search for evidence",
             f"The same search as {NAME} for clients that give up on slow tools: starts it and gives its id at once. "
             f"Then ask {STATUS} or {RESULT}.",
-            asked,
+            inputs,
             state,
         ),
         _tool(STATUS, "How far a search is", "How far a started search is, and what it did last.", wait, state),

@@ -3,13 +3,12 @@
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, cast
 
 from fastapi import Response
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_json
 
-from agent.sanitize.text import whole
+from agent.sanitize.text import whole, whole_value
 
 
 def as_json(value: object) -> str:
@@ -22,22 +21,10 @@ def dumped(model: BaseModel) -> str:
     try:
         return model.model_dump_json()
     except PydanticSerializationError:
-        return to_json(_mended(model.model_dump())).decode()
+        return to_json(whole_value(model.model_dump())).decode()
 
 
 def json_response(value: object, *, status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response:
     """A model, or any other value, as a response."""
     body = dumped(value) if isinstance(value, BaseModel) else as_json(value)
     return Response(body, status_code=status, headers=dict(headers or {}), media_type="application/json")
-
-
-def _mended(value: object) -> Any:
-    match value:
-        case str():
-            return whole(value)
-        case dict():
-            return {_mended(key): _mended(item) for key, item in cast(dict[object, object], value).items()}
-        case list() | tuple():
-            return [_mended(item) for item in cast(list[object], value)]
-        case _:
-            return value

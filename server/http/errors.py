@@ -1,4 +1,4 @@
-"""Errors as OpenAI clients read them: `{"error": {message, type, param, code}}`; each sentence names the mend."""
+"""Errors as OpenAI clients read them: `{"error": {message, type, param, code}}`; each sentence gives a hint."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -80,7 +80,7 @@ def bad_request(message: str, *, param: str | None = None, code: str = "invalid_
 def internal_error() -> ApiError:
     return ApiError(
         HTTPStatus.INTERNAL_SERVER_ERROR,
-        "The server failed in a way that it did not expect; its log tells more under this response's x-request-id.",
+        "The server failed in a way that it did not expect; its log says more under this response's x-request-id.",
         code="internal_error",
     )
 
@@ -150,7 +150,7 @@ def _of_body(detail: Mapping[str, Any], *, example: str) -> ApiError:
     match detail["type"]:
         case "json_invalid":
             why = detail.get("ctx", {}).get("error", "no JSON")
-            message = f"The body is no valid JSON ({why} at character {path}); mend it there."
+            message = f"The body is no valid JSON ({why} at character {path}); fix it there."
             return bad_request(message, code="invalid_json")
         case "missing" if path:
             message = f"{path!r} is missing; a request holds at least {example}."

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from agent.trace import Check, StopReason, Timings
 
 
-class Place(BaseModel):
+class CitedSpan(BaseModel):
     url: str
     title: str
     start_index: int
@@ -18,7 +18,7 @@ class Annotation(BaseModel):
     """A passage that the answer cites: its first mark in the content, or else the whole of it."""
 
     type: Literal["url_citation"]
-    url_citation: Place
+    url_citation: CitedSpan
 
 
 class AnswerMessage(BaseModel):
@@ -29,7 +29,7 @@ class AnswerMessage(BaseModel):
     annotations: list[Annotation]
 
 
-class Choice(BaseModel):
+class CompletionChoice(BaseModel):
     index: int
     message: AnswerMessage
     logprobs: None
@@ -50,7 +50,7 @@ class CompletionUsage(BaseModel):
     num_search_queries: int
 
 
-class SearchResult(BaseModel):
+class ListedResult(BaseModel):
     title: str
     url: str
     date: str | None
@@ -67,7 +67,7 @@ class QuotedPlace(BaseModel):
     text: str
 
 
-class ToldClaim(BaseModel):
+class CheckedClaim(BaseModel):
     text: str
     cites: list[int]
     derived: bool
@@ -87,7 +87,7 @@ class Summary(BaseModel):
     v: Literal[1]
     kind: Literal["done"]
     trace: str
-    evidence: list[ToldClaim]
+    evidence: list[CheckedClaim]
     citations: list[MarkedClaims]
     timings: Timings
     stopped: StopReason | None
@@ -100,14 +100,14 @@ class Completion(BaseModel):
     object: Literal["chat.completion"]
     created: int
     model: str
-    choices: list[Choice] = Field(min_length=1, max_length=1)
+    choices: list[CompletionChoice] = Field(min_length=1, max_length=1)
     usage: CompletionUsage
     citations: list[str] = Field(description="Addresses; `[n]` in the content is the n-th.")
-    search_results: list[SearchResult]
+    search_results: list[ListedResult]
     cairn: Summary
 
 
-class Model(BaseModel):
+class ListedModel(BaseModel):
     id: str
     object: Literal["model"] = "model"
     created: int
@@ -116,10 +116,10 @@ class Model(BaseModel):
 
 class ModelList(BaseModel):
     object: Literal["list"] = "list"
-    data: list[Model]
+    data: list[ListedModel]
 
 
-class Document(BaseModel):
+class RetrievedDocument(BaseModel):
     id: str
     contents: str = Field(description="The title in quotes, a line break, and the text.")
     url: str | None = None
@@ -127,7 +127,7 @@ class Document(BaseModel):
 
 
 class ScoredDocument(BaseModel):
-    document: Document
+    document: RetrievedDocument
     score: float
 
 
@@ -140,7 +140,7 @@ class FailedQuery(BaseModel):
 class Retrieved(BaseModel):
     """Documents for each query, in the queries' order."""
 
-    result: list[list[Document] | list[ScoredDocument]]
+    result: list[list[RetrievedDocument] | list[ScoredDocument]]
     errors: list[FailedQuery] | None = Field(default=None, description="Only of a request with `partial`.")
 
 
@@ -181,7 +181,7 @@ class ErrorObject(BaseModel):
 
 
 class ErrorBody(BaseModel):
-    """What went wrong, as OpenAI's clients read it; each message names the mend."""
+    """What went wrong, as OpenAI's clients read it; each message gives a hint."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -189,7 +189,7 @@ class ErrorBody(BaseModel):
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": ErrorBody, "description": "The request cannot be answered; the message names the mend."},
+    "4XX": {"model": ErrorBody, "description": "The request cannot be answered; the message gives a hint."},
     "5XX": {"model": ErrorBody, "description": "The engine, a source or the server failed, or it stops."},
 }
 """For every address; said once, it also keeps the framework from describing errors that are never sent."""

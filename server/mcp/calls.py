@@ -1,6 +1,6 @@
 """The MCP server: what each tool does when it is called. It knows no transport.
 
-It stands on the SDK's low-level server: the schemas are RSTool's own, and nothing but tools is offered.
+It uses the SDK's low-level server: the schemas are RSTool's own, and nothing but tools is offered.
 """
 
 import logging
@@ -99,7 +99,7 @@ class Calls:
             return _failed(said)
         except StoreError as error:
             logger.warning("%s", error)
-            return _failed(f"the search is not known now: {error.mend}; ask again in a moment")
+            return _failed(f"the search is not known now: {error.hint}; ask again in a moment")
         except ServerStops:
             return _failed(server_stops().detail)
         except MCPError:
@@ -119,11 +119,11 @@ class Calls:
             case tools.START:
                 return _state(await self._jobs.start(self._evidence.open(read_arguments(arguments))))
             case tools.STATUS:
-                asked = _read(WaitArguments, name, arguments)
-                return _state(await self._jobs.state(asked.id, wait_seconds=asked.wait_seconds))
+                waiting = _read(WaitArguments, name, arguments)
+                return _state(await self._jobs.state(waiting.id, wait_seconds=waiting.wait_seconds))
             case tools.RESULT:
-                asked = _read(WaitArguments, name, arguments)
-                return _evidence(await self._jobs.result(asked.id, wait_seconds=asked.wait_seconds))
+                waiting = _read(WaitArguments, name, arguments)
+                return _evidence(await self._jobs.result(waiting.id, wait_seconds=waiting.wait_seconds))
             case tools.CANCEL:
                 return _state(await self._jobs.cancel(_read(JobArguments, name, arguments).id))
             case _:

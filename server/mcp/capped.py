@@ -22,7 +22,7 @@ def capped(bundle: EvidenceBundle, *, most_bytes: int = MOST_BYTES) -> EvidenceB
 
 
 def _with(bundle: EvidenceBundle, kept: int) -> EvidenceBundle:
-    """The bundle with so many of its claims, and what they cite."""
+    """The bundle with the first `kept` of its claims, and what they cite."""
     dropped = len(bundle.claims) - kept
     if not dropped:
         return bundle

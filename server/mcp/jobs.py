@@ -25,7 +25,7 @@ LATEST: Final = 8
 _CANCEL_SECONDS: Final = 5.0
 
 
-class Room(BaseModel):
+class SearchLimits(BaseModel):
     """What is kept beside the trace: the room that the evidence may take."""
 
     object: Literal["evidence"] = "evidence"
@@ -47,7 +47,7 @@ class Jobs:
             StoreError: it could not be written down; nothing was started.
         """
         slot, trace = await search.enter(), search.trace
-        room = Room(max_chars=search.budget.chars, max_tokens=search.budget.tokens).model_dump_json()
+        room = SearchLimits(max_chars=search.budget.chars, max_tokens=search.budget.tokens).model_dump_json()
         new = NewRun(trace, f"{MODEL}/{trace.protocol}", key_id=caller().key, metadata=lambda: room)
         try:
             run = await self._run_manager.start(new, search.drive, then=slot.leave)
@@ -93,7 +93,7 @@ class Jobs:
             await self._run_manager.command(id, "cancel")
         return await self.state(id, wait_seconds=_CANCEL_SECONDS)
 
-    async def _find(self, id: str, *, wait_seconds: float = 0.0) -> tuple[RunRow, Room]:
+    async def _find(self, id: str, *, wait_seconds: float = 0.0) -> tuple[RunRow, SearchLimits]:
         known = id.isascii() and id.isalnum() and len(id) <= 128
         key = caller().key or None
         row = await self._run_manager.until_ended(id, key_id=key, seconds=wait_seconds) if known else None
@@ -133,10 +133,10 @@ class Jobs:
         return read_trace(stored)
 
 
-def _room(metadata: str) -> Room | None:
+def _room(metadata: str) -> SearchLimits | None:
     """What was kept of a search; None where the run is none of ours."""
     try:
-        return Room.model_validate_json(metadata)
+        return SearchLimits.model_validate_json(metadata)
     except ValidationError:
         return None
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agent.trace import Filled, Gathered, Planned, Searched, SearchFailed, Trace
-from server.chat.reply import Content, Part, Reasoning, Reply, finish_reason, usage
+from server.chat.reply import Content, Part, Reasoning, RolloutReply, finish_reason, usage
 from server.http.encoding import as_json, dumped
 from server.http.errors import ApiError, server_stops
 from server.http.schema import Summary
@@ -70,7 +70,7 @@ class Output:
             case _:
                 return []
 
-    def end(self, reply: Reply, trace: Trace) -> list[Event]:
+    def end(self, reply: RolloutReply, trace: Trace) -> list[Event]:
         """Close what is open, and the response."""
         cut = finish_reason(trace) == "length"
         events = self._end_all(reply, "incomplete" if cut else "completed")
@@ -81,14 +81,14 @@ class Output:
         self.response.cairn = Summary.model_validate(reply.summary(trace))
         return [*events, self._close(f"response.{self.response.status}")]
 
-    def fail(self, why: ApiError, reply: Reply) -> list[Event]:
+    def fail(self, why: ApiError, reply: RolloutReply) -> list[Event]:
         """Close what is open as it is: there will be no more of it."""
         events = self._end_all(reply, "incomplete")
         self.response.status = "failed"
         self.response.error = ResponseFailure(message=why.detail)
         return [*events, self._close("response.failed")]
 
-    def cancel(self, reply: Reply) -> None:
+    def cancel(self, reply: RolloutReply) -> None:
         """Close what is open as it is; no client is left to see it."""
         count = self._count
         self._end_all(reply, "incomplete")
@@ -168,7 +168,7 @@ class Output:
         item.content[0].text += text
         return self._of_item("response.output_text.delta", at, item, content_index=0, delta=text, logprobs=[])
 
-    def _end_message(self, reply: Reply, status: ItemStatus) -> list[Event]:
+    def _end_message(self, reply: RolloutReply, status: ItemStatus) -> list[Event]:
         if not self._message:
             return []
         (at, item), self._message = self._message, None
@@ -183,7 +183,7 @@ class Output:
         part = self._of_item("response.content_part.done", at, item, content_index=0, part=text.model_dump())
         return [*added, written, part, self._done(at, item, status=status)]
 
-    def _end_all(self, reply: Reply, status: ItemStatus) -> list[Event]:
+    def _end_all(self, reply: RolloutReply, status: ItemStatus) -> list[Event]:
         return [*self._end_search(), *self._end_reasoning(), *self._end_message(reply, status)]
 
     def _action(self) -> SearchAction:

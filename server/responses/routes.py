@@ -1,17 +1,17 @@
-"""The addresses of `/v1/responses`. A run ends when its client leaves, unless it was asked for in the background."""
+"""The addresses of `/v1/responses`. A run ends when its client leaves, unless it was requested in the background."""
 
 import time
 
 from fastapi import FastAPI, Request, Response
 
 from server.chat.service import Service
-from server.chat.turn import Turn, make_turn
+from server.chat.turn import ConversationTurn, make_turn
 from server.http.encoding import json_response
 from server.http.errors import bad_request
 from server.http.schema import streamed
 from server.responses.output import Output
 from server.responses.request import ResponseRequest, read_request
-from server.responses.schema import DeletedResponse, Reasoning, ResponseObject
+from server.responses.schema import DeletedResponse, ReasoningSettings, ResponseObject
 from server.responses.store import PREFIX, ResponseStore
 from server.responses.turn import ResponseTurn
 from server.runs.routes import begin_run
@@ -58,7 +58,7 @@ def _add_kept(app: FastAPI, store: ResponseStore) -> None:
 
     @app.post("/v1/responses/{id}/cancel")
     async def cancel_response(id: str) -> ResponseObject:
-        """End a response that was asked for in the background."""
+        """End a response that runs in the background."""
         return await store.cancel(id)
 
 
@@ -98,7 +98,7 @@ def _keep_nothing(_: object) -> None:
     """The response keeps its run by itself, or nothing is kept."""
 
 
-def _blank(turn: Turn, body: ResponseRequest, *, stores: bool) -> ResponseObject:
+def _blank(turn: ConversationTurn, body: ResponseRequest, *, stores: bool) -> ResponseObject:
     return ResponseObject(
         id=f"{PREFIX}{turn.trace.id}",
         created_at=int(time.time()),
@@ -107,7 +107,7 @@ def _blank(turn: Turn, body: ResponseRequest, *, stores: bool) -> ResponseObject
         instructions=body.instructions,
         max_output_tokens=body.max_output_tokens,
         previous_response_id=body.previous_response_id,
-        reasoning=Reasoning(**body.reasoning.model_dump()) if body.reasoning else Reasoning(),
+        reasoning=ReasoningSettings(**body.reasoning.model_dump()) if body.reasoning else ReasoningSettings(),
         store=stores,
         temperature=body.temperature,
         top_p=body.top_p,

@@ -99,7 +99,7 @@ class IncompleteDetails(BaseModel):
     reason: Literal["max_output_tokens"] = "max_output_tokens"
 
 
-class Reasoning(BaseModel):
+class ReasoningSettings(BaseModel):
     effort: str | None = None
     summary: str | None = None
 
@@ -135,8 +135,8 @@ class ResponseObject(BaseModel):
     output: list[Item] = Field(default_factory=list[Item])
     parallel_tool_calls: bool = True
     previous_response_id: str | None = None
-    reasoning: Reasoning = Reasoning()
-    store: bool = Field(default=False, description="Whether its id can be asked for later.")
+    reasoning: ReasoningSettings = ReasoningSettings()
+    store: bool = Field(default=False, description="Whether it can be retrieved by its id later.")
     temperature: float | None = None
     text: TextSettings = TextSettings()
     tool_choice: Literal["auto"] = "auto"

@@ -11,7 +11,7 @@ from agent.loop.recorder import Emit
 from agent.trace import Event as RunEvent
 from agent.trace import Trace
 from server.auth.caller import caller
-from server.chat.turn import Turn, failure_of
+from server.chat.turn import ConversationTurn, failure_of
 from server.http.errors import ApiError, internal_error
 from server.http.stream import Put
 from server.responses.output import Event, Output, frame
@@ -21,7 +21,7 @@ from server.store import NewRun
 logger = logging.getLogger(__name__)
 
 STORED_SECONDS: Final = 1.0
-"""So long its end waits for the store, that its id can be asked for at once; a store that fails holds up no answer."""
+"""How long the end waits for the store, so that its id can be retrieved at once; a failing store delays no answer."""
 
 
 def _ignore(event: Event | RunEvent) -> None:
@@ -32,7 +32,7 @@ def _ignore(event: Event | RunEvent) -> None:
 class ResponseTurn:
     """A run and the response that it becomes."""
 
-    turn: Turn
+    turn: ConversationTurn
     output: Output
     run_manager: RunManager | None
     """Keeps the response when it has ended; None: its id means nothing later."""
@@ -41,7 +41,7 @@ class ResponseTurn:
 
     @property
     def new_run(self) -> NewRun:
-        """What is kept of it: the trace, and the response as far as it is when that is asked."""
+        """What is kept of it: the trace, and the response as far as it is at that moment."""
         return NewRun(self.turn.trace, self.turn.model, key_id=caller().key, metadata=self.output.as_json)
 
     async def stream(self, put: Put) -> None:

@@ -41,10 +41,10 @@ _STATUS: Final[Mapping[SourceErrorKind, HTTPStatus]] = {
 }
 _json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _FEW_DOCUMENTS: Final = 300
-"""So many are written at once, in a few milliseconds; more of them would hold up everybody's streams."""
+"""How many are written at once, in a few milliseconds; more of them would hold up everybody's streams."""
 _SMALL_BYTES: Final = 1024 * 1024
 _PROBED_SECONDS: Final = 2.0
-"""For so long the answer to a probe holds: asking for readiness all the time costs nothing."""
+"""How long the answer to a probe holds: frequent probes cost nothing."""
 
 
 class RetrieveRequest(BaseModel):
@@ -59,12 +59,12 @@ class RetrieveRequest(BaseModel):
     source: Annotated[str, Chars(200)] | None = None
     """Ours: which source answers. Left out, it is the corpus, or `all` where there is none."""
     partial: bool = False
-    """Ours: a query that fails has no documents and stands in `errors`, instead of failing the request."""
+    """Ours: a query that fails has no documents and is in `errors`, instead of failing the request."""
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """How much may be asked, and how much is done at once."""
+class RetrievalBounds:
+    """How much a request may hold, and how much is done at once."""
 
     queries: int = 4096
     """Of one request: a whole training batch, several rollouts for each question."""
@@ -72,9 +72,9 @@ class Bounds:
     query_chars: int = 2000
     """The rest of a longer query is not read; encoders stop far earlier."""
     documents: int = 40_960
-    """Of one answer: ten for each of so many queries."""
+    """Of one answer: ten for each of its queries."""
     answer_bytes: int = 64 * 1024 * 1024
-    """Of one answer. A query that is asked again is written again."""
+    """Of one answer. A repeated query is written again."""
     unread_bytes: int = 256 * 1024 * 1024
     """Of all answers that their clients have not read yet; one that is small is always given."""
     waiting: int = 8192
@@ -93,7 +93,7 @@ class Meter(Protocol):
     """Knows what the caller may still search for, and counts it."""
 
     def may_search(self, searches: int) -> None:
-        """Refuse so many searches where they are too many.
+        """Refuse `searches` where they are too many.
 
         Raises:
             ApiError: 429, with when to ask again.
@@ -101,7 +101,7 @@ class Meter(Protocol):
         ...
 
     def searched(self, searches: int, credits: float) -> None:
-        """So many were done, whether they found anything or not."""
+        """Count `searches` that were done, whether they found anything or not."""
         ...
 
 
@@ -110,10 +110,10 @@ class Retriever:
     """Sources behind `/retrieve`."""
 
     sources: Mapping[str, Source]
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: RetrievalBounds = field(default_factory=RetrievalBounds)
     runs: Runs = field(default_factory=Runs)
     far: bool = False
-    """The default source is asked over the network: whether the server is ready does not hang on it."""
+    """The default source is reached over the network: whether the server is ready does not hang on it."""
     meter: Meter | None = None
     """Of the keys that clients have; without one no searches are counted."""
     _taken: int = field(default=0, init=False)
@@ -173,7 +173,7 @@ class Retriever:
             self._unread -= size
 
     async def probe(self) -> None:
-        """Ask for one passage: the default source, and where that fails the others. Far or paid ones are not asked.
+        """Ask for one passage: the default source, and where that fails the others. Far or paid ones are not searched.
 
         Raises:
             SourceError: none answers.
@@ -282,7 +282,7 @@ class Unread(Response):
 
 
 async def _for_each(queries: Iterable[str], search: Callable[[str], Awaitable[None]], *, at_once: int) -> None:
-    """Search for all of them, so many at the same time.
+    """Search for all of them, a bounded number at the same time.
 
     Raises:
         ApiError: the first failure; the other searches are given up.

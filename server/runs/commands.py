@@ -1,4 +1,4 @@
-"""`cairn trace`: the runs that a server kept, from its store: listed, drawn, played again, and exported."""
+"""`cairn trace`: the runs that a server kept, from its store: listed, drawn, replayed, and exported."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -13,7 +13,7 @@ from agent.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
     from agent.trace import Step, Trace
-    from server.store import RunRow, Store
+    from server.store import RunRow, RunStore
 
 T = TypeVar("T")
 
@@ -45,10 +45,10 @@ def list_traces(
     Example: cairn trace list --search "aurora falls"
     """
     from server.runs.card import RunCard
-    from server.store.reading import Wanted
+    from server.store.reading import RunQuery
 
-    async def read(opened: "Store") -> "list[RunRow]":
-        return await opened.reads.list(Wanted(words=search), limit=limit)
+    async def read(opened: "RunStore") -> "list[RunRow]":
+        return await opened.reads.list(RunQuery(words=search), limit=limit)
 
     rows = _with_store(store, config, read)
     if as_json:
@@ -96,7 +96,7 @@ def replay(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Play the steps of a run again, with the times that they had.
+    """Replay the steps of a run, with the times that they had.
 
     With --json each step is printed when its time has come, all of them as
     one object's list.
@@ -109,11 +109,11 @@ def replay(
     steps = sorted(trace.steps, key=lambda step: step.seconds)
     if as_json:
         print_text(f'{{"id": "{trace.id}", "steps": [', json=True, end="")
-        _play(steps, speed, _printer())
+        _replay(steps, speed, _printer())
         print_text("]}")
         return
     with TraceView(output()) as view:
-        _play(steps, speed, view.show)
+        _replay(steps, speed, view.show)
         view.finish(trace)
 
 
@@ -155,7 +155,7 @@ def _printer() -> "Callable[[Step], None]":
     return show
 
 
-def _play(steps: "Iterable[Step]", speed: float, show: "Callable[[Step], None]") -> None:
+def _replay(steps: "Iterable[Step]", speed: float, show: "Callable[[Step], None]") -> None:
     """Show each step when its time has come."""
     from time import monotonic, sleep
 
@@ -174,11 +174,11 @@ def _trace(id: str, store: str | None, config: Path | None) -> "Trace":
     """
     from agent.errors import SetupError
     from server.runs.restore import read_trace, restored
-    from server.store.reading import Wanted
+    from server.store.reading import RunQuery
 
-    async def read(opened: "Store") -> "Trace":
+    async def read(opened: "RunStore") -> "Trace":
         if id == "last":
-            found = [row.id for row in await opened.reads.list(Wanted(), limit=1)]
+            found = [row.id for row in await opened.reads.list(RunQuery(), limit=1)]
         else:
             found = await opened.reads.beginning_with(id)
         if not found:
@@ -197,7 +197,7 @@ def _trace(id: str, store: str | None, config: Path | None) -> "Trace":
     return _with_store(store, config, read)
 
 
-def _with_store(store: str | None, config: Path | None, read: "Callable[[Store], Awaitable[T]]") -> T:
+def _with_store(store: str | None, config: Path | None, read: "Callable[[RunStore], Awaitable[T]]") -> T:
     """Open the store, read from it, and close it.
 
     Raises:

@@ -1,17 +1,17 @@
 """A run to take away: its trace as JSON, a page in Markdown or HTML, or its sources as BibTeX.
 
-What sources and policies wrote is escaped for each form; nothing in an export loads or runs anything.
+What sources and policies wrote is escaped for each form; an export loads nothing, and runs nothing of theirs.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from html import escape
 from itertools import chain, count
 from typing import Final, Literal
 
 from agent.evidence import Passage
 from agent.trace import Claim, Gathered, Planned, Searched, SearchFailed, Trace
+from agent.trace.page import trace_page
 from server.http.encoding import dumped
 
 Format = Literal["json", "markdown", "html", "bibtex"]
@@ -35,15 +35,10 @@ _TEX: Final[Mapping[str, str]] = {
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
 }
-_STYLE: Final = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#1a1a1a;"
-    "background:#fff}blockquote{margin:.3rem 0 .3rem 1rem;color:#555}small{color:#666}"
-    "@media(prefers-color-scheme:dark){body{color:#eee;background:#161616}blockquote,small{color:#aaa}a{color:#8bf}}"
-)
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportedFile:
     """A file."""
 
     text: str
@@ -51,10 +46,10 @@ class Exported:
     name: str
 
 
-def export(trace: Trace, format: Format) -> Exported:
+def export(trace: Trace, format: Format) -> ExportedFile:
     """The run of this trace in one of the forms."""
     media_type, ending, write = _FORMS[format]
-    return Exported(write(trace), media_type, f"cairn-{re.sub(r'[^0-9A-Za-z_-]', '', trace.id)[:32]}.{ending}")
+    return ExportedFile(write(trace), media_type, f"cairn-{re.sub(r'[^0-9A-Za-z_-]', '', trace.id)[:32]}.{ending}")
 
 
 def sources_of(trace: Trace) -> list[Passage]:
@@ -84,36 +79,6 @@ def markdown(trace: Trace) -> str:
         lines += [f"- \\[{p.number}\\] {_md(_place(p))}{_md_link(p.url)}" for p in sources]
         lines.append("")
     return "\n".join([*lines, _md(_closing(trace)), ""])
-
-
-def page(trace: Trace) -> str:
-    """The same as one file of HTML without scripts, which loads nothing."""
-    parts = [
-        f"<h1>{escape(trace.question)}</h1>",
-        f"<p><strong>{escape(trace.answer or _no_answer(trace))}</strong></p>",
-    ]
-    if trace.claims:
-        parts.append("<h2>Evidence</h2><ul>")
-        for claim in trace.claims:
-            quotes = "".join(f"<blockquote>{escape(q.text)} [{q.number}]</blockquote>" for q in claim.quotes)
-            said = f"{escape(claim.text)} {escape(_cites(claim, '[{}]'))} <small>{_check(claim)}</small>"
-            parts.append(f"<li>{said}{quotes}</li>")
-        parts.append("</ul>")
-    if searches := list(_searches(trace)):
-        rows = "".join(f"<li>{escape(q)} <small>{escape(s)}: {escape(how)}</small></li>" for q, s, how in searches)
-        parts.append(f"<h2>Searches</h2><ul>{rows}</ul>")
-    if sources := sources_of(trace):
-        rows = "".join(f"<li>[{p.number}] {_html_link(p)}</li>" for p in sources)
-        parts.append(f"<h2>Sources</h2><ul>{rows}</ul>")
-    parts.append(f"<p><small>{escape(_closing(trace))}</small></p>")
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    head = (
-        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f'<meta name="viewport" content="width=device-width"><title>{escape(trace.question[:120])}</title>'
-        f"<style>{_STYLE}</style>"
-    )
-    body = "\n".join(parts)
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
 
 
 def bibtex(trace: Trace) -> str:
@@ -167,8 +132,8 @@ def _no_answer(trace: Trace) -> str:
     return f"There is no answer: {detail or (trace.stopped and trace.stopped.reason)}"
 
 
-def _cites(claim: Claim, form: str = r"\[{}\]") -> str:
-    return " ".join(form.format(number) for number in claim.cites)
+def _cites(claim: Claim) -> str:
+    return " ".join(rf"\[{number}\]" for number in claim.cites)
 
 
 def _check(claim: Claim) -> str:
@@ -188,13 +153,6 @@ def _md_link(url: str) -> str:
     return f" <{re.sub(r'[<>]', '', url)}>" if url else ""
 
 
-def _html_link(passage: Passage) -> str:
-    said = escape(_place(passage))
-    if not passage.url:
-        return said
-    return f'<a rel="noopener noreferrer nofollow" href="{escape(passage.url)}">{said}</a>'
-
-
 def _tex(text: str) -> str:
     return "".join(_TEX.get(c, c) for c in " ".join(text.split()))
 
@@ -202,6 +160,6 @@ def _tex(text: str) -> str:
 _FORMS: Final[Mapping[Format, tuple[str, str, Callable[[Trace], str]]]] = {
     "json": ("application/json", "json", dumped),
     "markdown": ("text/markdown; charset=utf-8", "md", markdown),
-    "html": ("text/html; charset=utf-8", "html", page),
+    "html": ("text/html; charset=utf-8", "html", trace_page),
     "bibtex": ("application/x-bibtex; charset=utf-8", "bib", bibtex),
 }

@@ -20,12 +20,12 @@ from server.store import StoreError
 from server.store.records import OpenBlock, RunRow
 
 POLL_SECONDS: Final = 0.5
-"""How often the store is asked about a run of another replica."""
+"""How often the store is read for a run of another replica."""
 _ID: Final = re.compile(r"(\d{1,9})\.(\d{1,9})(~)?(\.end)?", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Place:
+class StreamPosition:
     """Where a reader is in a run."""
 
     steps: int = 0
@@ -68,7 +68,7 @@ class View:
 
 
 async def follow(
-    run_manager: RunManager, run: str, place: Place, put: Put, *, stops: Callable[[], bool] = lambda: False
+    run_manager: RunManager, run: str, place: StreamPosition, put: Put, *, stops: Callable[[], bool] = lambda: False
 ) -> bool:
     """Put every event after `place` as it comes, down to the end of the run.
 
@@ -105,7 +105,7 @@ async def follow(
 class _Reader:
     """One connection's way through a run."""
 
-    def __init__(self, place: Place, put: Put) -> None:
+    def __init__(self, place: StreamPosition, put: Put) -> None:
         self.place = place
         self._put = put
         self._resumes = True
@@ -113,12 +113,12 @@ class _Reader:
 
     def reset(self) -> None:
         """The client saw what was never stored and is lost: it begins again."""
-        self.place = Place()
+        self.place = StreamPosition()
         self._put(frame("reset", "{}", id=self.place))
 
     def see(self, view: View) -> None:
         for seq, step in view.steps:
-            self.place = Place(seq, loose=seq > view.stored)
+            self.place = StreamPosition(seq, loose=seq > view.stored)
             self._put(frame("step", step, id=self.place))
         chars, pieces = view.open_block.chars, view.open_block.pieces
         if chars < self.place.chars or (self._resumes and chars):
@@ -136,7 +136,7 @@ class _Reader:
         self._put(frame("end", RunCard.of(row).model_dump_json(), id=self.place))
 
 
-def frame(event: str, data: str, *, id: Place | None = None) -> bytes:
+def frame(event: str, data: str, *, id: StreamPosition | None = None) -> bytes:
     """One event; `data` is JSON on one line."""
     named = f"id: {id}\n" if id is not None else ""
     return f"{named}event: {event}\ndata: {data}\n\n".encode()
@@ -167,7 +167,7 @@ async def _view(run_manager: RunManager, run: str, *, after: int) -> View | None
     return View(look.row, look.steps, look.total, look.total, look.open_block)
 
 
-async def _more(run_manager: RunManager, run: str, place: Place) -> None:
+async def _more(run_manager: RunManager, run: str, place: StreamPosition) -> None:
     """Wait until there may be more to see than at `place`."""
     live = run_manager.live(run)
     if live is None:

@@ -20,7 +20,7 @@ from server.http.encoding import dumped
 from server.runs.live import LiveRun
 from server.runs.restore import restored
 from server.runs.writer import Writer
-from server.store import NewRun, RunRow, StepRow, Store, StoreError
+from server.store import NewRun, RunRow, RunStore, StepRow, StoreError
 from server.store.database import Database
 from server.store.records import RunCommand
 from server.store.writing import PRUNED_AT_ONCE, Ended
@@ -49,7 +49,7 @@ class RunManager:
 
     def __init__(
         self,
-        store: Store,
+        store: RunStore,
         *,
         retention: Retention | None = None,
         command_seconds: float = 0.3,
@@ -121,7 +121,7 @@ class RunManager:
         self._writer.keep(run)
 
     async def put_away(self, run: NewRun, *, seconds: float) -> None:
-        """Write down a run that ended, and wait until it is stored, so that it can be asked for; but not for longer."""
+        """Write down a run that ended, and wait until it is stored, so that it can be retrieved; but not for longer."""
         stored = asyncio.Event()
         self._writer.keep(replace(run, then=stored.set))
         with suppress(TimeoutError):
@@ -140,7 +140,7 @@ class RunManager:
         return await self.store.writes.command(id, command)
 
     async def get(self, id: str, *, key_id: str | None) -> RunRow | None:
-        """One run, where it was asked with this key.
+        """One run, where it was started with this key.
 
         Raises:
             StoreError: it could not be read.
@@ -296,4 +296,4 @@ class RunManager:
 
 def memory_run_manager() -> RunManager:
     """Keeps runs in the memory of this process alone."""
-    return RunManager(Store(Database("memory")))
+    return RunManager(RunStore(Database("memory")))

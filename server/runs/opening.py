@@ -5,18 +5,18 @@ import asyncio
 from agent.errors import SetupError
 from agent.settings.server import ServerSettings
 from server.runs.manager import Retention, RunManager
-from server.store import Store, StoreError
+from server.store import RunStore, StoreError
 from server.store.database import Database
 from server.store.keys import StoredKeys
 
 
-def store_of(settings: ServerSettings) -> Store:
+def store_of(settings: ServerSettings) -> RunStore:
     """The store that the settings name. Nothing is opened yet.
 
     Raises:
         SetupError: it is none that can be used.
     """
-    return Store(Database(settings.store.get_secret_value()), lease_seconds=settings.lease_seconds)
+    return RunStore(Database(settings.store.get_secret_value()), lease_seconds=settings.lease_seconds)
 
 
 def run_manager_of(settings: ServerSettings) -> RunManager:

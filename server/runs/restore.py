@@ -26,7 +26,7 @@ class Grown(Frozen):
 
 
 class Growth:
-    """Sees what a trace gained since it was last asked."""
+    """Sees what a trace gained since the last look."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -62,7 +62,7 @@ def read_trace(stored: str) -> Trace:
 def _readable() -> Generator[None]:
     try:
         yield
-    except ValidationError as error:  # without what it quotes, which is what people asked
+    except ValidationError as error:  # without what it quotes, which are questions of users
         raise StoreError("unreadable", f"{error.error_count()} errors in {error.title}") from None
 
 

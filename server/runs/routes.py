@@ -1,4 +1,4 @@
-"""The addresses of runs that outlive their clients: `/api/runs` and below. The web UI and slow clients stand on it."""
+"""The addresses of runs that outlive their clients: `/api/runs` and below. The web UI and slow clients use it."""
 
 import logging
 from http import HTTPStatus
@@ -16,12 +16,12 @@ from server.http.errors import ApiError, bad_request
 from server.http.stream import Put
 from server.runs.card import RunCard, RunDetail, RunPage, RunRequest
 from server.runs.export import Format, export
-from server.runs.following import Place, follow
+from server.runs.following import StreamPosition, follow
 from server.runs.live import LiveRun
 from server.runs.manager import Drive, RunManager
 from server.runs.restore import read_trace, restored
 from server.store import NewRun, RunRow, StoreError
-from server.store.reading import Wanted
+from server.store.reading import RunQuery
 from server.store.records import Origin, RunCommand, State
 from server.store.serial import storable
 
@@ -93,7 +93,7 @@ def _add_lists(app: FastAPI, service: Service, run_manager: RunManager) -> None:
         limit: Annotated[int, Query(ge=1, le=100)] = _PAGE,
     ) -> RunPage:
         """Runs, the latest first; those of /v1 are there when they have ended."""
-        wanted = Wanted(
+        wanted = RunQuery(
             key_id=_key(),
             words=search,
             conversation=None if conversation is None else storable(conversation),
@@ -146,7 +146,7 @@ def _add_events(app: FastAPI, service: Service, run_manager: RunManager) -> None
     ) -> Response:
         """What happens in the run, from its beginning or from an event on, down to its end."""
         try:
-            place = Place.of(last_event_id or after)
+            place = StreamPosition.of(last_event_id or after)
         except ValueError:
             message = "The last event's id is none of this run's; leave it out to begin at the beginning."
             raise bad_request(message, param="Last-Event-ID") from None
@@ -230,7 +230,7 @@ async def _on_store_error(_: Request, error: Exception) -> Response:
     """The client gets a hint; what the database said, and of which host and user, stays in the log."""
     assert isinstance(error, StoreError)
     logger.warning("%s", error)
-    why = f"{error.mend[:1].upper()}{error.mend[1:]}."
+    why = f"{error.hint[:1].upper()}{error.hint[1:]}."
     if error.kind == "unreadable":
         return ApiError(HTTPStatus.CONFLICT, why, code="run_unreadable").response()
     status, headers = HTTPStatus.SERVICE_UNAVAILABLE, {"retry-after": "2"}

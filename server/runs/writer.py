@@ -12,7 +12,7 @@ from typing import Final
 
 from server.http.encoding import dumped
 from server.runs.live import LiveRun
-from server.store import NewRun, Store, StoreError
+from server.store import NewRun, RunStore, StoreError
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ _KEPT_SECONDS: Final = 0.1
 class Writer:
     """Writes what the runs of this process say, in a task of its own that begins with the first of it."""
 
-    def __init__(self, store: Store, *, patience_seconds: float = 2.0) -> None:
+    def __init__(self, store: RunStore, *, patience_seconds: float = 2.0) -> None:
         """Write to a store.
 
         Args:
@@ -86,7 +86,7 @@ class Writer:
         self._closing = True
         self._wake.set()
         self._rest()
-        task, self._task = self._task, None  # closed once, however often it is asked for
+        task, self._task = self._task, None  # closed once, however often it is called
         if task is None:
             return
         with suppress(TimeoutError):

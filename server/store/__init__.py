@@ -2,6 +2,6 @@
 
 from server.store.errors import StoreError
 from server.store.records import NewRun, RunFigures, RunRow, StepRow
-from server.store.store import Store
+from server.store.store import RunStore
 
-__all__ = ["NewRun", "RunFigures", "RunRow", "StepRow", "Store", "StoreError"]
+__all__ = ["NewRun", "RunFigures", "RunRow", "RunStore", "StepRow", "StoreError"]

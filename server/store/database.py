@@ -1,6 +1,6 @@
 """One database: SQLite in a file, or PostgreSQL by URL. It opens it, brings it up to date, and hands out transactions.
 
-What is asked of it is written elsewhere. Whatever it raises leaves as `StoreError`.
+Its queries are written elsewhere. Whatever it raises leaves as `StoreError`.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What can go wrong with the database, as one error with a kind and a sentence that names the mend."""
+"""What can go wrong with the database, as one error with a kind and a sentence that gives a hint."""
 
 import sqlite3
 from collections.abc import AsyncGenerator
@@ -10,11 +10,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 StoreErrorKind = Literal["full", "locked", "unreachable", "refused", "newer", "unreadable", "broken"]
 
-_MENDS: Final[dict[StoreErrorKind, str]] = {
+_HINTS: Final[dict[StoreErrorKind, str]] = {
     "full": "there is no room left for it; free some space, or keep less (CAIRN_STORE_RUNS, CAIRN_STORE_DAYS)",
     "locked": "another program holds it; end that program, or name another file with CAIRN_STORE",
     "unreachable": "it cannot be reached; check the address and that the database runs",
-    "refused": "it does not take what was written; tell the makers of Cairn what the log says",
+    "refused": "it does not take what was written; report to the makers of Cairn what the log says",
     "newer": "a newer Cairn wrote it; update this one, or name another store with CAIRN_STORE",
     "unreadable": "it holds a run that this Cairn cannot read; update it, or delete that run",
     "broken": "it does not work; name another store with CAIRN_STORE, or restore it from a copy",
@@ -53,9 +53,9 @@ class StoreError(Exception):
 
     def __init__(self, kind: StoreErrorKind, detail: str = "") -> None:
         self.kind: StoreErrorKind = kind
-        self.mend = f"the store failed: {_MENDS[kind]}"
+        self.hint = f"the store failed: {_HINTS[kind]}"
         """For clients; the detail is the operator's, who finds it in the log."""
-        super().__init__(self.mend + (f" ({detail})" if detail else ""))
+        super().__init__(self.hint + (f" ({detail})" if detail else ""))
 
 
 @asynccontextmanager
@@ -97,5 +97,5 @@ def _of_state(state: str) -> StoreErrorKind:
 
 
 def _first_line(error: BaseException) -> str:
-    """Without the statement and its values, which hold what people asked."""
+    """Without the statement and its values, which hold questions of users."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

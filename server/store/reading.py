@@ -21,7 +21,7 @@ _LISTED = [
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RunQuery:
     """Which runs a list shall hold; what is left out does not matter."""
 
     key_id: str | None = None
@@ -40,7 +40,7 @@ class Look:
 
     row: RunRow
     steps: Sequence[tuple[int, str]]
-    """(number, step as JSON) after the number that was asked for."""
+    """(number, step as JSON) after the requested number."""
     total: int
     """Number of the last step."""
     open_block: OpenBlock
@@ -58,7 +58,7 @@ class RunReads:
 
         Args:
             run: its id.
-            key_id: only where it was asked with this key.
+            key_id: only where it was started with this key.
 
         Raises:
             StoreError: it could not be read.
@@ -126,7 +126,7 @@ class RunReads:
         async with self._database.reading() as connection:
             return [(read_text(step), read_text(grown)) for step, grown in await connection.execute(query)]
 
-    async def list(self, wanted: Wanted, *, limit: int) -> list[RunRow]:
+    async def list(self, wanted: RunQuery, *, limit: int) -> list[RunRow]:
         """Runs, the latest first.
 
         Raises:
@@ -187,7 +187,7 @@ def _figures(found: Row[Any]) -> RunFigures:
     )
 
 
-def _narrowed(query: Select[Any], wanted: Wanted) -> Select[Any]:
+def _narrowed(query: Select[Any], wanted: RunQuery) -> Select[Any]:
     for column, value in (
         (RUNS.c.key_id, wanted.key_id),
         (RUNS.c.conversation, wanted.conversation),

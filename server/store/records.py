@@ -86,7 +86,7 @@ class RunRow:
     ended: float | None
     figures: RunFigures
     mine: bool = False
-    """Whether the process that asked owns it."""
+    """Whether the reading process owns it."""
 
     @property
     def running(self) -> bool:

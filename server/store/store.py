@@ -10,14 +10,14 @@ from server.store.writing import RunWrites
 LEASE_SECONDS = 10.0
 
 
-class Store:
+class RunStore:
     """One database with everything that is kept in it."""
 
     def __init__(self, database: Database, *, owner: str = "", lease_seconds: float = LEASE_SECONDS) -> None:
         """Keep runs in a database.
 
         Args:
-            database: opened when it is first asked.
+            database: opened when it is first used.
             owner: id of this process; a new one by default.
             lease_seconds: how long its runs are its own without word of it.
         """

@@ -192,7 +192,7 @@ class RunWrites:
             await connection.execute(taken.values(state="interrupted", ended=self._now, lease_until=0, wish=""))
 
     async def prune(self, *, days: float | None, runs: int | None, most: int = PRUNED_AT_ONCE) -> int:
-        """Remove ended runs that are older than `days`, and the oldest ones beyond `runs`, so many at once.
+        """Remove ended runs that are older than `days`, and the oldest ones beyond `runs`, a bounded number at once.
 
         Servers that do it at the same time remove the same runs, and not twice as many.
 

@@ -1,6 +1,6 @@
 """`/healthz`: the process lives. `/readyz`: it answers, because its engine and at least one source do, and goes on.
 
-Both need no key and show no secrets. Answers to probes hold for a moment: asking all the time costs nothing.
+Both need no key and show no secrets. Answers to probes hold for a moment: frequent probes cost nothing.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from server.http.schema import Alive, Ready
 from server.retrieval.service import Retriever
 
 PROBE_SECONDS: Final = 3.0
-FRESH_SECONDS: Final = 2.0
+PROBE_TTL_SECONDS: Final = 2.0
 
 
 @dataclass
@@ -31,8 +31,8 @@ class Readiness:
     """None: nothing is written here, only searched."""
     probe_seconds: float = PROBE_SECONDS
     _engine: tuple[float, str] | None = field(default=None, init=False)
-    _asking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    """Held while engine and sources are asked: who comes meanwhile hears the same answer."""
+    _probing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    """Held while engine and sources are probed: requests that come meanwhile get the same answer."""
 
     async def look(self) -> dict[str, Any]:
         """What `/readyz` says; `status` is `ready` only where all is well."""
@@ -40,8 +40,8 @@ class Readiness:
         if self.policy:
             said["engine"] = self.policy.name
         if self.retriever.runs.closing:
-            return said | {"status": "stopping", "why": "the server was told to stop"}
-        async with self._asking:
+            return said | {"status": "stopping", "why": "the server stops"}
+        async with self._probing:
             try:
                 await self.retriever.probe()
             except SourceError as error:
@@ -51,10 +51,10 @@ class Readiness:
         return said
 
     async def _engine_failure(self) -> str:
-        """Why the engine does not answer; empty where it does, or cannot be asked."""
+        """Why the engine does not answer; empty where it does, or cannot be probed."""
         if not isinstance(self.policy, Probed):
             return ""
-        if self._engine is None or monotonic() - self._engine[0] > FRESH_SECONDS:
+        if self._engine is None or monotonic() - self._engine[0] > PROBE_TTL_SECONDS:
             failure = await _failure(self.policy.probe, seconds=self.probe_seconds)
             self._engine = monotonic(), failure
         return self._engine[1]

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TextIO
 from agent.sanitize.text import printable, printable_json, whole
 from server.auth.caller import caller
 from server.telemetry.redact import Redactor
-from server.telemetry.watch import Observer, Run
+from server.telemetry.watch import Observer, WatchedRun
 
 logger = logging.getLogger("server.runs")
 
@@ -22,10 +22,10 @@ _PLAIN: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctim
 
 
 def facts_of(record: logging.LogRecord) -> dict[str, Any]:
-    """What a line says beside its message: who asked, and whatever was given as `extra`."""
-    asking = caller()
+    """What a line says beside its message: who sent the request, and whatever was given as `extra`."""
+    who = caller()
     more = {name: value for name, value in vars(record).items() if name not in _PLAIN}
-    facts = {"request_id": asking.request_id, "key": asking.key} | more
+    facts = {"request_id": who.request_id, "key": who.key} | more
     return {name: value for name, value in facts.items() if value != ""}
 
 
@@ -69,7 +69,7 @@ class Console(logging.Formatter):
         return printable(whole(self._redactor(line)))
 
 
-def _is_told(record: logging.LogRecord) -> bool:
+def _is_logged(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING or record.name.partition(".")[0] in OURS
 
 
@@ -83,7 +83,7 @@ def set_up_logs(
     """Send all logs of this process through one handler.
 
     Args:
-        secrets: what must not stand in a line.
+        secrets: what no line may hold.
         form: auto writes for people where the stream is a terminal.
         level: of our own loggers; those of libraries report warnings.
         stream: standard error by default.
@@ -92,7 +92,7 @@ def set_up_logs(
     for_people = form == "console" or (form == "auto" and out.isatty())
     redactor = Redactor(secrets)
     handler = logging.StreamHandler(out)
-    handler.addFilter(_is_told)  # some libraries set a level of their own
+    handler.addFilter(_is_logged)  # some libraries set a level of their own
     handler.setFormatter(Console(redactor) if for_people else JsonLines(redactor))
     logging.root.handlers = [handler]
     logging.root.setLevel(logging.WARNING)
@@ -104,14 +104,14 @@ def set_up_logs(
 class RunLines(Observer):
     """One line for each run that ended: what it took, and nothing of what was said."""
 
-    def ended(self, run: Run) -> None:
+    def ended(self, run: WatchedRun) -> None:
         if not logger.isEnabledFor(logging.INFO):
             return
         used, stopped = run.trace.usage, run.trace.stopped
         facts = {
             "run": run.trace.id,
-            "request_id": run.asking.request_id,
-            "key": run.asking.key,
+            "request_id": run.caller.request_id,
+            "key": run.caller.key,
             "policy": run.trace.policy,
             "protocol": run.trace.protocol,
             "reason": stopped.reason if stopped else "broken",

@@ -17,7 +17,7 @@ logger = logging.getLogger("server.requests")
 GONE: Final = 499
 """The client left before there was an answer."""
 QUIET: Final = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Asked all the time by machines: no line about them where they are answered well."""
+"""Probed all the time by machines: no line about them where they are answered well."""
 
 
 def add_metrics(app: FastAPI, meters: Meters) -> None:
@@ -28,7 +28,7 @@ def add_metrics(app: FastAPI, meters: Meters) -> None:
         return Response(meters.exposition(), headers={"content-type": CONTENT_TYPE})
 
 
-class Measured:
+class MetricsMiddleware:
     """Lets `app` answer, and reports it."""
 
     def __init__(self, app: ASGIApp, meters: Meters, *, routes: Sequence[BaseRoute]) -> None:

@@ -12,7 +12,7 @@ from prometheus_client.exposition import generate_latest
 from agent import __version__
 from agent.sources.pages.errors import PageErrorKind
 from agent.trace import Searched, SearchFailed, Step
-from server.telemetry.watch import Observer, Run
+from server.telemetry.watch import Observer, WatchedRun
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 BLOCKED: Final = frozenset({"refused", "robots", "type", "size"})
@@ -81,13 +81,13 @@ class Meters(Observer):
     def exposition(self) -> bytes:
         return generate_latest(self.registry)
 
-    def began(self, run: Run) -> None:
+    def began(self, run: WatchedRun) -> None:
         self._active.inc()
 
-    def spoke(self, run: Run) -> None:
+    def spoke(self, run: WatchedRun) -> None:
         self._first_token.observe(run.first_token or 0.0)
 
-    def saw(self, run: Run, step: Step) -> None:
+    def saw(self, run: WatchedRun, step: Step) -> None:
         match step:
             case Searched():
                 outcome = "empty" if not step.passages else "found"
@@ -102,11 +102,11 @@ class Meters(Observer):
             case _:
                 pass
 
-    def blocked(self, run: Run, reason: PageErrorKind) -> None:
+    def blocked(self, run: WatchedRun, reason: PageErrorKind) -> None:
         if reason in BLOCKED:
             self._blocked.labels(reason).inc()
 
-    def ended(self, run: Run) -> None:
+    def ended(self, run: WatchedRun) -> None:
         self._active.dec()
         used = run.trace.usage
         kinds = {

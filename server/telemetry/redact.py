@@ -62,5 +62,5 @@ def _within(value: object, *, named: bool) -> Iterator[str]:
 
 
 def _forms(secret: str) -> set[str]:
-    """The secret as it may stand in a URL, in JSON or in a representation."""
+    """The secret as it may appear in a URL, in JSON or in a representation."""
     return {secret, quote(secret, safe=""), quote_plus(secret), unquote(secret), json.dumps(secret)[1:-1]}

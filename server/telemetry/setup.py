@@ -16,7 +16,7 @@ def observers_of(settings: CairnSettings) -> list[Observer]:
     """Who else sees runs.
 
     Raises:
-        SetupError: traces are asked for, and their extra is not installed.
+        SetupError: traces are requested, and their extra is not installed.
     """
     if not settings.otel:
         return []

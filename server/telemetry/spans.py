@@ -1,6 +1,6 @@
 """OpenTelemetry traces of runs (extra `otel`): invoke_agent, in it chat and execute_tool, in that one retrieval each.
 
-Spans are made from the events of a run. What was said stands in them only on request. The names of attributes are our
+Spans are made from the events of a run. They hold what was said only on request. The names of attributes are our
 own strings: the GenAI conventions have moved and their constants are deprecated.
 """
 
@@ -19,7 +19,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from agent import __version__
 from agent.trace import Answered, Gathered, Planned, PlanRejected, Searched, SearchFailed, Step, Stopped
-from server.telemetry.watch import Observer, Run
+from server.telemetry.watch import Observer, WatchedRun
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -47,7 +47,7 @@ class Spans(Observer):
 
         Args:
             exporter: where spans go, in the background.
-            text: whether questions, queries and answers stand in them.
+            text: whether they hold questions, queries and answers.
         """
         resource = Resource.create({"service.name": "cairn", "service.version": __version__})
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -56,15 +56,15 @@ class Spans(Observer):
         self._text = text
         self._open: dict[int, _Open] = {}
 
-    def began(self, run: Run) -> None:
-        parent = _PROPAGATOR.extract({"traceparent": run.asking.parent}) if run.asking.parent else Context()
+    def began(self, run: WatchedRun) -> None:
+        parent = _PROPAGATOR.extract({"traceparent": run.caller.parent}) if run.caller.parent else Context()
         facts = {
             OPERATION: "invoke_agent",
             "gen_ai.agent.name": "cairn",
             MODEL: run.trace.policy,
             "cairn.protocol": run.trace.protocol,
             "cairn.run": run.trace.id,
-            "cairn.request_id": run.asking.request_id,
+            "cairn.request_id": run.caller.request_id,
         }
         if run.trace.conversation:
             facts["gen_ai.conversation.id"] = run.trace.conversation
@@ -74,7 +74,7 @@ class Spans(Observer):
         self._open[id(run)] = _Open(agent)
         self._chat(run)
 
-    def saw(self, run: Run, step: Step) -> None:
+    def saw(self, run: WatchedRun, step: Step) -> None:
         spans = self._open[id(run)]
         match step:
             case Planned():
@@ -96,7 +96,7 @@ class Spans(Observer):
             case _:
                 pass
 
-    def ended(self, run: Run) -> None:
+    def ended(self, run: WatchedRun) -> None:
         spans = self._open.pop(id(run))
         self._end_tool(spans)
         self._end_chat(spans)
@@ -122,7 +122,7 @@ class Spans(Observer):
         """Send what is left."""
         await asyncio.to_thread(self._provider.shutdown)
 
-    def _chat(self, run: Run) -> None:
+    def _chat(self, run: WatchedRun) -> None:
         spans = self._open[id(run)]
         facts = {OPERATION: "chat", MODEL: run.trace.policy}
         spans.chat = self._child(spans.agent, f"chat {run.trace.policy}", facts)
@@ -156,7 +156,7 @@ class Spans(Observer):
             spans.tool = None
 
 
-def _failure(run: Run, stopped: Stopped | None) -> str:
+def _failure(run: WatchedRun, stopped: Stopped | None) -> str:
     if run.broke:
         return "internal"
     return stopped.reason if stopped and stopped.reason in ("engine", "cancelled", "interrupted") else ""

@@ -24,18 +24,18 @@ CAUSES: Final = frozenset({"client", "user", "server"})
 """Who ended a run: its client left, a user cancelled it (`task.cancel("user")`), or the server stops."""
 
 
-class Rollout(Protocol):
+class Runnable(Protocol):
     """What a run drives: an agent, or a chat that does not search."""
 
     def run(self, trace: Trace, *, emit: Emit, control: Control) -> Awaitable[Trace]: ...
 
 
 @dataclass
-class Run:
+class WatchedRun:
     """A run that goes on, as observers see it."""
 
     trace: Trace
-    asking: Caller
+    caller: Caller
     control: Control
     began: float = field(default_factory=perf_counter)
     first_token: float | None = None
@@ -51,19 +51,19 @@ class Run:
 class Observer:
     """Sees every run. It must not wait; what it raises is logged and forgotten."""
 
-    def began(self, run: Run) -> None:
+    def began(self, run: WatchedRun) -> None:
         """It begins."""
 
-    def spoke(self, run: Run) -> None:
+    def spoke(self, run: WatchedRun) -> None:
         """The first word came."""
 
-    def saw(self, run: Run, step: Step) -> None:
+    def saw(self, run: WatchedRun, step: Step) -> None:
         """A step is done."""
 
-    def blocked(self, run: Run, reason: PageErrorKind) -> None:
+    def blocked(self, run: WatchedRun, reason: PageErrorKind) -> None:
         """A page of its searches was not fetched."""
 
-    def ended(self, run: Run) -> None:
+    def ended(self, run: WatchedRun) -> None:
         """It has ended, in whatever way."""
 
     async def aclose(self) -> None:
@@ -94,7 +94,7 @@ class Watch:
             control.answer_now()
 
     async def run(
-        self, rollout: Rollout, trace: Trace, emit: Emit, control: Control | None, *, observers: Sequence[Observer]
+        self, rollout: Runnable, trace: Trace, emit: Emit, control: Control | None, *, observers: Sequence[Observer]
     ) -> Trace:
         """Drive one rollout.
 
@@ -105,13 +105,13 @@ class Watch:
             control: the user's hand on it.
             observers: that see the run.
         """
-        run = Run(trace, caller(), control or Control())
+        run = WatchedRun(trace, caller(), control or Control())
 
         def report(event: Event) -> None:
             if not isinstance(event, Delta):
                 _report(observers, lambda observer: observer.saw(run, event))
             elif run.first_token is None:
-                run.first_token = perf_counter() - run.asking.began
+                run.first_token = perf_counter() - run.caller.began
                 _report(observers, lambda observer: observer.spoke(run))
             emit(event)
 
@@ -123,7 +123,7 @@ class Watch:
             BLOCKED.reset(token)
 
     @contextmanager
-    def _open(self, run: Run, observers: Sequence[Observer]) -> Generator[None]:
+    def _open(self, run: WatchedRun, observers: Sequence[Observer]) -> Generator[None]:
         self._controls[id(run)] = run.control
         self._idle.clear()
         _report(observers, lambda observer: observer.began(run))

@@ -22,6 +22,6 @@ def examples_of(settings: CairnSettings) -> tuple[str, ...]:
         return ABOUT_CAIRN
     if not uses_world(settings):
         return ()
-    asked = load_world(settings.world).questions
-    first = {question.type: question.question for question in reversed(asked)}
+    questions = load_world(settings.world).questions
+    first = {question.type: question.question for question in reversed(questions)}
     return tuple(first[kind] for kind in _KINDS if kind in first)

@@ -28,7 +28,7 @@ NODE = Path(executable.ROOT_DIR) / "bin" / "node"
 ALONE = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LANGSMITH_TRACING": "false"}
 """Their whole environment: none asks anybody but the server."""
 QUESTION = "Which nation is the city that Fisko Pornane comes from part of?"
-"""Its answer stands on two pages, so that a client that loses or merges citations is seen."""
+"""Its answer is on two pages, so that a client that loses or merges citations is seen."""
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def expected(address: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def python(pytestconfig: pytest.Config) -> Path:
-    """Where the Python libraries are. Nothing is skipped where somebody said that they are there."""
+    """Where the Python libraries are. Nothing is skipped where the option says that they are there."""
     if said := pytestconfig.getoption("--clients"):
         return Path(said)
     pytest.skip("their libraries are in an environment of their own; run: make clients")

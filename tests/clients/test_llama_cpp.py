@@ -1,4 +1,4 @@
-"""llama.cpp's own server with a small general model, asked through `cairn serve`, and looked at by `cairn doctor`."""
+"""llama.cpp's own server with a small general model, queried through `cairn serve`, and looked at by `cairn doctor`."""
 
 import socket
 import subprocess

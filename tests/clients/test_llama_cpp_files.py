@@ -42,8 +42,8 @@ def llama_cpp(config: pytest.Config, file: Path) -> Generator[httpx2.Client]:
 
 def next_tokens(client: httpx2.Client, ids: list[int]) -> dict[int, float]:
     """The most probable next tokens, with their log-probabilities."""
-    asked = {"prompt": ids, "n_predict": 1, "n_probs": 20, "temperature": 0.0, "cache_prompt": False}
-    said: Any = client.post("/completion", json=asked).json()["completion_probabilities"][0]
+    request = {"prompt": ids, "n_predict": 1, "n_probs": 20, "temperature": 0.0, "cache_prompt": False}
+    said: Any = client.post("/completion", json=request).json()["completion_probabilities"][0]
     return {each["id"]: each["logprob"] for each in said["top_logprobs"]}
 
 

@@ -11,7 +11,7 @@ from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
 from server.chat.service import Service
 from tests.clients.readers import librechat, links, open_webui, shown
-from tests.server.live import ANSWER, QUESTION, SEARCH, Shelf, in_memory, make_service
+from tests.server.live import ANSWER, QUESTION, SEARCH, FakeSource, in_memory, make_service
 
 MARKED = ANSWER.replace("<answer> Trieste </answer>", "<answer>Trieste [2][1].</answer>")
 
@@ -27,7 +27,7 @@ def stream(service: Service, **said: Any) -> str:
 
 def on_the_web() -> Agent:
     """Every passage has an address."""
-    sources = {name: Shelf(name, url=f"https://{name}.example/a_(b)") for name in ("web", "kg", "all")}
+    sources = {name: FakeSource(name, url=f"https://{name}.example/a_(b)") for name in ("web", "kg", "all")}
     return Agent(policy=ScriptedPolicy((SEARCH, MARKED)), protocol=protocol_named("cairn"), sources=sources)
 
 

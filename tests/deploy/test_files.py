@@ -30,7 +30,7 @@ from tests.deploy.files import (
 )
 
 REPLICAS = "kubernetes-replicas"
-TOLD = [DEPLOY / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("operations", "runs"))]
+PAGES = [DEPLOY / "README.md", *(ROOT / "docs" / f"{name}.md" for name in ("operations", "runs"))]
 
 
 def loads(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_build_without_a_target_makes_the_cpu_image():
 
 
 @pytest.mark.parametrize("image", ["cpu", "gpu"])
-def test_an_image_runs_without_root_and_is_asked_whether_it_is_ready(image: str):
+def test_an_image_runs_without_root_and_is_probed_for_readiness(image: str):
     made = stage(image)
     assert made.last("USER") == f"{USER}:{USER}"
     assert any(f"--uid {USER}" in line for line in made.all("RUN"))
@@ -130,7 +130,7 @@ def test_nothing_but_this_machine_is_served_and_no_secret_is_written_down(path: 
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
         for name, value in service.get("environment", {}).items():
             if name.endswith(("_KEY", "_SECRET")):
-                assert value.startswith("${"), f"{name} stands in {path.name}"
+                assert value.startswith("${"), f"{name} is in {path.name}"
 
 
 @pytest.mark.parametrize("path", COMPOSE, ids=lambda path: path.stem)
@@ -141,12 +141,12 @@ def test_services_ask_each_other_at_ports_that_are_served(path: Path):
         for name, one in services.items()
     }
     served["cairn"] = {str(PORT)}
-    asked = [
+    addresses = [
         re.match(r"\w+://(\w+):(\d+)", str(value))
         for one in services.values()
         for value in one.get("environment", {}).values()
     ]
-    for found in filter(None, asked):
+    for found in filter(None, addresses):
         assert found[2] in served[found[1]], found[0]
 
 
@@ -259,10 +259,10 @@ def test_systemd_knows_every_line_of_the_unit(tmp_path: Path):
     assert (found.returncode, found.stdout + found.stderr) == (0, "")
 
 
-# What is told of them
+# What the pages say of them
 
 
-@pytest.mark.parametrize("path", TOLD, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_every_setting_that_is_named_is_one(path: Path):
     text = path.read_text(encoding="utf-8")
     named = {name.lower().partition("__")[0] for name in re.findall(r"\bCAIRN_([A-Z][A-Z_]*[A-Z])\b", text)}

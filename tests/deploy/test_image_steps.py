@@ -1,7 +1,7 @@
 """Every step of the CPU image as a command in a scratch folder: there is no container engine here.
 
 The wheel is built from what the Dockerfile copies, installed into an environment of its own, started with the image's
-settings, asked whether it is ready as the image asks, and asked a question.
+settings, probed for readiness as the image does, and sent a question.
 """
 
 import json
@@ -68,11 +68,11 @@ def serving(python: Path, folder: Path, port: int) -> Generator[dict[str, str]]:
         yield said
     finally:
         server.terminate()
-        assert server.wait(30) == -signal.SIGTERM  # it ended as it was told: uvicorn hands the signal on at the end
+        assert server.wait(30) == -signal.SIGTERM  # it ended on the signal: uvicorn hands the signal on at the end
 
 
 def becomes_ready(said: dict[str, str], port: int) -> bool:
-    """Whether the image's own health check succeeds, asked again as often as an engine would."""
+    """Whether the image's own health check succeeds, repeated as often as an engine would."""
     code = stage("cpu").health_command[-1].replace(f":{PORT}/", f":{port}/")
     retrying = f"import time\nfor n in range(200):\n try:\n  {code}\n  break\n except OSError:\n  time.sleep(0.1)\nelse:\n raise SystemExit(1)"
     return subprocess.run([stage("cpu").health_command[0], "-c", retrying], env=said, check=False).returncode == 0

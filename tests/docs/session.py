@@ -45,7 +45,7 @@ class Session:
 
     folder: Path
     stand_in: str
-    """Address of what stands in for other people's models."""
+    """Address of what replaces other people's models."""
     cache: Path
     """The user's cache, in which a model that a server fetches is kept for the next page."""
     environment: dict[str, str] = field(init=False)
@@ -145,9 +145,9 @@ class Session:
         )
         assert self.server.stderr is not None
         said: list[str] = []
-        for told in self.server.stderr:
-            said.append(told)
-            if found := _ADDRESS.search(told):
+        for line in self.server.stderr:
+            said.append(line)
+            if found := _ADDRESS.search(line):
                 self.address = found[1]
                 return
         raise AssertionError(f"{text} did not begin to serve:\n{''.join(said)}")

@@ -35,7 +35,7 @@ RULES: Final = (
     (r"--each 10000", "runs for minutes"),
     (r"^cairn key revoke", "the key is its reader's"),
     (r"CAIRN_OTEL", "needs a collector of traces"),
-    (r"runs/before", "compares with a run of before"),
+    (r"runs/before", "compares with a previous run"),
 )
 """Commands of our own that are only checked."""
 
@@ -45,7 +45,7 @@ SHORTER: Final = (
     (re.compile(r"^(cairn trace replay .*?) --speed \d+$"), r"\1 --speed 1000"),
     (re.compile(r" --dense \S+"), ""),
 )
-"""What would take minutes is told to do less; of two equal options the last one holds."""
+"""What would take minutes runs with smaller options; of two equal options the last one holds."""
 
 NEEDS_THE_WEB: Final = re.compile(r"CAIRN_(TAVILY|SERPER|BRAVE|GNEWS|SEARXNG)|--live")
 """Of a whole block: what is exported counts for the lines after it."""
@@ -92,7 +92,7 @@ class Line:
 
     @property
     def cairn(self) -> list[list[str]]:
-        """The arguments of each `cairn` in it, also of those that another program is told to start."""
+        """The arguments of each `cairn` in it, also of those that another program starts."""
         found: list[list[str]] = []
         for call in self.calls:
             at = next(
@@ -126,7 +126,7 @@ class Line:
 
 
 def _starts(call: list[str], at: int) -> bool:
-    """Whether the word is a command: the first one, or behind `--`, or what a container is told to run."""
+    """Whether the word is a command: the first one, or behind `--`, or what a container runs."""
     return at == 0 or call[at - 1] == "--" or (call[0] == "docker" and call[at - 1].startswith("cairn"))
 
 

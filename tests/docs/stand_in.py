@@ -25,15 +25,15 @@ Fields = dict[str, Any]
 
 
 def says(body: Fields) -> Fields:
-    """A message: one call of the tool that it is given; or a search, and then an answer, where the rules are told."""
+    """A message: one call of the tool that it is given; or a search, and then an answer, where the prompt holds the rules."""
     messages: list[Fields] = body["messages"]
     if body.get("tools") and not any(message["role"] == "tool" for message in messages):
         arguments = json.dumps({"question": "Who taught Kredel Portwick?"})
         call = {"name": body["tools"][0]["function"]["name"], "arguments": arguments}
         return {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": call}]}
     spoke = any(message["role"] == "assistant" for message in messages)
-    told = any("<search>" in str(message.get("content")) for message in messages)
-    return {"role": "assistant", "content": SEARCH if told and not spoke else ANSWER}
+    has_rules = any("<search>" in str(message.get("content")) for message in messages)
+    return {"role": "assistant", "content": SEARCH if has_rules and not spoke else ANSWER}
 
 
 def _app() -> FastAPI:

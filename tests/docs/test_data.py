@@ -91,7 +91,7 @@ def test_the_yaml_of_the_pages_can_be_read(block: Block):
     assert yaml.safe_load(block.text)
 
 
-def test_it_is_told_how_many_are_loaded(capsys: pytest.CaptureFixture[str]):
+def test_the_number_of_loaded_blocks_is_printed(capsys: pytest.CaptureFixture[str]):
     with capsys.disabled():
         sys.stdout.write(f"\ntoml: {len(blocks('toml'))} blocks, json: {len(blocks('json'))}; all of them are loaded\n")
     assert blocks("toml")

@@ -97,7 +97,7 @@ def test_what_a_page_links_to_is_there(page: Path):
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "log.md"], ids=name_of)
 def test_files_that_a_page_names_are_there(page: Path):
-    """The log tells of what was; everywhere else a name is one that there is."""
+    """The log describes what was; everywhere else a name is one that there is."""
     assert list(lost_files(read(page))) == []
 
 

@@ -34,7 +34,7 @@ def run(block: Block, text: str) -> None:
     """As a notebook would: with `await` and `async with` at its top."""
     names: dict[str, Any] = {"__name__": "docs"}
     code = compile(text, block.name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    ended = eval(code, names)  # the code stands in our own documentation
+    ended = eval(code, names)  # the code is in our own documentation
     if inspect.iscoroutine(ended):
         asyncio.run(ended)
 
@@ -118,7 +118,7 @@ def test_a_block_that_is_only_checked_says_why():
     assert [block.why for block in blocks_in("page.md", text)] == ["needs a GPU", ""]
 
 
-def test_it_is_told_how_many_run(capsys: pytest.CaptureFixture[str]):
+def test_the_number_of_run_blocks_is_printed(capsys: pytest.CaptureFixture[str]):
     with capsys.disabled():
         sys.stdout.write(f"\npython: {len(BLOCKS)} blocks, {len(RUN)} run, {len(BLOCKS) - len(RUN)} only checked\n")
     assert len(RUN) >= 8

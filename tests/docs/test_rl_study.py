@@ -15,17 +15,17 @@ def short(number: float) -> str:
 
 
 @pytest.mark.parametrize("name", ["grpo", "gdpo", "dapo"])
-def test_the_training_page_tells_the_study_as_it_is(name: str) -> None:
+def test_the_training_page_reports_the_study_as_it_is(name: str) -> None:
     whole, seeds = RUNS[f"{name}, all seeds"], [RUNS[f"{name}-{seed}"]["gain"] for seed in (1, 2, 3)]
-    told = (
+    expected = (
         rf"{name.upper()} (?:gains )?{re.escape(short(whole['gain']))} (?:EM )?"
         rf"\((?:95 %: )?{re.escape(short(whole['low']))} to {re.escape(short(whole['high']))}; "
         rf"(?:seeds )?{re.escape(short(min(seeds)))} to {re.escape(short(max(seeds)))}\)"
     )
-    assert re.search(told, (DOCS / "training.md").read_text(encoding="utf-8")), told
+    assert re.search(expected, (DOCS / "training.md").read_text(encoding="utf-8")), expected
 
 
-def test_the_best_of_them_and_the_start_are_told() -> None:
+def test_the_best_of_them_and_the_start_are_reported() -> None:
     page = (DOCS / "training.md").read_text(encoding="utf-8")
     assert f"EM {short(RUNS['grpo-1']['before'])} on `dev-v1`" in page
     assert f"The best of them by dev have {short(max(row['after'] for row in RUNS.values()))}" in page

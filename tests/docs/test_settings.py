@@ -20,7 +20,7 @@ def made() -> ModuleType:
 
 
 def test_the_page_is_what_the_code_says():
-    assert PAGE.read_text(encoding="utf-8") == made().page(), "write it anew: python docs/make_settings.py"
+    assert PAGE.read_text(encoding="utf-8") == made().page(), "write it again: python docs/make_settings.py"
 
 
 def test_every_setting_says_what_it_means():

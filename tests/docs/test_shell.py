@@ -65,7 +65,7 @@ def test_the_lines_of_a_page_run_one_after_the_other(page: str, tmp_path: Path, 
                 session.run(line)
 
 
-def test_it_is_told_how_many_run_and_why_the_others_do_not(capsys: pytest.CaptureFixture[str]):
+def test_the_number_of_run_blocks_is_printed_and_why_the_others_are_not_run(capsys: pytest.CaptureFixture[str]):
     only_checked = Counter(line.why for line in LINES if line.why)
     ran = [line for line in LINES if not line.why]
     less = sum(line.shorter != line.text for line in ran)

@@ -1,4 +1,4 @@
-"""What a browser makes of the site: it is served from one folder, asks nobody else, and its search finds."""
+"""What a browser makes of the site: it is served from one folder, requests nothing from other hosts, and its search finds."""
 
 import threading
 from collections.abc import Generator, Iterator
@@ -50,13 +50,13 @@ def page(tmp_path: Path) -> Iterator[Page]:
         yield opened
 
 
-def test_the_site_asks_nobody_else_and_its_search_finds(page: Page, address: str):
+def test_the_site_requests_nothing_from_other_hosts_and_its_search_finds(page: Page, address: str):
     for name in ("index.html", "flow.html", "source/agent/loop/loop.py.html"):
         page.open(f"{address}/{name}", ready="!!document.querySelector('h1')")
-        assert [asked for asked in page.requests if not asked.startswith((address, "data:"))] == []
+        assert [url for url in page.requests if not url.startswith((address, "data:"))] == []
     page.open(f"{address}/quickstart.html", ready="!!document.querySelector('#properdocs-search-query')")
     page.wait_for(SEARCHED)
-    assert [asked for asked in page.requests if not asked.startswith((address, "data:"))] == []
+    assert [url for url in page.requests if not url.startswith((address, "data:"))] == []
 
 
 def test_a_page_fits_a_phone(page: Page, address: str):

@@ -39,7 +39,7 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 async def emptied(url: str) -> None:
-    """Drop everything that is in the database, whoever wrote it."""
+    """Drop everything that is in the database, no matter which test wrote it."""
     engine = create_async_engine(url_of(url))
     async with engine.begin() as connection:
         await connection.exec_driver_sql("DROP SCHEMA public CASCADE")

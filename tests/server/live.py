@@ -36,7 +36,7 @@ FACTS = {"director of Aurora Falls": "Aurora Falls was directed by Lina Orr.", "
 
 
 @dataclass(frozen=True)
-class Shelf:
+class FakeSource:
     """One passage for every query."""
 
     name: str
@@ -58,22 +58,22 @@ class Nothing:
 
 @dataclass
 class Hanging:
-    """A source that never answers, and tells when it is asked and when it is let go."""
+    """A source that never answers, and records when a search begins and when it is let go."""
 
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
     let_go: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        self.asked.set()
+        self.requested.set()
         try:
             await asyncio.Event().wait()
         finally:
             self.let_go.set()
-        raise AssertionError("nobody sets this event")
+        raise AssertionError("this event is never set")
 
 
 @dataclass
-class Gates:
+class PausedSource:
     """A source that answers once the test lets it."""
 
     opened: asyncio.Event = field(default_factory=asyncio.Event)
@@ -89,10 +89,10 @@ class Gates:
 
 @dataclass(frozen=True)
 class HangingPolicy(ScriptedPolicy):
-    """Says its first word, and then nothing; tells when it is let go."""
+    """Says its first word, and then nothing; records when it is let go."""
 
     turns: Script = ()
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
     let_go: asyncio.Event = field(default_factory=asyncio.Event)
 
     def open(
@@ -108,7 +108,7 @@ class HangingContext(ScriptedContext):
 
     async def generate(self, sampling: Sampling, *, stop: Sequence[str], max_tokens: int) -> AsyncGenerator[Chunk]:
         yield Chunk("<think>Well", ids=(1,), logprobs=(0.0,))
-        self._hanging.asked.set()
+        self._hanging.requested.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -118,9 +118,9 @@ class HangingContext(ScriptedContext):
 def make_service(turns: Script = (SEARCH, ANSWER), *, agent: Agent | None = None, **changes: Any) -> Service:
     """A service of a scripted policy, with a page on the web and a triple."""
     sources = {
-        "web": Shelf("web", url="https://example.org/falls"),
-        "kg": Shelf("kg"),
-        "all": Shelf("all", url="https://example.org/all"),
+        "web": FakeSource("web", url="https://example.org/falls"),
+        "kg": FakeSource("kg"),
+        "all": FakeSource("all", url="https://example.org/all"),
     }
     made = agent or Agent(policy=ScriptedPolicy(turns), protocol=protocol_named("cairn"), sources=sources)
     protocols = {name: protocol_named(name) for name in protocol_names()}

@@ -1,4 +1,4 @@
-"""As many runs as there are slots, a queue that is as long as it may be, and 429 at once for whoever is too many."""
+"""As many runs as there are slots, a queue that is as long as it may be, and 429 at once for those above it."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -12,46 +12,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from server.auth.admission import Admission, Bounds, Slot
+from server.auth.admission import Admission, AdmissionBounds, Slot
 from server.chat.service import Service
 from server.http.errors import ApiError
-from tests.server.live import QUESTION, Gates, make_service, serving
+from tests.server.live import QUESTION, PausedSource, make_service, serving
 from tests.virtual_clock import run as run_virtual
 
 CHAT = "/v1/chat/completions"
 
 
-def gated(bounds: Bounds) -> tuple[Service, Gates]:
+def with_paused_source(bounds: AdmissionBounds) -> tuple[Service, PausedSource]:
     """A service whose searches wait until the test lets them go."""
-    gates = Gates()
+    paused = PausedSource()
     service = make_service(admission=Admission(bounds))
-    return replace(service, agent=replace(service.agent, sources={"web": gates, "kg": gates, "all": gates})), gates
+    return replace(service, agent=replace(service.agent, sources={"web": paused, "kg": paused, "all": paused})), paused
 
 
 @asynccontextmanager
-async def asked(service: Service, count: int, **body: Any) -> AsyncGenerator[tuple[httpx2.AsyncClient, list[Any]]]:
-    """A client, and so many answers that are on their way."""
+async def requested(service: Service, count: int, **body: Any) -> AsyncGenerator[tuple[httpx2.AsyncClient, list[Any]]]:
+    """A client, and `count` answers that are on their way."""
     async with serving(service) as address, httpx2.AsyncClient(base_url=address, trust_env=False, timeout=60) as client:
         answers = [asyncio.create_task(client.post(CHAT, json={"messages": QUESTION} | body)) for _ in range(count)]
         yield client, answers
 
 
 async def until(what: Any) -> None:
-    while not what():  # noqa: ASYNC110 - a state of the server that nobody tells of
+    while not what():  # noqa: ASYNC110 - a state of the server that nothing reports
         await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_too_many_are_refused_at_once_while_those_that_came_before_are_answered(*, stream: bool) -> None:
     async def run() -> tuple[httpx2.Response, float, list[httpx2.Response]]:
-        service, gates = gated(Bounds(runs=2, queue=1))
-        async with asked(service, 3, stream=stream) as (client, answers):
+        service, paused = with_paused_source(AdmissionBounds(runs=2, queue=1))
+        async with requested(service, 3, stream=stream) as (client, answers):
             await until(lambda: service.admission.running == 2 and service.admission.waiting == 1)
             await client.get("/healthz")  # the connection is open before the clock starts
             began = perf_counter()
             refused = await client.post(CHAT, json={"messages": QUESTION})
             took = perf_counter() - began
-            gates.open()
+            paused.open()
             return refused, took, await asyncio.gather(*answers)
 
     refused, took, answers = asyncio.run(run())
@@ -67,14 +67,14 @@ def test_too_many_are_refused_at_once_while_those_that_came_before_are_answered(
 
 def test_a_stream_holds_its_slot_until_its_end() -> None:
     async def run() -> None:
-        service, gates = gated(Bounds(runs=1, queue=0))
+        service, paused = with_paused_source(AdmissionBounds(runs=1, queue=0))
         body = {"messages": QUESTION, "stream": True}
-        async with asked(service, 0) as (client, _), client.stream("POST", CHAT, json=body) as response:
+        async with requested(service, 0) as (client, _), client.stream("POST", CHAT, json=body) as response:
             lines = response.aiter_lines()
             await anext(lines)
             assert service.admission.running == 1
             assert (await client.post(CHAT, json=body)).status_code == 429
-            gates.open()
+            paused.open()
             assert [line async for line in lines][-2] == "data: [DONE]"
             await until(lambda: service.admission.running == 0)
 
@@ -84,13 +84,13 @@ def test_a_stream_holds_its_slot_until_its_end() -> None:
 @pytest.mark.parametrize("when", ["runs", "waits"])
 def test_a_client_that_leaves_gives_its_place_to_the_next(when: str) -> None:
     async def run() -> None:
-        service, gates = gated(Bounds(runs=1, queue=2))
-        async with asked(service, 2) as (client, answers):
+        service, paused = with_paused_source(AdmissionBounds(runs=1, queue=2))
+        async with requested(service, 2) as (client, answers):
             await until(lambda: service.admission.waiting == 1)
             leaver = answers[0 if when == "runs" else 1]
             leaver.cancel()
             await until(lambda: service.admission.waiting == 0)
-            gates.open()
+            paused.open()
             left = [answer for answer in answers if answer is not leaver]
             assert [(await answer).status_code for answer in left] == [200]
             assert (await client.post(CHAT, json={"messages": QUESTION})).status_code == 200
@@ -101,8 +101,8 @@ def test_a_client_that_leaves_gives_its_place_to_the_next(when: str) -> None:
 
 def test_what_starts_no_run_needs_no_slot() -> None:
     async def run() -> list[int]:
-        service, _ = gated(Bounds(runs=0, queue=0))
-        async with asked(service, 0) as (client, _):
+        service, _ = with_paused_source(AdmissionBounds(runs=0, queue=0))
+        async with requested(service, 0) as (client, _):
             answers = [await client.get(path) for path in ("/healthz", "/v1/models", "/metrics", "/")]
             answers.append(await client.post("/retrieve", json={"queries": []}))
             answers.append(await client.post(CHAT, json={"messages": QUESTION}))
@@ -113,8 +113,8 @@ def test_what_starts_no_run_needs_no_slot() -> None:
 
 def test_a_request_that_is_refused_gives_its_slot_back() -> None:
     async def run() -> None:
-        service, _ = gated(Bounds(runs=1, queue=0))
-        async with asked(service, 0) as (client, _):
+        service, _ = with_paused_source(AdmissionBounds(runs=1, queue=0))
+        async with requested(service, 0) as (client, _):
             bodies: list[dict[str, Any]] = [{"messages": []}, {"messages": QUESTION, "model": "none"}, {}]
             for body in bodies:
                 assert (await client.post(CHAT, json=body)).status_code in (400, 404)
@@ -125,7 +125,7 @@ def test_a_request_that_is_refused_gives_its_slot_back() -> None:
 
 def test_a_body_that_does_not_come_holds_no_slot() -> None:
     async def run() -> None:
-        service, _ = gated(Bounds(runs=1, queue=0))
+        service, _ = with_paused_source(AdmissionBounds(runs=1, queue=0))
         async with serving(service) as address:
             host, port = address.removeprefix("http://").split(":")
             _, writer = await asyncio.open_connection(host, int(port))
@@ -141,7 +141,7 @@ def test_a_body_that_does_not_come_holds_no_slot() -> None:
 
 def test_a_wait_that_takes_too_long_ends_with_429_and_leaves_the_queue() -> None:
     async def run() -> None:
-        admission = Admission(Bounds(runs=1, queue=5, wait_seconds=4))
+        admission = Admission(AdmissionBounds(runs=1, queue=5, wait_seconds=4))
         with await admission.enter():
             with pytest.raises(ApiError) as refused:
                 await admission.enter()
@@ -151,9 +151,9 @@ def test_a_wait_that_takes_too_long_ends_with_429_and_leaves_the_queue() -> None
     run_virtual(run())
 
 
-def test_whoever_would_wait_too_long_by_what_runs_took_is_sent_away_at_once() -> None:
+def test_a_run_that_would_wait_too_long_by_what_runs_took_is_refused_at_once() -> None:
     async def run() -> None:
-        admission = Admission(Bounds(runs=1, queue=100, wait_seconds=3))
+        admission = Admission(AdmissionBounds(runs=1, queue=100, wait_seconds=3))
         with await admission.enter():
             waiting = [asyncio.create_task(admission.enter()) for _ in range(3)]
             await until(lambda: admission.waiting == 3)
@@ -169,7 +169,7 @@ def test_whoever_would_wait_too_long_by_what_runs_took_is_sent_away_at_once() ->
 
 def test_a_slot_that_was_handed_over_is_left_by_the_run_and_only_once() -> None:
     async def run() -> None:
-        admission = Admission(Bounds(runs=1))
+        admission = Admission(AdmissionBounds(runs=1))
         slot = (await admission.enter()).hand_over()
         slot.leave()
         slot.leave()
@@ -178,9 +178,9 @@ def test_a_slot_that_was_handed_over_is_left_by_the_run_and_only_once() -> None:
     asyncio.run(run())
 
 
-def test_when_the_server_stops_whoever_waits_is_told_and_nobody_comes_in() -> None:
+def test_when_the_server_stops_waiting_runs_are_refused_and_none_begins() -> None:
     async def run() -> None:
-        admission = Admission(Bounds(runs=1, queue=5))
+        admission = Admission(AdmissionBounds(runs=1, queue=5))
         slot = await admission.enter()
         waiting = asyncio.create_task(admission.enter())
         await until(lambda: admission.waiting == 1)
@@ -198,7 +198,7 @@ def test_when_the_server_stops_whoever_waits_is_told_and_nobody_comes_in() -> No
 @given(st.lists(st.sampled_from(["enter", "leave", "cancel", "tick"]), max_size=40), st.integers(1, 3))
 def test_whatever_happens_no_slot_is_lost_and_none_is_given_twice(what: list[str], runs: int) -> None:
     async def run() -> None:
-        admission = Admission(Bounds(runs=runs, queue=4))
+        admission = Admission(AdmissionBounds(runs=runs, queue=4))
         tasks: list[asyncio.Task[Slot]] = []
         for at, act in enumerate(what):
             if act == "enter":

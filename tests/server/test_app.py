@@ -16,23 +16,23 @@ from server.auth.keys import MemoryKeys, new_key
 from server.auth.middleware import Rules
 from server.chat.service import Service
 from server.runs.manager import RunManager
-from server.store import Store
+from server.store import RunStore
 from server.store.database import Database
-from server.telemetry.watch import Observer, Run
+from server.telemetry.watch import Observer, WatchedRun
 from tests.server.live import QUESTION, in_memory, make_service
 from tests.server.test_telemetry import measured
 
 
 @dataclass(frozen=True)
 class Telling(ScriptedPolicy):
-    """Tells when it is closed, and wants never to be asked."""
+    """Records when it is closed, and must never be called."""
 
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def open(
         self, protocol: TextProtocol, question: str, *, history: Sequence[tuple[str, str]] = (), date: str = ""
     ) -> Any:
-        raise AssertionError("the engine was asked")
+        raise AssertionError("the engine was called")
 
     async def aclose(self) -> None:
         self.closed.set()
@@ -61,7 +61,7 @@ async def lived(service: Service) -> list[str]:
     async with asyncio.timeout(20):
         try:
             await create_app(service)({"type": "lifespan", "state": {}}, receive, send)
-        except Exception as error:  # noqa: BLE001 - the framework raises what it told of
+        except Exception as error:  # noqa: BLE001 - the framework raises what it reported
             said.append(type(error).__name__)
     return said
 
@@ -69,7 +69,7 @@ async def lived(service: Service) -> list[str]:
 def test_a_store_that_cannot_be_opened_leaves_no_policy_open(tmp_path: Any) -> None:
     async def run() -> None:
         closed = asyncio.Event()
-        run_manager = RunManager(Store(Database(str(tmp_path / "file" / "runs.sqlite"))))
+        run_manager = RunManager(RunStore(Database(str(tmp_path / "file" / "runs.sqlite"))))
         (tmp_path / "file").write_text("no folder", encoding="utf-8")
         said = await lived(with_policy(make_service(run_manager=run_manager), Telling((), closed=closed)))
         assert said[0] == "lifespan.startup.failed"
@@ -80,7 +80,7 @@ def test_a_store_that_cannot_be_opened_leaves_no_policy_open(tmp_path: Any) -> N
 
 def test_a_part_that_cannot_be_closed_keeps_no_other_open() -> None:
     async def run() -> None:
-        closed, store = asyncio.Event(), Store(Database("memory"))
+        closed, store = asyncio.Event(), RunStore(Database("memory"))
         said = await lived(with_policy(make_service(run_manager=Unclosable(store)), Telling((), closed=closed)))
         await store.aclose()
         assert "lifespan.shutdown.failed" in said
@@ -94,7 +94,7 @@ class Counting(Observer):
 
     ended_runs = 0
 
-    def ended(self, run: Run) -> None:
+    def ended(self, run: WatchedRun) -> None:
         self.ended_runs += 1
 
 
@@ -123,7 +123,7 @@ def test_two_apps_of_one_service_count_each_run_once() -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/models/cairn", "/v1/tools", "/version", "/healthz"])
-def test_what_there_is_is_told_without_the_engine(path: str) -> None:
+def test_what_there_is_is_listed_without_the_engine(path: str) -> None:
     async def run() -> int:
         async with in_memory(with_policy(make_service(), Telling(()))) as client:
             return (await client.get(path)).status_code

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from pydantic import SecretStr
 
-from server.auth.admission import Admission, Bounds
+from server.auth.admission import Admission, AdmissionBounds
 from server.auth.middleware import GUARDED, HEADER_BYTES, SECURITY_HEADERS, Rules
 from server.http.stream import EventStream, Runs
 from tests.server.live import QUESTION, in_memory, make_service, serving
@@ -247,7 +247,7 @@ def test_a_key_counts_only_as_a_bearer_token(request_: dict[str, Any]) -> None:
     ],
 )
 @pytest.mark.parametrize("method", ["POST", "GET", "OPTIONS"])
-def test_no_other_origin_may_ask_and_none_is_told_that_it_may(origin: str, method: str) -> None:
+def test_no_other_origin_may_ask_and_none_is_granted_access(origin: str, method: str) -> None:
     headers = {"origin": origin, "access-control-request-method": "POST"}
     response = send(method, CHAT, headers=headers, json={"messages": QUESTION})
     assert (response.status_code, response.json()["error"]["code"]) == (403, "origin_not_allowed")
@@ -292,7 +292,7 @@ def test_a_websocket_is_closed_unopened() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/static/../gate.py", "/static/%2e%2e/gate.py", "/static/..%2fgate.py", "/static//etc/passwd", "/static/"]
+    "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd", "/static/"]
 )
 def test_nothing_beside_the_page_can_be_fetched(path: str) -> None:
     said = f"GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n".encode()
@@ -318,7 +318,7 @@ def answers_of_every_kind() -> dict[str, httpx2.Response]:
                 found["431"] = await client.get("/", headers={"x": "y" * HEADER_BYTES})
             async with in_memory(make_service((ZeroDivisionError("a bug"),))) as client:
                 found["500"] = await client.post(CHAT, json={"messages": QUESTION})
-            service = make_service(admission=Admission(Bounds(runs=0, queue=0)))
+            service = make_service(admission=Admission(AdmissionBounds(runs=0, queue=0)))
             async with in_memory(service) as client:
                 found["429"] = await client.post(CHAT, json={"messages": QUESTION})
                 service.admission.close()

@@ -118,14 +118,14 @@ def left_behind(folder: Path, log: io.StringIO, *replies: Reply | Refusal) -> tu
                 headers = {"authorization": f"Bearer {key}", "x-request-id": "r"}
                 for stream in (True, False):
                     body = {"messages": QUESTION, "stream": stream}
-                    left.said[f"answer {len(left.said)}"] = told(await client.post(CHAT, json=body, headers=headers))
+                    left.said[f"answer {len(left.said)}"] = written(await client.post(CHAT, json=body, headers=headers))
                 broken = await client.post(CHAT, content=f'{{"messages": "{key}"'.encode(), headers=headers)
-                left.said[f"error {len(left.said)}"] = told(broken)
+                left.said[f"error {len(left.said)}"] = written(broken)
             for key in (SERVER, own):
                 await ask_otherwise(client, key, left)
             headers = {"authorization": f"Bearer {SERVER}"}
             for path in ("/metrics", "/version", "/readyz", "/healthz", "/openapi.json", "/v1/models", "/", "/nothing"):
-                left.said[path] = told(await client.get(path, headers=headers))
+                left.said[path] = written(await client.get(path, headers=headers))
             return own
 
     own = asyncio.run(run())
@@ -148,15 +148,15 @@ async def ask_otherwise(client: httpx2.AsyncClient, key: str, left: Left) -> Non
         "/retrieve": {"queries": [question], "source": "web"},
     }
     for path, body in bodies.items():
-        left.said[f"{path} {len(left.said)}"] = told(await client.post(path, json=body, headers=headers))
+        left.said[f"{path} {len(left.said)}"] = written(await client.post(path, json=body, headers=headers))
     started = await client.post("/api/runs", json={"messages": QUESTION}, headers=headers)
     run = started.json()["id"]
     paths = ["/events", "", *(f"/export?format={form}" for form in ("json", "markdown", "html", "bibtex"))]
     for path in [f"/api/runs/{run}{more}" for more in paths] + ["/api/runs"]:
-        left.said[f"{path} {len(left.said)}"] = told(await client.get(path, headers=headers))
+        left.said[f"{path} {len(left.said)}"] = written(await client.get(path, headers=headers))
 
 
-def told(response: httpx2.Response) -> str:
+def written(response: httpx2.Response) -> str:
     return f"{response.status_code} {dict(response.headers)} {response.text}"
 
 
@@ -165,10 +165,10 @@ def test_an_engine_and_a_source_that_repeat_their_keys_give_none_of_them_away(tm
     assert left.hold(SERVER, ENGINE, SOURCE, own) == []
     assert "execute_tool search" in left.said["spans"]
     assert any(path.startswith("store runs.sqlite") and "Aurora" in text for path, text in left.said.items())
-    assert "***" in left.said["traces"], "the source's words are told, without its key"
+    assert "***" in left.said["traces"], "the source's words are kept, without its key"
 
 
-def test_an_engine_that_fails_with_its_key_in_the_error_gives_it_to_nobody(tmp_path: Path, log: io.StringIO) -> None:
+def test_an_engine_that_fails_with_its_key_in_the_error_gives_it_to_no_one(tmp_path: Path, log: io.StringIO) -> None:
     error = {"message": f"upstream refused Bearer {ENGINE}", "type": "server_error", "code": ENGINE}
     left, own = left_behind(tmp_path, log, Refusal(500, error))
     assert left.hold(SERVER, ENGINE, SOURCE, own) == []

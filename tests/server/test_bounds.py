@@ -13,7 +13,7 @@ from server.app import create_app
 from server.auth.middleware import COSTS
 from server.evidence.tools import tool_list
 from server.runs.manager import RunManager
-from server.store import Store
+from server.store import RunStore
 from server.store.database import Database
 from tests.server.live import make_service
 
@@ -27,7 +27,7 @@ WITHOUT_A_SLOT = {
 
 
 def routes() -> Sequence[BaseRoute]:
-    app: Any = create_app(make_service(run_manager=RunManager(Store(Database("memory")))))
+    app: Any = create_app(make_service(run_manager=RunManager(RunStore(Database("memory")))))
     while not isinstance(app, FastAPI):
         app = app._app
     return app.routes

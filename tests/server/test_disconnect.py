@@ -1,4 +1,4 @@
-"""Whoever leaves ends the work: the real server, a real socket, and a source or policy that would never end."""
+"""A client that leaves ends the work: the real server, a real socket, and a source or policy that would never end."""
 
 import asyncio
 import json
@@ -35,25 +35,25 @@ def test_a_client_that_leaves_cancels_the_rollout(
         service, hanging = make()
         async with serving(service) as address, httpx2.AsyncClient(base_url=address, trust_env=False) as client:
             body = {"messages": QUESTION, "stream": stream}
-            asking = asyncio.create_task(client.post("/v1/chat/completions", json=body, timeout=None))
-            await hanging.asked.wait()
+            pending = asyncio.create_task(client.post("/v1/chat/completions", json=body, timeout=None))
+            await hanging.requested.wait()
             assert not hanging.let_go.is_set()
-            asking.cancel()
+            pending.cancel()
             await hanging.let_go.wait()
 
     asyncio.run(run())
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_server_that_stops_says_so_to_whoever_waits(*, stream: bool) -> None:
+def test_a_server_that_stops_says_so_to_waiting_clients(*, stream: bool) -> None:
     async def run() -> httpx2.Response:
         service, hanging = with_hanging_source()
         async with serving(service) as address, httpx2.AsyncClient(base_url=address, trust_env=False) as client:
             body = {"messages": QUESTION, "stream": stream}
-            asking = asyncio.create_task(client.post("/v1/chat/completions", json=body, timeout=None))
-            await hanging.asked.wait()
+            pending = asyncio.create_task(client.post("/v1/chat/completions", json=body, timeout=None))
+            await hanging.requested.wait()
             service.runs.end()
-            response = await asking
+            response = await pending
             assert hanging.let_go.is_set()
             return response
 

@@ -1,4 +1,4 @@
-"""A server that is told to stop: it takes nothing new, says so to probes, and gives runs on their way their time."""
+"""A server that must stop: it takes nothing new, says so to probes, and gives runs on their way their time."""
 
 import asyncio
 import signal
@@ -14,7 +14,7 @@ import pytest
 from server.chat.service import Service
 from server.launch import Server
 from server.shutdown import Grace
-from tests.server.live import ANSWER, QUESTION, SEARCH, Gates, Hanging, HangingPolicy, make_service, serving_as
+from tests.server.live import ANSWER, QUESTION, SEARCH, Hanging, HangingPolicy, PausedSource, make_service, serving_as
 
 CHAT = "/v1/chat/completions"
 Use = Callable[[httpx2.AsyncClient, Server], Awaitable[Any]]
@@ -36,10 +36,10 @@ def served(service: Service, grace: Grace, use: Use) -> Any:
     return asyncio.run(run())
 
 
-async def asked(client: httpx2.AsyncClient, service: Service, *, stream: bool) -> asyncio.Task[httpx2.Response]:
+async def requested(client: httpx2.AsyncClient, service: Service, *, stream: bool) -> asyncio.Task[httpx2.Response]:
     """An answer on its way, whose run has begun."""
     task = asyncio.create_task(client.post(CHAT, json={"messages": QUESTION, "stream": stream}))
-    while not service.watch.active:  # noqa: ASYNC110 - a state of the server that nobody tells of
+    while not service.watch.active:  # noqa: ASYNC110 - a state of the server that nothing reports
         await asyncio.sleep(0)
     return task
 
@@ -51,18 +51,18 @@ async def closing(service: Service) -> None:
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_runs_on_their_way_end_by_themselves_while_nothing_new_is_taken(*, stream: bool) -> None:
-    gates = Gates()
-    service = with_sources(gates)
+    paused = PausedSource()
+    service = with_sources(paused)
 
     async def use(client: httpx2.AsyncClient, server: Server) -> tuple[httpx2.Response, httpx2.Response, Any]:
-        answer = await asked(client, service, stream=stream)
+        answer = await requested(client, service, stream=stream)
         server.should_exit = True
         await closing(service)
         refused = await client.post(CHAT, json={"messages": QUESTION})
         ready = await client.get("/readyz")
         alive = await client.get("/healthz")
         assert alive.status_code == 200
-        gates.open()
+        paused.open()
         return await answer, refused, ready
 
     answer, refused, ready = served(service, Grace(seconds=30), use)
@@ -78,7 +78,7 @@ def test_a_run_that_takes_longer_answers_with_what_it_found(*, stream: bool) -> 
     service = with_sources(Hanging())
 
     async def use(client: httpx2.AsyncClient, server: Server) -> httpx2.Response:
-        answer = await asked(client, service, stream=stream)
+        answer = await requested(client, service, stream=stream)
         server.should_exit = True
         return await answer
 
@@ -95,8 +95,8 @@ def test_a_run_that_cannot_answer_in_time_ends_with_the_error(*, stream: bool) -
     service = replace(service, agent=replace(service.agent, policy=policy))
 
     async def use(client: httpx2.AsyncClient, server: Server) -> httpx2.Response:
-        answer = await asked(client, service, stream=stream)
-        await policy.asked.wait()
+        answer = await requested(client, service, stream=stream)
+        await policy.requested.wait()
         server.should_exit = True
         return await answer
 
@@ -106,14 +106,14 @@ def test_a_run_that_cannot_answer_in_time_ends_with_the_error(*, stream: bool) -
     assert answer.status_code == (200 if stream else 503)
 
 
-def test_whoever_is_told_twice_stops_at_once() -> None:
+def test_a_second_signal_stops_the_server_at_once() -> None:
     policy = HangingPolicy()
     service = make_service()
     service = replace(service, agent=replace(service.agent, policy=policy))
 
     async def use(client: httpx2.AsyncClient, server: Server) -> httpx2.Response:
-        answer = await asked(client, service, stream=False)
-        await policy.asked.wait()
+        answer = await requested(client, service, stream=False)
+        await policy.requested.wait()
         server.should_exit = True
         server.handle_exit(signal.SIGTERM, None)
         return await answer

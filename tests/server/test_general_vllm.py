@@ -1,4 +1,4 @@
-"""A small general model behind real vLLM on a CPU, asked through `cairn serve` and the OpenAI client."""
+"""A small general model behind real vLLM on a CPU, queried through `cairn serve` and the OpenAI client."""
 
 from collections.abc import Generator
 from importlib.util import find_spec

@@ -11,17 +11,17 @@ import pytest
 from tests.server.live import QUESTION, make_service, serving
 
 FOLDER = Path(__file__).parent.parent / "golden" / "http"
-ASKED = "Where was the director of Aurora Falls born?"
+SENTENCE = "Where was the director of Aurora Falls born?"
 CHAT, RESPONSES, EVIDENCE = "/v1/chat/completions", "/v1/responses", "/v1/evidence"
 REQUESTS: dict[str, tuple[str, dict[str, Any] | None]] = {
     "chat-stream": (CHAT, {"messages": QUESTION, "stream": True, "stream_options": {"include_usage": True}}),
     "chat": (CHAT, {"messages": QUESTION}),
     "chat-no-question": (CHAT, {"messages": []}),
     "chat-unknown-model": (CHAT, {"messages": QUESTION, "model": "gpt-none"}),
-    "responses-stream": (RESPONSES, {"input": ASKED, "stream": True}),
-    "responses": (RESPONSES, {"input": ASKED}),
-    "evidence-stream": (EVIDENCE, {"question": ASKED, "stream": True}),
-    "evidence": (EVIDENCE, {"question": ASKED}),
+    "responses-stream": (RESPONSES, {"input": SENTENCE, "stream": True}),
+    "responses": (RESPONSES, {"input": SENTENCE}),
+    "evidence-stream": (EVIDENCE, {"question": SENTENCE, "stream": True}),
+    "evidence": (EVIDENCE, {"question": SENTENCE}),
     "models": ("/v1/models", None),
     "unknown-address": ("/v1/none", None),
 }

@@ -21,7 +21,7 @@ async def long_answer(scope: Scope, receive: Receive, send: Send) -> None:
 
 @asynccontextmanager
 async def answering() -> AsyncGenerator[tuple[socket.socket, uvicorn.Server]]:
-    """A connection that has asked, with a small buffer of its own, and the server."""
+    """A connection that sent a request, with a small buffer of its own, and the server."""
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(
         long_answer, http=patient(20, read_seconds=READ_SECONDS), lifespan="off", log_config=None, ws="none"
@@ -50,10 +50,10 @@ async def until_closed(connection: socket.socket) -> int:
     return total
 
 
-def test_an_answer_that_nobody_reads_is_given_up() -> None:
+def test_an_answer_that_no_one_reads_is_given_up() -> None:
     async def run() -> int:
         async with answering() as (connection, server):
-            while not server.server_state.connections:  # noqa: ASYNC110 - the server tells nobody
+            while not server.server_state.connections:  # noqa: ASYNC110 - the server reports it nowhere
                 await asyncio.sleep(0.01)
             while server.server_state.connections:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)

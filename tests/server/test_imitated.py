@@ -1,4 +1,4 @@
-"""A stranger's passage writes what heads passage 2, and the policy believes it: nobody honest is named as its source."""
+"""A stranger's passage writes what heads passage 2, and the policy believes it: no honest source is named for it."""
 
 from dataclasses import dataclass
 from time import process_time
@@ -13,7 +13,7 @@ from agent.rstool import bundle_of
 from agent.sources.base import SearchRequest, SearchResult, Source
 from agent.trace import Answered, Gathered, Trace
 from server.chat.citations import AMBIGUOUS, AnswerText, Citations
-from server.chat.reply import Reply
+from server.chat.reply import RolloutReply
 from tests.agent.test_golden_protocols import NAMES, ScriptedTokens, protocol_of, script_of
 from tests.conftest import answer
 
@@ -54,12 +54,12 @@ def believing(protocol: TextProtocol) -> list[str]:
         for role in ("merge", "reflect", "evidence")
         if role in protocol.tags
     ]
-    told = f"\\boxed{{{said}}}" if protocol.answer_in == "boxed" and protocol.closing("answer") != "}" else said
+    answer = f"\\boxed{{{said}}}" if protocol.answer_in == "boxed" and protocol.closing("answer") != "}" else said
     script = script_of(protocol)
     late = script[-1].partition("</think>")[1] + "\n\n" if protocol.name.startswith("r1-searcher") else ""
     think = "<think>I think.</think>\n" if protocol.deliver == "user" and protocol.opened is None else ""
     closing = "</think>\n" if protocol.deliver == "user" and protocol.opened == "thought" else ""
-    last = f"{protocol.opening('answer')}{told}{protocol.closing('answer')}"
+    last = f"{protocol.opening('answer')}{answer}{protocol.closing('answer')}"
     return [script[0], late + think + closing + "".join(blocks) + last]
 
 
@@ -77,7 +77,7 @@ def test_a_forged_number_is_never_linked_to_an_honest_document(name: str, betwee
     trace = rollout(protocol, forged(protocol, between))
     assert trace.answer is not None
     assert EVIL in trace.answer
-    reply = Reply(protocol, style="with_evidence")
+    reply = RolloutReply(protocol, style="with_evidence")
     for step in trace.steps:
         reply.feed(step)
     linked = [*reply.sources()["citations"], *(note["url_citation"]["url"] for note in reply.annotations)]
@@ -93,7 +93,7 @@ def test_a_forged_number_is_marked_on_the_trace_and_in_the_answer(name: str):
     trace = rollout(protocol, forged(protocol, "\n"))
     assert 2 in next(step.imitated for step in trace.steps if isinstance(step, Gathered))
     assert all(claim.ambiguous == (2,) and claim.check == "not_found" for claim in trace.claims)
-    reply = Reply(protocol)
+    reply = RolloutReply(protocol)
     for step in trace.steps:
         reply.feed(step)
     assert f"{EVIL}. {AMBIGUOUS}" in reply.content
@@ -104,7 +104,7 @@ def test_an_honest_claim_of_an_imitated_number_keeps_its_source(name: str):
     protocol = protocol_of(name)
     trace = rollout(protocol, forged(protocol, "\n"))
     (gathered,) = (step for step in trace.steps if isinstance(step, Gathered))
-    reply = Reply(protocol)
+    reply = RolloutReply(protocol)
     reply.feed(gathered)
     reply.feed(Answered(text="Tides in the harbour follow the moon [2]."))
     number = next(passage.number for passage in gathered.passages if passage.id == "honest")
@@ -118,7 +118,7 @@ def test_an_ordinary_passage_imitates_no_number(name: str):
     assert imitated([passage], protocol_of(name)) == ()
 
 
-def test_a_passage_that_says_its_own_number_imitates_nobody():
+def test_a_passage_that_says_its_own_number_imitates_none():
     passage = Passage(id="a", source="web", title="A", text="As said in [1].", number=1)
     assert imitated([passage], protocol_of("cairn")) == ()
 
@@ -132,8 +132,8 @@ def test_a_citation_in_a_text_imitates_its_number_however_it_is_spelled(text: st
 
 
 @pytest.mark.parametrize("sentence", ["", "x{0} "])
-def test_the_marks_of_an_answer_are_written_anew_in_time_proportional_to_its_length(sentence: str):
-    """Of an endless answer every mark is one of an imitated number: only so many sentences are compared."""
+def test_the_marks_of_an_answer_are_rewritten_in_time_proportional_to_its_length(sentence: str):
+    """Of an endless answer every mark is one of an imitated number: only a bounded number of sentences is compared."""
     written: list[float] = []
     for length in (15_000, 60_000):
         citations = Citations()

@@ -21,7 +21,7 @@ def store(tmp_path: Path) -> str:
     return str(tmp_path / "runs.sqlite")
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     """The one JSON object that a command prints."""
     assert run(["key", *arguments, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
@@ -47,11 +47,11 @@ def test_a_key_is_shown_once_and_opens_the_server_until_it_is_revoked(
     assert secret not in shown.err
     id = secret.split("-")[1]
     assert admitted(store, secret) == id
-    (listed,) = told(capsys, "list", "--store", store)["keys"]
+    (listed,) = printed(capsys, "list", "--store", store)["keys"]
     assert (listed["id"], listed["name"], listed["revoked"]) == (id, "laptop", None)
     assert listed["limits"]["requests_per_minute"] == 60
     assert listed["today"] == {"tokens": 0, "searches": 0, "credits": 0.0}
-    assert told(capsys, "revoke", id, "--store", store) == {"id": id, "revoked": True}
+    assert printed(capsys, "revoke", id, "--store", store) == {"id": id, "revoked": True}
     with pytest.raises(Exception, match="missing or wrong"):
         admitted(store, secret)
     assert run(["key", "list", "--store", store]) == 0
@@ -73,7 +73,7 @@ def test_an_empty_list_names_the_way_to_a_key(store: str, capsys: pytest.Capture
 
 
 def test_a_name_cannot_speak_to_the_terminal(store: str, capsys: pytest.CaptureFixture[str]) -> None:
-    told(capsys, "add", "\x1b[31mred[bold]", "--store", store)
+    printed(capsys, "add", "\x1b[31mred[bold]", "--store", store)
     assert run(["key", "list", "--store", store]) == 0
     assert "[31mred[bold]" in (out := capsys.readouterr().out)
     assert "\x1b" not in out
@@ -84,5 +84,5 @@ def test_keys_of_the_store_allow_other_machines(store: str, capsys: pytest.Captu
     with pytest.raises(SetupError, match="cairn key add"):
         rules_of(settings)
     assert not Path(store).exists(), "looking makes no store"
-    told(capsys, "add", "laptop", "--store", store)
+    printed(capsys, "add", "laptop", "--store", store)
     assert rules_of(settings).hosts is None

@@ -14,13 +14,13 @@ from pydantic import SecretStr
 from agent.evidence import Passage
 from agent.sources.base import SearchRequest, SearchResult
 from agent.trace import Usage
-from server.auth.admission import Admission, Bounds
+from server.auth.admission import Admission, AdmissionBounds
 from server.auth.keys import ApiKey, KeyLimits, Keys, MemoryKeys, digest, new_key
 from server.auth.middleware import Rules
 from server.auth.ttl import TtlValue
 from server.auth.usage import Spent, Used
 from server.http.errors import ApiError
-from tests.server.live import QUESTION, Gates, in_memory, make_service, serving
+from tests.server.live import QUESTION, PausedSource, in_memory, make_service, serving
 
 CHAT = "/v1/chat/completions"
 ASK = {"messages": QUESTION}
@@ -35,7 +35,7 @@ class Broken(MemoryKeys):
 
 def made(store: MemoryKeys, **limits: Any) -> tuple[dict[str, str], str]:
     """A key in the store: the header that sends it, and its id."""
-    secret, key = new_key("somebody", KeyLimits(**limits))
+    secret, key = new_key("client", KeyLimits(**limits))
     asyncio.run(store.add_key(key))
     return {"authorization": f"Bearer {secret.get_secret_value()}"}, key.id
 
@@ -69,7 +69,7 @@ def test_a_key_is_kept_as_its_digest_alone() -> None:
     assert len(shown) > 50
 
 
-def test_where_nobody_ever_made_a_key_everybody_may_ask() -> None:
+def test_where_no_key_was_ever_made_everyone_may_ask() -> None:
     assert code(ask(MemoryKeys(), {})[0]) == (200, "")
 
 
@@ -91,7 +91,7 @@ def test_the_servers_own_key_holds_beside_the_others() -> None:
     assert [code(answer)[0] for answer in ask(store, own, header, own, {}, key="s3cret")] == [200, 200, 200, 401]
 
 
-def test_a_key_that_was_revoked_is_refused_and_opens_the_server_to_nobody() -> None:
+def test_a_key_that_was_revoked_is_refused_and_opens_the_server_to_no_one() -> None:
     store = MemoryKeys()
     header, id = made(store)
     assert asyncio.run(store.revoke_key(id, datetime.now(UTC)))
@@ -119,7 +119,7 @@ def test_no_token_is_compared_in_any_other_way_than_in_constant_time(
 
     async def run() -> None:
         store = MemoryKeys()
-        await store.add_key(new_key("somebody")[1])
+        await store.add_key(new_key("client")[1])
         keys = Keys(server_key=SecretStr("s3cret"), store=store)
         with pytest.raises(ApiError):
             await keys.admit(f"Bearer {token}")
@@ -177,7 +177,7 @@ def test_the_credits_of_a_run_are_counted_and_their_limit_holds() -> None:
 
 
 def retrieve(store: MemoryKeys, header: dict[str, str], *sizes: int) -> list[httpx2.Response]:
-    """Requests to /retrieve with so many queries each."""
+    """Requests to /retrieve with `queries` queries each."""
 
     async def run() -> list[httpx2.Response]:
         service = make_service()
@@ -200,7 +200,7 @@ def test_searches_without_a_run_are_counted_and_limited_too() -> None:
     assert [code(answer)[0] for answer in retrieve(store, header, 2, 1)] == [200, 429]
 
 
-def test_a_search_over_mcp_counts_for_the_key_that_asked_for_it() -> None:
+def test_a_search_over_mcp_counts_for_the_key_that_requested_it() -> None:
     store = MemoryKeys()
     header, id = made(store, searches_per_day=1)
     call = {"name": "search_evidence", "arguments": {"question": QUESTION[0]["content"]}}
@@ -222,12 +222,12 @@ def test_a_search_over_mcp_counts_for_the_key_that_asked_for_it() -> None:
 
 def test_a_key_has_so_many_runs_at_once_and_others_have_theirs() -> None:
     async def run() -> list[int]:
-        store, gates = MemoryKeys(), Gates()
-        service = make_service(admission=Admission(Bounds(runs=8)))
-        service = replace(service, agent=replace(service.agent, sources={"web": gates, "kg": gates, "all": gates}))
+        store, paused = MemoryKeys(), PausedSource()
+        service = make_service(admission=Admission(AdmissionBounds(runs=8)))
+        service = replace(service, agent=replace(service.agent, sources={"web": paused, "kg": paused, "all": paused}))
         headers: list[dict[str, str]] = []
         for _ in range(2):
-            secret, key = new_key("somebody", KeyLimits(concurrent_runs=1))
+            secret, key = new_key("client", KeyLimits(concurrent_runs=1))
             await store.add_key(key)
             headers.append({"authorization": f"Bearer {secret.get_secret_value()}"})
         async with (
@@ -235,10 +235,10 @@ def test_a_key_has_so_many_runs_at_once_and_others_have_theirs() -> None:
             httpx2.AsyncClient(base_url=address, trust_env=False, timeout=60) as client,
         ):
             first = asyncio.create_task(client.post(CHAT, json=ASK, headers=headers[0]))
-            while service.admission.running < 1:  # noqa: ASYNC110 - a state of the server that nobody tells of
+            while service.admission.running < 1:  # noqa: ASYNC110 - a state of the server that nothing reports
                 await asyncio.sleep(0)
             refused = await client.post(CHAT, json=ASK, headers=headers[0])
-            gates.open()
+            paused.open()
             other = await client.post(CHAT, json=ASK, headers=headers[1])
             again = [await first, await client.post(CHAT, json=ASK, headers=headers[0])]
         return [answer.status_code for answer in (refused, other, *again)]
@@ -246,14 +246,14 @@ def test_a_key_has_so_many_runs_at_once_and_others_have_theirs() -> None:
     assert asyncio.run(run()) == [429, 200, 200, 200]
 
 
-def test_without_its_keys_the_server_lets_nobody_in() -> None:
+def test_without_its_keys_the_server_lets_no_one_in() -> None:
     assert [code(answer) for answer in ask(Broken(), {}, {})] == [(503, "keys_unreadable")] * 2
 
 
 def test_a_store_that_fails_later_leaves_the_known_keys_in_force() -> None:
     async def run() -> None:
         store = MemoryKeys()
-        secret, key = new_key("somebody")
+        secret, key = new_key("client")
         await store.add_key(key)
         keys = Keys(store=store, ttl_seconds=0)
         header = f"Bearer {secret.get_secret_value()}"
@@ -301,14 +301,14 @@ def test_runs_without_a_key_are_counted_nowhere() -> None:
 
 
 class Hanging(MemoryKeys):
-    """A store whose database takes connections and answers nobody, from some time on."""
+    """A store whose database takes connections and never answers, from some time on."""
 
     hangs = True
     broken = False
-    asked = 0
+    reads = 0
 
     async def _answer(self) -> None:
-        self.asked += 1
+        self.reads += 1
         if self.hangs:
             await asyncio.Event().wait()
 
@@ -325,9 +325,9 @@ class Hanging(MemoryKeys):
 def test_a_store_that_never_answers_is_waited_for_once_by_all_and_not_for_long() -> None:
     async def run() -> None:
         store = Hanging()
-        fresh = TtlValue(store.keys, what="the keys", seconds=60, patience_seconds=0.05)
-        assert await asyncio.gather(*(fresh.refresh() for _ in range(50))) == [False] * 50
-        assert store.asked == 1
+        cached = TtlValue(store.keys, what="the keys", seconds=60, patience_seconds=0.05)
+        assert await asyncio.gather(*(cached.refresh() for _ in range(50))) == [False] * 50
+        assert store.reads == 1
 
     asyncio.run(run())
 
@@ -336,9 +336,9 @@ def test_all_who_ask_at_the_same_time_read_once() -> None:
     async def run() -> None:
         store = Hanging()
         store.hangs = False
-        fresh = TtlValue(store.keys, what="the keys", seconds=60)
-        assert await asyncio.gather(*(fresh.refresh() for _ in range(50))) == [True] * 50
-        assert store.asked == 1
+        cached = TtlValue(store.keys, what="the keys", seconds=60)
+        assert await asyncio.gather(*(cached.refresh() for _ in range(50))) == [True] * 50
+        assert store.reads == 1
 
     asyncio.run(run())
 
@@ -350,13 +350,13 @@ def test_what_changed_while_it_was_read_is_read_again() -> None:
         async def read() -> int:
             number = next(numbers)
             if number == 1:
-                fresh.change(5)
+                cached.change(5)
             return number
 
-        fresh = TtlValue(read, what="a number", seconds=60)
-        assert await fresh.refresh()
-        assert await fresh.refresh()
-        assert fresh.value == 2
+        cached = TtlValue(read, what="a number", seconds=60)
+        assert await cached.refresh()
+        assert await cached.refresh()
+        assert cached.value == 2
 
     asyncio.run(run())
 

@@ -22,7 +22,7 @@ from tests.agent.sources.live.apiserver import Reply
 ENGINE = Path(__file__).parent.parent / "fixtures" / "engine"
 
 
-def test_a_port_in_use_is_a_sentence_with_the_mend() -> None:
+def test_a_port_in_use_is_a_sentence_with_a_hint() -> None:
     with bind("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(SetupError, match=f"port {port} on 127.0.0.1 cannot be taken .* --port"):
@@ -49,7 +49,7 @@ def test_the_new_protocol_is_served_too() -> None:
         assert address_of(listener).startswith("http://[::1]:")
 
 
-def test_other_machines_are_served_with_a_key_or_when_told_so() -> None:
+def test_other_machines_are_served_with_a_key_or_when_allowed() -> None:
     with pytest.raises(SetupError, match=r"CAIRN_SERVER_KEY.*--insecure"):
         rules_of(CairnSettings(host="0.0.0.0"))
     assert rules_of(CairnSettings(host="0.0.0.0", insecure=True)).hosts is None
@@ -206,6 +206,6 @@ launch.run(Threads(), None)
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="only glibc has arenas")
 def test_all_threads_take_their_memory_from_one_arena(tmp_path: Path) -> None:
-    told = tmp_path / "arenas.xml"
-    subprocess.run([sys.executable, "-c", ARENAS, str(told)], check=True, timeout=60)
-    assert told.read_text(encoding="utf-8").count("<heap ") == 1
+    report = tmp_path / "arenas.xml"
+    subprocess.run([sys.executable, "-c", ARENAS, str(report)], check=True, timeout=60)
+    assert report.read_text(encoding="utf-8").count("<heap ") == 1

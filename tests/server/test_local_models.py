@@ -48,7 +48,7 @@ def test_models_are_offered_where_none_is_named(settings: dict[str, Any], expect
     assert has_no_model(CairnSettings(**settings)) is expected
 
 
-def test_the_page_is_told_which_models_could_write_and_how(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_lists_which_models_could_write_and_how(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> tuple[list[dict[str, Any]], str]:
         async with asyncio.timeout(30), ApiServer(ollama("qwen3:8b", "phi4")) as server, ApiServer(lm_studio()) as bare:
             use(monkeypatch, server, bare)
@@ -69,7 +69,7 @@ def test_the_page_is_told_which_models_could_write_and_how(monkeypatch: pytest.M
     ],
     ids=["other machines are served", "a model is connected", "a policy is given"],
 )
-def test_nothing_is_looked_for_and_nothing_told(
+def test_nothing_is_looked_for_and_nothing_offered(
     monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], policy: ScriptedPolicy | None
 ) -> None:
     async def run() -> tuple[list[dict[str, Any]], int]:
@@ -86,8 +86,8 @@ def test_pages_that_load_at_the_same_time_or_soon_after_look_once(monkeypatch: p
         async with asyncio.timeout(30), ApiServer(ollama("qwen3:8b")) as server:
             use(monkeypatch, server)
             service = make_service(local_models=LocalServerFinder(CairnSettings()))
-            told = await asyncio.gather(*[offered(service) for _ in range(5)])
-            assert all(told)
+            lists = await asyncio.gather(*[offered(service) for _ in range(5)])
+            assert all(lists)
             return len(server.requests)
 
     assert asyncio.run(run()) == 1

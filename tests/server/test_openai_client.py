@@ -33,15 +33,15 @@ def ask(work: Ask, service: Service | None = None, *, rules: Rules | None = None
 
 
 async def chunks(client: AsyncOpenAI, **parameters: Any) -> list[ChatCompletionChunk]:
-    asked: dict[str, Any] = {"model": "cairn", "messages": QUESTION, "stream_options": {"include_usage": True}}
-    stream: Any = await client.chat.completions.create(stream=True, **(asked | parameters))
+    request: dict[str, Any] = {"model": "cairn", "messages": QUESTION, "stream_options": {"include_usage": True}}
+    stream: Any = await client.chat.completions.create(stream=True, **(request | parameters))
     return [chunk async for chunk in stream]
 
 
 async def whole(client: AsyncOpenAI, **parameters: Any) -> Any:
-    asked: dict[str, Any] = {"model": "cairn", "messages": QUESTION}
+    request: dict[str, Any] = {"model": "cairn", "messages": QUESTION}
     completions: Any = client.chat.completions
-    return await completions.create(**(asked | parameters))
+    return await completions.create(**(request | parameters))
 
 
 def deltas(got: list[ChatCompletionChunk], name: str) -> list[Any]:
@@ -190,8 +190,8 @@ def test_an_answer_without_any_passage_says_so_and_what_was_tried() -> None:
 def test_an_answer_without_a_search_says_so_where_more_than_the_answer_is_wanted() -> None:
     known = ("<think>I know.</think>\n<answer>42</answer>",)
     assert ask(whole, make_service(known)).choices[0].message.content == "42"
-    told = ask(whole, make_service(known, answer_style="sentence")).choices[0].message.content
-    assert told == "42\n\nThis was answered without a search."
+    content = ask(whole, make_service(known, answer_style="sentence")).choices[0].message.content
+    assert content == "42\n\nThis was answered without a search."
 
 
 def test_a_protocol_without_evidence_is_cited_from_its_last_merge() -> None:
@@ -205,7 +205,7 @@ def test_a_protocol_without_evidence_is_cited_from_its_last_merge() -> None:
     assert [r["id"] for r in got.search_results] == ["all:Lina Orr", "all:director of Aurora Falls"]
 
 
-def test_no_usage_chunk_comes_where_none_was_asked_for() -> None:
+def test_no_usage_chunk_comes_where_none_was_requested() -> None:
     got = ask(lambda client: chunks(client, stream_options=None))
     assert all(chunk.choices and chunk.usage is None for chunk in got)
 
@@ -264,7 +264,7 @@ def test_parameters_of_other_servers_are_taken_and_mean_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "mend"),
+    ("parameters", "hint"),
     [
         ({"n": 2}, "leave 'n' out"),
         ({"messages": []}, "last message must have the role 'user'"),
@@ -278,10 +278,10 @@ def test_parameters_of_other_servers_are_taken_and_mean_nothing() -> None:
         ({"max_tokens": 0}, "'max_tokens' cannot be used"),
     ],
 )
-def test_what_cannot_be_answered_is_refused_with_the_mend(parameters: dict[str, Any], mend: str) -> None:
+def test_what_cannot_be_answered_is_refused_with_a_hint(parameters: dict[str, Any], hint: str) -> None:
     with pytest.raises(BadRequestError) as error:
         ask(lambda client: whole(client, **parameters))
-    assert mend in error.value.message
+    assert hint in error.value.message
     assert error.value.type == "invalid_request_error"
 
 

@@ -28,18 +28,18 @@ def test_the_page_asks_for_nothing_outside_and_holds_no_inline_code() -> None:
     assert not re.search(r"<style|style=|\son\w+=|<script[^>]*>[^<]", page.text)
 
 
-def test_the_page_is_told_what_it_may_offer() -> None:
-    told = get("/api/ui").json()
-    assert told["models"][0] == "cairn"
-    assert told["notices"] == ["Only a script."]
-    assert set(told["sources"]) == {"web", "kg", "all"}
-    assert told["answer_models"] == []
+def test_the_page_gets_what_it_may_offer() -> None:
+    body = get("/api/ui").json()
+    assert body["models"][0] == "cairn"
+    assert body["notices"] == ["Only a script."]
+    assert set(body["sources"]) == {"web", "kg", "all"}
+    assert body["answer_models"] == []
 
 
-def test_the_version_tells_what_runs_and_what_to_know() -> None:
-    told = get("/version").json()
-    assert (told["version"], told["policy"], told["protocol"]) == (__version__, "scripted", "cairn")
-    assert told["notices"] == ["Only a script."]
+def test_the_version_says_what_runs_and_what_to_know() -> None:
+    body = get("/version").json()
+    assert (body["version"], body["policy"], body["protocol"]) == (__version__, "scripted", "cairn")
+    assert body["notices"] == ["Only a script."]
 
 
 def test_the_schema_names_the_addresses() -> None:

@@ -18,8 +18,8 @@ from tests.server.live import make_service as service_of
 
 async def completion(agent: Agent, model: str) -> Any:
     async with in_memory(service_of(agent=agent)) as client:
-        asked = {"model": model, "messages": [{"role": "user", "content": "Who wrote Dune?"}]}
-        return (await client.post("/v1/chat/completions", json=asked)).json()
+        request = {"model": model, "messages": [{"role": "user", "content": "Who wrote Dune?"}]}
+        return (await client.post("/v1/chat/completions", json=request)).json()
 
 
 def agent_of(name: str) -> Agent:

@@ -1,4 +1,4 @@
-"""`POST /retrieve` over real HTTP: every way in which it can go wrong, and how its health is told."""
+"""`POST /retrieve` over real HTTP: every way in which it can go wrong, and how its health is reported."""
 
 import asyncio
 from pathlib import Path
@@ -17,24 +17,24 @@ from server.http.errors import ApiError
 from server.launch import make_retriever
 from server.retrieval.service import Retriever
 from tests.server.live import Hanging, make_service
-from tests.server.retrieval.shelves import Shelves, ask, error, post, retriever
+from tests.server.retrieval.counting import CountingSource, ask, error, post, retriever
 
 
 def test_too_much_at_once_is_refused_with_a_time_to_come_back() -> None:
-    shelves = Shelves(wait=asyncio.Event())
+    counting = CountingSource(wait=asyncio.Event())
 
     async def use(client: httpx2.AsyncClient) -> httpx2.Response:
         first = asyncio.create_task(client.post("/retrieve", json={"queries": list("abcdefgh")}))  # alone: taken
-        await shelves.until(1)
+        await counting.until(1)
         refused = await client.post("/retrieve", json={"queries": ["i"]})
-        assert shelves.wait is not None
-        shelves.wait.set()
+        assert counting.wait is not None
+        counting.wait.set()
         assert len((await first).json()["result"]) == 8
         again = await client.post("/retrieve", json={"queries": ["i"]})
         assert again.status_code == 200
         return refused
 
-    refused = ask(use, retriever(shelves, waiting=4))
+    refused = ask(use, retriever(counting, waiting=4))
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
     assert error(refused)["code"] == "server_busy"
     assert "8 queries are on their way and 4 may be" in error(refused)["message"]
@@ -45,9 +45,9 @@ def test_a_client_that_leaves_takes_its_work_along() -> None:
     served = retriever(source, waiting=1)
 
     async def use(client: httpx2.AsyncClient) -> httpx2.Response:
-        asking = asyncio.create_task(client.post("/retrieve", json={"queries": ["a", "b"]}))
-        await source.asked.wait()
-        asking.cancel()
+        pending = asyncio.create_task(client.post("/retrieve", json={"queries": ["a", "b"]}))
+        await source.requested.wait()
+        pending.cancel()
         await source.let_go.wait()
         return await client.post("/retrieve", json={"queries": ["orr"], "source": "web"})
 
@@ -56,18 +56,18 @@ def test_a_client_that_leaves_takes_its_work_along() -> None:
 
 def test_a_server_that_stops_says_so_and_closes_its_sources() -> None:
     source = Hanging()
-    shelves = Shelves()
-    served = Retriever({"corpus": source, "web": shelves})
+    counting = CountingSource()
+    served = Retriever({"corpus": source, "web": counting})
 
     async def use(client: httpx2.AsyncClient) -> httpx2.Response:
-        asking = asyncio.create_task(client.post("/retrieve", json={"queries": ["a"]}))
-        await source.asked.wait()
+        pending = asyncio.create_task(client.post("/retrieve", json={"queries": ["a"]}))
+        await source.requested.wait()
         served.runs.end()
-        return await asking
+        return await pending
 
     response = ask(use, served)
     assert (response.status_code, error(response)["code"]) == (503, "server_stops")
-    assert shelves.closed
+    assert counting.closed
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_server_that_stops_says_so_and_closes_its_sources() -> None:
     ],
 )
 def test_a_failure_has_the_status_of_its_kind(kind: SourceErrorKind, status: int) -> None:
-    response = post(retriever(Shelves(fails={"bad": kind})), queries=["good", "bad"])
+    response = post(retriever(CountingSource(fails={"bad": kind})), queries=["good", "bad"])
     assert response.status_code == status
     assert (error(response)["kind"], error(response)["code"]) == (kind, f"source_{kind}")
     assert error(response)["message"] == "The search for 'bad' failed: it broke"
@@ -91,23 +91,23 @@ def test_a_failure_has_the_status_of_its_kind(kind: SourceErrorKind, status: int
 
 
 def test_one_failure_ends_the_other_searches_of_its_request() -> None:
-    shelves = Shelves(fails={"bad": "upstream"})
+    counting = CountingSource(fails={"bad": "upstream"})
     source = Hanging()
 
     class Both:
         async def search(self, request: SearchRequest) -> SearchResult:
             if request.query != "bad":
                 return await source.search(request)
-            await source.asked.wait()
-            return await shelves.search(request)
+            await source.requested.wait()
+            return await counting.search(request)
 
     assert post(retriever(Both()), queries=["good", "bad"]).status_code == 502
     assert source.let_go.is_set()
 
 
 def test_who_wants_it_gets_what_could_be_found() -> None:
-    shelves = Shelves(fails={"bad": "timeout"})
-    response = post(retriever(shelves), queries=["good", "bad", "bad"], topk=1, partial=True)
+    counting = CountingSource(fails={"bad": "timeout"})
+    response = post(retriever(counting), queries=["good", "bad", "bad"], topk=1, partial=True)
     assert response.status_code == 200
     assert [len(documents) for documents in response.json()["result"]] == [1, 0, 0]
     assert response.json()["errors"] == [
@@ -123,7 +123,7 @@ def test_a_source_that_never_answers_is_a_timeout() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "code", "mend"),
+    ("body", "code", "hint"),
     [
         ({"queries": "one"}, "invalid_value", "'queries' cannot be used"),
         ({"queries": [1]}, "invalid_value", "'queries.0' cannot be used"),
@@ -134,11 +134,11 @@ def test_a_source_that_never_answers_is_a_timeout() -> None:
         ([], "invalid_body", '"queries": ["your query"]'),
     ],
 )
-def test_a_bad_body_is_told_what_to_mend(body: Any, code: str, mend: str) -> None:
+def test_a_bad_body_is_answered_with_a_hint(body: Any, code: str, hint: str) -> None:
     served = retriever(queries=2)
     response = ask(lambda client: client.post("/retrieve", json=body), served)
     assert (response.status_code, error(response)["code"]) == (400, code)
-    assert mend in error(response)["message"]
+    assert hint in error(response)["message"]
 
 
 def test_a_body_over_the_limit_is_refused() -> None:
@@ -172,28 +172,28 @@ def test_it_is_healthy_and_ready(served: Service | None) -> None:
 
 
 def test_an_index_that_does_not_answer_is_not_ready() -> None:
-    shelves = Shelves(fails={"ready": "upstream"})
+    counting = CountingSource(fails={"ready": "upstream"})
 
     async def use(client: httpx2.AsyncClient) -> list[httpx2.Response]:
         return [await client.get("/readyz") for _ in range(3)]
 
-    assert {r.status_code for r in ask(use, retriever(shelves))} == {200}  # another source answers
-    shelves.asked.clear()
-    responses = ask(use, Retriever({"corpus": shelves}))
+    assert {r.status_code for r in ask(use, retriever(counting))} == {200}  # another source answers
+    counting.queries.clear()
+    responses = ask(use, Retriever({"corpus": counting}))
     assert {r.status_code for r in responses} == {503}
     assert responses[0].json() == {"status": "not ready", "source": "corpus", "kind": "upstream", "why": "it broke"}
-    assert shelves.asked == ["ready"]
+    assert counting.queries == ["ready"]
 
 
 @pytest.mark.parametrize("far", [True, False])
-def test_being_ready_costs_no_credits_and_asks_nobody_far_away(*, far: bool) -> None:
-    class Metered(Shelves):
+def test_being_ready_costs_no_credits_and_asks_no_far_source(*, far: bool) -> None:
+    class Metered(CountingSource):
         credits_per_search = 1.0
 
-    shelves = Shelves() if far else Metered()
-    served = Retriever({"all": shelves}, far=far)
+    counting = CountingSource() if far else Metered()
+    served = Retriever({"all": counting}, far=far)
     assert ask(lambda client: client.get("/readyz"), served).status_code == 200
-    assert shelves.asked == []
+    assert counting.queries == []
 
 
 def test_live_sources_are_far_and_documents_are_near(tmp_path: Path) -> None:

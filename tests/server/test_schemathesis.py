@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from schemathesis.core.failures import FailureGroup
 
 from server.runs.manager import RunManager
-from server.store import Store
+from server.store import RunStore
 from server.store.database import Database
 from tests.server.live import ANSWER, SEARCH, make_service
 from tests.server.threaded import in_thread
@@ -60,7 +60,7 @@ TURNS = (SEARCH, ANSWER, *("Trieste</answer>",) * 8)
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    run_manager = RunManager(Store(Database("memory")))
+    run_manager = RunManager(RunStore(Database("memory")))
     with in_thread(
         make_service(TURNS, answer_style="with_evidence", run_manager=run_manager, keep=run_manager.keep)
     ) as address:
@@ -112,7 +112,7 @@ PLACES = ("before", "after", "last-event-id", "stream")
 
 
 def answerable(body: Any) -> Any:
-    """A generated body whose question can be asked; what else stands in it is kept."""
+    """A generated body whose question can be answered; the rest of it is kept."""
     if not isinstance(body, dict):
         return body
     given = cast(dict[str, Any], body)
@@ -122,7 +122,7 @@ def answerable(body: Any) -> Any:
     return made | {name: value for name, value in INSTEAD.items() if made.get(name) is not None}
 
 
-def mended(case: Any, ids: Callable[[str], str]) -> None:
+def fixed(case: Any, ids: Callable[[str], str]) -> None:
     """Put into a generated request what no schema can say."""
     case.body = answerable(case.body)
     for parameters in (case.query, case.headers):
@@ -144,10 +144,10 @@ def tried(operation: Any, ids: Callable[[str], str]) -> Counter[int]:
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
     )
-    @given(case=operation.as_strategy(), mend=st.sampled_from([True, True, False]), number=st.integers(0, 10**6))
-    def ask(case: Any, *, mend: bool, number: int) -> None:  # the number lets one without parameters be asked again
-        if mend:
-            mended(case, ids)
+    @given(case=operation.as_strategy(), fix=st.sampled_from([True, True, False]), number=st.integers(0, 10**6))
+    def ask(case: Any, *, fix: bool, number: int) -> None:  # the number lets one without parameters be sent again
+        if fix:
+            fixed(case, ids)
         response = case.call()
         seen[response.status_code] += 1
         case.validate_response(response, checks=CHECKS)

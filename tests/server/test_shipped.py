@@ -21,7 +21,7 @@ from server.launch import make_service
 from tests.server.live import serving
 from tests.shipped import CT2, NAME
 
-ASKED = "What is the country of Spulaven?"
+QUESTION = "What is the country of Spulaven?"
 """One search answers it; every protocol can ask it."""
 
 
@@ -33,7 +33,7 @@ def served() -> dict[str, dict[str, Any]]:
         async with serving(make_service(load_settings())) as address, httpx2.AsyncClient(trust_env=False) as client:
             answered: dict[str, dict[str, Any]] = {}
             for name in protocol_names():
-                body = {"model": f"cairn/{name}", "messages": [{"role": "user", "content": ASKED}]}
+                body = {"model": f"cairn/{name}", "messages": [{"role": "user", "content": QUESTION}]}
                 reply = await client.post(f"{address}/v1/chat/completions", json=body, timeout=60)
                 assert reply.status_code == 200, reply.text
                 answered[name] = reply.json()
@@ -46,15 +46,15 @@ def served() -> dict[str, dict[str, Any]]:
 def test_every_protocol_is_answered_alike_over_http_and_from_the_command(
     name: str, served: dict[str, dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cairn(["ask", ASKED, "--protocol", name, "--json"]) == 0
+    assert cairn(["ask", QUESTION, "--protocol", name, "--json"]) == 0
     trace = Trace.model_validate(json.loads(capsys.readouterr().out))
-    message, told = served[name]["choices"][0]["message"], served[name]
+    message, body = served[name]["choices"][0]["message"], served[name]
     assert trace.stopped is not None
-    assert trace.stopped.reason == told["cairn"]["stopped"] == "answered"
+    assert trace.stopped.reason == body["cairn"]["stopped"] == "answered"
     assert trace.answer
     assert message["content"].startswith(trace.answer)  # greedy: the same checkpoint says the same
-    assert told["usage"]["num_search_queries"] == trace.usage.searches >= 1
-    assert told["usage"]["completion_tokens"] == trace.usage.policy_tokens
+    assert body["usage"]["num_search_queries"] == trace.usage.searches >= 1
+    assert body["usage"]["completion_tokens"] == trace.usage.policy_tokens
     assert any(isinstance(step, Thought) for step in trace.steps)
     assert message["reasoning_content"]
     assert [step.by for step in trace.steps if isinstance(step, Answered)] == ["policy"]
@@ -90,9 +90,9 @@ def test_a_checkpoints_folder_is_enough_to_serve_it_under_the_protocols_that_it_
 
 
 def test_a_checkpoints_folder_is_enough_to_ask_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cairn(["ask", ASKED, "--model", str(CT2), "--json"]) == 0
+    assert cairn(["ask", QUESTION, "--model", str(CT2), "--json"]) == 0
     trace = Trace.model_validate(json.loads(capsys.readouterr().out))
     assert (trace.policy, trace.protocol) == (NAME, "cairn")
     assert trace.answer
-    assert cairn(["ask", ASKED, "--model", str(CHECKPOINTS)]) == 1
+    assert cairn(["ask", QUESTION, "--model", str(CHECKPOINTS)]) == 1
     assert "holds no model" in capsys.readouterr().err

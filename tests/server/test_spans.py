@@ -1,4 +1,4 @@
-"""Traces for OpenTelemetry: the spans of a run, how they nest, and that nothing is said in them unless asked for."""
+"""Traces for OpenTelemetry: the spans of a run, how they nest, and that nothing is said in them unless requested."""
 
 import asyncio
 from collections.abc import Sequence
@@ -69,8 +69,8 @@ def test_a_run_is_an_agent_with_turns_of_its_model_a_tool_and_its_retrievals() -
 def test_what_was_said_stands_in_them_only_on_request() -> None:
     said = "".join(span.to_json() for span in spans_of(make_service()))
     assert not any(word in said for word in ("Aurora", "Trieste", "Lina"))
-    told = "".join(span.to_json() for span in spans_of(make_service(), text=True))
-    assert all(word in told for word in ("Aurora", "Trieste", "Lina"))
+    text = "".join(span.to_json() for span in spans_of(make_service(), text=True))
+    assert all(word in text for word in ("Aurora", "Trieste", "Lina"))
 
 
 def test_the_callers_trace_goes_on() -> None:

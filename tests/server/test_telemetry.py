@@ -23,7 +23,7 @@ from server.chat.service import Service
 from server.telemetry import health
 from server.telemetry.logs import set_up_logs
 from server.telemetry.redact import Redactor
-from server.telemetry.watch import Observer, Run
+from server.telemetry.watch import Observer, WatchedRun
 from tests.server.live import ANSWER, QUESTION, SEARCH, HangingPolicy, Nothing, in_memory, make_service, serving
 
 CHAT = "/v1/chat/completions"
@@ -121,16 +121,16 @@ def test_a_run_that_is_cut_short_is_counted_by_who_did_it(who: str) -> None:
         service = make_service()
         service = replace(service, agent=replace(service.agent, policy=policy))
         async with serving(service) as address, httpx2.AsyncClient(base_url=address, trust_env=False) as client:
-            asking = asyncio.create_task(client.post(CHAT, json={"messages": QUESTION}, timeout=None))
-            await policy.asked.wait()
+            pending = asyncio.create_task(client.post(CHAT, json={"messages": QUESTION}, timeout=None))
+            await policy.requested.wait()
             assert measured((await client.get("/metrics")).text)["cairn_runs_active"][()] == 1
             if who == "client":
-                asking.cancel()
+                pending.cancel()
             else:
                 service.watch.stopping = True
                 service.runs.end()
             await policy.let_go.wait()
-            await asyncio.gather(asking, return_exceptions=True)
+            await asyncio.gather(pending, return_exceptions=True)
             await service.watch.idle()
             return measured((await client.get("/metrics")).text)
 
@@ -141,7 +141,7 @@ def test_a_run_that_is_cut_short_is_counted_by_who_did_it(who: str) -> None:
 
 def test_an_observer_that_breaks_breaks_no_run(caplog: pytest.LogCaptureFixture) -> None:
     class Bad(Observer):
-        def saw(self, run: Run, step: Any) -> None:
+        def saw(self, run: WatchedRun, step: Any) -> None:
             raise ZeroDivisionError("in the telemetry")
 
     found, _ = after(make_service(observers=(Bad(),)), ("POST", CHAT, {"messages": QUESTION}))
@@ -259,18 +259,18 @@ def test_a_server_is_ready_when_its_engine_and_a_source_answer() -> None:
     assert ready(service) == (200, {"status": "ready", "source": "all", "engine": "scripted"})
     far = replace(service, agent=replace(service.agent, policy=FarPolicy(())))
     assert ready(far)[0] == 200
-    gone = replace(service, agent=replace(service.agent, policy=FarPolicy((), why="nobody answers at the endpoint")))
+    gone = replace(service, agent=replace(service.agent, policy=FarPolicy((), why="nothing answers at the endpoint")))
     status, said = ready(gone)
     assert (status, said["status"], said["kind"]) == (503, "not ready", "engine")
-    assert "nobody answers" in said["why"]
+    assert "nothing answers" in said["why"]
 
 
 def test_many_probes_at_once_ask_the_engine_once_however_long_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[float] = []
+    calls: list[float] = []
 
     class Counting(FarPolicy):
         async def probe(self) -> None:
-            asked.append(0.0)
+            calls.append(0.0)
             await asyncio.sleep(0.6)
 
     async def run() -> list[int]:
@@ -281,7 +281,7 @@ def test_many_probes_at_once_ask_the_engine_once_however_long_it_takes(monkeypat
 
     monkeypatch.setattr(health, "FRESH_SECONDS", 0.5)  # less than the probe takes
     assert set(asyncio.run(run())) == {200}
-    assert len(asked) < 5
+    assert len(calls) < 5
 
 
 def test_one_source_of_several_is_enough_and_none_is_not() -> None:
@@ -292,7 +292,7 @@ def test_one_source_of_several_is_enough_and_none_is_not() -> None:
     assert (status, said["kind"]) == (503, "quota")
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_reported() -> None:
     async def run() -> dict[str, Any]:
         async with in_memory(make_service()) as client:
             return (await client.get("/version")).json()

@@ -43,9 +43,9 @@ def frames(turns: Script = (SEARCH, ANSWER), **body: Any) -> list[str]:
 
 
 def chunks(turns: Script = (SEARCH, ANSWER), **body: Any) -> list[dict[str, Any]]:
-    *told, done = frames(turns, stream_options={"include_usage": True}, **body)
+    *sent, done = frames(turns, stream_options={"include_usage": True}, **body)
     assert done == "[DONE]"
-    return [json.loads(frame) for frame in told]
+    return [json.loads(frame) for frame in sent]
 
 
 def test_every_rule_has_a_test_and_every_test_that_is_named_is_there() -> None:
@@ -95,12 +95,12 @@ def part_of(chunk: dict[str, Any]) -> str:
 
 
 def test_the_parts_of_a_stream_come_in_their_order() -> None:
-    told = [part_of(chunk) for chunk in chunks(answer_style="with_evidence")]
+    sent = [part_of(chunk) for chunk in chunks(answer_style="with_evidence")]
     order = ("role", "reasoning", "content", "citations", "end", "usage")
-    parts = [part for part in told if part != "step"]
+    parts = [part for part in sent if part != "step"]
     assert parts == sorted(parts, key=order.index)
     assert set(parts) == set(order)
-    assert [told.count(part) for part in ("role", "citations", "end", "usage")] == [1, 1, 1, 1]
+    assert [sent.count(part) for part in ("role", "citations", "end", "usage")] == [1, 1, 1, 1]
 
 
 def test_what_is_ours_stands_beside_the_choices_with_its_version() -> None:

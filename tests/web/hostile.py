@@ -1,4 +1,4 @@
-"""Texts that want to run something in the browser of whoever reads them. Each of them would call `alert`, or load."""
+"""Texts that want to run something in the browser of their reader. Each of them would call `alert`, or load."""
 
 from agent.evidence import Passage
 from agent.sources.base import SearchRequest, SearchResult

@@ -1,4 +1,4 @@
-"""A real Chromium on real servers, for tests of the page: what it asked for and complained of is kept and looked at.
+"""A real Chromium on real servers, for tests of the page: its requests and complaints are kept and looked at.
 
 Playwright's own Python client is used, and not its runner for Node: the servers that these tests need (held sources,
 scripts, wrong answers) are ours, in this process, and so are the traces that the page is held against.
@@ -19,9 +19,9 @@ from agent.protocols import protocol_named
 from agent.sources.base import Source
 from server.chat.service import Service
 from server.runs.manager import RunManager
-from server.store import Store
+from server.store import RunStore
 from server.store.database import Database
-from tests.server.live import ANSWER, SEARCH, Shelf, make_service
+from tests.server.live import ANSWER, SEARCH, FakeSource, make_service
 
 CHROMIUM = next((path for name in ("chromium", "chromium-browser") if (path := shutil.which(name))), "")
 FLAGS = (
@@ -51,7 +51,7 @@ def chromium() -> Generator[Browser]:
 
 @dataclass
 class Watched:
-    """A tab, with what it asked for and what it complained of."""
+    """A tab, with its requests and complaints."""
 
     page: Page
     address: str
@@ -85,7 +85,7 @@ class Watched:
 
     @property
     def strangers(self) -> list[str]:
-        """Addresses that it asked for and that are not its own server's."""
+        """Addresses that it requested and that are not its own server's."""
         own = urlsplit(self.address).netloc
         return [url for url in self.requests if urlsplit(url).scheme not in ("blob",) and urlsplit(url).netloc != own]
 
@@ -100,7 +100,7 @@ class Watched:
 
     def ended(self) -> None:
         """Wait until the run on the page has ended."""
-        self.page.wait_for_selector(".told .actions")
+        self.page.wait_for_selector(".answer-column .actions")
 
 
 @contextmanager
@@ -129,9 +129,13 @@ def scripted(
     **changes: Any,
 ) -> Service:
     """A service of a script that keeps its runs in memory."""
-    found = {"web": Shelf("web", url="https://example.org/falls"), "kg": Shelf("kg"), "all": Shelf("all")}
+    found = {
+        "web": FakeSource("web", url="https://example.org/falls"),
+        "kg": FakeSource("kg"),
+        "all": FakeSource("all"),
+    }
     made = agent or Agent(
         policy=ScriptedPolicy(turns), protocol=protocol_named("cairn"), sources={**found, **(sources or {})}
     )
-    run_manager = RunManager(Store(Database("memory")), command_seconds=0.05, close_seconds=1.0)
+    run_manager = RunManager(RunStore(Database("memory")), command_seconds=0.05, close_seconds=1.0)
     return make_service(agent=made, run_manager=run_manager, keep=run_manager.keep, **changes)

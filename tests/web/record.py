@@ -1,4 +1,4 @@
-"""Records real runs as their events come: `python -m tests.web.record` writes tests/golden/runs anew.
+"""Records real runs as their events come: `python -m tests.web.record` writes tests/golden/runs.
 
 Each line of a file is an event, `{"id", "event", "data"}`; the last one holds the run with its trace. Python's tests and
 those of the page both read them.
@@ -32,8 +32,8 @@ CASES: dict[str, str | int] = {
 
 async def record(client: httpx2.AsyncClient, name: str, question: str) -> list[dict[str, Any]]:
     """The lines of one run."""
-    asked = {"model": f"cairn/{name.split('-')[0]}", "messages": [{"role": "user", "content": question}]}
-    run = (await client.post("/api/runs", json=asked)).json()["id"]
+    request = {"model": f"cairn/{name.split('-')[0]}", "messages": [{"role": "user", "content": question}]}
+    run = (await client.post("/api/runs", json=request)).json()["id"]
     lines = [{"id": seen.id, "event": seen.event, "data": seen.data} for seen in await all_events(client, run)]
     return [*lines, {"id": "", "event": "run", "data": (await client.get(f"/api/runs/{run}")).json()}]
 
@@ -43,8 +43,8 @@ async def main() -> None:
     service = make_service(load_settings(None, store="memory"))
     questions = service.examples
     async with serving(service) as address, httpx2.AsyncClient(base_url=address, timeout=60) as client:
-        for name, asked in CASES.items():
-            lines = await record(client, name, asked if isinstance(asked, str) else questions[asked])
+        for name, question in CASES.items():
+            lines = await record(client, name, question if isinstance(question, str) else questions[question])
             text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
             (FOLDER / f"{name}.jsonl").write_text(text, encoding="utf-8")
 

@@ -12,7 +12,7 @@ import uvicorn
 
 from agent.sources.base import SearchRequest, SearchResult
 from tests.agent.rstool.reader_server import ReaderServer
-from tests.server.live import Shelf
+from tests.server.live import FakeSource
 
 
 @dataclass
@@ -20,18 +20,18 @@ class HeldSource:
     """A source that answers when the test, in another thread, says so."""
 
     name: str = "web"
-    asked: threading.Event = field(default_factory=threading.Event)
+    requested: threading.Event = field(default_factory=threading.Event)
     _go: asyncio.Event = field(default_factory=asyncio.Event)
     _loop: asyncio.AbstractEventLoop | None = None
 
     async def search(self, request: SearchRequest) -> SearchResult:
         self._loop = asyncio.get_running_loop()
-        self.asked.set()
+        self.requested.set()
         await self._go.wait()
-        return await Shelf(self.name, url="https://example.org/falls").search(request)
+        return await FakeSource(self.name, url="https://example.org/falls").search(request)
 
     def go(self) -> None:
-        assert self.asked.wait(10)
+        assert self.requested.wait(10)
         assert self._loop
         self._loop.call_soon_threadsafe(self._go.set)
 
@@ -87,7 +87,7 @@ class Wire:
         for end in (one, other):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-        one.close()  # the other one is closed by whoever reads from it
+        one.close()  # the other one is closed by the reader at its other end
 
 
 @contextmanager

@@ -5,14 +5,17 @@ import hashlib
 import re
 from pathlib import Path
 
+import agent.trace
 from server.ui.routes import STATIC
 from server.ui.types import written
 
+VIEW = Path(agent.trace.__file__).parent / "view"
 WEB = Path(__file__).parent.parent.parent / "web"
 FILES = ("index.html", "package-lock.json", "tsconfig.json", "vite.config.ts")
 FOLDERS = ("public", "src")
 FIRST_LOAD_BYTES = 60 * 1024
 GRAPH_BYTES = 25 * 1024
+VIEW_BYTES = 72 * 1024
 
 
 def sum_of_sources() -> str:
@@ -34,7 +37,8 @@ def packed(pattern: str) -> int:
 
 
 def test_the_built_page_is_of_these_sources() -> None:
-    assert (STATIC / "sources.sha256").read_text().strip() == sum_of_sources(), "run make web and commit server/static"
+    for folder in (STATIC, VIEW):
+        assert (folder / "sources.sha256").read_text().strip() == sum_of_sources(), f"run make web and commit {folder}"
 
 
 def test_the_schema_for_the_page_is_that_of_the_models() -> None:
@@ -51,6 +55,13 @@ def test_the_first_load_and_the_graph_are_small() -> None:
     assert packed("index-*.js") <= FIRST_LOAD_BYTES
     assert packed("graph-*.js") <= GRAPH_BYTES
     assert not [path.name for path in STATIC.glob("*.js") if not re.match(r"(index|graph)-", path.name)]
+
+
+def test_the_view_that_files_embed_is_small_and_cannot_end_its_script_element() -> None:
+    script = (VIEW / "view.js").read_text(encoding="utf-8")
+    assert len(gzip.compress(script.encode(), 9)) <= VIEW_BYTES
+    assert not re.search(r"</script|<!--", script, re.IGNORECASE)
+    assert not re.search(r"@import|url\(|@font-face", (VIEW / "view.css").read_text(encoding="utf-8"))
 
 
 def test_nothing_that_is_built_names_another_place_to_load_from() -> None:

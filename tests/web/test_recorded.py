@@ -8,7 +8,7 @@ import pytest
 
 from agent.protocols import protocol_named
 from agent.trace import Trace
-from server.runs.following import Place
+from server.runs.following import StreamPosition
 from tests.invariants import violations
 from tests.server.runs.replicas import Folded, Seen
 from tests.web.record import CASES, FOLDER
@@ -21,7 +21,7 @@ def lines_of(name: str) -> list[Line]:
 
 
 def without_segments(steps: list[Line]) -> list[Line]:
-    """Steps as they are told: a branch is written onto the trace when its round has ended."""
+    """Steps as they are sent: a branch is written onto the trace when its round has ended."""
     return [step | {"segments": []} for step in steps]
 
 
@@ -36,10 +36,10 @@ def test_the_events_of_a_recorded_run_fold_into_its_trace(name: str) -> None:
     for event in events:
         reader.take(Seen(event["id"], event["event"], event["data"]))
     trace = Trace.model_validate(run["data"]["trace"])
-    told = sorted(run["data"]["trace"]["steps"], key=lambda step: step["seconds"])
+    sent = sorted(run["data"]["trace"]["steps"], key=lambda step: step["seconds"])
     assert reader.over
-    assert without_segments(reader.steps) == without_segments(told)
-    assert Place.of(reader.last).steps == len(trace.steps)
+    assert without_segments(reader.steps) == without_segments(sent)
+    assert StreamPosition.of(reader.last).steps == len(trace.steps)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,4 +1,4 @@
-"""A run that goes on while the page comes and goes: wishes, reloads and cut connections."""
+"""A run that goes on while the page comes and goes: commands, reloads and cut connections."""
 
 import time
 
@@ -11,7 +11,7 @@ from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
 from server.evidence.answering import Answering
 from tests.agent.test_fills import saying
-from tests.server.live import ANSWER, SEARCH, Shelf
+from tests.server.live import ANSWER, SEARCH, FakeSource
 from tests.server.threaded import in_thread
 from tests.web.pages import Watched, scripted, tab
 from tests.web.servers import HeldSource, Wire, reader, wire
@@ -22,7 +22,7 @@ QUESTION = "Where was the director of Aurora Falls born?"
 REFUSED = "net::ERR_"
 
 
-def told_once(page: Watched) -> None:
+def seen_once(page: Watched) -> None:
     """The page shows each step of the trace, and each only once."""
     trace = page.trace()
     apart = ("searched", "search_failed", "skipped", "filled", "gathered")
@@ -53,15 +53,15 @@ def test_answer_now_reaches_the_server(browser: Browser) -> None:
     turns = (SEARCH, "\n- Nothing.\n</evidence>", "Trieste")
     with in_thread(scripted(turns, sources={"web": held})) as address, tab(browser, address) as page:
         page.ask(QUESTION)
-        assert held.asked.wait(10)
+        assert held.requested.wait(10)
         page.page.get_by_role("button", name="Answer now").click()
         page.ended()
         stopped = page.trace()["steps"][-1]
         assert (stopped["reason"], stopped["budget"]) == ("forced", "user")
-        expect(page.page.locator(".now")).to_contain_text("you asked for the answer")
+        expect(page.page.locator(".now")).to_contain_text("you requested the answer")
 
 
-def test_a_run_goes_on_when_its_page_is_loaded_anew_in_the_middle(browser: Browser) -> None:
+def test_a_run_goes_on_when_its_page_is_reloaded_in_the_middle(browser: Browser) -> None:
     held = HeldSource()
     with in_thread(scripted(sources={"web": held})) as address, tab(browser, address) as page:
         page.ask(QUESTION)
@@ -72,7 +72,7 @@ def test_a_run_goes_on_when_its_page_is_loaded_anew_in_the_middle(browser: Brows
         assert page.run_id == run
         held.go()
         page.ended()
-        told_once(page)
+        seen_once(page)
         expect(page.page.locator(".answer-text")).to_contain_text("Trieste")
 
 
@@ -89,7 +89,7 @@ def run_over(browser: Browser, hand: Wire, held: HeldSource, *, cuts: int) -> No
                 page.page.wait_for_timeout(50)
         held.go()
         page.ended()
-        told_once(page)
+        seen_once(page)
         page.complaints = [said for said in page.complaints if REFUSED not in said]
 
 
@@ -99,7 +99,7 @@ def test_a_connection_that_is_cut_is_resumed_without_a_lost_or_doubled_step(brow
         run_over(browser, hand, held, cuts=3)
 
 
-def test_the_page_says_that_the_connection_is_lost_and_mends_it_when_the_server_can_be_reached(
+def test_the_page_says_that_the_connection_is_lost_and_reconnects_when_the_server_can_be_reached(
     browser: Browser,
 ) -> None:
     held = HeldSource()
@@ -117,7 +117,7 @@ def test_the_page_says_that_the_connection_is_lost_and_mends_it_when_the_server_
         hand.refuses = False
         page.ended()
         expect(page.page.locator(".lost")).to_have_count(0)
-        told_once(page)
+        seen_once(page)
         page.complaints = [said for said in page.complaints if REFUSED not in said]
 
 
@@ -126,7 +126,7 @@ def test_the_waterfall_shows_searches_that_ran_at_the_same_time_and_the_graph_th
 ) -> None:
     plan = "<search>\nA: director of Aurora Falls (web)\nB: birthplace of #A (kg)\nC: premiere (web)\n</search>"
     policy = ScriptedPolicy(saying(plan, {"B": "birthplace of Lina Orr</fill>"}, last=ANSWER))
-    sources = {"web": Shelf("web"), "kg": Shelf("kg"), "all": Shelf("all")}
+    sources = {"web": FakeSource("web"), "kg": FakeSource("kg"), "all": FakeSource("all")}
     agent = Agent(policy=policy, protocol=protocol_named("cairn"), sources=sources)
     with in_thread(scripted(agent=agent)) as address, tab(browser, address) as page:
         page.ask(QUESTION)

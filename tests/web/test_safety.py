@@ -60,7 +60,7 @@ def test_what_a_stranger_writes_never_runs_and_loads_nothing(browser: Browser, a
         assert not handlers
 
 
-def test_links_to_sources_tell_nobody_where_they_were_followed(browser: Browser) -> None:
+def test_links_to_sources_send_no_referrer(browser: Browser) -> None:
     with in_thread(scripted()) as address, tab(browser, address) as page:
         page.ask("Where was the director of Aurora Falls born?")
         page.ended()
@@ -85,7 +85,7 @@ def test_the_policy_of_the_page_forbids_scripts_that_are_not_its_own(browser: Br
         page.complaints.clear()
 
 
-def test_the_key_is_asked_for_and_kept_in_the_tab_alone(browser: Browser) -> None:
+def test_the_key_is_requested_and_kept_in_the_tab_alone(browser: Browser) -> None:
     with in_thread(scripted(), Rules(key=SecretStr("open sesame"))) as address, tab(browser, address) as page:
         page.page.get_by_label("Key", exact=True).fill("wrong")
         page.page.get_by_role("button", name="Use it").click()
@@ -197,7 +197,7 @@ def test_a_narrow_screen_shows_all_of_it_without_scrolling_sideways(browser: Bro
         assert box["x"] + box["width"] <= 360
 
 
-def test_whoever_wants_no_motion_sees_none(browser: Browser, world: str) -> None:
+def test_a_reader_who_wants_no_motion_sees_none(browser: Browser, world: str) -> None:
     with tab(browser, world, reduced_motion="reduce") as page:
         page.page.locator(".examples button").nth(3).click()
         page.ended()

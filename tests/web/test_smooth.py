@@ -1,4 +1,4 @@
-"""A large trace, told at sixty events a second, is shown without a long task: measured in the browser itself."""
+"""A large trace, sent at sixty events a second, is shown without a long task: measured in the browser itself."""
 
 import asyncio
 import random
@@ -34,7 +34,7 @@ from agent.trace import (
     Trace,
 )
 from server.evidence.service import ignore_event
-from tests.server.live import Shelf
+from tests.server.live import FakeSource
 from tests.server.threaded import in_thread
 from tests.web.pages import scripted, tab
 
@@ -53,7 +53,7 @@ def words(chars: int, seed: int) -> str:
 
 
 def large() -> Iterator[Event]:
-    """Events of a run with so many rounds, nodes and characters."""
+    """Events of a run with the given rounds, nodes and characters."""
     per_node, per_thought = CHARS // NODES // 2, CHARS // ROUNDS // 2
     made = 0
     claims: list[Claim] = []
@@ -96,7 +96,7 @@ def said(role: str, step: Thought | Merged) -> Iterator[Event]:
 
 @dataclass(frozen=True)
 class Prepared(Agent):
-    """Tells what was made beforehand, at its pace."""
+    """Emits what was made beforehand, at its pace."""
 
     async def run(self, trace: Trace, *, emit: Emit = ignore_event, control: Control | None = None) -> Trace:
         clock = asyncio.get_running_loop().time
@@ -132,7 +132,7 @@ def test_sixty_events_a_second_make_no_long_task(browser: Browser, view: str) ->
 
 def longest_task(browser: Browser, view: str) -> float:
     """Milliseconds of the browser's longest task while all events of the large run come."""
-    agent = Prepared(policy=ScriptedPolicy(()), protocol=protocol_named("cairn"), sources={"web": Shelf("web")})
+    agent = Prepared(policy=ScriptedPolicy(()), protocol=protocol_named("cairn"), sources={"web": FakeSource("web")})
     with in_thread(scripted(agent=agent)) as address, tab(browser, address) as page:
         page.page.evaluate(f"sessionStorage.setItem('cairn.tab', '{view}')")
         page.page.reload()

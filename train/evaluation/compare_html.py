@@ -26,7 +26,7 @@ from train.evaluation.report_files import Stored
 from train.evaluation.report_html import LIMIT, budgets_of, explained
 from train.evaluation.result import FAILURES
 
-SCRIPTS: Final = ("common.js", "trace.js", "question.js", "compare.js")
+SCRIPTS: Final = ("common.js", "question.js", "compare.js")
 CARDS: Final = ("em", "f1", "cover", "gold_found", "searches", "policy_tokens", "seconds")
 
 

@@ -142,11 +142,12 @@ class _Packer:
         found = {name for p in trace.passages for name in _gold_names(p, supporting)}
         packed: Packed = {
             "protocol": trace.protocol,
+            "policy": trace.policy,
             "steps": [self._step(step) for step in trace.steps],
             "gold": sorted(gold),
             "missing": [name for name in supporting if name not in found],
-            "usage": _plain(trace.usage.model_dump(exclude_defaults=True)),
-            "timings": _plain(trace.timings.model_dump(exclude_none=True)),
+            "usage": _plain(trace.usage.model_dump()),
+            "timings": _plain(trace.timings.model_dump()),
         }
         if trace.history:
             packed["history"] = [[self._short(text) for text in turn] for turn in trace.history]
@@ -155,7 +156,7 @@ class _Packer:
         return packed
 
     def _step(self, step: Step) -> Packed:
-        fields = step.model_dump(mode="json", exclude={"segments", "passages"}, exclude_defaults=True)
+        fields = step.model_dump(mode="json", exclude={"segments", "passages"})
         packed = {name: self._short(value) if isinstance(value, str) else value for name, value in fields.items()}
         packed["kind"] = step.kind
         if isinstance(step, Searched):

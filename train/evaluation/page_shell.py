@@ -2,10 +2,10 @@
 
 Style and script are the package's own files, set in line and allowed by their hashes alone; the data is plain JSON, or
 deflated where it is large. No text from a trace becomes markup: here it is escaped, in the browser it is text content.
+A trace is drawn by the view of `agent.trace.page`, in a frame of its own.
 """
 
 import base64
-import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,9 +14,10 @@ from importlib.resources import files
 from string import Template
 from typing import Any, Final
 
+from agent.trace.page import around_data, in_script, source_hash, view_script, view_style
+
 PLAIN_BYTES: Final = 200_000
 """Data up to here stays readable in the page's source."""
-_IN_SCRIPT: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def page(title: str, body: str, *, scripts: Sequence[str], data: Mapping[str, Any]) -> str:
@@ -34,12 +35,13 @@ def page(title: str, body: str, *, scripts: Sequence[str], data: Mapping[str, An
     whole = Template(_file("shell.html")).substitute(
         title=escape(title),
         style=style,
-        style_hash=_hash(style),
+        style_hashes=_hashes(style, view_style()),
         script=script,
-        script_hash=_hash(script),
+        script_hashes=_hashes(script, view_script()),
         body=body,
         form=form,
         data=text,
+        view=_deflated(json.dumps(around_data(title="Trace"))),
     )
     return _encodable(whole)
 
@@ -48,8 +50,8 @@ def _file(name: str) -> str:
     return (files("train.evaluation") / "page" / name).read_text(encoding="utf-8")
 
 
-def _hash(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+def _hashes(*texts: str) -> str:
+    return " ".join(f"'{source_hash(text)}'" for text in texts)
 
 
 def _embedded(data: Mapping[str, Any]) -> tuple[str, str]:
@@ -57,8 +59,12 @@ def _embedded(data: Mapping[str, Any]) -> tuple[str, str]:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     raw = _encodable(text)
     if len(raw) <= PLAIN_BYTES:
-        return "json", raw.translate(str.maketrans(_IN_SCRIPT))
-    return "deflate", base64.b64encode(zlib.compress(raw.encode(), 9)).decode()
+        return "json", in_script(raw)
+    return "deflate", _deflated(raw)
+
+
+def _deflated(text: str) -> str:
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def _encodable(text: str) -> str:

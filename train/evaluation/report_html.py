@@ -26,7 +26,7 @@ from train.evaluation.statistics import RESAMPLES
 
 LIMIT: Final = 5_000_000
 """Bytes of a page. A run that is larger loses the ends of long texts first, then raw text, then traces."""
-SCRIPTS: Final = ("common.js", "trace.js", "question.js", "report.js")
+SCRIPTS: Final = ("common.js", "question.js", "report.js")
 COLOURS: Final = {"right": "good", "wrong": "wrong", "abstained": "shy", "failed": "failed"}
 GROUPS: Final = {
     "answer": "The answer",

@@ -1,7 +1,7 @@
 """One session of a run in its folder, from its beginning to its end: what `cairn train rl` and `ppo` have in common.
 
-RunManifest, monitors, traces, questions, rewards with their tools, the retriever probes, dev questions. How anything is learned
-from the rollouts is theirs.
+Manifest, monitors, traces, questions, rewards with their tools, the retriever probes, dev questions. How anything is
+learned from the rollouts is theirs.
 """
 
 import asyncio

@@ -16,7 +16,7 @@ function lines(path: string): unknown[] {
   return readFileSync(path, "utf8").trim().split("\n").map((line) => JSON.parse(line) as unknown);
 }
 
-/** Name → its events in their order, and the run as the server tells it in the end. */
+/** Name → its events in their order, and the run as the server reports it in the end. */
 export const RUNS: Record<string, Recorded> = Object.fromEntries(
   readdirSync(join(GOLDEN, "runs")).map((file) => {
     const all = lines(join(GOLDEN, "runs", file)) as (RunEvent | { event: "run"; data: RunDetail })[];

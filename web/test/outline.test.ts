@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { barsOf } from "../src/run/bars";
 import { evidenceOf } from "../src/run/evidence";
 import { outlineOf } from "../src/run/outline";
-import { rungsTold, segmentsUntil, tokensOf } from "../src/run/raw";
+import { rungsText, segmentsUntil, tokensOf } from "../src/run/raw";
 import { inOrder } from "../src/run/reduce";
-import { doing } from "../src/run/told";
+import { doing } from "../src/run/labels";
 import { NOTHING } from "../src/run/reduce";
 import { itemOf, shapeOf } from "../src/run/shape";
 import { RUNS, TRACES } from "./golden";
@@ -16,7 +16,7 @@ describe.each(Object.entries(ALL))("the trace %s", (_, trace) => {
   const outline = outlineOf(steps);
   const nodes = outline.rounds.flatMap((round) => round.nodes);
 
-  it("has in its outline every node of every plan, in the state that its steps tell", () => {
+  it("has in its outline every node of every plan, in the state that its steps give", () => {
     const planned = trace.steps.flatMap((step) => (step.kind === "planned" ? step.plan.nodes.map((n) => `${step.round}.${n.id}`) : []));
     expect(nodes.map(({ key }) => key)).toEqual(planned);
     for (const node of nodes) {
@@ -42,10 +42,10 @@ describe.each(Object.entries(ALL))("the trace %s", (_, trace) => {
     for (const { key } of vertices) expect(itemOf(outline, key)).toBeTypeOf("string");
   });
 
-  it("tells every step exactly once", () => {
-    const told = outline.items.length + nodes.filter((n) => n.result).length + nodes.filter((n) => n.fill).length;
+  it("shows every step exactly once", () => {
+    const shown = outline.items.length + nodes.filter((n) => n.result).length + nodes.filter((n) => n.fill).length;
     const gathered = outline.rounds.filter((round) => round.gathered).length;
-    expect(told + gathered).toBe(steps.length);
+    expect(shown + gathered).toBe(steps.length);
   });
 
   it("has no node that runs once it has ended, and is never ahead of its steps on the way", () => {
@@ -83,8 +83,8 @@ describe.each(Object.entries(ALL))("the trace %s", (_, trace) => {
   it("shows all of its context in the end, and of the policy's tokens as many as the trace counts", () => {
     expect(segmentsUntil(trace, steps, true)).toEqual(trace.segments);
     const own = trace.segments.filter(({ by }) => by === "policy");
-    const told = tokensOf(own);
-    if (!told.guessed) expect(told.count).toBe(trace.usage.policy_tokens);
+    const shown = tokensOf(own);
+    if (!shown.guessed) expect(shown.count).toBe(trace.usage.policy_tokens);
   });
 });
 
@@ -94,7 +94,7 @@ describe("the rungs of a general model", () => {
       { rung: "json" as const, why: "the model passed its exam" },
       { rung: "plain" as const, why: "" },
     ];
-    expect(rungsTold(rungs)).toBe("The model was spoken to on the rung json (the model passed its exam), then plain.");
-    expect(rungsTold(undefined)).toBe("");
+    expect(rungsText(rungs)).toBe("The model was spoken to on the rung json (the model passed its exam), then plain.");
+    expect(rungsText(undefined)).toBe("");
   });
 });

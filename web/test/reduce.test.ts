@@ -7,7 +7,7 @@ function fold(events: readonly RunEvent[], from: Run = NOTHING): Run {
 }
 
 describe.each(Object.entries(RUNS))("the run %s", (_, { events, run }) => {
-  it("is, event by event, what was told until then", () => {
+  it("is, event by event, what was sent until then", () => {
     let state = NOTHING;
     let steps = 0;
     let open = "";
@@ -62,7 +62,7 @@ describe.each(Object.entries(RUNS))("the run %s", (_, { events, run }) => {
     expect(fold(events.slice(at), early)).toEqual(fold(events));
   });
 
-  it("begins anew after a reset", () => {
+  it("begins again after a reset", () => {
     const half = fold(events.slice(0, events.length >> 1));
     const reset: RunEvent = { event: "reset", id: "0.0", data: {} };
     expect({ ...fold([reset, ...events], half) }).toEqual(fold(events));

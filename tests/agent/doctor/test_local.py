@@ -17,7 +17,7 @@ from agent.doctor import Diagnosis, local
 from agent.settings import CairnSettings
 from server.retrieval.service import Retriever
 from tests.agent.doctor.look import SECRET, look, no_folder, one
-from tests.server.live import Shelf, serving
+from tests.server.live import FakeSource, serving
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def test_a_port_is_free_or_held() -> None:
 
 def test_a_port_that_a_cairn_holds_is_said_so() -> None:
     async def beside() -> Diagnosis:
-        async with serving(Retriever({"web": Shelf("web")})) as address:
+        async with serving(Retriever({"web": FakeSource("web")})) as address:
             return await one(CairnSettings(port=int(address.rpartition(":")[2])), "port")
 
     found = asyncio.run(beside())

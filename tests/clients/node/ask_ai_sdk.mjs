@@ -4,7 +4,7 @@ import { generateText, streamText } from "ai";
 
 const [baseURL, question] = process.argv.slice(2);
 const cairn = createOpenAICompatible({ name: "cairn", baseURL, apiKey: "none", includeUsage: true });
-const asked = {
+const request = {
   model: cairn("cairn"),
   prompt: question,
   maxRetries: 0,
@@ -12,7 +12,7 @@ const asked = {
 };
 
 const failures = [];
-const stream = streamText({ ...asked, onError: ({ error }) => failures.push(String(error)) });
+const stream = streamText({ ...request, onError: ({ error }) => failures.push(String(error)) });
 let reasoning = "";
 let answer = "";
 let order = "";
@@ -28,7 +28,7 @@ for await (const part of stream.fullStream) {
   if (part.type === "error") failures.push(String(part.error));
 }
 const usage = await stream.usage;
-const whole = await generateText(asked);
+const whole = await generateText(request);
 process.stdout.write(
   JSON.stringify({
     failures,

@@ -8,7 +8,7 @@ import litellm
 
 BASE_URL, QUESTION = sys.argv[1:3]
 litellm.telemetry = False
-ASKED: dict[str, Any] = {
+REQUEST: dict[str, Any] = {
     "model": "openai/cairn",
     "api_base": BASE_URL,
     "api_key": "none",
@@ -28,8 +28,8 @@ def seen(got: Any) -> dict[str, Any]:
 
 
 def streamed() -> dict[str, Any]:
-    chunks = list(litellm.completion(**ASKED, stream=True, stream_options={"include_usage": True}))
+    chunks = list(litellm.completion(**REQUEST, stream=True, stream_options={"include_usage": True}))
     return seen(litellm.stream_chunk_builder(chunks))
 
 
-sys.stdout.write(json.dumps({"whole": seen(litellm.completion(**ASKED)), "streamed": streamed()}))
+sys.stdout.write(json.dumps({"whole": seen(litellm.completion(**REQUEST)), "streamed": streamed()}))

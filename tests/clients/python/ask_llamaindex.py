@@ -30,7 +30,7 @@ llm = OpenAILike(
         "extra_body": {"profile": "markdown-links"},
     },
 )
-asked = [ChatMessage(role="user", content=QUESTION)]
-*_, last = llm.stream_chat(asked)
+messages = [ChatMessage(role="user", content=QUESTION)]
+*_, last = llm.stream_chat(messages)
 llm.additional_kwargs.pop("stream_options")
-sys.stdout.write(json.dumps({"streamed": seen(last), "whole": seen(llm.chat(asked))}))
+sys.stdout.write(json.dumps({"streamed": seen(last), "whole": seen(llm.chat(messages))}))

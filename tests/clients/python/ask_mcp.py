@@ -8,7 +8,7 @@ from typing import Any
 from mcp import Client
 
 BASE_URL, QUESTION = sys.argv[1:3]
-ASKED = {"question": QUESTION}
+ARGUMENTS = {"question": QUESTION}
 
 
 def seen(result: Any, **more: Any) -> dict[str, Any]:
@@ -23,13 +23,13 @@ async def called(client: Client) -> dict[str, Any]:
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         steps.append(message or "")
 
-    return seen(await client.call_tool("search_evidence", ASKED, progress_callback=hear), steps=steps)
+    return seen(await client.call_tool("search_evidence", ARGUMENTS, progress_callback=hear), steps=steps)
 
 
 async def started(client: Client) -> dict[str, Any]:
-    begun: Any = await client.call_tool("search_evidence_start", ASKED)
-    asked = {"id": begun.structured_content["id"], "wait_seconds": 25}
-    return seen(await client.call_tool("search_evidence_result", asked))
+    begun: Any = await client.call_tool("search_evidence_start", ARGUMENTS)
+    waiting = {"id": begun.structured_content["id"], "wait_seconds": 25}
+    return seen(await client.call_tool("search_evidence_result", waiting))
 
 
 async def ask() -> dict[str, Any]:

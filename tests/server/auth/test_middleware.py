@@ -31,9 +31,9 @@ def error(response: httpx2.Response) -> Mapping[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("request_", "status", "code", "mend"),
+    ("request_", "status", "code", "hint"),
     [
-        ({"content": b"{not json", "headers": {"content-type": "application/json"}}, 400, "invalid_json", "mend it"),
+        ({"content": b"{not json", "headers": {"content-type": "application/json"}}, 400, "invalid_json", "fix it"),
         ({"content": b"[1]", "headers": {"content-type": "application/json"}}, 400, "invalid_body", "JSON object"),
         ({"content": b"{}", "headers": {"content-type": "text/plain"}}, 400, "invalid_body", "application/json"),
         ({"content": b"{\xff}", "headers": {"content-type": "application/json"}}, 400, "invalid_body", "JSON object"),
@@ -42,10 +42,10 @@ def error(response: httpx2.Response) -> Mapping[str, Any]:
         ({"json": {"messages": QUESTION, "model": "gpt-9"}}, 404, "model_not_found", "there are: cairn"),
     ],
 )
-def test_a_bad_request_is_told_what_to_mend(request_: Any, status: int, code: str, mend: str) -> None:
+def test_a_bad_request_is_answered_with_a_hint(request_: Any, status: int, code: str, hint: str) -> None:
     response = send("POST", CHAT, **request_)
     assert (response.status_code, error(response)["code"]) == (status, code)
-    assert mend in error(response)["message"]
+    assert hint in error(response)["message"]
 
 
 def test_nesting_without_end_is_a_bad_request() -> None:

@@ -74,7 +74,7 @@ class Replica:
 
 @contextmanager
 def started(*arguments: str) -> Generator[Replica]:
-    """`python -m ARGUMENTS`, which tells its address on either of its outputs."""
+    """`python -m ARGUMENTS`, which prints its address on either of its outputs."""
     with running([sys.executable, "-m", *arguments]) as program:
         found = program.wait_for(lambda: _ADDRESS.search(program.said))
         yield Replica(found[0], program.process)
@@ -84,7 +84,7 @@ def started(*arguments: str) -> Generator[Replica]:
 class SearchEngine:
     """Answers as SearXNG does, with one result; a query that says `hold` waits until it may go on."""
 
-    asked: list[str] = field(default_factory=list[str])
+    queries: list[str] = field(default_factory=list[str])
     go: asyncio.Event = field(default_factory=asyncio.Event)
     address: str = ""
 
@@ -92,10 +92,10 @@ class SearchEngine:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 query = parse_qs(urlsplit(head.split(b" ")[1].decode()).query).get("q", [""])[0]
-                self.asked.append(query)
+                self.queries.append(query)
                 if HOLD in query:
                     await self.go.wait()
-                found = [{"url": "https://example.org/t", "title": query, "content": "Somebody comes from Trieste."}]
+                found = [{"url": "https://example.org/t", "title": query, "content": "She comes from Trieste."}]
                 body = json.dumps({"query": query, "results": found}).encode()
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
                 writer.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))

@@ -15,7 +15,7 @@ from server.runs.opening import check_store
 def say(context: str) -> str:
     """Search the question, then answer with what was found."""
     if "<information>" in context:
-        return "<evidence>\n- Somebody comes from Trieste. [1]\n</evidence>\n<answer>Trieste</answer>"
+        return "<evidence>\n- She comes from Trieste. [1]\n</evidence>\n<answer>Trieste</answer>"
     question = context.strip().splitlines()[-1].removeprefix("Question: ")
     return f"<think>I look for it.</think>\n<search>\nA: {question} (web)\n</search>"
 

@@ -92,7 +92,7 @@ class Follower:
             try:
                 async for seen in events(client, self.run, after=self._last):
                     self._take(seen)
-            except (httpx2.TransportError, AssertionError):  # it was cut, or the balancer has nobody at this moment
+            except (httpx2.TransportError, AssertionError):  # it was cut, or the balancer has no server at this moment
                 self.cuts += 1
                 await asyncio.sleep(0.2)  # as a browser waits before it comes back
 
@@ -119,8 +119,8 @@ def test_a_replica_that_is_killed_in_the_middle_of_fifty_runs_loses_none(shared:
             assert set(states) == {"interrupted", "answered"}
             assert states["interrupted"] >= RUNS // 4, "the balancer gave the killed one its share"
             for run in runs:
-                told = await all_events(there.clients[1], run.run)
-                assert [seen.data for seen in told if seen.event == "step"] == run.steps
+                seen_again = await all_events(there.clients[1], run.run)
+                assert [seen.data for seen in seen_again if seen.event == "step"] == run.steps
                 kept = (await there.balanced.get(f"/api/runs/{run.run}")).json()
                 assert kept["state"] == run.state
                 assert {"thought", "planned", "stopped"} <= {step["kind"] for step in kept["trace"]["steps"]}
@@ -143,14 +143,14 @@ def test_a_cancel_that_comes_to_the_other_replica_ends_the_run(shared: Shared, t
             again = await start(there.clients[1], "where does she come from?")
             steps = [seen.data for seen in await all_events(there.clients[1], again) if seen.event == "step"]
             (searched,) = (step for step in steps if step["kind"] == "searched")
-            assert searched["cached"] == "fresh", "what one replica asked, the other one finds in Redis"
-            assert there.engine.asked.count("where does she come from?") == 1
+            assert searched["cached"] == "fresh", "what one replica searched for, the other one finds in Redis"
+            assert there.engine.queries.count("where does she come from?") == 1
 
     asyncio.run(main())
 
 
 def test_of_a_server_of_documents_that_is_killed_only_answers_that_had_begun_are_cut(tmp_path: Path):
-    lines = (json.dumps({"id": f"d{n}", "text": f"Document {n} tells of falcons and of {n} owls."}) for n in range(30))
+    lines = (json.dumps({"id": f"d{n}", "text": f"Document {n} is about falcons and {n} owls."}) for n in range(30))
     (tmp_path / "documents.jsonl").write_text("\n".join(lines), encoding="utf-8")
     command = ["agent.cli", "serve", "--retrieval-only", "--corpus", str(tmp_path / "documents.jsonl"), "--port", "0"]
 
@@ -168,10 +168,10 @@ def test_of_a_server_of_documents_that_is_killed_only_answers_that_had_begun_are
                 assert len(said.json()["result"][0]) == 3
                 return str(said.status_code)
 
-            asked = iter(range(240))
+            numbers = iter(range(240))
 
             async def worker() -> list[str]:
-                return [await ask(number) for number in asked]
+                return [await ask(number) for number in numbers]
 
             return Counter(word for words in await asyncio.gather(*(worker() for _ in range(8))) for word in words)
 

@@ -22,13 +22,13 @@ from tests.server.live import ANSWER, QUESTION, SEARCH, in_memory, make_service
 
 @dataclass
 class Listening:
-    """A source that remembers what it is asked, and honours dates alone."""
+    """A source that remembers its requests, and honours dates alone."""
 
     name: str
-    asked: list[tuple[tuple[str, str], ...]] = field(default_factory=list[tuple[tuple[str, str], ...]])
+    requests: list[tuple[tuple[str, str], ...]] = field(default_factory=list[tuple[tuple[str, str], ...]])
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        self.asked.append(tuple((f.name, f.value) for f in request.filters))
+        self.requests.append(tuple((f.name, f.value) for f in request.filters))
         found = [Passage(id=request.query, source=self.name, title=request.query, text=f"About {request.query}.")]
         return SearchResult(tuple(found), notes=unhonoured(request.filters, honours={"after", "before"}, by=self.name))
 
@@ -84,7 +84,7 @@ def test_the_filters_of_a_request_reach_every_search_and_what_cannot_honour_them
     got = post(service_of(sources, kept), search_domain_filter=["a.org"], search_after_date_filter="2025-01-01")
     assert got["status"] == 200
     wanted = (("site", "a.org"), ("after", "2025-01-01"))
-    assert (sources["web"].asked, sources["kg"].asked) == ([wanted], [wanted])
+    assert (sources["web"].requests, sources["kg"].requests) == ([wanted], [wanted])
     (trace,) = kept
     assert [(f.name, f.value) for f in trace.filters] == list(wanted)
     assert [s.note for s in trace.steps if s.kind == "searched"] == [
@@ -93,13 +93,13 @@ def test_the_filters_of_a_request_reach_every_search_and_what_cannot_honour_them
     assert not any("a.org" in segment.text for segment in trace.segments)
 
 
-def test_only_chosen_sources_are_asked() -> None:
+def test_only_chosen_sources_are_searched() -> None:
     sources = listening()
     assert post(service_of(sources), sources=["ARXIV "])["status"] == 200
-    assert [len(source.asked) for source in sources.values()] == [0, 2, 0, 0]
+    assert [len(source.requests) for source in sources.values()] == [0, 2, 0, 0]
     scholarly = listening()
     assert post(service_of(scholarly), search_mode="academic")["status"] == 200
-    assert [len(source.asked) for source in scholarly.values()] == [0, 2, 0, 0]
+    assert [len(source.requests) for source in scholarly.values()] == [0, 2, 0, 0]
 
 
 def test_a_budget_of_a_request_ends_the_rollout() -> None:
@@ -110,7 +110,7 @@ def test_a_budget_of_a_request_ends_the_rollout() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "mend"),
+    ("said", "hint"),
     [
         ({"sources": ["Bing"]}, "There is no source 'bing'; there are: web, arxiv, kg"),
         ({"budgets": {"dollars": 1}}, "'budgets.dollars' cannot be used"),
@@ -123,10 +123,10 @@ def test_a_budget_of_a_request_ends_the_rollout() -> None:
         ({"profile": "word"}, "'profile' cannot be used"),
     ],
 )
-def test_an_option_that_cannot_be_met_is_refused_with_a_hint(said: dict[str, Any], mend: str) -> None:
+def test_an_option_that_cannot_be_met_is_refused_with_a_hint(said: dict[str, Any], hint: str) -> None:
     got = post(service_of(listening()), **said)
     assert got["status"] == 400
-    assert mend in got["error"]["message"]
+    assert hint in got["error"]["message"]
 
 
 def test_sources_that_are_not_there_are_an_error_of_the_request() -> None:
@@ -143,7 +143,7 @@ def test_without_a_search_a_trained_policy_answers_at_once_and_the_answer_says_s
     service = replace(service, agent=replace(service.agent, policy=ScriptedPolicy(turns)))
     got = post(service, disable_search=True)
     assert got["choices"][0]["message"]["content"] == "Trieste\n\nThis was answered without a search."
-    assert not any(source.asked for source in sources.values())
+    assert not any(source.requests for source in sources.values())
     assert (got["usage"]["num_search_queries"], got["citations"]) == (0, [])
 
 

@@ -1,4 +1,4 @@
-"""`cairn-chat`, which answers without searching: however it ends, the end is told as that of any other run."""
+"""`cairn-chat`, which answers without searching: however it ends, the end is reported as that of any other run."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -53,7 +53,7 @@ def of(policy: ScriptedPolicy, service: Service | None = None) -> Service:
     return replace(service, agent=replace(service.agent, policy=policy))
 
 
-ASKED: dict[str, Any] = {"model": "cairn-chat", "messages": [{"role": "user", "content": "A title, please."}]}
+REQUEST: dict[str, Any] = {"model": "cairn-chat", "messages": [{"role": "user", "content": "A title, please."}]}
 
 
 def test_its_time_ends_it_with_what_it_said() -> None:
@@ -83,8 +83,8 @@ def test_one_that_is_cancelled_says_so(tmp_path: Any) -> None:
         policy = Stalling()
         service = of(policy, keeping_service(str(tmp_path / "runs.sqlite")))
         async with asyncio.timeout(30), client_of(service) as client:
-            id = (await client.post("/api/runs", json=ASKED)).json()["id"]
-            await policy.asked.wait()
+            id = (await client.post("/api/runs", json=REQUEST)).json()["id"]
+            await policy.requested.wait()
             await client.post(f"/api/runs/{id}/cancel")
             return (await all_events(client, id))[-1].data
 
@@ -95,7 +95,7 @@ def test_one_that_is_cancelled_says_so(tmp_path: Any) -> None:
 def test_instructions_are_bounded_where_they_are_read(chars: int, status: int) -> None:
     async def run(model: str) -> Any:
         service = of(ScriptedPolicy(("A title",), instructed=True))
-        messages = [{"role": "system", "content": "x" * chars}, *ASKED["messages"]]
+        messages = [{"role": "system", "content": "x" * chars}, *REQUEST["messages"]]
         async with in_memory(service) as client:
             return await client.post("/v1/chat/completions", json={"model": model, "messages": messages})
 

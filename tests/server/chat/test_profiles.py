@@ -1,4 +1,4 @@
-"""The same answer as each kind of client wants it told."""
+"""The same answer as each kind of client wants it."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from agent.protocols import protocol_named
 from agent.trace import Answered, Evidenced, Filled, Gathered, Planned, SearchFailed, Stopped
 from server.chat.citations import AnswerText, Citations
 from server.chat.profiles import PROFILES, Statuses
-from server.chat.reply import Reply
+from server.chat.reply import RolloutReply
 from server.chat.request import without_reasoning
 from server.chat.service import Service
 from tests.server.live import ANSWER, QUESTION, SEARCH, Nothing, in_memory, make_service
@@ -50,7 +50,7 @@ def test_every_frame_of_every_profile_is_a_chunk_that_clients_accept(profile: st
     assert content(got).startswith("Trieste")
 
 
-def test_open_webui_is_told_of_searches_as_status_events_that_begin_and_end() -> None:
+def test_open_webui_gets_searches_as_status_events_that_begin_and_end() -> None:
     got = chunks(make_service(), "openwebui")
     events = [chunk["event"] for chunk in got if "event" in chunk]
     assert {event["type"] for event in events} == {"status"}
@@ -71,7 +71,7 @@ def test_the_servers_own_profile_holds_where_a_request_names_none() -> None:
 def test_a_status_that_began_ends_even_where_the_round_does_not() -> None:
     statuses = Statuses()
     plan = Plan(nodes=(Node(id="A", query="a", source="web"), Node(id="B", query="b #A", source="web", parents=("A",))))
-    told = [
+    events = [
         statuses.feed(step)
         for step in (
             Planned(round=1, plan=plan),
@@ -80,14 +80,14 @@ def test_a_status_that_began_ends_even_where_the_round_does_not() -> None:
             Stopped(reason="forced", budget="seconds"),
         )
     ]
-    data = [event["data"] for event in told if event]
+    data = [event["data"] for event in events if event]
     assert [d.get("queries") for d in data] == [["a", "b #A"], ["a", "b c"], None, None]
     assert [d["done"] for d in data] == [False, False, True, True]
     assert statuses.feed(Stopped(reason="answered")) is not None
     assert Statuses().feed(Stopped(reason="answered")) is None
 
 
-def test_nothing_found_is_told_as_that() -> None:
+def test_nothing_found_is_reported_as_that() -> None:
     sources = {name: Nothing() for name in ("web", "kg", "all")}
     agent = Agent(policy=ScriptedPolicy((SEARCH, ANSWER)), protocol=protocol_named("cairn"), sources=sources)
     events = [c["event"]["data"] for c in chunks(make_service(agent=agent), "openwebui") if "event" in c]
@@ -100,8 +100,8 @@ def test_markdown_links_make_links_of_marks_and_name_what_has_no_address() -> No
         'Trieste [1] [2]\n\n- [1] Lina Orr (kg)\n\n[2]: <https://example.org/falls> "Director Of Aurora Falls"'
     )
     assert without_reasoning(got) == "Trieste"
-    told = content(chunks(make_service(), "markdown-links", answer_style="with_evidence"))
-    assert told == (
+    answer = content(chunks(make_service(), "markdown-links", answer_style="with_evidence"))
+    assert answer == (
         "Trieste\n\n- Lina Orr was born in Trieste. [1]\n- Lina Orr directed Aurora Falls. [2] [1]"
         '\n\n- [1] Lina Orr (kg)\n\n[2]: <https://example.org/falls> "Director Of Aurora Falls"'
     )
@@ -134,7 +134,7 @@ HOSTILE = Passage(
 
 
 def test_a_title_or_address_of_a_stranger_cannot_add_a_definition() -> None:
-    reply = Reply(protocol_named("cairn"), profile=PROFILES["markdown-links"])
+    reply = RolloutReply(protocol_named("cairn"), profile=PROFILES["markdown-links"])
     for event in (Gathered(round=1, passages=(HOSTILE,)), Evidenced(text="", claims=()), Answered(text="Yes [1]")):
         reply.feed(event)
     *_, definition = reply.content.splitlines()
@@ -142,7 +142,7 @@ def test_a_title_or_address_of_a_stranger_cannot_add_a_definition() -> None:
     assert definition.startswith("[1]: <https://a.org/p%20q%3E[3]:%20%3Chttps://evil.example%3E> ")
     assert definition.endswith(r'"A \"b\" [2]: <https://evil.example> ] \\"')
     nowhere = Passage.model_validate(HOSTILE.model_dump() | {"url": "javascript:alert(1)"})
-    reply = Reply(protocol_named("cairn"), profile=PROFILES["markdown-links"])
+    reply = RolloutReply(protocol_named("cairn"), profile=PROFILES["markdown-links"])
     for event in (Gathered(round=1, passages=(nowhere,)), Answered(text="Yes [1]")):
         reply.feed(event)
     assert reply.content.splitlines()[-1].startswith(r'- [1] A "b" \[2\]: \<https')

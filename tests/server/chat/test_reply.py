@@ -11,9 +11,9 @@ from agent.checks.claims import derived_claims
 from agent.evidence import Passage
 from agent.protocols import protocol_named
 from agent.trace import Answered, Claim, Delta, Event, Evidenced, Gathered, Merged, Quote, Stopped, Thought, Trace
-from server.chat.chunks import Frames, completion
+from server.chat.chunks import ChunkFrames, completion
 from server.chat.citations import AnswerText, Citations
-from server.chat.reply import Content, Reasoning, Reply
+from server.chat.reply import Content, Reasoning, RolloutReply
 
 PASSAGES = tuple(Passage(id=str(n), source="web", title=f"T{n}", text=f"t{n}", number=n) for n in range(1, 5))
 PIECES = ["[1]", "[2, 3]", "[9]", "[", "]", "1", ",", " ", "\n", "a", "<b>", '"', "\\", "é", "\u2028", "𝄞"]
@@ -44,8 +44,8 @@ def citations() -> Citations:
 @given(EVENTS, st.text(max_size=5), st.sampled_from(["short", "sentence", "with_evidence"]))
 def test_every_frame_is_a_chunk_that_clients_accept(events: list[Event], answer: str, style: str) -> None:
     trace = new_trace()
-    reply = Reply(protocol_named("cairn"), style=style)  # type: ignore[arg-type]
-    frames = Frames(trace=trace, model="cairn")
+    reply = RolloutReply(protocol_named("cairn"), style=style)  # type: ignore[arg-type]
+    frames = ChunkFrames(trace=trace, model="cairn")
     sent = [frames.role()]
     for event in [*events, Answered(text=answer), Stopped(reason="answered")]:
         sent += [frames.part(part) for part in reply.feed(event)]
@@ -67,7 +67,7 @@ def test_every_frame_is_a_chunk_that_clients_accept(events: list[Event], answer:
 
 @given(EVENTS)
 def test_no_reasoning_comes_after_content(events: list[Event]) -> None:
-    reply = Reply(protocol_named("cairn"))
+    reply = RolloutReply(protocol_named("cairn"))
     parts = [part for event in events for part in reply.feed(event)]
     kinds = [type(part) for part in parts if isinstance(part, Reasoning | Content)]
     assert kinds == sorted(kinds, key=lambda kind: kind is Content)
@@ -103,7 +103,7 @@ def of_query(node: str, number: int, text: str) -> Passage:
     return Passage(id=f"{node}{number}", source="web", title=node, text=text, number=number, node=node)
 
 
-def test_where_each_query_numbers_its_own_passages_a_claims_quote_tells_which_one_is_cited() -> None:
+def test_where_each_query_numbers_its_own_passages_a_claims_quote_says_which_one_is_cited() -> None:
     made = Citations()
     shown = [of_query("A", 1, "Orr directed it."), of_query("A", 2, "x"), of_query("B", 1, "Orr is from Trieste.")]
     made.show(shown, restarts=True)
@@ -129,7 +129,7 @@ def test_a_round_that_finds_nothing_leaves_what_was_shown() -> None:
 
 
 def test_a_protocol_that_numbers_by_query_is_answered_with_the_passages_that_are_meant() -> None:
-    reply = Reply(protocol_named("cairn").model_copy(update={"numbering": "query"}), style="with_evidence")
+    reply = RolloutReply(protocol_named("cairn").model_copy(update={"numbering": "query"}), style="with_evidence")
     first, second = of_query("A", 1, "Orr directed it."), of_query("B", 1, "Orr is from Trieste.")
     quote = Quote(number=1, start=0, end=20, text="Orr is from Trieste.")
     claim = Claim(text="Orr is from Trieste.", cites=(1,), check="verbatim", quotes=(quote,))
@@ -140,8 +140,8 @@ def test_a_protocol_that_numbers_by_query_is_answered_with_the_passages_that_are
     ):
         reply.feed(event)
     assert reply.content == "Trieste\n\n- Orr is from Trieste. [1]"
-    told = reply.summary(new_trace())
-    assert told["evidence"][0]["quotes"] == [{"cite": 1, "start": 0, "end": 20, "text": "Orr is from Trieste."}]
+    summary = reply.summary(new_trace())
+    assert summary["evidence"][0]["quotes"] == [{"cite": 1, "start": 0, "end": 20, "text": "Orr is from Trieste."}]
     assert [result["id"] for result in reply.sources()["search_results"]] == ["B1", "A1"]
 
 
@@ -152,7 +152,7 @@ def test_a_merge_gives_a_claim_for_each_sentence_that_cites() -> None:
 
 
 def test_blocks_are_set_apart_in_the_reasoning() -> None:
-    reply = Reply(protocol_named("cairn"))
+    reply = RolloutReply(protocol_named("cairn"))
     events = [Delta(role="thought", text="a"), Delta(role="thought", text="b"), Thought(text="ab")]
     more = [Delta(role="search", text="c"), Delta(role="merge", text="d")]
     parts = [part for event in [*events, *more] for part in reply.feed(event)]

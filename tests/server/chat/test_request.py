@@ -50,18 +50,18 @@ def test_no_earlier_answer_takes_long_to_read(hostile: str) -> None:
     assert time.perf_counter() - began < 3
 
 
-def test_a_part_of_text_without_its_text_is_told_as_that() -> None:
+def test_a_part_of_text_without_its_text_is_named_in_the_error() -> None:
     with pytest.raises(ApiError) as refused:
         read(("user", [{"type": "text"}]))
     assert "a part of type 'text', but it has no 'text'" in refused.value.detail
 
 
 def test_turns_are_paired_and_what_has_no_answer_is_left_out() -> None:
-    asked = read(
+    made = read(
         ("system", "s"), ("assistant", "Hello!"), ("user", "q1"), ("assistant", "a1"), ("tool", "t"), ("user", "q2"),
         ("assistant", None), ("user", "q3"),
     )  # fmt: skip
-    assert asked == ChatQuestion(question="q3", history=(("q1", "a1"),), system="s")
+    assert made == ChatQuestion(question="q3", history=(("q1", "a1"),), system="s")
 
 
 def test_neighbours_of_one_role_are_one_turn() -> None:
@@ -69,19 +69,19 @@ def test_neighbours_of_one_role_are_one_turn() -> None:
 
 
 def test_old_turns_that_do_not_fit_are_forgotten_first() -> None:
-    asked = read(("user", "q1"), ("assistant", "a" * 900), ("user", "q2"), ("assistant", "b" * 900), ("user", "q"))
-    assert [question for question, _ in asked.history] == ["q2"]
+    made = read(("user", "q1"), ("assistant", "a" * 900), ("user", "q2"), ("assistant", "b" * 900), ("user", "q"))
+    assert [question for question, _ in made.history] == ["q2"]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["system", "user", "assistant", "tool"]), st.text(max_size=5)), max_size=8))
 def test_any_messages_are_a_question_or_a_refusal(messages: list[tuple[str, str]]) -> None:
     try:
-        asked = read(*messages)
+        made = read(*messages)
     except ApiError as error:
         assert error.status_code == 400  # noqa: PT017 - both outcomes are right
     else:
-        assert asked.question.strip()
-        assert all(question and answer for question, answer in asked.history)
+        assert made.question.strip()
+        assert all(question and answer for question, answer in made.history)
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,12 @@ from server.evidence.answering import SECONDS, Answering, answering_of
 from tests.agent.rstool.reader_server import ReaderServer, reader_server
 from tests.server.live import make_service, serving
 
-ASKED = {"question": "Where was the director of Aurora Falls born?"}
+REQUEST = {"question": "Where was the director of Aurora Falls born?"}
 
 
 async def ask(service: Service, **body: Any) -> httpx2.Response:
     async with serving(service) as address, httpx2.AsyncClient(base_url=address, trust_env=False) as client:
-        return await client.post("/v1/evidence", json=ASKED | body, timeout=20)
+        return await client.post("/v1/evidence", json=REQUEST | body, timeout=20)
 
 
 def test_its_answer_stands_beside_ours():

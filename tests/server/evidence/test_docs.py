@@ -34,7 +34,7 @@ def block_with(words: str) -> str:
 async def run(code: str, names: dict[str, Any]) -> dict[str, Any]:
     """Run a block as a notebook would: with `await` and `async with` at its top."""
     compiled = compile(code, "docs/rstool.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    ended = eval(compiled, names)  # the code stands in our own documentation
+    ended = eval(compiled, names)  # the code is in our own documentation
     if inspect.iscoroutine(ended):
         await ended
     return names
@@ -51,9 +51,9 @@ def test_every_block_of_python_is_run_by_a_test():
 
 def test_the_python_form_gathers_and_lets_another_model_answer():
     async def scene() -> dict[str, Any]:
-        told = ReaderServer(message={"role": "assistant", "content": "Nobody knows."})
-        async with reader_server(told):
-            code = block_with("await gather(").replace("http://127.0.0.1:11434/v1", told.url)
+        reader = ReaderServer(message={"role": "assistant", "content": "No one knows."})
+        async with reader_server(reader):
+            code = block_with("await gather(").replace("http://127.0.0.1:11434/v1", reader.url)
             return await run(code, {})
 
     names = asyncio.run(scene())
@@ -69,17 +69,17 @@ def test_the_function_calling_loop_calls_the_tool_and_ends_with_an_answer():
     calls: list[dict[str, Any]] = [{"role": "assistant", "tool_calls": [made]} for made in (call, wrong)]
 
     async def scene() -> tuple[dict[str, Any], ReaderServer]:
-        told = ReaderServer(first=calls, message={"role": "assistant", "content": "Done."})
-        async with reader_server(told):
-            code = block_with("tools=[tool_definition(agent)]").replace("http://127.0.0.1:11434/v1", told.url)
-            return await run(code, {}), told
+        reader = ReaderServer(first=calls, message={"role": "assistant", "content": "Done."})
+        async with reader_server(reader):
+            code = block_with("tools=[tool_definition(agent)]").replace("http://127.0.0.1:11434/v1", reader.url)
+            return await run(code, {}), reader
 
-    names, told = asyncio.run(scene())
+    names, reader = asyncio.run(scene())
     roles = [message["role"] for message in names["messages"]]
     assert roles == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
     assert "BEGIN EVIDENCE" in names["messages"][2]["content"]
     assert "no JSON" in names["messages"][4]["content"]
-    assert told.requests[0]["tools"][0]["function"]["name"] == "search_evidence"
+    assert reader.requests[0]["tools"][0]["function"]["name"] == "search_evidence"
 
 
 def test_the_mcp_client_reads_claims(capsys: pytest.CaptureFixture[str]):
@@ -107,7 +107,7 @@ def test_its_settings_are_accepted(tmp_path: Path):
 
 
 def commands() -> list[list[str]]:
-    """The words after `cairn` of every command, those that Claude Code is told of too."""
+    """The words after `cairn` of every command, those that Claude Code is configured with too."""
     shown = [shlex.split(re.split(r"\s\|\s", line)[0]) for line in "\n".join(blocks("sh")).splitlines()]
     found = [words[1:] for words in shown if words[:1] == ["cairn"]]
     found += [words[words.index("--") + 2 :] for words in shown if "--" in words]

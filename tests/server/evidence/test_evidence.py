@@ -16,7 +16,7 @@ from server.chat.service import Service
 from server.evidence.service import EvidenceService
 from tests.server.live import ANSWER, SEARCH, Hanging, HangingPolicy, make_service, serving
 
-ASKED = "Where was the director of Aurora Falls born?"
+QUESTION = "Where was the director of Aurora Falls born?"
 
 
 def talk(use: Callable[[httpx2.AsyncClient], Awaitable[Any]], service: Service | None = None) -> Any:
@@ -31,7 +31,7 @@ def talk(use: Callable[[httpx2.AsyncClient], Awaitable[Any]], service: Service |
 
 
 def post(service: Service | None = None, **body: Any) -> httpx2.Response:
-    return talk(lambda client: client.post("/v1/evidence", json={"question": ASKED} | body), service)
+    return talk(lambda client: client.post("/v1/evidence", json={"question": QUESTION} | body), service)
 
 
 def frames(text: str) -> list[Any]:
@@ -66,7 +66,7 @@ def test_the_reply_holds_the_bundle_and_its_text_for_a_model():
     assert reply["text"].startswith(bundle.notice)
 
 
-def test_a_stream_tells_each_step_and_gives_the_bundle_last():
+def test_a_stream_sends_each_step_and_gives_the_bundle_last():
     response = post(stream=True)
     assert response.headers["content-type"].startswith("text/event-stream")
     first, *steps, last = frames(response.text)
@@ -86,7 +86,7 @@ def test_a_stream_tells_each_step_and_gives_the_bundle_last():
 
 def test_a_step_comes_while_the_search_still_runs():
     async def use(client: httpx2.AsyncClient) -> list[str]:
-        body = {"question": ASKED, "stream": True}
+        body = {"question": QUESTION, "stream": True}
         async with client.stream("POST", "/v1/evidence", json=body) as response:
             kinds: list[str] = []
             async for line in response.aiter_lines():
@@ -109,9 +109,9 @@ def test_a_client_that_leaves_ends_the_search_and_its_trace_is_kept(part: str, *
     service = replace(service, keep=kept.append)
 
     async def use(client: httpx2.AsyncClient) -> None:
-        asking = asyncio.create_task(client.post("/v1/evidence", json={"question": ASKED, "stream": stream}))
-        await hanging.asked.wait()
-        asking.cancel()
+        pending = asyncio.create_task(client.post("/v1/evidence", json={"question": QUESTION, "stream": stream}))
+        await hanging.requested.wait()
+        pending.cancel()
         async with asyncio.timeout(1):
             await hanging.let_go.wait()
 
@@ -124,10 +124,10 @@ def test_a_server_that_stops_says_so(*, stream: bool):
     service, hanging = with_hanging("source")
 
     async def use(client: httpx2.AsyncClient) -> httpx2.Response:
-        asking = asyncio.create_task(client.post("/v1/evidence", json={"question": ASKED, "stream": stream}))
-        await hanging.asked.wait()
+        pending = asyncio.create_task(client.post("/v1/evidence", json={"question": QUESTION, "stream": stream}))
+        await hanging.requested.wait()
         service.runs.end()
-        return await asking
+        return await pending
 
     response = talk(use, service)
     last = response.text.strip().split("\n\n")[-1].removeprefix("data: ")
@@ -136,10 +136,10 @@ def test_a_server_that_stops_says_so(*, stream: bool):
 
 
 def test_an_engine_that_fails_is_a_bundle_that_says_so():
-    reply = post(make_service((PolicyError("nobody listens"),)))
+    reply = post(make_service((PolicyError("the endpoint is closed"),)))
     assert reply.status_code == 200
     assert reply.json()["bundle"]["outcome"] == "failed"
-    assert reply.json()["bundle"]["ended"] == {"reason": "engine", "budget": None, "detail": "nobody listens"}
+    assert reply.json()["bundle"]["ended"] == {"reason": "engine", "budget": None, "detail": "the endpoint is closed"}
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -178,7 +178,7 @@ def test_the_arguments_choose_sources_size_effort_and_protocol():
         ({"question": "q", "answer_with": "m"}, "answer_with", ""),
     ],
 )
-def test_what_cannot_be_asked_is_an_error_object_that_names_the_mend(body: Any, param: str, says: str):
+def test_an_invalid_request_is_an_error_object_with_a_hint(body: Any, param: str, says: str):
     service = replace(make_service(()), question_chars=200)
     response = talk(lambda client: client.post("/v1/evidence", json=body), service)
     error = response.json()["error"]

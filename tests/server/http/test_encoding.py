@@ -13,7 +13,7 @@ from agent.sources.base import SearchRequest, SearchResult, Source
 from server.chat.service import Service
 from tests.server.live import QUESTION, in_memory, make_service
 
-ASKED: dict[str, dict[str, Any]] = {
+REQUESTS: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": {"messages": QUESTION},
     "/v1/responses": {"input": "Where was she born?"},
     "/v1/evidence": {"question": "Where was she born?"},
@@ -46,9 +46,9 @@ def post(service: Service, path: str, body: bytes) -> httpx2.Response:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("path", ASKED)
+@pytest.mark.parametrize("path", REQUESTS)
 def test_a_page_that_holds_it_is_answered_from(path: str, *, stream: bool) -> None:
-    answer = post(halving(), path, json.dumps(ASKED[path] | {"stream": stream}).encode())
+    answer = post(halving(), path, json.dumps(REQUESTS[path] | {"stream": stream}).encode())
     assert answer.status_code == 200
     assert '"error":{' not in answer.text
     assert "Trieste" in answer.text
@@ -57,8 +57,8 @@ def test_a_page_that_holds_it_is_answered_from(path: str, *, stream: bool) -> No
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("body", [{"instructions": "\ud800"}, {"user": "\ud800"}, {"metadata": {"a\udc00": "\ud800"}}])
 def test_a_client_that_says_it_gets_it_back_as_a_question_mark(body: dict[str, Any], *, stream: bool) -> None:
-    asked = ASKED["/v1/responses"] | body | {"stream": stream}
-    answer = post(make_service(), "/v1/responses", json.dumps(asked).encode())
+    request = REQUESTS["/v1/responses"] | body | {"stream": stream}
+    answer = post(make_service(), "/v1/responses", json.dumps(request).encode())
     assert answer.status_code == 200
     assert '"error":{' not in answer.text
     (name,) = body

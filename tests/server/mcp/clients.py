@@ -14,8 +14,8 @@ MODES = ("auto", "legacy")
 """The stateless protocol of 2026, and the one with a handshake before it."""
 
 
-class Told:
-    """What progress a client was told."""
+class ProgressLog:
+    """The progress that a client received."""
 
     def __init__(self) -> None:
         self.numbers: list[float] = []

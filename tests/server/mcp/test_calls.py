@@ -1,4 +1,4 @@
-"""The tools without a transport: silence is filled, results are capped, and no client holds up what it asked for."""
+"""The tools without a transport: silence is filled, results are capped, and no client holds up its own result."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ from mcp import Client
 from agent.evidence import Passage
 from agent.rstool import EvidenceBundle, SizeBudget, ToolArguments, bundle_of
 from agent.trace import Stopped
-from server.auth.admission import Admission, Bounds
+from server.auth.admission import Admission, AdmissionBounds
 from server.chat.service import Service
 from server.evidence.sentences import step_sentence
 from server.evidence.service import EvidenceService
@@ -21,16 +21,16 @@ from server.mcp.capped import capped
 from server.mcp.jobs import Jobs
 from server.mcp.progress import run_reporting
 from server.runs.manager import RunManager
-from server.store import Store
+from server.store import RunStore
 from server.store.database import Database
 from tests.agent.rstool.traces import passage, quoted, trace_of
 from tests.server.live import Hanging, make_service
-from tests.server.mcp.clients import QUESTION, Told, call, text_of
+from tests.server.mcp.clients import QUESTION, ProgressLog, call, text_of
 
 
 def talk(use: Callable[[Client], Awaitable[Any]], evidence: EvidenceService, *, progress_seconds: float = 4.0) -> Any:
     async def run() -> Any:
-        run_manager = RunManager(Store(Database("memory")))
+        run_manager = RunManager(RunStore(Database("memory")))
         calls = Calls(evidence, Jobs(run_manager), Runs(), progress_seconds=progress_seconds)
         async with asyncio.timeout(20):
             try:
@@ -56,11 +56,11 @@ def test_silence_is_filled_with_how_long_it_lasts():
             if len(seen.numbers) >= 5:
                 heard.set()
 
-        asking = asyncio.create_task(client.call_tool("search_evidence", {"question": "q"}, progress_callback=hear))
+        pending = asyncio.create_task(client.call_tool("search_evidence", {"question": "q"}, progress_callback=hear))
         await heard.wait()
-        asking.cancel()
+        pending.cancel()
 
-    seen = Told()
+    seen = ProgressLog()
     service, _ = hanging()
     talk(use, EvidenceService.of(service), progress_seconds=0.02)
     assert seen.sentences[:2] == ["Thought about it", "Planned 2 searches"]
@@ -71,13 +71,13 @@ def test_silence_is_filled_with_how_long_it_lasts():
 def test_a_search_that_gets_no_slot_is_a_result_that_says_when_to_ask_again():
     async def use(client: Client) -> None:
         first = asyncio.create_task(client.call_tool("search_evidence", {"question": "q"}))
-        await source.asked.wait()
+        await source.requested.wait()
         second = await call(client, "search_evidence", question="q")
         assert (second.is_error, "ask again in" in text_of(second)) == (True, True)
         first.cancel()
 
     service, source = hanging()
-    service = replace(service, admission=Admission(Bounds(runs=1, queue=0)))
+    service = replace(service, admission=Admission(AdmissionBounds(runs=1, queue=0)))
     talk(use, EvidenceService.of(service, enter=service.enter))
     assert service.admission.running == 0
 
@@ -98,8 +98,8 @@ def stuffed(claims: int) -> EvidenceBundle:
     unseen = "\u200b" * 5000
     texts = [f"Fact {number} {unseen}stands." for number in range(claims)]
     passages = [passage(number, text) for number, text in enumerate(texts, start=1)]
-    told = [quoted(f"Fact {number}.", there, there.text) for number, there in enumerate(passages)]
-    return bundle_of(trace_of(passages, told), budget=SizeBudget(chars=32_000))
+    made = [quoted(f"Fact {number}.", there, there.text) for number, there in enumerate(passages)]
+    return bundle_of(trace_of(passages, made), budget=SizeBudget(chars=32_000))
 
 
 def test_a_bundle_that_is_too_large_as_data_loses_claims_from_its_end():

@@ -36,15 +36,15 @@ REAL = tuple(
 )[:2]
 
 
-def told(bundle: EvidenceBundle | dict[str, Any]) -> dict[str, Any]:
+def stable(bundle: EvidenceBundle | dict[str, Any]) -> dict[str, Any]:
     """The JSON form without what differs from run to run."""
     read = EvidenceBundle.model_validate(bundle)
     assert read.trace_id
     return {name: value for name, value in read.model_dump(mode="json").items() if name not in CHANGING}
 
 
-async def every_form(address: str, evidence: EvidenceService, asked: ToolArguments) -> dict[str, dict[str, Any]]:
-    arguments = asked.model_dump(mode="json")
+async def every_form(address: str, evidence: EvidenceService, tool_call: ToolArguments) -> dict[str, dict[str, Any]]:
+    arguments = tool_call.model_dump(mode="json")
     async with httpx2.AsyncClient(base_url=address, trust_env=False, timeout=60) as http:
         whole = await http.post("/v1/evidence", json=arguments)
         streamed = await http.post("/v1/evidence", json=arguments | {"stream": True})
@@ -54,24 +54,29 @@ async def every_form(address: str, evidence: EvidenceService, asked: ToolArgumen
         waiting = {"id": started["id"], "wait_seconds": 25}
         fetched = await client.call_tool("search_evidence_result", waiting)
     return {
-        "python": told(await gather(asked.question, agent=evidence.agents, budget=asked.budget, **asked.choice)),
-        "function tool": told(await call_tool(arguments, agent=evidence.agents)),
-        "http": told(whole.json()["bundle"]),
-        "http, streamed": told(last_frame(streamed.text)),
-        "mcp": told(over_mcp.structured_content),
-        "mcp, started": told(fetched.structured_content),
+        "python": stable(
+            await gather(tool_call.question, agent=evidence.agents, budget=tool_call.budget, **tool_call.choice)
+        ),
+        "function tool": stable(await call_tool(arguments, agent=evidence.agents)),
+        "http": stable(whole.json()["bundle"]),
+        "http, streamed": stable(last_frame(streamed.text)),
+        "mcp": stable(over_mcp.structured_content),
+        "mcp, started": stable(fetched.structured_content),
     }
 
 
-async def over_stdio(arguments: list[str], asked: ToolArguments) -> dict[str, dict[str, Any]]:
+async def over_stdio(arguments: list[str], tool_call: ToolArguments) -> dict[str, dict[str, Any]]:
     """The forms of a process that a client starts."""
     server = StdioServerParameters(command=sys.executable, args=arguments, env=ENVIRONMENT)
-    said = asked.model_dump(mode="json")
+    said = tool_call.model_dump(mode="json")
     async with asyncio.timeout(100), Client(server) as client:
         called = await client.call_tool("search_evidence", said)
         started: Any = (await client.call_tool("search_evidence_start", said)).structured_content
         fetched = await client.call_tool("search_evidence_result", {"id": started["id"], "wait_seconds": 25})
-    return {"stdio": told(called.structured_content or {}), "stdio, started": told(fetched.structured_content or {})}
+    return {
+        "stdio": stable(called.structured_content or {}),
+        "stdio, started": stable(fetched.structured_content or {}),
+    }
 
 
 def last_frame(text: str) -> dict[str, Any]:
@@ -86,10 +91,10 @@ async def running(make: Callable[[], Service]) -> AsyncGenerator[tuple[str, Evid
         yield address, EvidenceService.of(service)
 
 
-def forms_of(make: Callable[[], Service], asked: ToolArguments) -> dict[str, dict[str, Any]]:
+def forms_of(make: Callable[[], Service], tool_call: ToolArguments) -> dict[str, dict[str, Any]]:
     async def run() -> dict[str, dict[str, Any]]:
         async with running(make) as (address, evidence):
-            return await every_form(address, evidence, asked)
+            return await every_form(address, evidence, tool_call)
 
     return asyncio.run(run())
 
@@ -102,16 +107,18 @@ def assert_equal(forms: dict[str, dict[str, Any]], expected: dict[str, Any]) -> 
 def test_a_scripted_run_is_the_golden_bundle_in_every_form():
     forms = forms_of(make_service, SCRIPTED)
     golden = EvidenceBundle.model_validate_json(GOLDEN.read_text(encoding="utf-8"))
-    assert_equal(forms, told(golden))
+    assert_equal(forms, stable(golden))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", [{}, {"max_chars": 700}], ids=str)
 def test_a_process_that_speaks_mcp_on_its_streams_gives_the_same_bundle(arguments: dict[str, Any]):
-    asked = SCRIPTED.model_copy(update=arguments)
-    forms = asyncio.run(over_stdio(["-c", STDIO], asked))
-    expected = asyncio.run(gather(asked.question, agent=EvidenceService.of(make_service()).agents, budget=asked.budget))
-    assert_equal(forms, told(expected))
+    tool_call = SCRIPTED.model_copy(update=arguments)
+    forms = asyncio.run(over_stdio(["-c", STDIO], tool_call))
+    expected = asyncio.run(
+        gather(tool_call.question, agent=EvidenceService.of(make_service()).agents, budget=tool_call.budget)
+    )
+    assert_equal(forms, stable(expected))
 
 
 @pytest.mark.parametrize(
@@ -125,9 +132,9 @@ def test_arguments_mean_the_same_in_every_form(arguments: dict[str, Any]):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asked", REAL, ids=lambda asked: asked.question)
-def test_a_run_of_the_embedded_policy_is_the_same_in_every_form(asked: ToolArguments):
-    forms = forms_of(lambda: make_real_service(CairnSettings()), asked)
-    forms |= asyncio.run(over_stdio(["-m", "agent.cli", "mcp"], asked))
+@pytest.mark.parametrize("tool_call", REAL, ids=lambda tool_call: tool_call.question)
+def test_a_run_of_the_embedded_policy_is_the_same_in_every_form(tool_call: ToolArguments):
+    forms = forms_of(lambda: make_real_service(CairnSettings()), tool_call)
+    forms |= asyncio.run(over_stdio(["-m", "agent.cli", "mcp"], tool_call))
     assert_equal(forms, forms["python"])
     assert forms["python"]["outcome"] == "found"

@@ -20,7 +20,7 @@ from server.chat.service import Service
 from server.evidence.service import EvidenceService
 from server.evidence.tools import tool_list
 from tests.server.live import Hanging, make_service, serving
-from tests.server.mcp.clients import MODES, QUESTION, SOON, Told, call, text_of
+from tests.server.mcp.clients import MODES, QUESTION, SOON, ProgressLog, call, text_of
 
 
 def talk(use: Callable[[Client], Awaitable[Any]], service: Service | None = None, *, mode: str = "auto") -> Any:
@@ -41,23 +41,24 @@ def with_hanging_source() -> tuple[Service, Hanging, list[Trace]]:
 @pytest.mark.parametrize("mode", MODES)
 def test_the_five_tools_are_listed_with_schemas_of_arguments_and_results(mode: str):
     listed = talk(lambda client: client.list_tools(), mode=mode).tools
-    told = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed]
-    assert told == json.loads(json.dumps(tool_list(EvidenceService.of(make_service()).agents)))
+    sent = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed]
+    assert sent == json.loads(json.dumps(tool_list(EvidenceService.of(make_service()).agents)))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_one_call_gives_the_bundle_as_data_and_as_labelled_text_and_tells_each_step(mode: str):
-    told = Told()
+def test_one_call_gives_the_bundle_as_data_and_as_labelled_text_and_reports_each_step(mode: str):
+    progress = ProgressLog()
     result = talk(
-        lambda client: client.call_tool("search_evidence", {"question": QUESTION}, progress_callback=told), mode=mode
+        lambda client: client.call_tool("search_evidence", {"question": QUESTION}, progress_callback=progress),
+        mode=mode,
     )
     bundle = EvidenceBundle.model_validate(result.structured_content)
     assert (result.is_error, bundle.outcome, bundle.answer) == (False, "found", "Trieste")
     assert text_of(result) == bundle.to_prompt()
     assert text_of(result).startswith(bundle.notice)
-    assert told.numbers == list(range(1, len(told.numbers) + 1))
-    assert "Planned 2 searches" in told.sentences
-    assert told.sentences[-1] == "Ended: answered"
+    assert progress.numbers == list(range(1, len(progress.numbers) + 1))
+    assert "Planned 2 searches" in progress.sentences
+    assert progress.sentences[-1] == "Ended: answered"
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -68,12 +69,12 @@ def test_one_call_gives_the_bundle_as_data_and_as_labelled_text_and_tells_each_s
         ("search_evidence", {}, "question: Field required"),
         ("search_evidence", {"question": "q", "sources": ["x"]}, "there are: web, kg"),
         ("search_evidence_start", {"question": "q", "protocol": "x"}, "there are: cairn"),
-        ("search_evidence_status", {"id": "nobody"}, "there is no search 'nobody'"),
+        ("search_evidence_status", {"id": "unknown"}, "there is no search 'unknown'"),
         ("search_evidence_status", {"id": "x", "wait_seconds": 999}, "less than or equal to 25"),
         ("search_evidence_cancel", {}, "id: Field required"),
     ],
 )
-def test_what_a_model_can_mend_is_a_result_that_says_so(mode: str, tool: str, arguments: Any, says: str):
+def test_what_a_model_can_fix_is_a_result_that_says_so(mode: str, tool: str, arguments: Any, says: str):
     result = talk(lambda client: call(client, tool, **arguments), mode=mode)
     assert result.is_error
     assert says in text_of(result)
@@ -93,9 +94,9 @@ def test_a_client_that_leaves_ends_the_run_and_its_trace_is_kept(mode: str):
         service, source, kept = with_hanging_source()
         async with serving(service) as address:
             async with Client(f"{address}/mcp", mode=mode) as client:
-                asking = asyncio.create_task(client.call_tool("search_evidence", {"question": "q"}))
-                await source.asked.wait()
-                asking.cancel()
+                pending = asyncio.create_task(client.call_tool("search_evidence", {"question": "q"}))
+                await source.requested.wait()
+                pending.cancel()
             async with asyncio.timeout(1):
                 await source.let_go.wait()
         assert [trace.stopped.reason for trace in kept if trace.stopped] == ["cancelled"]
@@ -106,9 +107,9 @@ def test_a_client_that_leaves_ends_the_run_and_its_trace_is_kept(mode: str):
 @pytest.mark.parametrize("mode", MODES)
 def test_cancel_reaches_the_run_in_less_than_a_second_while_the_client_stays(mode: str):
     async def use(client: Client) -> None:
-        asking = asyncio.create_task(client.call_tool("search_evidence", {"question": "q"}))
-        await source.asked.wait()
-        asking.cancel()
+        pending = asyncio.create_task(client.call_tool("search_evidence", {"question": "q"}))
+        await source.requested.wait()
+        pending.cancel()
         async with asyncio.timeout(1):
             await source.let_go.wait()
         assert (await client.list_tools()).tools
@@ -138,7 +139,7 @@ def test_a_started_search_is_waited_for_and_fetched_by_another_client(mode: str)
 def test_a_started_search_is_cancelled_by_its_id():
     async def use(client: Client) -> None:
         id = (await call(client, "search_evidence_start", question=QUESTION)).structured_content["id"]
-        await source.asked.wait()
+        await source.requested.wait()
         running = await call(client, "search_evidence_result", id=id)
         assert (running.is_error, "still runs" in text_of(running)) == (True, True)
         cancelled = await call(client, "search_evidence_cancel", id=id)
@@ -156,20 +157,20 @@ def test_a_server_that_stops_ends_started_searches_and_calls():
     async def run() -> None:
         service, source, kept = with_hanging_source()
         async with serving(service, grace=SOON) as address, Client(f"{address}/mcp") as client:
-            asking = asyncio.create_task(client.call_tool("search_evidence", {"question": "q"}))
-            await source.asked.wait()
-            source.asked.clear()
+            pending = asyncio.create_task(client.call_tool("search_evidence", {"question": "q"}))
+            await source.requested.wait()
+            source.requested.clear()
             await call(client, "search_evidence_start", question=QUESTION)
-            await source.asked.wait()
+            await source.requested.wait()
             service.runs.end()
-            result = await asking
+            result = await pending
             assert (result.is_error, "The server was stopped" in text_of(result)) == (True, True)
         assert len(kept) == 2
 
     asyncio.run(run())
 
 
-# The gate
+# The access middleware
 
 INITIALIZE = {
     "jsonrpc": "2.0",

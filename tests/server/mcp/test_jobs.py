@@ -1,4 +1,4 @@
-"""Started searches are runs: any replica tells of them, they belong to a key, and outlive the server that ran them."""
+"""Started searches are runs: any replica shows them, they belong to a key, and outlive the server that ran them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import SecretStr
 
 from agent.rstool import EvidenceBundle
-from server.auth.admission import Admission, Bounds
+from server.auth.admission import Admission, AdmissionBounds
 from server.auth.keys import new_key
 from server.auth.middleware import Rules
 from server.chat.service import Service
@@ -32,9 +32,9 @@ async def begin(client: Client, **arguments: Any) -> str:
 
 
 async def state(client: Client, id: str, *, wait_seconds: float = 0.0) -> dict[str, Any]:
-    told = await call(client, "search_evidence_status", id=id, wait_seconds=wait_seconds)
-    assert not told.is_error, text_of(told)
-    content: Any = told.structured_content
+    result = await call(client, "search_evidence_status", id=id, wait_seconds=wait_seconds)
+    assert not result.is_error, text_of(result)
+    content: Any = result.structured_content
     return content
 
 
@@ -63,7 +63,7 @@ def test_a_started_search_is_listed_with_all_runs():
     asyncio.run(run())
 
 
-def test_another_replica_tells_of_it_and_cancels_it():
+def test_another_replica_shows_it_and_cancels_it():
     async def run() -> None:
         held, database = Held(), Database("memory")
         here, elsewhere = keeping_service(database, held=held), keeping_service(database)
@@ -75,7 +75,7 @@ def test_another_replica_tells_of_it_and_cancels_it():
             Client(f"{other}/mcp") as far,
         ):
             id = await begin(near)
-            await held.asked.wait()
+            await held.requested.wait()
             going = await state(far, id)
             assert (going["state"], "Planned 2 searches" in going["latest"]) == ("running", True)
             cancelled = await call(far, "search_evidence_cancel", id=id)
@@ -85,7 +85,7 @@ def test_another_replica_tells_of_it_and_cancels_it():
     asyncio.run(run())
 
 
-def test_its_result_is_there_after_a_restart_in_the_room_that_was_asked_for(tmp_path: Any):
+def test_its_result_is_there_after_a_restart_within_the_requested_size(tmp_path: Any):
     location = str(tmp_path / "runs.sqlite")
 
     async def before(client: Client) -> str:
@@ -106,7 +106,7 @@ def test_one_whose_server_stopped_gives_what_it_had(tmp_path: Any):
 
     async def before(client: Client) -> str:
         id = await begin(client)
-        await held.asked.wait()
+        await held.requested.wait()
         assert service.run_manager is not None
         await service.run_manager.end()
         return id
@@ -154,7 +154,7 @@ def test_a_key_sees_the_searches_that_were_started_with_it(tmp_path: Any):
 def test_one_that_gets_no_slot_is_not_started_and_the_slot_is_given_back_at_the_end():
     async def use(client: Client) -> None:
         id = await begin(client)
-        await held.asked.wait()
+        await held.requested.wait()
         assert service.admission.running == 1
         refused = await call(client, "search_evidence_start", question=QUESTION)
         assert (refused.is_error, "ask again in" in text_of(refused)) == (True, True)
@@ -163,11 +163,11 @@ def test_one_that_gets_no_slot_is_not_started_and_the_slot_is_given_back_at_the_
         assert service.admission.running == 0
 
     held = Held()
-    service = replace(keeping_service("memory", held=held), admission=Admission(Bounds(runs=1, queue=0)))
+    service = replace(keeping_service("memory", held=held), admission=Admission(AdmissionBounds(runs=1, queue=0)))
     talk(use, service)
 
 
-@pytest.mark.parametrize("id", ["nobody", "", "a\x00b", "\u00e9", "x" * 200])
+@pytest.mark.parametrize("id", ["unknown", "", "a\x00b", "\u00e9", "x" * 200])
 def test_a_run_that_is_no_search_of_a_tool_is_none(id: str):
     async def use(client: Client) -> None:
         refused = await call(client, "search_evidence_result", id=id)
@@ -176,7 +176,7 @@ def test_a_run_that_is_no_search_of_a_tool_is_none(id: str):
     talk(use, keeping_service("memory"))
 
 
-def test_a_store_that_fails_is_told_with_the_mend(tmp_path: Any):
+def test_a_store_that_fails_is_reported_with_a_hint(tmp_path: Any):
     async def use(client: Client) -> str:
         assert service.run_manager is not None
         async with service.run_manager.store.database.writing() as connection:

@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 
 from agent.rstool import EvidenceBundle
 from agent.world import load_world
-from tests.server.mcp.clients import MODES, Told, call, text_of
+from tests.server.mcp.clients import MODES, ProgressLog, call, text_of
 
 COMMAND = [sys.executable, "-m", "agent.cli", "mcp"]
 SLOW = """
@@ -23,11 +23,11 @@ from dataclasses import replace
 from server.mcp.stdio import serve_stdio
 from tests.server.live import Hanging, make_service
 
-class Telling(Hanging):
+class Reporting(Hanging):
     async def search(self, request):
         _, writer = await asyncio.open_connection("127.0.0.1", int(sys.argv[1]))
         print("a word that is no message", flush=True)
-        writer.write(b"asked\\n")
+        writer.write(b"searching\\n")
         try:
             return await super().search(request)
         finally:
@@ -35,22 +35,22 @@ class Telling(Hanging):
             writer.close()
 
 service = make_service()
-agent = replace(service.agent, sources=dict.fromkeys(("web", "kg", "all"), Telling()))
+agent = replace(service.agent, sources=dict.fromkeys(("web", "kg", "all"), Reporting()))
 asyncio.run(serve_stdio(replace(service, agent=agent)))
 """
-"""A server whose searches never end, and tell at a port when they begin and when they are let go."""
+"""A server whose searches never end, and report at a port when they begin and when they are let go."""
 
 
 class Searches:
     """Hears from the searches of the other process."""
 
     def __init__(self) -> None:
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
         self.let_go = asyncio.Event()
 
     async def hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if await reader.readline() == b"asked\n":
-            self.asked.set()
+        if await reader.readline() == b"searching\n":
+            self.requested.set()
         if await reader.readline() == b"let go\n":
             self.let_go.set()
         writer.close()
@@ -58,7 +58,7 @@ class Searches:
 
 @asynccontextmanager
 async def slow_server() -> AsyncGenerator[tuple[StdioServerParameters, Searches]]:
-    """How to start it, and what its searches tell."""
+    """How to start it, and what its searches report."""
     searches = Searches()
     root = str(Path(__file__).parents[3])
     async with asyncio.timeout(100), await asyncio.start_server(searches.hear, "127.0.0.1", 0) as ears:
@@ -68,21 +68,23 @@ async def slow_server() -> AsyncGenerator[tuple[StdioServerParameters, Searches]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
-def test_the_command_searches_and_tells_its_progress(mode: str):
+def test_the_command_searches_and_reports_its_progress(mode: str):
     question = next(one for one in load_world("test-v2").questions if one.type == "chain1")
-    told = Told()
+    progress = ProgressLog()
 
     async def run() -> Any:
         server = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env={"CAIRN_WORLD": "test-v2"})
         async with Client(server, mode=mode) as client:
             assert len((await client.list_tools()).tools) == 5
-            return await client.call_tool("search_evidence", {"question": question.question}, progress_callback=told)
+            return await client.call_tool(
+                "search_evidence", {"question": question.question}, progress_callback=progress
+            )
 
     result = asyncio.run(run())
     bundle = EvidenceBundle.model_validate(result.structured_content)
     assert bundle.outcome == "found"
     assert text_of(result) == bundle.to_prompt()
-    assert told.sentences[-1] == "Ended: answered"
+    assert progress.sentences[-1] == "Ended: answered"
 
 
 @pytest.mark.slow
@@ -90,12 +92,12 @@ def test_standard_output_holds_nothing_but_messages_and_the_command_ends_with_it
     async def run() -> tuple[bytes, bytes, int | None]:
         process = await asyncio.create_subprocess_exec(*COMMAND, stdin=PIPE, stdout=PIPE, stderr=PIPE)
         start = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-        asked = [
+        requests = [
             {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": start},
             {"jsonrpc": "2.0", "method": "notifications/initialized"},
             {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
         ]
-        lines = "".join(f"{json.dumps(message)}\n" for message in asked)
+        lines = "".join(f"{json.dumps(message)}\n" for message in requests)
         async with asyncio.timeout(100):
             assert process.stdin is not None
             assert process.stdout is not None
@@ -103,14 +105,14 @@ def test_standard_output_holds_nothing_but_messages_and_the_command_ends_with_it
             process.stdin.write(lines.encode())
             out = await process.stdout.readline() + await process.stdout.readline()
             process.stdin.close()
-            rest, told = await asyncio.gather(process.stdout.read(), process.stderr.read())
+            rest, err = await asyncio.gather(process.stdout.read(), process.stderr.read())
             await process.wait()
-        return out + rest, told, process.returncode
+        return out + rest, err, process.returncode
 
-    out, told, code = asyncio.run(run())
+    out, err, code = asyncio.run(run())
     assert [json.loads(line)["id"] for line in out.splitlines()] == [1, 2]
     assert code == 0
-    assert b"little world" in told
+    assert b"little world" in err
 
 
 @pytest.mark.slow
@@ -118,9 +120,9 @@ def test_standard_output_holds_nothing_but_messages_and_the_command_ends_with_it
 def test_cancel_reaches_the_run_in_less_than_a_second(mode: str):
     async def run() -> None:
         async with slow_server() as (server, searches), Client(server, mode=mode) as client:
-            asking = asyncio.create_task(call(client, "search_evidence", question="q"))
-            await searches.asked.wait()
-            asking.cancel()
+            pending = asyncio.create_task(call(client, "search_evidence", question="q"))
+            await searches.requested.wait()
+            pending.cancel()
             async with asyncio.timeout(1):
                 await searches.let_go.wait()
             assert (await client.list_tools()).tools
@@ -134,9 +136,9 @@ def test_a_client_that_leaves_ends_the_run_and_the_process(tool: str):
     async def run() -> None:
         async with slow_server() as (server, searches):
             async with Client(server) as client:
-                asking = asyncio.create_task(call(client, tool, question="q"))
-                await searches.asked.wait()
-            await asyncio.gather(asking, return_exceptions=True)
+                pending = asyncio.create_task(call(client, tool, question="q"))
+                await searches.requested.wait()
+            await asyncio.gather(pending, return_exceptions=True)
             await searches.let_go.wait()
 
     asyncio.run(run())

@@ -17,7 +17,7 @@ from server.store.database import Database
 from tests.server.live import ANSWER, SEARCH, HangingPolicy, make_service, serving
 from tests.server.runs.replicas import Held, keeping_service
 
-ASKED = "Where was the director of Aurora Falls born?"
+QUESTION = "Where was the director of Aurora Falls born?"
 MANY = (SEARCH, ANSWER) * 4
 Use = Callable[[AsyncOpenAI], Awaitable[Any]]
 
@@ -36,7 +36,7 @@ def talk(use: Use, service: Service | None = None, rules: Rules | None = None, *
 
 async def make(client: AsyncOpenAI, **parameters: Any) -> Any:
     responses: Any = client.responses
-    return await responses.create(**({"model": "cairn", "input": ASKED} | parameters))
+    return await responses.create(**({"model": "cairn", "input": QUESTION} | parameters))
 
 
 async def streamed(client: AsyncOpenAI, **parameters: Any) -> Any:
@@ -51,7 +51,7 @@ async def runs_of(client: AsyncOpenAI) -> list[Any]:
 
 
 def listening() -> tuple[list[str], Callable[[str], str]]:
-    """A policy's turns, and every context that it was asked in."""
+    """A policy's turns, and every context that it got."""
     seen: list[str] = []
 
     def turn(context: str) -> str:
@@ -62,16 +62,16 @@ def listening() -> tuple[list[str], Callable[[str], str]]:
 
 
 @pytest.mark.parametrize("ask", [make, streamed])
-def test_a_response_is_there_by_its_id_as_it_was_told(ask: Callable[..., Awaitable[Any]]) -> None:
+def test_a_response_is_there_by_its_id_as_it_was_sent(ask: Callable[..., Awaitable[Any]]) -> None:
     async def use(client: AsyncOpenAI) -> None:
-        told = await ask(client, metadata={"a": "b"}, instructions="Be brief.")
-        kept = await client.responses.retrieve(told.id)
-        assert kept.model_dump() == told.model_dump()
+        response = await ask(client, metadata={"a": "b"}, instructions="Be brief.")
+        kept = await client.responses.retrieve(response.id)
+        assert kept.model_dump() == response.model_dump()
         assert (kept.output_text, kept.store, kept.metadata) == ("Trieste", True, {"a": "b"})  # type: ignore[attr-defined]
         (run,) = await runs_of(client)
-        assert (f"resp_{run['id']}", run["answer"], run["model"]) == (told.id, "Trieste", "cairn")
+        assert (f"resp_{run['id']}", run["answer"], run["model"]) == (response.id, "Trieste", "cairn")
         with pytest.raises(BadRequestError, match="comes whole"):
-            await client.responses.retrieve(told.id, stream=True)
+            await client.responses.retrieve(response.id, stream=True)
 
     talk(use)
 
@@ -85,7 +85,7 @@ def test_a_follow_up_names_the_response_before_it_and_the_turns_are_one_conversa
         third = await make(client, input="And then?", previous_response_id=second.id)
         assert third.previous_response_id == second.id
         last = seen[-1]
-        assert last.index(ASKED) < last.index("Trieste") < last.index("And her mother?") < last.index("And then?")
+        assert last.index(QUESTION) < last.index("Trieste") < last.index("And her mother?") < last.index("And then?")
         conversations = [run["conversation"] for run in await runs_of(client)]
         assert sorted(conversations) == ["", first.id, first.id]
 
@@ -93,7 +93,7 @@ def test_a_follow_up_names_the_response_before_it_and_the_turns_are_one_conversa
 
 
 @pytest.mark.parametrize("keeps", [True, False])
-def test_a_follow_up_of_what_is_not_kept_is_refused_with_the_mend(*, keeps: bool) -> None:
+def test_a_follow_up_of_what_is_not_kept_is_refused_with_a_hint(*, keeps: bool) -> None:
     async def use(client: AsyncOpenAI) -> str:
         with pytest.raises(BadRequestError) as refused:
             await make(client, previous_response_id="resp_0")
@@ -105,10 +105,10 @@ def test_a_follow_up_of_what_is_not_kept_is_refused_with_the_mend(*, keeps: bool
 
 def test_nothing_is_kept_of_a_response_that_shall_not_be_stored() -> None:
     async def use(client: AsyncOpenAI) -> None:
-        told = await make(client, store=False)
-        assert (told.output_text, told.store) == ("Trieste", False)
+        response = await make(client, store=False)
+        assert (response.output_text, response.store) == ("Trieste", False)
         with pytest.raises(NotFoundError, match="not stored"):
-            await client.responses.retrieve(told.id)
+            await client.responses.retrieve(response.id)
         assert await runs_of(client) == []
 
     talk(use)
@@ -116,11 +116,11 @@ def test_nothing_is_kept_of_a_response_that_shall_not_be_stored() -> None:
 
 def test_a_removed_response_is_gone_with_its_run() -> None:
     async def use(client: AsyncOpenAI) -> None:
-        told = await make(client)
-        await client.responses.delete(told.id)
+        response = await make(client)
+        await client.responses.delete(response.id)
         for what in (client.responses.retrieve, client.responses.delete, client.responses.cancel):
             with pytest.raises(NotFoundError):
-                await what(told.id)
+                await what(response.id)
         assert await runs_of(client) == []
 
     talk(use)
@@ -138,7 +138,7 @@ def test_an_id_that_is_none_is_no_response(id: str) -> None:
 def test_a_run_that_is_no_response_is_none() -> None:
     async def use(client: AsyncOpenAI) -> None:
         completions: Any = client.chat.completions
-        await completions.create(model="cairn", messages=[{"role": "user", "content": ASKED}])
+        await completions.create(model="cairn", messages=[{"role": "user", "content": QUESTION}])
         while not (found := await runs_of(client)):
             pass  # it is kept behind its answer
         with pytest.raises(NotFoundError):
@@ -154,14 +154,14 @@ def test_a_key_sees_its_own_responses_alone(tmp_path: Any) -> None:
     (one, first), (two, second) = new_key("one"), new_key("two")
 
     async def use(client: AsyncOpenAI) -> None:
-        told = await make(client)
+        response = await make(client)
         other = client.with_options(api_key=two.get_secret_value())
         for what in (other.responses.retrieve, other.responses.delete, other.responses.cancel):
             with pytest.raises(NotFoundError):
-                await what(told.id)
+                await what(response.id)
         with pytest.raises(BadRequestError):
-            await make(other, previous_response_id=told.id)
-        assert (await client.responses.retrieve(told.id)).id == told.id
+            await make(other, previous_response_id=response.id)
+        assert (await client.responses.retrieve(response.id)).id == response.id
 
     async def add() -> None:
         await keys.add_key(first)
@@ -189,7 +189,7 @@ def test_a_response_whose_client_left_is_kept_as_cancelled() -> None:
         async for event in stream:
             id = event.response.id
             break
-        await policy.asked.wait()
+        await policy.requested.wait()
         await stream.close()
         await policy.let_go.wait()
         while not await runs_of(client):
@@ -203,13 +203,13 @@ def test_a_response_whose_client_left_is_kept_as_cancelled() -> None:
 # In the background
 
 
-def test_a_response_in_the_background_goes_on_without_its_client_and_is_asked_for_until_it_has_ended() -> None:
+def test_a_response_in_the_background_goes_on_without_its_client_and_is_polled_until_it_has_ended() -> None:
     held = Held()
 
     async def use(client: AsyncOpenAI) -> None:
         begun = await make(client, background=True)
         assert (begun.status, begun.background, begun.output) == ("in_progress", True, [])
-        await held.asked.wait()
+        await held.requested.wait()
         going = await client.responses.retrieve(begun.id)
         assert (going.status, [item.type for item in going.output]) == ("in_progress", ["reasoning", "web_search_call"])
         with pytest.raises(ConflictError, match="cancel it first"):
@@ -236,7 +236,7 @@ def test_one_in_the_background_is_cancelled_by_its_id_at_any_replica() -> None:
             AsyncOpenAI(base_url=f"{other}/v1", api_key="none", max_retries=0) as far,
         ):
             begun = await make(client, background=True)
-            await held.asked.wait()
+            await held.requested.wait()
             assert (await far.responses.retrieve(begun.id)).status == "in_progress"
             assert (await far.responses.cancel(begun.id)).status == "cancelled"
             assert (await client.responses.retrieve(begun.id)).status == "cancelled"
@@ -251,7 +251,7 @@ def test_one_whose_server_stopped_says_that_it_failed(tmp_path: Any) -> None:
 
     async def begin(client: AsyncOpenAI) -> str:
         begun = await make(client, background=True)
-        await held.asked.wait()
+        await held.requested.wait()
         return begun.id
 
     async def again(client: AsyncOpenAI) -> None:
@@ -275,22 +275,22 @@ def test_one_whose_server_stopped_says_that_it_failed(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "mend"),
+    ("parameters", "hint"),
     [
         ({"background": True, "stream": True}, "leave 'stream' out"),
         ({"background": True, "store": False}, "must be stored"),
     ],
 )
-def test_what_cannot_be_in_the_background_is_refused(parameters: dict[str, Any], mend: str) -> None:
+def test_what_cannot_be_in_the_background_is_refused(parameters: dict[str, Any], hint: str) -> None:
     with pytest.raises(BadRequestError) as refused:
         talk(lambda client: make(client, **parameters))
-    assert mend in refused.value.message
+    assert hint in refused.value.message
 
 
-def test_what_somebody_waits_for_is_not_cancelled_by_its_id() -> None:
+def test_what_a_client_waits_for_is_not_cancelled_by_its_id() -> None:
     async def use(client: AsyncOpenAI) -> None:
-        told = await make(client)
+        response = await make(client)
         with pytest.raises(BadRequestError, match="closes its connection"):
-            await client.responses.cancel(told.id)
+            await client.responses.cancel(response.id)
 
     talk(use)

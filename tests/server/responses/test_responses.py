@@ -15,14 +15,14 @@ from agent.policies.scripted import ScriptedPolicy
 from agent.protocols import protocol_named
 from agent.sources.base import Source
 from agent.trace import Delta
-from server.chat.reply import Reply
+from server.chat.reply import RolloutReply
 from server.chat.service import Service
 from server.http.errors import internal_error
 from server.responses.output import Output
 from server.responses.schema import ResponseObject
 from tests.server.live import ANSWER, SEARCH, Hanging, in_memory, make_service, serving
 
-ASKED = "Where was the director of Aurora Falls born?"
+QUESTION = "Where was the director of Aurora Falls born?"
 Ask = Callable[[AsyncOpenAI], Awaitable[Any]]
 
 
@@ -39,12 +39,12 @@ def ask(work: Ask, service: Service | None = None) -> Any:
 
 async def whole(client: AsyncOpenAI, **parameters: Any) -> Any:
     responses: Any = client.responses
-    return await responses.create(**({"model": "cairn", "input": ASKED} | parameters))
+    return await responses.create(**({"model": "cairn", "input": QUESTION} | parameters))
 
 
 async def events(client: AsyncOpenAI, **parameters: Any) -> list[Any]:
     responses: Any = client.responses
-    stream = await responses.create(**({"model": "cairn", "input": ASKED, "stream": True} | parameters))
+    stream = await responses.create(**({"model": "cairn", "input": QUESTION, "stream": True} | parameters))
     return [event async for event in stream]
 
 
@@ -70,7 +70,7 @@ def test_events_have_openais_names_and_numbers_without_a_gap() -> None:
     got = ask(events)
     assert [event.sequence_number for event in got] == list(range(len(got)))
     names = [event.type.removeprefix("response.") for event in got]
-    told = [name for at, name in enumerate(names) if name != names[at - 1]]
+    distinct = [name for at, name in enumerate(names) if name != names[at - 1]]
     reasoned = [
         *("output_item.added", "reasoning_summary_part.added", "reasoning_summary_text.delta"),
         *("reasoning_summary_text.done", "reasoning_summary_part.done", "output_item.done"),
@@ -83,12 +83,12 @@ def test_events_have_openais_names_and_numbers_without_a_gap() -> None:
         *("output_item.added", "content_part.added", "output_text.delta", "output_text.annotation.added"),
         *("output_text.done", "content_part.done", "output_item.done"),
     ]
-    assert told == ["created", "in_progress", *reasoned, *searched, *reasoned, *written, "completed"]
+    assert distinct == ["created", "in_progress", *reasoned, *searched, *reasoned, *written, "completed"]
 
 
 def test_the_stream_helper_of_the_client_gathers_the_same_response() -> None:
     async def helped(client: AsyncOpenAI) -> Any:
-        async with client.responses.stream(model="cairn", input=ASKED) as stream:
+        async with client.responses.stream(model="cairn", input=QUESTION) as stream:
             seen = [event async for event in stream]
             return seen, await stream.get_final_response()
 
@@ -143,14 +143,14 @@ def test_the_output_of_one_response_is_the_input_of_the_next() -> None:
     async def twice(client: AsyncOpenAI) -> Any:
         first = await whole(client)
         output = [item.model_dump(exclude_none=True) for item in first.output]
-        asked = [{"role": "user", "content": ASKED}, *output, {"role": "user", "content": "And then?"}]
-        return await whole(client, input=asked)
+        turns = [{"role": "user", "content": QUESTION}, *output, {"role": "user", "content": "And then?"}]
+        return await whole(client, input=turns)
 
     assert ask(twice).output_text == "Trieste"
 
 
 @pytest.mark.parametrize(
-    ("parameters", "mend"),
+    ("parameters", "hint"),
     [
         ({"previous_response_id": "resp_1"}, "send the earlier turns as items of 'input'"),
         ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "send the earlier items whole"),
@@ -163,10 +163,10 @@ def test_the_output_of_one_response_is_the_input_of_the_next() -> None:
         ({"max_output_tokens": 0}, "'max_output_tokens' cannot be used"),
     ],
 )
-def test_what_cannot_be_answered_is_refused_with_the_mend(parameters: dict[str, Any], mend: str) -> None:
+def test_what_cannot_be_answered_is_refused_with_a_hint(parameters: dict[str, Any], hint: str) -> None:
     with pytest.raises(BadRequestError) as error:
         ask(lambda client: whole(client, **parameters))
-    assert mend in error.value.message
+    assert hint in error.value.message
     assert error.value.type == "invalid_request_error"
 
 
@@ -175,7 +175,7 @@ def test_an_unknown_model_is_an_error_object_with_those_there_are() -> None:
         ask(lambda client: whole(client, model="gpt-9"))
 
 
-def test_the_stores_id_of_a_response_that_nobody_keeps_is_a_plain_error() -> None:
+def test_the_stores_id_of_a_response_that_is_not_kept_is_a_plain_error() -> None:
     with pytest.raises(NotFoundError):
         ask(lambda client: client.responses.retrieve("resp_1"))
 
@@ -194,14 +194,14 @@ def test_an_engine_that_fails_is_an_error_object_before_and_a_failed_response_af
 
 
 def test_an_answer_that_breaks_off_leaves_no_item_open() -> None:
-    reply = Reply(protocol_named("cairn"))
+    reply = RolloutReply(protocol_named("cairn"))
     output = Output(ResponseObject(id="resp_1", created_at=0, model="cairn"))
-    told = [event for part in reply.feed(Delta(role="answer", text="Tri")) for event in output.feed(part)]
-    told += output.fail(internal_error(), reply)
-    assert [event["sequence_number"] for event in told] == list(range(len(told)))
-    assert [event["type"] for event in told[-2:]] == ["response.output_item.done", "response.failed"]
-    assert (told[-2]["item"]["status"], told[-2]["item"]["content"][0]["text"]) == ("incomplete", "Tri")
-    assert told[-1]["response"]["output"] == [told[-2]["item"]]
+    events = [event for part in reply.feed(Delta(role="answer", text="Tri")) for event in output.feed(part)]
+    events += output.fail(internal_error(), reply)
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    assert [event["type"] for event in events[-2:]] == ["response.output_item.done", "response.failed"]
+    assert (events[-2]["item"]["status"], events[-2]["item"]["content"][0]["text"]) == ("incomplete", "Tri")
+    assert events[-1]["response"]["output"] == [events[-2]["item"]]
 
 
 def test_an_answer_that_runs_out_of_tokens_is_incomplete() -> None:
@@ -211,13 +211,13 @@ def test_an_answer_that_runs_out_of_tokens_is_incomplete() -> None:
     assert got[-1].response.output_text
 
 
-def test_wishes_and_profiles_hold_here_too() -> None:
+def test_options_and_profiles_hold_here_too() -> None:
     got = ask(lambda client: whole(client, extra_body={"profile": "markdown-links"}))
     assert got.output_text.endswith('[2]: <https://example.org/falls> "Director Of Aurora Falls"')
-    asked = {"disable_search": True}
-    told = ask(lambda client: whole(client, extra_body=asked), make_service((SEARCH, "Trieste</answer>")))
-    assert told.output_text == "Trieste\n\nThis was answered without a search."
-    assert "web_search_call" not in [item.type for item in told.output]
+    options = {"disable_search": True}
+    response = ask(lambda client: whole(client, extra_body=options), make_service((SEARCH, "Trieste</answer>")))
+    assert response.output_text == "Trieste\n\nThis was answered without a search."
+    assert "web_search_call" not in [item.type for item in response.output]
 
 
 def test_a_server_that_stops_says_so_with_the_next_number() -> None:
@@ -227,9 +227,9 @@ def test_a_server_that_stops_says_so_with_the_next_number() -> None:
         agent = Agent(policy=ScriptedPolicy((SEARCH, ANSWER)), protocol=protocol_named("cairn"), sources=sources)
         service = make_service(agent=agent)
         async with serving(service) as address, httpx2.AsyncClient(trust_env=False, timeout=20) as client:
-            body = {"model": "cairn", "input": ASKED, "stream": True}
+            body = {"model": "cairn", "input": QUESTION, "stream": True}
             async with client.stream("POST", f"{address}/v1/responses", json=body) as answer:
-                await source.asked.wait()
+                await source.requested.wait()
                 service.runs.end()
                 return [line async for line in answer.aiter_lines() if line.startswith(("event:", "data:"))]
 
@@ -239,7 +239,7 @@ def test_a_server_that_stops_says_so_with_the_next_number() -> None:
     assert "The server was stopped" in lines[-1]
 
 
-def test_a_body_that_is_none_is_told_what_a_request_holds() -> None:
+def test_a_body_that_is_none_is_answered_with_what_a_request_holds() -> None:
     async def run() -> dict[str, Any]:
         async with in_memory(make_service()) as client:
             return (await client.post("/v1/responses", json={"model": "cairn"})).json()

@@ -13,9 +13,9 @@ from agent.evidence import Passage
 from agent.settings import CairnSettings
 from agent.sources.base import SearchRequest, SearchResult
 from server.launch import make_retriever
-from server.retrieval.service import TOPK, Bounds, Retriever, RetrieveRequest, document
+from server.retrieval.service import TOPK, RetrievalBounds, Retriever, RetrieveRequest, document
 from tests.server.live import Hanging, make_service
-from tests.server.retrieval.shelves import Shelves, ask, error, post, retriever
+from tests.server.retrieval.counting import CountingSource, ask, error, post, retriever
 
 
 def as_search_r1_reads(result: list[dict[str, Any]]) -> str:
@@ -50,18 +50,18 @@ def test_a_step_in_which_no_rollout_searches_gets_an_empty_answer() -> None:
     assert post(queries=[], topk=3, return_scores=True).json() == {"result": []}
 
 
-def test_a_query_without_words_finds_nothing_and_asks_nobody() -> None:
-    shelves = Shelves()
-    result = post(retriever(shelves), queries=["", "orr", " \n"], topk=1).json()["result"]
+def test_a_query_without_words_finds_nothing_and_asks_no_source() -> None:
+    counting = CountingSource()
+    result = post(retriever(counting), queries=["", "orr", " \n"], topk=1).json()["result"]
     assert [len(documents) for documents in result] == [0, 1, 0]
-    assert shelves.asked == ["orr"]
+    assert counting.queries == ["orr"]
 
 
 def test_equal_queries_are_searched_once_and_each_is_answered() -> None:
-    shelves = Shelves()
-    result = post(retriever(shelves), queries=["a", "b", "a", " a "], topk=1).json()["result"]
+    counting = CountingSource()
+    result = post(retriever(counting), queries=["a", "b", "a", " a "], topk=1).json()["result"]
     assert [documents[0]["id"] for documents in result] == ["a-1", "b-1", "a-1", "a-1"]
-    assert sorted(shelves.asked) == ["a", "b"]
+    assert sorted(counting.queries) == ["a", "b"]
 
 
 def test_address_and_date_come_along_where_there_are_any() -> None:
@@ -75,13 +75,13 @@ def test_address_and_date_come_along_where_there_are_any() -> None:
 
 
 def test_a_long_query_is_cut_and_half_a_surrogate_pair_breaks_nothing() -> None:
-    shelves = Shelves()
+    counting = CountingSource()
     body = b'{"queries": ["aaaa\\ud800", "' + b"b" * 50 + b'"], "topk": 1}'
     headers = {"content-type": "application/json"}
-    served = retriever(shelves, query_chars=10)
+    served = retriever(counting, query_chars=10)
     response = ask(lambda client: client.post("/retrieve", content=body, headers=headers), served)
     assert response.status_code == 200
-    assert sorted(shelves.asked) == ["aaaa?", "b" * 10]
+    assert sorted(counting.queries) == ["aaaa?", "b" * 10]
 
 
 def test_the_full_server_answers_on_the_same_route() -> None:
@@ -98,38 +98,38 @@ def test_a_source_can_be_named_and_the_corpus_is_the_default() -> None:
 
 
 def test_queries_of_all_requests_run_together() -> None:
-    shelves = Shelves(wait=asyncio.Event())
+    counting = CountingSource(wait=asyncio.Event())
 
     async def use(client: httpx2.AsyncClient) -> list[httpx2.Response]:
         bodies = [{"queries": [f"q{n}", f"p{n}"], "topk": 1} for n in range(32)]
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(client.post("/retrieve", json=body)) for body in bodies]
-            await shelves.until(64)
-            assert shelves.wait is not None
-            shelves.wait.set()
+            await counting.until(64)
+            assert counting.wait is not None
+            counting.wait.set()
         return [task.result() for task in tasks]
 
-    responses = ask(use, retriever(shelves))
-    assert shelves.most == 64
+    responses = ask(use, retriever(counting))
+    assert counting.most == 64
     assert [r.json()["result"][1][0]["id"] for r in responses] == [f"p{n}-1" for n in range(32)]
 
 
 def test_a_large_request_leaves_room_to_a_small_one() -> None:
-    shelves = Shelves(wait=asyncio.Event())
+    counting = CountingSource(wait=asyncio.Event())
 
     async def use(client: httpx2.AsyncClient) -> None:
         large = asyncio.create_task(client.post("/retrieve", json={"queries": [f"q{n}" for n in range(100)]}))
-        await shelves.until(3)
+        await counting.until(3)
         small = asyncio.create_task(client.post("/retrieve", json={"queries": ["small"]}))
-        await shelves.until(4)
-        assert shelves.asked == ["q0", "q1", "q2", "small"]
-        assert shelves.wait is not None
-        shelves.wait.set()
+        await counting.until(4)
+        assert counting.queries == ["q0", "q1", "q2", "small"]
+        assert counting.wait is not None
+        counting.wait.set()
         assert len((await large).json()["result"]) == 100
         assert (await small).status_code == 200
 
-    ask(use, retriever(shelves, at_once=4, at_once_each=3))
-    assert shelves.most == 4
+    ask(use, retriever(counting, at_once=4, at_once_each=3))
+    assert counting.most == 4
 
 
 def test_a_source_that_never_waits_leaves_the_others_their_turn() -> None:
@@ -175,11 +175,11 @@ def test_a_real_index_answers_many_clients_and_each_gets_its_own(tmp_path: Path)
 
 def test_a_source_that_hangs_keeps_no_other_one_waiting() -> None:
     hanging = Hanging()
-    served = Retriever({"corpus": Shelves(), "web": hanging}, bounds=Bounds(at_once=1))
+    served = Retriever({"corpus": CountingSource(), "web": hanging}, bounds=RetrievalBounds(at_once=1))
 
     async def use(client: httpx2.AsyncClient) -> httpx2.Response:
         waiting = asyncio.create_task(client.post("/retrieve", json={"queries": ["a"], "source": "web"}))
-        await hanging.asked.wait()
+        await hanging.requested.wait()
         found = await client.post("/retrieve", json={"queries": ["a"]})
         waiting.cancel()
         await hanging.let_go.wait()
@@ -200,8 +200,8 @@ def test_many_documents_are_written_beside_the_event_loop(queries: int, threads:
     async def run() -> int:
         counting = Counting()
         asyncio.get_running_loop().set_default_executor(counting)
-        asked = RetrieveRequest(queries=[str(number) for number in range(queries)], topk=3)
-        found = json.loads(await retriever().answer(asked))
+        request = RetrieveRequest(queries=[str(number) for number in range(queries)], topk=3)
+        found = json.loads(await retriever().answer(request))
         assert [len(documents) for documents in found["result"]] == [3] * queries
         return counting.submitted
 

@@ -17,9 +17,9 @@ from server.auth.middleware import Rules
 from server.chat.service import Service
 from server.runs.manager import RunManager
 from server.shutdown import Grace
-from server.store import Store
+from server.store import RunStore
 from server.store.database import Database
-from tests.server.live import ANSWER, SEARCH, Shelf, make_service, serving
+from tests.server.live import ANSWER, SEARCH, FakeSource, make_service, serving
 
 QUESTION = {"messages": [{"role": "user", "content": "Where was the director of Aurora Falls born?"}]}
 
@@ -29,13 +29,13 @@ class Held:
     """A source that answers when the test says so."""
 
     name: str = "web"
-    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    requested: asyncio.Event = field(default_factory=asyncio.Event)
     go: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def search(self, request: SearchRequest) -> SearchResult:
-        self.asked.set()
+        self.requested.set()
         await self.go.wait()
-        return await Shelf(self.name, url="https://example.org/falls").search(request)
+        return await FakeSource(self.name, url="https://example.org/falls").search(request)
 
 
 def keeping_service(
@@ -48,9 +48,9 @@ def keeping_service(
 ) -> Service:
     """A service that keeps its runs there; its searches ask `held`, or `source`."""
     database = location if isinstance(location, Database) else Database(location)
-    run_manager = RunManager(Store(database, lease_seconds=lease_seconds), command_seconds=0.05, close_seconds=1.0)
-    web = held or source or Shelf("web", url="https://example.org/falls")
-    sources: dict[str, Source] = {"web": web, "kg": Shelf("kg"), "all": Shelf("all")}
+    run_manager = RunManager(RunStore(database, lease_seconds=lease_seconds), command_seconds=0.05, close_seconds=1.0)
+    web = held or source or FakeSource("web", url="https://example.org/falls")
+    sources: dict[str, Source] = {"web": web, "kg": FakeSource("kg"), "all": FakeSource("all")}
     agent = Agent(policy=ScriptedPolicy(turns), protocol=protocol_named("cairn"), sources=sources)
     return make_service(agent=agent, run_manager=run_manager, keep=run_manager.keep)
 

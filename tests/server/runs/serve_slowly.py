@@ -12,7 +12,7 @@ from agent.sources.base import SearchRequest, SearchResult
 from server.auth.middleware import Rules
 from server.launch import address_of, bind, make_server
 from server.store.writing import Gained, RunWrites
-from tests.server.live import ANSWER, SEARCH, Shelf
+from tests.server.live import ANSWER, SEARCH, FakeSource
 from tests.server.runs.replicas import keeping_service
 
 LAST = "Trieste"
@@ -22,19 +22,19 @@ LAST = "Trieste"
 class Slow:
     """Each search takes longer than the one before it, so that runs are at different places; none gets to its end."""
 
-    shelf: Shelf
-    asked: list[str]
+    source: FakeSource
+    queries: list[str]
 
     @property
     def name(self) -> str:
-        return self.shelf.name
+        return self.source.name
 
     async def search(self, request: SearchRequest) -> SearchResult:
         if request.query == LAST:
             await asyncio.Event().wait()
-        self.asked.append(request.query)
-        await asyncio.sleep(0.02 * len(self.asked))
-        return await self.shelf.search(request)
+        self.queries.append(request.query)
+        await asyncio.sleep(0.02 * len(self.queries))
+        return await self.source.search(request)
 
 
 def slow_to_store(writes: RunWrites) -> None:
@@ -50,7 +50,7 @@ def slow_to_store(writes: RunWrites) -> None:
 
 async def main(store: str) -> None:
     turns = (SEARCH, f"<think>More.</think>\n<search>\nA: {LAST} (web)\n</search>", ANSWER)
-    service = keeping_service(store, turns=turns, source=Slow(Shelf("web"), []), lease_seconds=1.0)
+    service = keeping_service(store, turns=turns, source=Slow(FakeSource("web"), []), lease_seconds=1.0)
     assert service.run_manager is not None
     slow_to_store(service.run_manager.store.writes)
     listener = bind("127.0.0.1", 0)

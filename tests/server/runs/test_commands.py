@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 from agent.trace import Answered, Step, Stopped, Thought, Trace
 from server.http.encoding import dumped
 from server.runs.commands import trace_app
-from server.store import NewRun, Store
+from server.store import NewRun, RunStore
 from server.store.database import Database
 
 
@@ -18,7 +18,7 @@ def store(tmp_path: Path) -> Path:
     path = tmp_path / "runs.sqlite"
 
     async def fill() -> None:
-        opened = Store(Database(str(path)))
+        opened = RunStore(Database(str(path)))
         for id, question in (
             ("aa1", "Who wrote Dune?"),
             ("aa2", "Who wrote\x1b[31m Emma?"),
@@ -79,8 +79,8 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path):
 
 
 def test_a_replay_has_every_step_in_order_and_is_as_fast_as_one_says(store: Path):
-    played = json.loads(cairn("replay", "b", "--store", store, "--speed", "100", "--json").output)
-    assert [step["kind"] for step in played["steps"]] == ["stopped", "thought", "answered"]
+    replayed = json.loads(cairn("replay", "b", "--store", store, "--speed", "100", "--json").output)
+    assert [step["kind"] for step in replayed["steps"]] == ["stopped", "thought", "answered"]
     drawn = cairn("replay", "b", "--store", store, "--speed", "0")
     assert "Answer: So." in drawn.output
 

@@ -13,20 +13,20 @@ import pytest
 from agent.trace import Trace
 from lab.benchmarks.load.paced import PacedPolicy, PacedSource, text_of
 from server.chat.service import Service
-from server.runs.following import Place, in_order
+from server.runs.following import StreamPosition, in_order
 from tests.server.runs.replicas import Folded, Seen, all_events, client_of, events, keeping_service, start
 
-ASKED = [{"role": "user", "content": text_of("whole", "m1x0")}]
+MESSAGES = [{"role": "user", "content": text_of("whole", "m1x0")}]
 
 
-def nobody(told: object) -> None:
-    """Nobody is told when policy and searches are let go."""
+def ignore(event: object) -> None:
+    """Ignore when policy and searches are let go."""
 
 
 def paced(location: str, *, tokens_per_s: float) -> Service:
     service = keeping_service(location)
-    sources = {"web": PacedSource(nobody, seconds=0.02)}
-    policy = PacedPolicy(nobody, tokens_per_s=tokens_per_s, tokens=(60, 30))
+    sources = {"web": PacedSource(ignore, seconds=0.02)}
+    policy = PacedPolicy(ignore, tokens_per_s=tokens_per_s, tokens=(60, 30))
     return replace(service, agent=replace(service.agent, policy=policy, sources=sources))
 
 
@@ -42,13 +42,13 @@ def within_a_minute(test: Awaitable[None]) -> None:
 class Cut(Folded):
     """A reader that remembers what it had after each piece of text."""
 
-    had: list[tuple[Place, str]] = field(default_factory=list[tuple[Place, str]])
+    had: list[tuple[StreamPosition, str]] = field(default_factory=list[tuple[StreamPosition, str]])
     within: int = 0
     """How often it came back into the middle of a block."""
 
     def take(self, seen: Seen) -> None:
         super().take(seen)
-        place = Place.of(seen.id)
+        place = StreamPosition.of(seen.id)
         assert place.steps == len(self.steps)
         self.within += seen.event == "snapshot"
         if seen.event in ("delta", "snapshot"):
@@ -78,15 +78,15 @@ def test_however_often_a_reader_is_cut_and_wherever_it_comes_back_it_has_every_c
         async with AsyncExitStack() as stack:
             owner = await stack.enter_async_context(client_of(paced(location, tokens_per_s=60)))
             other = await stack.enter_async_context(client_of(keeping_service(location)))
-            run = await start(owner, messages=ASKED)
+            run = await start(owner, messages=MESSAGES)
             readers = [(Cut(), [owner]), (Cut(), [owner, other]), (Cut(), [other])]
             reading = [reader.read(clients, run, random.Random(chance.random())) for reader, clients in readers]
             following = asyncio.create_task(all_events(owner, run))
             await asyncio.gather(*reading)
-            told = await following
+            all_seen = await following
             stored = Trace.model_validate((await other.get(f"/api/runs/{run}")).json()["trace"])
         whole = Folded()
-        for seen in told:
+        for seen in all_seen:
             whole.take(seen)
         hold_what_was_said(whole, stored)
         for reader, _ in readers:
@@ -94,7 +94,7 @@ def test_however_often_a_reader_is_cut_and_wherever_it_comes_back_it_has_every_c
             for place, text in reader.had:
                 assert text == whole.said[place.steps][: place.chars]
                 assert len(text) == place.chars
-        assert sum(reader.within for reader, _ in readers) >= 3, "somebody came back into the middle of a block"
+        assert sum(reader.within for reader, _ in readers) >= 3, "a reader came back into the middle of a block"
 
     within_a_minute(test())
 
@@ -109,10 +109,10 @@ def hold_what_was_said(whole: Folded, stored: Trace) -> None:
         assert text.strip() == step["text"].strip()
 
 
-def test_whoever_comes_back_to_the_very_place_is_told_the_open_block_again() -> None:
+def test_a_reader_that_comes_back_to_the_very_place_gets_the_open_block_again() -> None:
     async def test() -> None:
         async with client_of(paced("memory", tokens_per_s=20)) as client:
-            run = await start(client, messages=ASKED)
+            run = await start(client, messages=MESSAGES)
             reader = Folded()
             async with aclosing(events(client, run)) as connection:
                 while not reader.open:
@@ -122,6 +122,6 @@ def test_whoever_comes_back_to_the_very_place_is_told_the_open_block_again() -> 
             assert first.event == "snapshot"
             text = "".join(piece["text"] for piece in first.data)
             assert text.startswith("".join(text for _, text in reader.open))
-            assert Place.of(first.id).chars == len(text)
+            assert StreamPosition.of(first.id).chars == len(text)
 
     within_a_minute(test())

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from agent.trace import Answered, Delta, Event, Stopped, Thought, Trace
 from server.http.encoding import dumped
-from server.runs.following import Place, follow
+from server.runs.following import StreamPosition, follow
 from server.runs.live import LiveRun
 from server.runs.manager import RunManager
-from server.store import NewRun, StepRow, Store
+from server.store import NewRun, RunStore, StepRow
 from server.store.database import Database
 from server.store.writing import Ended
 from tests.server.runs.replicas import Folded, Held, Seen, all_events, client_of, events, keeping_service, start
@@ -36,17 +36,23 @@ def seen_in(frames: Iterable[bytes]) -> list[Seen]:
 
 
 def test_an_id_is_a_place_and_anything_else_is_none():
-    for place in (Place(), Place(3, 14), Place(3, 14, over=True), Place(3, 0, loose=True), Place(3, 1, True, True)):
-        assert Place.of(str(place)) == place
+    for place in (
+        StreamPosition(),
+        StreamPosition(3, 14),
+        StreamPosition(3, 14, over=True),
+        StreamPosition(3, 0, loose=True),
+        StreamPosition(3, 1, True, True),
+    ):
+        assert StreamPosition.of(str(place)) == place
     for wrong in ("x", "1", "1.", "-1.2", "1.2.3", "1.2.endless", "9" * 30 + ".1"):
         with pytest.raises(ValueError, match=r"\w"):
-            Place.of(wrong)
+            StreamPosition.of(wrong)
 
 
 async def read(run_manager: RunManager, reader: Folded, *, most: int) -> None:
-    """One connection, from where the reader is; cut after so many events, or when there is nothing more."""
+    """One connection, from where the reader is; cut after some events, or when there is nothing more."""
     frames: list[bytes] = []
-    task = asyncio.create_task(follow(run_manager, "a", Place.of(reader.last), frames.append))
+    task = asyncio.create_task(follow(run_manager, "a", StreamPosition.of(reader.last), frames.append))
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -73,7 +79,7 @@ def test_however_a_run_is_read_and_cut_the_reader_has_the_same_in_the_end(said: 
     readers = [Folded() for _ in range(3)]
 
     async def main() -> None:
-        run_manager = RunManager(Store(Database("memory")))
+        run_manager = RunManager(RunStore(Database("memory")))
         run_manager._live["a"] = run  # pyright: ignore[reportPrivateUsage]
         for event in said:
             run.emit(event)
@@ -142,7 +148,7 @@ def test_who_comes_back_after_the_end_gets_every_step_that_was_not_seen():
         held = Held()
         async with client_of(keeping_service("memory", held=held)) as client:
             id = await start(client)
-            await held.asked.wait()
+            await held.requested.wait()
             first = Folded()
             async with aclosing(events(client, id)) as connection:
                 while not first.steps or first.steps[-1]["kind"] != "planned":
@@ -169,9 +175,9 @@ def test_a_client_that_saw_what_was_lost_begins_again():
     asyncio.run(bounded(main()))
 
 
-def test_whoever_saw_a_step_that_was_never_stored_begins_again_even_if_another_one_has_its_number(location: str):
+def test_a_reader_that_saw_a_step_that_was_never_stored_begins_again_even_if_another_one_has_its_number(location: str):
     async def main() -> None:
-        run_manager = RunManager(Store(Database(location)))
+        run_manager = RunManager(RunStore(Database(location)))
         trace = Trace(id="a", question="Why?", protocol="cairn", policy="scripted")
         new = NewRun(trace=trace, model="cairn")
         run = LiveRun(new, created=await run_manager.store.writes.begin(new))
@@ -185,7 +191,7 @@ def test_whoever_saw_a_step_that_was_never_stored_begins_again_even_if_another_o
         stopped = StepRow(1, dumped(Stopped(reason="interrupted")), "{}")
         await run_manager.store.writes.finish([Ended(trace, [stopped], stored=0)])
         frames: list[bytes] = []
-        await follow(run_manager, "a", Place.of(reader.last), frames.append)
+        await follow(run_manager, "a", StreamPosition.of(reader.last), frames.append)
         assert [seen.event for seen in seen_in(frames)] == ["reset", "step", "end"]
         await run_manager.store.aclose()
 

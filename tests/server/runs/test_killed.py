@@ -50,8 +50,8 @@ class Watched:
 
     async def check(self, client: httpx2.AsyncClient, id: str) -> str:
         """The run has ended, with every step that was seen, in its order, in its events and in its trace; gives how."""
-        told = await all_events(client, id)
-        steps = [one.data for one in told if one.event == "step"]
+        received = await all_events(client, id)
+        steps = [one.data for one in received if one.event == "step"]
         assert steps[: len(self.seen[id])] == self.seen[id]
         run = (await client.get(f"/api/runs/{id}")).json()
         trace = Trace.model_validate(run["trace"])
@@ -62,10 +62,10 @@ class Watched:
 
 
 def within(step: dict[str, Any], segments: int) -> dict[str, Any]:
-    """The step as a trace with so many segments has it.
+    """The step as a trace with `segments` segments has it.
 
     A turn's segments come with the step that ends it. A kill between a thought and that step leaves the thought, which
-    was told with its place, without what it points at.
+    was sent with its place, without what it points at.
     """
     return step | {"segments": [place for place in step["segments"] if place < segments]}
 

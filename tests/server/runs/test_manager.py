@@ -17,9 +17,9 @@ from server.http.encoding import dumped
 from server.runs import manager
 from server.runs.manager import Retention, RunManager
 from server.shutdown import Grace
-from server.store import NewRun, Store
+from server.store import NewRun, RunStore
 from server.store.database import Database
-from server.store.reading import Wanted
+from server.store.reading import RunQuery
 from server.store.tables import RUNS
 from tests.server.live import SEARCH, serving_as
 from tests.server.runs.replicas import Folded, Held, all_events, client_of, events, keeping_service, start
@@ -36,51 +36,51 @@ def run(test: Awaitable[None]) -> None:
     asyncio.run(main())
 
 
-async def states(store: Store) -> dict[str, str]:
-    return {row.id: row.state for row in await store.reads.list(Wanted(), limit=100)}
+async def states(store: RunStore) -> dict[str, str]:
+    return {row.id: row.state for row in await store.reads.list(RunQuery(), limit=100)}
 
 
-async def until_ended(store: Store) -> dict[str, str]:
+async def until_ended(store: RunStore) -> dict[str, str]:
     while "running" in (found := await states(store)).values():  # noqa: ASYNC110 - the run manager reports it nowhere
         await asyncio.sleep(0.01)
     return found
 
 
-def test_a_run_of_the_dead_that_nobody_can_read_keeps_no_other_from_its_end(
+def test_a_run_of_the_dead_that_is_unreadable_keeps_no_other_from_its_end(
     location: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(manager, "_INTERRUPTED_AT_ONCE", 2)
 
     async def test() -> None:
         database = Database(location)
-        dead = Store(database, owner="dead", lease_seconds=-1)
+        dead = RunStore(database, owner="dead", lease_seconds=-1)
         for at in range(6):
             await dead.writes.begin(new_run(f"r{at}"))
         async with database.writing() as connection:
             await connection.execute(update(RUNS).where(RUNS.c.id == "r0").values(trace='{"version": 99}'))
-        run_manager = RunManager(Store(database), command_seconds=0.01)
+        run_manager = RunManager(RunStore(database), command_seconds=0.01)
         await run_manager.open()
         assert await until_ended(run_manager.store) == {f"r{at}": "interrupted" for at in range(6)}
         await run_manager.aclose()
 
     with caplog.at_level(logging.ERROR, logger="server"):
         run(test())
-    (told,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
-    assert "r0" in told
-    assert "this Cairn cannot read" in told
+    (message,) = [record.message for record in caplog.records if record.levelname == "ERROR"]
+    assert "r0" in message
+    assert "this Cairn cannot read" in message
 
 
 def test_many_runs_that_are_too_many_do_not_keep_leases_from_being_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager, "PRUNED_AT_ONCE", 1)
 
     async def test() -> None:
-        store = Store(Database("memory"), lease_seconds=0.04)
+        store = RunStore(Database("memory"), lease_seconds=0.04)
         did: list[str] = []
         honest_prune, honest_renew = store.writes.prune, store.writes.renew
 
-        async def prune(**asked: Any) -> int:
+        async def prune(**options: Any) -> int:
             did.append("prune")
-            return min(await honest_prune(**asked, most=1), 1)
+            return min(await honest_prune(**options, most=1), 1)
 
         async def renew(runs: Any) -> Any:
             did.append("renew")
@@ -114,7 +114,7 @@ def test_answer_now_at_another_replica_reaches_the_owner(location: str) -> None:
             client_of(elsewhere) as other,
         ):
             id = await start(owner)
-            await held.asked.wait()
+            await held.requested.wait()
             assert (await other.post(f"/api/runs/{id}/answer_now")).json()["state"] == "running"
             here = (await all_events(owner, id))[-1]
             assert (here.event, here.data["state"], here.data["answer"]) == ("end", "forced", "Trieste")
@@ -124,7 +124,7 @@ def test_answer_now_at_another_replica_reaches_the_owner(location: str) -> None:
     run(test())
 
 
-def test_a_server_that_stops_lets_its_runs_answer_with_what_they_found_and_tells_who_follows() -> None:
+def test_a_server_that_stops_lets_its_runs_answer_with_what_they_found_and_reports_it_to_followers() -> None:
     async def test() -> None:
         held = Held()
         service = keeping_service("memory", turns=FORCED, held=held)
@@ -134,12 +134,12 @@ def test_a_server_that_stops_lets_its_runs_answer_with_what_they_found_and_tells
             httpx2.AsyncClient(base_url=address, timeout=30, trust_env=False) as client,
         ):
             id = await start(client)
-            await held.asked.wait()
+            await held.requested.wait()
             async with aclosing(events(client, id)) as following:
                 await anext(following)
                 server.should_exit = True
-                told = [seen async for seen in following][-1]
-        assert (told.event, told.data["state"], told.data["answer"]) == ("end", "forced", "Trieste")
+                last = [seen async for seen in following][-1]
+        assert (last.event, last.data["state"], last.data["answer"]) == ("end", "forced", "Trieste")
 
     run(test())
 
@@ -153,7 +153,7 @@ def test_a_server_that_stops_waits_for_no_run_of_another_one_and_its_readers_may
             owner = await stack.enter_async_context(client_of(keeping_service(location, held=held)))
             address, server = await stack.enter_async_context(serving_as(stopping, grace=Grace(seconds=600)))
             id = await start(owner)
-            await held.asked.wait()
+            await held.requested.wait()
             async with httpx2.AsyncClient(base_url=address, timeout=30, trust_env=False) as client:
                 reader = Folded()
                 async with aclosing(events(client, id)) as following:

@@ -13,7 +13,7 @@ from server.auth.keys import new_key
 from server.auth.middleware import Rules
 from server.chat.service import Service
 from server.shutdown import Grace
-from server.store import Store
+from server.store import RunStore
 from server.store.database import Database
 from tests.server.live import QUESTION as MESSAGES
 from tests.server.live import SEARCH, HangingPolicy, in_memory, make_service
@@ -39,7 +39,7 @@ def test_a_run_goes_on_without_a_client_and_is_there_with_its_trace(location: st
         held = Held()
         async with client_of(keeping_service(location, held=held)) as client:
             id = await start(client, conversation="talk")
-            await held.asked.wait()
+            await held.requested.wait()
             going = (await client.get(f"/api/runs/{id}")).json()
             assert (going["state"], going["answer"], going["conversation"]) == ("running", None, "talk")
             assert "planned" in [step["kind"] for step in going["trace"]["steps"]]
@@ -66,7 +66,7 @@ def test_runs_are_listed_in_pages_and_searched(location: str):
             for id in ids:
                 await all_events(client, id)
             while len((await client.get("/api/runs")).json()["runs"]) < 4:
-                pass  # what was asked at /v1 is kept behind its answer
+                pass  # what was requested at /v1 is kept behind its answer
             first = (await client.get("/api/runs", params={"limit": 3})).json()
             rest = (await client.get("/api/runs", params={"limit": 3, "before": first["next"]})).json()
             assert rest["next"] is None
@@ -85,7 +85,7 @@ def test_a_cancel_ends_the_run_and_says_so(location: str):
         held = Held()
         async with client_of(keeping_service(location, held=held)) as client:
             id = await start(client)
-            await held.asked.wait()
+            await held.requested.wait()
             assert (await client.delete(f"/api/runs/{id}")).status_code == 409
             assert (await client.post(f"/api/runs/{id}/cancel")).status_code == 202
             last = (await all_events(client, id))[-1]
@@ -104,7 +104,7 @@ def test_answer_now_ends_the_search_and_answers(location: str):
         turns = (SEARCH, "- She comes from Trieste. [1]\n</evidence>", "Trieste</answer>")
         async with client_of(keeping_service(location, turns=turns, held=held)) as client:
             id = await start(client)
-            await held.asked.wait()
+            await held.requested.wait()
             assert (await client.post(f"/api/runs/{id}/answer_now")).status_code == 202
             last = (await all_events(client, id))[-1]
             assert (last.data["state"], last.data["answer"]) == ("forced", "Trieste")
@@ -121,7 +121,7 @@ def test_a_cancel_at_another_replica_reaches_the_owner_in_a_second(location: str
         elsewhere = keeping_service(database if location == "memory" else location)
         async with client_of(keeping_service(database, held=held)) as owner, client_of(elsewhere) as other:
             id = await start(owner)
-            await held.asked.wait()
+            await held.requested.wait()
             following = asyncio.create_task(all_events(other, id))
             assert (await other.get(f"/api/runs/{id}")).json()["state"] == "running"
             began = asyncio.get_running_loop().time()
@@ -145,16 +145,16 @@ def test_a_run_whose_server_dies_is_interrupted_with_all_that_it_had(location: s
         assert dying.run_manager is not None
         async with client_of(dying) as owner:
             id = await start(owner)
-            await held.asked.wait()
+            await held.requested.wait()
             seen = await first_steps(owner, id, 2)
             maintaining = dying.run_manager._maintaining  # pyright: ignore[reportPrivateUsage]
             assert maintaining is not None
             maintaining.cancel()  # its leases are no longer renewed
             other = keeping_service(database if location == "memory" else location, lease_seconds=0.2)
             async with client_of(other) as survivor:
-                told = await all_events(survivor, id)
-                assert told[-1].data["state"] == "interrupted"
-                steps = [one.data for one in told if one.event == "step"]
+                received = await all_events(survivor, id)
+                assert received[-1].data["state"] == "interrupted"
+                steps = [one.data for one in received if one.event == "step"]
                 assert steps[: len(seen)] == seen
                 assert (steps[-1]["kind"], steps[-1]["reason"]) == ("stopped", "interrupted")
                 held.go.set()
@@ -178,8 +178,8 @@ def test_a_server_that_stops_ends_its_runs_as_interrupted(location: str):
         service, policy = hanging(keeping_service(location))
         async with client_of(service, grace=Grace(seconds=0, answer_seconds=0)) as client:
             id = await start(client)
-            await policy.asked.wait()
-        store = Store(Database(location))
+            await policy.requested.wait()
+        store = RunStore(Database(location))
         row = await store.reads.get(id)
         assert row is not None
         assert row.state == "interrupted"
@@ -255,7 +255,7 @@ def test_a_run_that_cannot_be_written_down_is_refused_and_one_that_runs_is_answe
         database = Database(str(tmp_path / "runs.sqlite"), connections=1)
         async with client_of(keeping_service(database, held=held)) as client:
             id = await start(client)
-            await held.asked.wait()
+            await held.requested.wait()
             async with database.writing() as connection:
                 pages = (await connection.exec_driver_sql("PRAGMA page_count")).scalar_one()
                 await connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
@@ -277,7 +277,7 @@ def test_a_run_gives_its_slot_back_when_it_ends_and_not_when_its_client_leaves()
         service = keeping_service("memory", held=held)
         async with client_of(service) as client:
             id = await start(client)
-            await held.asked.wait()
+            await held.requested.wait()
             assert service.admission.running == 1
             held.go.set()
             await all_events(client, id)
@@ -291,7 +291,7 @@ def test_a_policy_that_hangs_is_cancelled():
         service, policy = hanging(keeping_service("memory"))
         async with client_of(service) as client:
             id = await start(client)
-            await policy.asked.wait()
+            await policy.requested.wait()
             following = asyncio.create_task(all_events(client, id))
             await client.post(f"/api/runs/{id}/cancel")
             await policy.let_go.wait()

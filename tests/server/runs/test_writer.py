@@ -8,9 +8,9 @@ import pytest
 from agent.trace import Answered, Delta, Stopped, Thought, Trace
 from server.runs.live import LiveRun
 from server.runs.writer import Writer
-from server.store import NewRun, Store, StoreError
+from server.store import NewRun, RunStore, StoreError
 from server.store.database import Database
-from server.store.reading import Wanted
+from server.store.reading import RunQuery
 from server.store.writing import Gained, RunWrites
 
 
@@ -22,13 +22,13 @@ class Moody(RunWrites):
         self.appends = 0
         self.fails = False
         self.refused = ""
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
         self.go = asyncio.Event()
         self.go.set()
 
     async def append(self, gained: Mapping[str, Gained]) -> set[str]:
         self.appends += 1
-        self.asked.set()
+        self.requested.set()
         await self.go.wait()
         if self.fails:
             raise StoreError("locked")
@@ -48,7 +48,7 @@ class Bench:
     """A writer on a store whose writes are moody, and one run."""
 
     def __init__(self, *, patience_seconds: float = 60) -> None:
-        self.store = Store(Database("memory"), owner="one")
+        self.store = RunStore(Database("memory"), owner="one")
         self.writes = Moody(self.store.database)
         self.store.writes = self.writes
         self.writer = Writer(self.store, patience_seconds=patience_seconds)
@@ -96,7 +96,7 @@ def test_steps_that_come_while_the_store_writes_are_written_together():
     async def test(bench: Bench) -> None:
         bench.writes.go.clear()
         bench.say(Thought(text="first"))
-        await bench.writes.asked.wait()
+        await bench.writes.requested.wait()
         for at in range(50):
             bench.say(Thought(text=str(at)))
         bench.writes.go.set()
@@ -117,7 +117,7 @@ def test_a_step_is_shown_when_it_is_stored_and_text_behind_it_with_it():
         assert bench.run.open_block.pieces == (("thought", "at once"),)
         bench.say(Thought(text="step"))
         bench.say(Delta(role="answer", text="behind"))
-        await bench.writes.asked.wait()
+        await bench.writes.requested.wait()
         assert (bench.run.shown, bench.run.open_block.pieces) == (0, (("thought", "at once"),))
         bench.writes.go.set()
         await bench.run.changed()
@@ -159,13 +159,13 @@ def test_a_run_that_the_store_refuses_holds_up_no_other(caplog: pytest.LogCaptur
         bench.end()
         await bench.stored.wait()
         await bench.writer.aclose(seconds=5)
-        assert {row.id for row in await bench.store.reads.list(Wanted(), limit=9)} == {"a", "good", "better"}
+        assert {row.id for row in await bench.store.reads.list(RunQuery(), limit=9)} == {"a", "good", "better"}
 
     on_a_bench(test)
     assert [record.message for record in caplog.records if "bad" in record.message]
 
 
-def test_runs_that_nobody_waits_for_are_written_together_and_one_that_is_waited_for_at_once():
+def test_runs_that_no_one_waits_for_are_written_together_and_one_that_is_waited_for_at_once():
     async def test(bench: Bench) -> None:
         written: list[list[str]] = []
         once = asyncio.Event()
@@ -186,9 +186,9 @@ def test_runs_that_nobody_waits_for_are_written_together_and_one_that_is_waited_
             bench.writer.keep(run_of(f"k{number}"))
             await asyncio.sleep(0)
         stored = asyncio.Event()
-        bench.writer.keep(replace(run_of("asked for"), then=stored.set))
+        bench.writer.keep(replace(run_of("waited for"), then=stored.set))
         await stored.wait()
-        assert written == [["first"], [*(f"k{number}" for number in range(5)), "asked for"]]
+        assert written == [["first"], [*(f"k{number}" for number in range(5)), "waited for"]]
         bench.writer.keep(run_of("last"))
         await bench.writer.aclose(seconds=5)
         assert written[2:] == [["last"]]
@@ -232,7 +232,7 @@ def test_steps_that_the_store_refuses_hold_up_no_other_run(caplog: pytest.LogCap
         bad = LiveRun(NewRun(trace=trace, model="cairn"), created=0)
         await bench.writes.begin(bad.new)
         bench.writes.refused = "bad"
-        bad.emit(Thought(text="nobody takes this"))
+        bad.emit(Thought(text="no one takes this"))
         bench.writer.changed(bad)
         bench.say(Thought(text="step"))
         for run in (bad, bench.run):
@@ -272,7 +272,7 @@ def test_steps_do_not_wait_until_everything_else_is_written():
     on_a_bench(test)
 
 
-def test_a_slow_store_is_no_news_where_nobody_waits_for_it(caplog: pytest.LogCaptureFixture):
+def test_a_slow_store_is_no_news_where_no_one_waits_for_it(caplog: pytest.LogCaptureFixture):
     async def test(bench: Bench) -> None:
         keep = bench.writes.keep
 

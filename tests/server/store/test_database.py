@@ -82,7 +82,7 @@ def test_an_older_database_is_upgraded_and_keeps_what_it_holds(tmp_path: Path):
 
 def test_a_database_of_a_newer_cairn_is_refused_and_not_touched(location: str):
     if location == "memory":
-        pytest.skip("nobody else has it")
+        pytest.skip("no other database has it")
 
     async def main() -> None:
         database = Database(location)
@@ -102,7 +102,7 @@ def test_a_database_of_a_newer_cairn_is_refused_and_not_touched(location: str):
 
 def test_many_processes_may_open_a_new_database_at_the_same_time(location: str):
     if location == "memory":
-        pytest.skip("nobody else has it")
+        pytest.skip("no other database has it")
 
     async def main() -> None:
         databases = [Database(location) for _ in range(4)]

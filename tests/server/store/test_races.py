@@ -1,4 +1,4 @@
-"""What happens twice, at the same time, or half: retries, several servers, and runs that nobody holds any more."""
+"""What happens twice, at the same time, or half: retries, several servers, and runs that no server holds any more."""
 
 import asyncio
 from pathlib import Path
@@ -6,16 +6,16 @@ from pathlib import Path
 from sqlalchemy import text
 
 from server.http.encoding import dumped
-from server.store import Store
+from server.store import RunStore
 from server.store.database import Database
-from server.store.reading import Wanted
+from server.store.reading import RunQuery
 from server.store.records import OpenBlock
 from server.store.writing import Ended, Gained
 from tests.server.store.test_runs import answered, new_run, thought, with_stores
 
 
 def test_steps_that_are_brought_twice_stand_there_once(location: str):
-    async def test(one: Store, other: Store) -> None:
+    async def test(one: RunStore, other: RunStore) -> None:
         run = new_run("a")
         await one.writes.begin(run)
         rows = [thought(seq) for seq in range(1, 4)]
@@ -31,39 +31,39 @@ def test_steps_that_are_brought_twice_stand_there_once(location: str):
 
 
 def test_a_run_that_its_process_does_not_hold_any_more_is_taken(location: str):
-    async def test(one: Store, other: Store) -> None:
+    async def test(one: RunStore, other: RunStore) -> None:
         for id in ("held", "forgotten"):
             await one.writes.begin(new_run(id))
-        holding = Store(one.database, owner="one", lease_seconds=60)
+        holding = RunStore(one.database, owner="one", lease_seconds=60)
         assert await holding.writes.renew(["held"]) == {}
         assert await other.writes.claim() == ["forgotten"]
 
     with_stores(location, test, lease_seconds=-1)
 
 
-def test_a_run_that_cannot_be_read_is_ended_by_whoever_took_it_alone(location: str):
-    async def test(one: Store, other: Store) -> None:
+def test_a_run_that_cannot_be_read_is_ended_by_the_server_that_took_it_alone(location: str):
+    async def test(one: RunStore, other: RunStore) -> None:
         await one.writes.begin(new_run("a"))
         await other.writes.abandon("a")
-        assert [row.state for row in await one.reads.list(Wanted(), limit=9)] == ["running"]
+        assert [row.state for row in await one.reads.list(RunQuery(), limit=9)] == ["running"]
         await one.writes.abandon("a")
-        assert [row.state for row in await one.reads.list(Wanted(), limit=9)] == ["interrupted"]
+        assert [row.state for row in await one.reads.list(RunQuery(), limit=9)] == ["interrupted"]
 
     with_stores(location, test)
 
 
 def test_servers_that_prune_at_the_same_time_remove_the_same_runs(location: str):
-    async def test(one: Store, other: Store) -> None:
+    async def test(one: RunStore, other: RunStore) -> None:
         await one.writes.keep([(run, dumped(run.trace)) for run in (new_run(f"r{at}") for at in range(20))])
         removed = await asyncio.gather(*(store.writes.prune(days=None, runs=8) for store in (one, other)))
         assert sum(removed) == 12
-        assert len(await other.reads.list(Wanted(), limit=50)) == 8
+        assert len(await other.reads.list(RunQuery(), limit=50)) == 8
 
     with_stores(location, test)
 
 
 def test_a_share_is_removed_at_a_time_until_none_is_left(location: str):
-    async def test(one: Store, other: Store) -> None:
+    async def test(one: RunStore, other: RunStore) -> None:
         await one.writes.keep([(run, dumped(run.trace)) for run in (new_run(f"r{at}") for at in range(10))])
         removed = [await one.writes.prune(days=None, runs=3, most=4) for _ in range(3)]
         assert removed == [4, 3, 0]
@@ -73,7 +73,7 @@ def test_a_share_is_removed_at_a_time_until_none_is_left(location: str):
 
 
 def test_runs_that_end_while_leases_are_renewed_wait_for_no_deadlock(location: str):
-    async def test(one: Store, other: Store) -> None:
+    async def test(one: RunStore, other: RunStore) -> None:
         runs = [new_run(f"r{at:02}") for at in range(40)]
         for run in runs:
             await one.writes.begin(run)
@@ -82,7 +82,7 @@ def test_runs_that_end_while_leases_are_renewed_wait_for_no_deadlock(location: s
         gained = {id: Gained([thought(1)], OpenBlock()) for id in reversed(ids)}
         work = [one.writes.finish(ended), one.writes.append(gained), *(one.writes.renew(ids) for _ in range(4))]
         await asyncio.gather(*work)
-        assert {row.state for row in await other.reads.list(Wanted(), limit=50)} == {"answered"}
+        assert {row.state for row in await other.reads.list(RunQuery(), limit=50)} == {"answered"}
 
     with_stores(location, test)
 
@@ -90,7 +90,7 @@ def test_runs_that_end_while_leases_are_renewed_wait_for_no_deadlock(location: s
 def test_what_was_removed_is_given_back_to_the_file_system(tmp_path: Path):
     async def main() -> tuple[int, int]:
         database = Database(str(tmp_path / "runs.sqlite"))
-        store = Store(database)
+        store = RunStore(database)
         runs = [new_run(f"r{at}", "a long question " * 500) for at in range(60)]
         await store.writes.keep([(run, dumped(run.trace)) for run in runs])
         before = await pages(database)

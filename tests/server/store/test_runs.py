@@ -7,9 +7,9 @@ import pytest
 from agent.trace import Answered, Segment, Stopped, Thought, Trace, Usage
 from server.http.encoding import dumped
 from server.runs.restore import WHY, Growth, restored
-from server.store import NewRun, StepRow, Store
+from server.store import NewRun, RunStore, StepRow
 from server.store.database import Database
-from server.store.reading import Wanted
+from server.store.reading import RunQuery
 from server.store.records import OpenBlock
 from server.store.writing import Ended, Gained
 
@@ -23,13 +23,15 @@ def thought(seq: int) -> StepRow:
     return StepRow(seq, dumped(Thought(text=f"thought {seq}")), "{}")
 
 
-def with_stores(location: str, test: Callable[[Store, Store], Awaitable[None]], *, lease_seconds: float = 60.0) -> None:
+def with_stores(
+    location: str, test: Callable[[RunStore, RunStore], Awaitable[None]], *, lease_seconds: float = 60.0
+) -> None:
     """Two processes on one database."""
 
     async def main() -> None:
         database = Database(location)
-        one = Store(database, owner="one", lease_seconds=lease_seconds)
-        other = Store(database if location == "memory" else Database(location), owner="other")
+        one = RunStore(database, owner="one", lease_seconds=lease_seconds)
+        other = RunStore(database if location == "memory" else Database(location), owner="other")
         async with asyncio.timeout(60):
             await test(one, other)
         await one.aclose()
@@ -44,7 +46,7 @@ def answered(run: NewRun, text: str) -> Trace:
 
 
 def test_a_run_is_read_back_as_it_was_written(location: str):
-    async def test(one: Store, other: Store) -> None:
+    async def test(one: RunStore, other: RunStore) -> None:
         run = new_run(conversation="talk")
         await one.writes.begin(run)
         block = OpenBlock((("answer", "Fra"), ("thought", "no")))
@@ -73,7 +75,7 @@ def test_a_run_is_read_back_as_it_was_written(location: str):
 
 
 def test_many_runs_are_written_in_one_go_and_events_keep_their_order(location: str):
-    async def test(one: Store, other: Store) -> None:
+    async def test(one: RunStore, other: RunStore) -> None:
         ids = [f"run{at}" for at in range(40)]
         for id in ids:
             await one.writes.begin(new_run(id))
@@ -88,8 +90,8 @@ def test_many_runs_are_written_in_one_go_and_events_keep_their_order(location: s
     with_stores(location, test)
 
 
-def test_what_another_replica_wishes_reaches_the_owner_and_a_cancel_stands(location: str):
-    async def test(one: Store, other: Store) -> None:
+def test_what_another_replica_commands_reaches_the_owner_and_a_cancel_stands(location: str):
+    async def test(one: RunStore, other: RunStore) -> None:
         await one.writes.begin(new_run("a"))
         await one.writes.begin(new_run("b"))
         assert await other.writes.command("a", "answer_now")
@@ -103,8 +105,8 @@ def test_what_another_replica_wishes_reaches_the_owner_and_a_cancel_stands(locat
     with_stores(location, test)
 
 
-def test_a_run_without_word_of_its_owner_is_taken_once_and_told_to_the_old_owner(location: str):
-    async def test(one: Store, other: Store) -> None:
+def test_a_run_without_word_of_its_owner_is_taken_once_and_reported_to_the_old_owner(location: str):
+    async def test(one: RunStore, other: RunStore) -> None:
         await one.writes.begin(new_run("a"))
         await one.writes.begin(new_run("b"))
         taken = [*await other.writes.claim(), *await other.writes.claim()]
@@ -118,7 +120,7 @@ def test_a_run_without_word_of_its_owner_is_taken_once_and_told_to_the_old_owner
 
 
 def test_a_run_whose_lease_holds_is_not_taken(location: str):
-    async def test(one: Store, other: Store) -> None:
+    async def test(one: RunStore, other: RunStore) -> None:
         await one.writes.begin(new_run("a"))
         assert await other.writes.claim() == []
 
@@ -126,7 +128,7 @@ def test_a_run_whose_lease_holds_is_not_taken(location: str):
 
 
 def test_an_owner_that_lives_after_all_keeps_its_answer(location: str):
-    async def test(one: Store, other: Store) -> None:
+    async def test(one: RunStore, other: RunStore) -> None:
         run = new_run("a")
         await one.writes.begin(run)
         await one.writes.append({"a": Gained([thought(1)], OpenBlock())})
@@ -161,31 +163,31 @@ def test_an_owner_that_lives_after_all_keeps_its_answer(location: str):
     ],
 )
 def test_runs_are_found_by_beginnings_of_words_in_question_and_answer(location: str, words: str, found: set[str]):
-    async def test(one: Store, other: Store) -> None:
+    async def test(one: RunStore, other: RunStore) -> None:
         kept = [new_run("a"), new_run("b", "Who wrote Emma?"), new_run("c", "Which Straße is it?")]
         answers = ["Frank Herbert", "Jane Austen", "none \x00"]
         await one.writes.keep([(run, dumped(answered(run, text))) for run, text in zip(kept, answers, strict=True)])
-        assert {row.id for row in await other.reads.list(Wanted(words=words), limit=10)} == found
+        assert {row.id for row in await other.reads.list(RunQuery(words=words), limit=10)} == found
 
     with_stores(location, test)
 
 
 def test_a_run_that_is_kept_twice_is_kept_once(location: str):
-    async def test(one: Store, other: Store) -> None:
+    async def test(one: RunStore, other: RunStore) -> None:
         run = new_run("a")
         for _ in range(2):
             await one.writes.keep([(run, dumped(run.trace))])
-        assert [row.state for row in await other.reads.list(Wanted(), limit=10)] == ["interrupted"]
+        assert [row.state for row in await other.reads.list(RunQuery(), limit=10)] == ["interrupted"]
 
     with_stores(location, test)
 
 
 def test_pages_hold_every_run_once(location: str):
-    async def test(one: Store, other: Store) -> None:
+    async def test(one: RunStore, other: RunStore) -> None:
         await one.writes.keep([(run, dumped(run.trace)) for run in (new_run(f"r{at:02}") for at in range(23))])
         seen: list[str] = []
         before: tuple[float, str] | None = None
-        while page := await other.reads.list(Wanted(before=before), limit=5):
+        while page := await other.reads.list(RunQuery(before=before), limit=5):
             seen += [row.id for row in page]
             before = (page[-1].created, page[-1].id)
         assert len(seen) == 23
@@ -195,20 +197,20 @@ def test_pages_hold_every_run_once(location: str):
 
 
 def test_what_is_old_or_too_much_is_removed_but_nothing_that_runs(location: str):
-    async def test(one: Store, other: Store) -> None:
+    async def test(one: RunStore, other: RunStore) -> None:
         await one.writes.begin(new_run("running"))
         await one.writes.keep([(run, dumped(run.trace)) for run in (new_run(f"r{at}") for at in range(9))])
         assert await one.writes.prune(days=1, runs=None) == 0
         assert await one.writes.prune(days=None, runs=4) == 6
-        assert len(await other.reads.list(Wanted(), limit=50)) == 4
+        assert len(await other.reads.list(RunQuery(), limit=50)) == 4
         assert await one.writes.prune(days=-1, runs=None) == 3
-        assert [row.id for row in await other.reads.list(Wanted(), limit=50)] == ["running"]
+        assert [row.id for row in await other.reads.list(RunQuery(), limit=50)] == ["running"]
 
     with_stores(location, test)
 
 
 def test_a_run_is_removed_with_its_events_but_not_while_it_runs(location: str):
-    async def test(one: Store, other: Store) -> None:
+    async def test(one: RunStore, other: RunStore) -> None:
         run = new_run("a")
         await one.writes.begin(run)
         await one.writes.append({"a": Gained([thought(1)], OpenBlock())})
@@ -221,12 +223,12 @@ def test_a_run_is_removed_with_its_events_but_not_while_it_runs(location: str):
     with_stores(location, test)
 
 
-def test_text_that_no_database_takes_is_mended(location: str):
-    async def test(one: Store, other: Store) -> None:
+def test_text_that_no_database_takes_is_made_storable(location: str):
+    async def test(one: RunStore, other: RunStore) -> None:
         run = new_run("a", "NUL \x00 here")
         half = run.trace.model_copy(update={"question": "half \ud800 of a pair", "id": "b"})
         await one.writes.keep([(run, dumped(run.trace)), (NewRun(half, "m"), dumped(half))])
-        questions = {row.question for row in await other.reads.list(Wanted(), limit=9)}
+        questions = {row.question for row in await other.reads.list(RunQuery(), limit=9)}
         assert questions == {"NUL \ufffd here", "half ? of a pair"}
 
     with_stores(location, test)

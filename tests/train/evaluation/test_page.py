@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agent.trace import Trace
+from agent.trace.page import source_hash, view_script, view_style
 from tests.train.evaluation.runs import SETTINGS, failed, passage, result, trace
 from train.evaluation.report import summarise
 from train.evaluation.report_html import LIMIT, report_page
@@ -72,7 +73,7 @@ def test_no_text_from_elsewhere_becomes_markup(repeat: int):
     more = [result(n, f"{n} {HOSTILE}" * 5, said=f"{n}{HOSTILE}") for n in range(10, 10 + 4 * repeat)]
     reader = Reader(page_of([*results, *more], traces, title=HOSTILE))
     assert [tag for tag, _ in reader.elements if tag in ("script", "style", "img", "iframe", "link", "a", "base")] == [
-        "link", "style", "script", "script",
+        "link", "style", "script", "script", "script",
     ]  # fmt: skip
     assert not [name for _, attributes in reader.elements for name in attributes if name.startswith("on")]
     assert "alert(1)" in json.dumps(reader.data)
@@ -86,9 +87,9 @@ def test_the_page_allows_its_own_style_and_script_and_nothing_else():
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     assert rules["default-src"] == "'none'"
     assert (rules["img-src"], rules["base-uri"], rules["form-action"]) == ("data:", "'none'", "'none'")
-    style, _, script = reader.inline
-    for name, text in (("style-src", style), ("script-src", script)):
-        assert rules[name] == f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    style, _, _, script = reader.inline
+    for name, text, view in (("style-src", style, view_style()), ("script-src", script, view_script())):
+        assert rules[name] == f"'{source_hash(text)}' '{source_hash(view)}'"
     assert not [a for _, a in reader.elements if "style" in a]
 
 

@@ -18,6 +18,8 @@ pytestmark = [
 
 HOSTILE = "<img src=x onerror=document.title='owned'></script><script>document.title='owned'</script>"
 NO_SCROLL = "document.documentElement.scrollWidth <= innerWidth"
+FRAME = "document.querySelector('iframe.trace').contentDocument"
+DRAWN = "[...document.querySelectorAll('iframe.trace')].every((f) => f.contentDocument.querySelector('.list .step'))"
 ROWS = "document.querySelectorAll('tr.row').length"
 
 
@@ -56,6 +58,7 @@ def click(page: Page, selector: str) -> None:
 def open_question(page: Page, id_: str) -> None:
     click(page, f"tr.row[data-id={id_}] .ask")
     page.wait_for("!!document.querySelector('td.detail')")
+    page.wait_for(DRAWN)
 
 
 @pytest.mark.parametrize("many", [0, 1500], ids=["plain data", "deflated data"])
@@ -66,10 +69,17 @@ def test_the_page_works_alone_and_runs_nothing_foreign(page: Page, tmp_path: Pat
     for id_ in ("q4", "q2", "q1"):
         page.js(f"location.hash = '#q={id_}'")
         page.wait_for(f"!!document.querySelector('tr.row[data-id={id_}].open')")
+    page.wait_for(DRAWN)
     page.js("document.querySelectorAll('details').forEach((d) => (d.open = true))")
     assert page.js("document.title") == HOSTILE
     assert page.js("document.querySelectorAll('#questions img, #questions script, #questions a').length") == 0
-    assert HOSTILE in page.js("document.querySelector('.steps').parentElement.textContent + document.body.textContent")
+    assert HOSTILE in page.js("document.body.textContent")
+    frames = "[...document.querySelectorAll('iframe.trace')].map((f) => f.contentDocument)"
+    page.js(f"{frames}.forEach((d) => d.querySelector('.node-head').click())")
+    page.wait_for(f"{frames}.every((d) => d.querySelector('.passage'))")
+    assert page.js(f"{frames}.every((d) => d.title === 'Trace')")
+    assert page.js(f"{frames}.flatMap((d) => [...d.querySelectorAll('#app :is(img, script, iframe)')]).length") == 0
+    assert HOSTILE in page.js(f"{frames}.map((d) => d.querySelector('#app').textContent).join()")
     assert [url for url in page.requests if url != path.resolve().as_uri()] == []
     assert page.complaints == []
 
@@ -82,13 +92,12 @@ def test_nothing_is_wider_than_the_screen_and_text_is_legible(page: Page, tmp_pa
     open_question(page, "q1")
     page.js("document.querySelectorAll('details').forEach((d) => (d.open = true))")
     assert page.js(NO_SCROLL)
-    narrowest = (
-        "Math.min(...[...document.querySelectorAll('td.detail .text')].map((n) => n.getBoundingClientRect().width))"
-    )
-    assert page.js(narrowest) > 200
-    ink, paper = (page.js(f"getComputedStyle(document.body).{name}") for name in ("color", "backgroundColor"))
-    light = [sum(int(part) for part in colour[4:-1].split(",")) for colour in (ink, paper)]
-    assert (light[1] > light[0] + 400) if scheme == "light" else (light[0] > light[1] + 400)
+    assert page.js(f"{FRAME}.documentElement.scrollWidth <= {FRAME}.documentElement.clientWidth")
+    assert page.js(f"{FRAME}.querySelector('.list').getBoundingClientRect().width") > 200
+    for body in ("document.body", f"{FRAME}.body"):
+        ink, paper = (page.js(f"getComputedStyle({body}).{name}") for name in ("color", "backgroundColor"))
+        light = [sum(int(part) for part in colour[4:-1].split(",")) for colour in (ink, paper)]
+        assert (light[1] > light[0] + 400) if scheme == "light" else (light[0] > light[1] + 400)
 
 
 def test_the_theme_can_be_chosen_against_the_system(page: Page, tmp_path: Path):
@@ -127,11 +136,14 @@ def test_a_trace_opens_by_keyboard_marks_gold_and_cites_lead_to_passages(page: P
     page.js("document.querySelector('tr.row[data-id=q1] .ask').focus()")
     page.press("Enter")
     page.wait_for("!!document.querySelector('td.detail')")
-    assert page.js("document.querySelectorAll('td.detail .passages > li.gold').length") == 2  # as found, and as shown
+    page.wait_for(DRAWN)
+    page.js(f"{FRAME}.querySelector('.node-head').click()")
+    page.wait_for(f"{FRAME}.querySelectorAll('.node .tag.gold').length == 2")  # of the search, and of its passage
     assert "never shown: gone" in page.js("document.querySelector('td.detail').textContent")
-    click(page, "td.detail .cite")
-    assert page.js("document.querySelector('.lit').textContent").startswith("[1]")
-    assert page.js("document.querySelectorAll('.raw .environment').length") == 1
+    page.js(f"{FRAME}.querySelector('.chip').click()")
+    page.wait_for(f"{FRAME}.querySelector('.peek').textContent.includes('It is.')")
+    page.js(f"{FRAME}.querySelector('#tab-raw').click()")
+    page.wait_for(f"{FRAME}.querySelectorAll('.raw .environment').length == 1")
     page.press("Escape")
     assert page.js("document.querySelector('td.detail')") is None
 
@@ -158,7 +170,7 @@ def test_a_comparison_shows_both_traces_side_by_side(page: Page, tmp_path: Path)
     )
     assert "[object" not in page.js("document.body.textContent")
     open_question(page, "q1")
-    assert page.js("document.querySelectorAll('.side-by-side .steps').length") == 2
+    assert page.js("document.querySelectorAll('.side-by-side iframe.trace').length") == 2
     assert page.js(NO_SCROLL)
     assert [url for url in page.requests if url != path.resolve().as_uri()] == []
     assert page.complaints == []

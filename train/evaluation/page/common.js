@@ -21,7 +21,10 @@ function theme() {
   const root = document.documentElement;
   const dark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
   const button = $("theme");
-  const name = () => (button.textContent = dark() ? "Light" : "Dark");
+  const name = () => {
+    button.textContent = dark() ? "Light" : "Dark";
+    document.querySelectorAll("iframe.trace").forEach(themed);
+  };
   try {
     root.dataset.theme = localStorage.getItem("cairn-theme") || "";
   } catch {} // a file may have no storage
@@ -38,7 +41,11 @@ function theme() {
 }
 
 async function embedded() {
-  const holder = $("data");
+  const [data, view] = await Promise.all([unpacked($("data")), unpacked($("view"))]);
+  return { ...data, view };
+}
+
+async function unpacked(holder) {
   if (holder.dataset.form === "json") return JSON.parse(holder.textContent);
   if (typeof DecompressionStream === "undefined")
     throw new Error("This browser cannot unpack the questions (it lacks DecompressionStream); any of 2023 or later can.");

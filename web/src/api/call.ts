@@ -17,9 +17,9 @@ export class ApiError extends Error {
   }
 }
 
-/** How often a key was given: what was refused before is asked again. */
+/** How often a key was given: what was refused before is sent again. */
 export const keys = signal(0);
-/** Milliseconds that the server's clock is ahead of this one; what is less than two seconds is not told. */
+/** Milliseconds that the server's clock is ahead of this one; less than two seconds is not reported. */
 export let ahead = 0;
 
 /** Keep the key until the tab is closed. */
@@ -72,6 +72,6 @@ async function sentence(response: Response): Promise<string> {
   }
 }
 
-export function told(error: unknown): string {
+export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -9,7 +9,7 @@ export interface Message {
 export class Reader {
   #held = "";
 
-  /** The messages that are whole now. Comments and fields that nobody knows are left out. */
+  /** The messages that are whole now. Comments and unknown fields are left out. */
   feed(text: string): Message[] {
     const blocks = (this.#held + text).replaceAll("\r\n", "\n").split("\n\n");
     this.#held = blocks.pop() ?? "";

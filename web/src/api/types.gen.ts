@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: dae349cceb92bd15deebcf6896fa0daa395372ebab7f399791fa9ccd9db8ab31
+// Made of schema.json by tools/types.mjs; sha256 of it: 8a69bfe8bf297f9983f40a640bd49450e2642594331d902cf1f6dfa335e3b026
 
 /**
  * Made by `python -m server.ui.types`.
@@ -636,7 +636,7 @@ prompt_tokens: number
 completion_tokens: number
 }
 /**
- * What went wrong, as OpenAI's clients read it; each message names the mend.
+ * What went wrong, as OpenAI's clients read it; each message gives a hint.
  */
 export interface ErrorBody {
 error: ErrorObject
@@ -729,7 +729,7 @@ passages?: (number | null)
  */
 tokens?: (number | null)
 /**
- * Until the answer is asked for, which may then take as long again.
+ * Until the answer is forced, which may then take as long again.
  */
 seconds?: (number | null)
 /**

@@ -63,7 +63,7 @@ function press(key: string): boolean {
       return true;
     case "a":
     case "x":
-      current.value?.wish(key === "a" ? "answer_now" : "cancel").catch(complain);
+      current.value?.command(key === "a" ? "answer_now" : "cancel").catch(complain);
       return true;
     case "j":
     case "k":

@@ -1,16 +1,17 @@
 // One run on the page: follows it, and holds what its views share. Views read it and never talk to the server.
 
 import { computed, signal, type ReadonlySignal, type Signal } from "@preact/signals";
-import { ahead, ApiError, get, post, told } from "../api/call";
+import { ahead, ApiError, get, post, messageOf } from "../api/call";
 import { follow } from "../api/follow";
-import type { RunCard, RunDetail } from "../api/types.gen";
+import type { RunCard, RunDetail, Trace } from "../api/types.gen";
+import { cardOf } from "../run/card";
 import { outlineOf, type Outline } from "../run/outline";
 import { NOTHING, fromTrace, reduce, type Run, type RunEvent, type Step } from "../run/reduce";
 
 export class Session {
   readonly run: Signal<Run> = signal(NOTHING);
   readonly card: Signal<RunCard | null> = signal(null);
-  /** With its trace; of a run on its way, as far as it was when it was last asked for. */
+  /** With its trace; of a run on its way, as far as it was when it was last fetched. */
   readonly detail: Signal<RunDetail | null> = signal(null);
   readonly connected = signal(true);
   readonly error = signal("");
@@ -20,7 +21,7 @@ export class Session {
   readonly replay: Signal<number | null> = signal(null);
   /** Seconds since it began, ten times a second as long as it runs. */
   readonly clock = signal(0);
-  readonly wished = signal<"" | "cancel" | "answer_now">("");
+  readonly commanded = signal<"" | "cancel" | "answer_now">("");
 
   readonly steps: ReadonlySignal<readonly Step[]> = computed(() => {
     const { steps } = this.run.value;
@@ -35,7 +36,26 @@ export class Session {
   #state = NOTHING;
   #due = false;
 
-  constructor(readonly id: string) {}
+  /**
+   * @param id of the run.
+   * @param served false: the page has no server.
+   * @param gold passages that an evaluation looked for, each as its source, a line break and its id.
+   */
+  constructor(
+    readonly id: string,
+    readonly served = true,
+    readonly gold: ReadonlySet<string> = new Set(),
+  ) {}
+
+  /** A run that has ended, of its trace alone. */
+  static of(trace: Trace, gold: readonly string[] = []): Session {
+    const session = new Session(trace.id, false, new Set(gold));
+    const card = cardOf(trace);
+    session.card.value = card;
+    session.detail.value = { ...card, trace };
+    session.#state = session.run.value = { ...fromTrace(trace, card), end: card };
+    return session;
+  }
 
   /** Read it, and follow it if it goes on. */
   async begin(): Promise<void> {
@@ -49,7 +69,7 @@ export class Session {
       await follow(this.id, this.#listener(), this.#stop.signal);
       if (!this.#stop.signal.aborted && this.#state.end) await this.refresh();
     } catch (error) {
-      if (!this.#stop.signal.aborted) this.error.value = told(error);
+      if (!this.#stop.signal.aborted) this.error.value = messageOf(error);
     }
   }
 
@@ -60,13 +80,13 @@ export class Session {
     return detail;
   }
 
-  async wish(what: "cancel" | "answer_now"): Promise<void> {
-    if (!this.running.value || this.wished.value) return;
-    this.wished.value = what;
+  async command(what: "cancel" | "answer_now"): Promise<void> {
+    if (!this.running.value || this.commanded.value) return;
+    this.commanded.value = what;
     try {
       await post<RunCard>(`/api/runs/${this.id}/${what}`);
     } catch (error) {
-      this.wished.value = "";
+      this.commanded.value = "";
       throw error;
     }
   }

@@ -1,8 +1,9 @@
 // What the whole page shares: what the server offers, the runs there were, and how the page looks.
 
 import { effect, signal, type Signal } from "@preact/signals";
-import { ApiError, get, post, told } from "../api/call";
+import { ApiError, get, messageOf, post } from "../api/call";
 import type { PageFacts, RunCard, RunPage, RunRequest } from "../api/types.gen";
+import { store, stored } from "./storage";
 
 export const facts: Signal<PageFacts | null> = signal(null);
 /** A sentence about what went wrong, shown until it is closed. */
@@ -11,9 +12,9 @@ export const helpOpen = signal(false);
 export const sideOpen = signal(false);
 
 export type Theme = "auto" | "light" | "dark";
-export const theme = signal<Theme>((localStorage.getItem("cairn.theme") as Theme | null) ?? "auto");
+export const theme = signal<Theme>((stored("localStorage", "cairn.theme") as Theme | null) ?? "auto");
 effect(() => {
-  localStorage.setItem("cairn.theme", theme.value);
+  store("localStorage", "cairn.theme", theme.value);
   if (theme.value === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme.value;
 });
@@ -25,9 +26,9 @@ export function nextTheme(): void {
 
 export async function introduce(): Promise<void> {
   try {
-    const told = await get<PageFacts>("/api/ui");
-    facts.value = told;
-    if (!told.models.includes(wishes.value.model)) wishes.value = { ...wishes.value, model: PLAIN.model };
+    const offered = await get<PageFacts>("/api/ui");
+    facts.value = offered;
+    if (!offered.models.includes(options.value.model)) options.value = { ...options.value, model: PLAIN.model };
   } catch (error) {
     complain(error);
   }
@@ -35,7 +36,7 @@ export async function introduce(): Promise<void> {
 
 export function complain(error: unknown): void {
   if (error instanceof ApiError && error.status === 401) return; // a dialog asks for the key
-  trouble.value = told(error);
+  trouble.value = messageOf(error);
 }
 
 // ---- history
@@ -68,9 +69,9 @@ export function noteCard(card: RunCard): void {
   } else history.value = known.map((other) => (other.id === card.id ? card : other));
 }
 
-// ---- asking
+// ---- questions
 
-export interface Wishes {
+export interface RunOptions {
   model: string;
   effort: "low" | "medium" | "high";
   sources: string[];
@@ -79,12 +80,12 @@ export interface Wishes {
   before: string;
 }
 
-const LATELY = "cairn.wishes";
-export const PLAIN: Wishes = { model: "cairn", effort: "medium", sources: [], domains: "", after: "", before: "" };
-export const wishes = signal<Wishes>({ ...PLAIN, ...(JSON.parse(sessionStorage.getItem(LATELY) ?? "{}") as Partial<Wishes>) });
-effect(() => sessionStorage.setItem(LATELY, JSON.stringify(wishes.value)));
+const STORED_AS = "cairn.options";
+export const PLAIN: RunOptions = { model: "cairn", effort: "medium", sources: [], domains: "", after: "", before: "" };
+export const options = signal<RunOptions>({ ...PLAIN, ...(JSON.parse(stored("sessionStorage", STORED_AS) ?? "{}") as Partial<RunOptions>) });
+effect(() => store("sessionStorage", STORED_AS, JSON.stringify(options.value)));
 
-export function requestOf(question: string, wanted: Wishes, turns: readonly RunCard[] = []): RunRequest {
+export function requestOf(question: string, wanted: RunOptions, turns: readonly RunCard[] = []): RunRequest {
   const earlier = turns.flatMap(({ question, answer }) => [
     { role: "user" as const, content: question },
     { role: "assistant" as const, content: answer ?? "" },

@@ -11,7 +11,7 @@ export interface NodeView {
   round: number;
   node: Node;
   state: NodeState;
-  /** The query as the policy wrote it anew with what the parents found. */
+  /** The query as the policy rewrote it with what the parents found. */
   fill: StepOf<"filled"> | undefined;
   result: StepOf<"searched"> | StepOf<"search_failed"> | StepOf<"skipped"> | undefined;
 }

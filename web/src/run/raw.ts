@@ -32,7 +32,7 @@ export function segmentsUntil(trace: Trace, steps: readonly Step[], whole: boole
 }
 
 /** How a general model was spoken to and why, in a sentence; empty for one that speaks the protocol. */
-export function rungsTold(rungs: readonly RungUsed[] | undefined): string {
-  const told = (rungs ?? []).map(({ rung, why }) => (why ? `${rung} (${why})` : rung));
-  return told.length ? `The model was spoken to on the rung ${told.join(", then ")}.` : "";
+export function rungsText(rungs: readonly RungUsed[] | undefined): string {
+  const parts = (rungs ?? []).map(({ rung, why }) => (why ? `${rung} (${why})` : rung));
+  return parts.length ? `The model was spoken to on the rung ${parts.join(", then ")}.` : "";
 }

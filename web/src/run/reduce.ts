@@ -1,4 +1,4 @@
-// A run as its events tell it: one pure step from a state and an event to the next state. It knows no page.
+// A run as its events describe it: one pure step from a state and an event to the next state. It knows no page.
 
 import type { Delta, RunCard, Trace } from "../api/types.gen";
 
@@ -20,11 +20,11 @@ export interface Run {
   steps: readonly Step[];
   /** The block that is being written. */
   open: readonly Piece[];
-  /** Characters of text that were streamed in all, of which tokens are guessed until the end tells them. */
+  /** Characters of text that were streamed in all, of which tokens are guessed until the end reports them. */
   streamed: number;
   /** The card of a run that has ended. */
   end: RunCard | null;
-  /** An event is missing: whoever reads must ask again, from `place` on. */
+  /** An event is missing: the reader must fetch again, from `place` on. */
   gap: boolean;
 }
 
@@ -46,7 +46,7 @@ export function reduce(run: Run, event: RunEvent): Run {
   }
 }
 
-/** All of a run whose trace is known. Steps of a trace stand in the plan's order; here they come as they happened. */
+/** All of a run whose trace is known. Steps of a trace are in the plan's order; here they come as they happened. */
 export function fromTrace(trace: Trace, card: RunCard): Run {
   const steps = inOrder(trace.steps);
   const ended = card.state !== "running";

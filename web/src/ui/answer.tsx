@@ -1,7 +1,7 @@
 // The answer with its citations, and below it the claims that carry it.
 
 import type { Session } from "../app/session";
-import { DOUBTED } from "../run/told";
+import { DOUBTED } from "../run/labels";
 import { Check, Cite } from "./cite";
 import { Cited } from "./claim";
 import { Markdown } from "./markdown";
@@ -31,7 +31,7 @@ export function Answer({ session }: { session: Session }) {
         <Markdown text={text} cite={cite} />
         {cited.length > 0 && <span class="cites">{cited.map((number) => cite(number, `${number}`))}</span>}
       </div>
-      {answer?.by === "loop" && <p class="meta">The product says this; the policy was not asked.</p>}
+      {answer?.by === "loop" && <p class="meta">The product says this; the policy did not write it.</p>}
       {claims.length > 0 && (
         <ul class="claims" aria-label="What carries the answer">
           {claims.map((claim) => (

@@ -1,10 +1,10 @@
-// Where a question is asked: its box, and behind one button what may be wished of its answer.
+// Where a question is written: its box, and behind one button the options of its answer.
 
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { RunCard } from "../api/types.gen";
 import { go, toRun } from "../app/route";
-import { PLAIN, complain, facts, requestOf, start, wishes, type Wishes } from "../app/state";
+import { PLAIN, complain, facts, options, requestOf, start, type RunOptions } from "../app/state";
 import { Icon } from "./icons";
 
 interface Props {
@@ -24,7 +24,7 @@ export function Ask({ turns = [], label, first = false }: Props) {
     if (!question.trim() || busy.value) return;
     busy.value = true;
     try {
-      const card = await start(requestOf(question.trim(), wishes.value, turns));
+      const card = await start(requestOf(question.trim(), options.value, turns));
       text.value = "";
       go(toRun(card.id));
     } catch (error) {
@@ -34,7 +34,7 @@ export function Ask({ turns = [], label, first = false }: Props) {
     }
   }
 
-  const changed = JSON.stringify(wishes.value) !== JSON.stringify(PLAIN);
+  const changed = JSON.stringify(options.value) !== JSON.stringify(PLAIN);
   return (
     <form
       class={first ? "ask first" : "ask"}
@@ -111,8 +111,8 @@ function ModelChoice() {
   return (
     <label class="choice">
       <span class="hidden">Protocol</span>
-      <select value={wishes.value.model} onChange={(event) => set({ model: event.currentTarget.value })}>
-        {(facts.value?.models ?? [wishes.value.model]).map((model) => (
+      <select value={options.value.model} onChange={(event) => set({ model: event.currentTarget.value })}>
+        {(facts.value?.models ?? [options.value.model]).map((model) => (
           <option key={model} value={model}>
             {modelName(model)}
           </option>
@@ -122,12 +122,12 @@ function ModelChoice() {
   );
 }
 
-function set(changes: Partial<Wishes>): void {
-  wishes.value = { ...wishes.value, ...changes };
+function set(changes: Partial<RunOptions>): void {
+  options.value = { ...options.value, ...changes };
 }
 
 function Options() {
-  const { effort, sources, domains, after, before } = wishes.value;
+  const { effort, sources, domains, after, before } = options.value;
   const offered = facts.value?.sources ?? [];
   return (
     <div class="options">
@@ -167,7 +167,7 @@ function Options() {
           <input type="date" value={before} onInput={(event) => set({ before: event.currentTarget.value })} />
         </label>
       </div>
-      <button type="button" class="quiet" onClick={() => (wishes.value = { ...PLAIN, model: wishes.value.model })}>
+      <button type="button" class="quiet" onClick={() => (options.value = { ...PLAIN, model: options.value.model })}>
         Reset
       </button>
     </div>

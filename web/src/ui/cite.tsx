@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import type { Claim, Passage } from "../api/types.gen";
 import { passageOf, type Outline } from "../run/outline";
-import { CHECKS } from "../run/told";
+import { CHECKS } from "../run/labels";
 import { Link } from "./markdown";
 
 /** Which chip is open; one at a time. */
@@ -13,7 +13,7 @@ const open = signal("");
 interface Props {
   number: number;
   shown: Outline["shown"];
-  /** Those that cite it; their quotes are told. */
+  /** Those that cite it; their quotes are shown. */
   claims: readonly Claim[];
 }
 

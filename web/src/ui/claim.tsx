@@ -7,7 +7,7 @@ import { Cite } from "./cite";
 interface Props {
   claim: Claim;
   shown: Outline["shown"];
-  /** Those whose quotes the chips tell. */
+  /** Those whose quotes the chips show. */
   claims: readonly Claim[];
 }
 

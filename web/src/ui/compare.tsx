@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import type { RunCard, RunRequest, Trace } from "../api/types.gen";
 import { go, toCompare, toRun } from "../app/route";
 import type { Session } from "../app/session";
-import { complain, facts, start, wishes } from "../app/state";
+import { complain, facts, options, start } from "../app/state";
 import { Answer } from "./answer";
 import { modelName } from "./ask";
 import { StatusLine } from "./figures";
@@ -24,7 +24,7 @@ export function CompareWith({ session }: { session: Session }) {
     try {
       const trace = (session.detail.value ?? (await session.refresh())).trace;
       // Traces do not say their effort: the one that is chosen now holds.
-      const other = await start({ model, ...again(trace), reasoning_effort: wishes.value.effort });
+      const other = await start({ model, ...again(trace), reasoning_effort: options.value.effort });
       go(toCompare([id, other.id]));
     } catch (error) {
       complain(error);
@@ -47,11 +47,11 @@ export function CompareWith({ session }: { session: Session }) {
   );
 }
 
-/** The request of a run, as far as its trace tells it. */
+/** The request of a run, as far as its trace holds it. */
 export function again({ question, history, filters = [], only = [] }: Trace): Omit<RunRequest, "model"> {
-  const turns = (history as [string, string][]).flatMap(([asked, answered]) => [
-    { role: "user" as const, content: asked },
-    { role: "assistant" as const, content: answered },
+  const turns = (history as [string, string][]).flatMap(([question, answer]) => [
+    { role: "user" as const, content: question },
+    { role: "assistant" as const, content: answer },
   ]);
   const said = (name: string) => filters.find((filter) => filter.name === name)?.value;
   const domains = filters.flatMap(({ name, value }) => (name === "site" ? [value] : name === "not" ? [`-${value}`] : []));
@@ -72,19 +72,19 @@ export function CompareView({ ids }: { ids: readonly string[] }) {
       <h1>{question.value || "Comparison"}</h1>
       <div class="columns">
         {ids.map((id) => (
-          <Column key={id} id={id} told={(said) => (question.value ||= said)} />
+          <Column key={id} id={id} onQuestion={(said) => (question.value ||= said)} />
         ))}
       </div>
     </div>
   );
 }
 
-function Column({ id, told }: { id: string; told: (question: string) => void }) {
+function Column({ id, onQuestion }: { id: string; onQuestion: (question: string) => void }) {
   const session = useSession(id);
   const view = useSignal<"list" | "waterfall">("list");
   const card = session.card.value;
   if (!card) return <p class="none">{session.error.value || "Loading…"}</p>;
-  told(card.question);
+  onQuestion(card.question);
   return (
     <section class="column" aria-label={card.protocol}>
       <h2>

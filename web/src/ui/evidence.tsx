@@ -36,7 +36,7 @@ export function Evidence({ session }: { session: Session }) {
       ) : (
         <p class="none">{session.running.value ? "No claims yet." : "This run made no claims that cite something."}</p>
       )}
-      {!session.running.value && <TakeAlong session={session} />}
+      {session.served && !session.running.value && <TakeAlong session={session} />}
     </>
   );
 }
@@ -115,7 +115,7 @@ export async function download(id: string, format: "json" | "markdown" | "bibtex
   }
 }
 
-/** Another model answers from the evidence; its answer stands beside ours. */
+/** Another model answers from the evidence; its answer is shown beside ours. */
 function OtherModel({ session }: { session: Session }) {
   const models = facts.value?.answer_models ?? [];
   const model = useSignal("");

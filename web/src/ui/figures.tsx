@@ -2,7 +2,7 @@
 
 import type { RunCard } from "../api/types.gen";
 import type { Session } from "../app/session";
-import { count, doing, seconds } from "../run/told";
+import { count, doing, seconds } from "../run/labels";
 
 export function doneIn(card: RunCard): string {
   return `${seconds(card.seconds)}, ${count(card.searches, "search", "searches")}`;

@@ -4,7 +4,7 @@ import dagre from "@dagrejs/dagre";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Session } from "../app/session";
 import { itemOf, shapeOf, type Edge, type Shape, type Vertex } from "../run/shape";
-import { seconds, stateOf } from "../run/told";
+import { seconds, stateOf } from "../run/labels";
 import { Beside } from "./beside";
 
 const WIDTH = innerWidth < 600 ? 136 : 208;
@@ -39,7 +39,7 @@ export default function Graph({ session }: { session: Session }) {
   const outline = session.outline.value;
   const question = session.card.value?.question ?? "";
   const shape = shapeOf(outline, question);
-  // Laid out anew when there are other vertices or edges, not when one of them is done.
+  // Laid out again when there are other vertices or edges, not when one of them is done.
   const form = JSON.stringify([shape.vertices.map(({ key }) => key), shape.edges.map(({ from, to, fill }) => [from, to, fill !== ""])]);
   const placed = useMemo(() => layOut(shape), [form]);
   const frame = useRef<HTMLDivElement>(null);

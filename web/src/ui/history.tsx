@@ -40,7 +40,7 @@ export function History() {
           </ul>
         </section>
       ))}
-      {!history.value.length && <p class="none">{sought.value ? "Nothing was found." : "Questions that were asked will be here."}</p>}
+      {!history.value.length && <p class="none">{sought.value ? "Nothing was found." : "Your questions will be here."}</p>}
       {more.value && (
         <button type="button" class="quiet" onClick={() => void readHistory(true)}>
           Show more

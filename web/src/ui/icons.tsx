@@ -9,7 +9,6 @@ const PATHS = {
   plus: "M11 5h2v6h6v2h-6v6h-2v-6H5v-2h6Z",
   arrow: "m12 4 7 7-1.4 1.4L13 7.8V20h-2V7.8l-4.6 4.6L5 11Z",
   stop: "M7 7h10v10H7Z",
-  play: "M8 5v14l11-7Z",
   link: "M10 7H7a5 5 0 0 0 0 10h3v-2H7a3 3 0 0 1 0-6h3Zm4 0v2h3a3 3 0 0 1 0 6h-3v2h3a5 5 0 0 0 0-10Zm-5 4v2h6v-2Z",
   bin: "M9 4h6l1 2h4v2H4V6h4Zm-3 6h12l-1 10H7Zm3 2 .4 6h1.6l-.3-6Zm4.3 0-.3 6h1.6l.4-6Z",
   columns: "M4 5h7v14H4Zm2 2v10h3V7Zm7-2h7v14h-7Zm2 2v10h3V7Z",

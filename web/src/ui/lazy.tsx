@@ -22,6 +22,6 @@ export function lazy<P extends object>(load: () => Promise<{ default: ComponentT
     }, []);
     const Loaded = loaded;
     if (state.value === "there" && Loaded) return <Loaded {...props} />;
-    return <p class="none">{state.value === "failed" ? "This view could not be loaded; load the page anew." : "Loading…"}</p>;
+    return <p class="none">{state.value === "failed" ? "This view could not be loaded; reload the page." : "Loading…"}</p>;
   };
 }

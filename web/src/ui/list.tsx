@@ -5,10 +5,13 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Passage } from "../api/types.gen";
 import type { Session } from "../app/session";
 import type { Item, NodeView, Outline, Round, Said } from "../run/outline";
-import { count, seconds, stateOf } from "../run/told";
+import { count, seconds, stateOf } from "../run/labels";
 import { Check, Cite } from "./cite";
 import { Cited } from "./claim";
 import { Link, Markdown } from "./markdown";
+
+/** How an evaluation names a passage that it looked for. */
+const goldKey = ({ source, id }: Passage): string => `${source}\n${id}`;
 
 const NAMES: Record<Said["kind"], string> = {
   thought: "Thought",
@@ -52,7 +55,7 @@ interface RowProps {
   shown: Outline["shown"];
 }
 
-/** A row is drawn again only when what it tells is another. */
+/** A row is drawn again only when its content changed. */
 const Row = memo(
   function Row({ session, item, shown }: RowProps) {
     return item.kind === "round" ? <RoundRow session={session} round={item.round} /> : <SaidRow session={session} id={item.key} step={item.step} shown={shown} />;
@@ -156,7 +159,9 @@ function NodeRow({ session, view }: { session: Session; view: NodeView }) {
           )}
         </span>
         <span class="tag">{node.source}</span>
-        <span class="node-state">{stateOf(view)}</span>
+        <span class="node-state">
+          {result?.kind === "searched" && result.passages.some((passage) => session.gold.has(goldKey(passage))) && <span class="tag gold">gold</span>} {stateOf(view)}
+        </span>
         {result && "took" in result && <span class="node-took">{seconds(result.took)}</span>}
       </button>
       {picked && <NodeDetail session={session} view={view} />}
@@ -185,7 +190,7 @@ export function NodeDetail({ session, view }: { session: Session; view: NodeView
       {result?.kind === "searched" && (
         <ol class="passages">
           {result.passages.map((passage, at) => (
-            <PassageRow key={at} passage={passage} number={numbers.get(`${passage.id}\n${node.id}`) ?? 0} />
+            <PassageRow key={at} passage={passage} number={numbers.get(`${passage.id}\n${node.id}`) ?? 0} gold={session.gold.has(goldKey(passage))} />
           ))}
         </ol>
       )}
@@ -193,13 +198,14 @@ export function NodeDetail({ session, view }: { session: Session; view: NodeView
   );
 }
 
-function PassageRow({ passage, number }: { passage: Passage; number: number }) {
+function PassageRow({ passage, number, gold }: { passage: Passage; number: number; gold: boolean }) {
   return (
     <li class={number ? "passage" : "passage unread"}>
       <p class="passage-title">
         {number > 0 && <span class="number">{number}</span>}
         <Link url={passage.url}>{passage.title || passage.id}</Link>
         {passage.date && <time dateTime={passage.date}>{passage.date}</time>}
+        {gold && <span class="tag gold">gold</span>}
         {!number && <small>not read</small>}
       </p>
       <p class="plain">{passage.text}</p>

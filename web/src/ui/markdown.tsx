@@ -1,5 +1,5 @@
 // Text of a policy as Markdown. HTML in it is shown as what it is: text. What Markdown makes is sanitised against a short
-// list and then built anew from it: no markup is ever handed to the page, and nothing in it can load, run or style.
+// list and then built again from it: no markup is ever handed to the page, and nothing in it can load, run or style.
 
 import DOMPurify from "dompurify";
 import { Marked } from "marked";
@@ -22,7 +22,7 @@ const reader = new Marked({
 
 interface Props {
   text: string;
-  /** What stands in the place of a mark `[n]`; left out, marks are text. */
+  /** What replaces a mark `[n]`; left out, marks are text. */
   cite?: ((number: number, key: string) => ComponentChildren) | undefined;
 }
 
@@ -55,7 +55,7 @@ function withMarks(text: string, cite: Props["cite"], key: string): ComponentChi
   );
 }
 
-/** An address on the web as a link that tells nobody where it was followed; any other one as its text. */
+/** An address on the web as a link that sends no referrer; any other one as its text. */
 export function Link({ url, children }: { url: string; children: ComponentChildren }) {
   if (!isWeb(url)) return <span>{children}</span>;
   return (

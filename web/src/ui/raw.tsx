@@ -5,8 +5,8 @@ import { useEffect } from "preact/hooks";
 import type { Segment, Trace } from "../api/types.gen";
 import type { Session } from "../app/session";
 import { complain } from "../app/state";
-import { AUTHORS, rungsTold, segmentsUntil, tokensOf, type Author } from "../run/raw";
-import { count } from "../run/told";
+import { AUTHORS, rungsText, segmentsUntil, tokensOf, type Author } from "../run/raw";
+import { count } from "../run/labels";
 
 const SAID: Record<Author, string> = { prompt: "prompt", policy: "policy (trained)", environment: "environment (masked)", loop: "loop (masked)" };
 
@@ -14,12 +14,12 @@ export function Raw({ session }: { session: Session }) {
   const rounds = session.outline.value.rounds.length;
   const running = session.running.value;
   useEffect(() => {
-    if (running) session.refresh().catch(complain);
+    if (running && session.served) session.refresh().catch(complain);
   }, [rounds, running]);
   const trace = session.detail.value?.trace;
   if (!trace) return <p class="none">Nothing was written yet.</p>;
   const segments = segmentsUntil(trace, session.steps.value, session.replay.value === null);
-  const rungs = rungsTold(trace.rungs);
+  const rungs = rungsText(trace.rungs);
   return (
     <>
       {rungs && <p class="none">{rungs}</p>}
@@ -78,16 +78,16 @@ function Piece({ segment, trace }: { segment: Segment; trace: Trace }) {
 export function Replay({ session }: { session: Session }) {
   const total = session.run.value.steps.length;
   const at = session.replay.value ?? total;
-  const plays = useSignal(false);
+  const replaying = useSignal(false);
   useEffect(() => {
-    if (!plays.value) return undefined;
+    if (!replaying.value) return undefined;
     const tick = setInterval(() => {
       const next = (session.replay.value ?? 0) + 1;
-      if (next >= session.run.value.steps.length) plays.value = false;
+      if (next >= session.run.value.steps.length) replaying.value = false;
       move(session, next);
     }, Math.min(450, 5000 / session.run.value.steps.length));
     return () => clearInterval(tick);
-  }, [plays.value]);
+  }, [replaying.value]);
   if (session.running.value || total < 2) return null;
   return (
     <div class="replay">
@@ -95,11 +95,11 @@ export function Replay({ session }: { session: Session }) {
         type="button"
         class="quiet"
         onClick={() => {
-          if (!plays.value && at >= total) move(session, 0);
-          plays.value = !plays.value;
+          if (!replaying.value && at >= total) move(session, 0);
+          replaying.value = !replaying.value;
         }}
       >
-        {plays.value ? "Pause" : "Replay"}
+        {replaying.value ? "Pause" : "Replay"}
       </button>
       <input
         type="range"
@@ -109,7 +109,7 @@ export function Replay({ session }: { session: Session }) {
         aria-label="Steps shown"
         aria-valuetext={`${at} of ${total} steps`}
         onInput={(event) => {
-          plays.value = false;
+          replaying.value = false;
           move(session, Number(event.currentTarget.value));
         }}
       />

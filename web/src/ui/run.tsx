@@ -1,6 +1,5 @@
 // The page of one run: its question and answer on one side, its trace on the other.
 
-import { lazy, type Lazy } from "./lazy";
 import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { copyText, get } from "../api/call";
@@ -8,20 +7,14 @@ import type { RunCard, RunPage } from "../api/types.gen";
 import { toRun } from "../app/route";
 import { Session } from "../app/session";
 import { complain, noteCard } from "../app/state";
-import { current, tab, type Tab } from "../app/views";
+import { current } from "../app/views";
 import { Answer } from "./answer";
 import { Ask } from "./ask";
 import { CompareWith } from "./compare";
-import { Evidence, download } from "./evidence";
+import { download } from "./evidence";
 import { StatusLine } from "./figures";
 import { Icon } from "./icons";
-import { TraceList } from "./list";
-import { Raw, Replay } from "./raw";
-import { Waterfall } from "./waterfall";
-
-const Graph: Lazy<{ session: Session }> = lazy(() => import("./graph"));
-
-const TABS: Record<Tab, string> = { list: "List", graph: "Graph", waterfall: "Waterfall", evidence: "Evidence", raw: "Raw" };
+import { Panel } from "./panel";
 
 /** Follow a run for as long as the component that asks is there. */
 export function useSession(id: string): Session {
@@ -54,7 +47,7 @@ export function RunView({ id }: { id: string }) {
   if (!card) return <p class="none page-note">{session.error.value || "Loading…"}</p>;
   return (
     <div class="run">
-      <div class="told">
+      <div class="answer-column">
         {turns.value.map((turn) => (
           <a class="turn" key={turn.id} href={toRun(turn.id)}>
             <span>{turn.question}</span>
@@ -67,7 +60,7 @@ export function RunView({ id }: { id: string }) {
           <time dateTime={card.created}>{new Date(card.created).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}</time>
         </p>
         <StatusLine session={session} />
-        {session.running.value && <Wishes session={session} />}
+        {session.running.value && <Commands session={session} />}
         <Answer session={session} />
         {!session.running.value && (
           <>
@@ -81,15 +74,15 @@ export function RunView({ id }: { id: string }) {
   );
 }
 
-function Wishes({ session }: { session: Session }) {
-  const wished = session.wished.value;
+function Commands({ session }: { session: Session }) {
+  const commanded = session.commanded.value;
   return (
     <div class="bar-of-buttons">
-      <button type="button" disabled={wished !== ""} onClick={() => session.wish("answer_now").catch(complain)}>
-        {wished === "answer_now" ? "It will answer…" : "Answer now"}
+      <button type="button" disabled={commanded !== ""} onClick={() => session.command("answer_now").catch(complain)}>
+        {commanded === "answer_now" ? "It will answer…" : "Answer now"}
       </button>
-      <button type="button" disabled={wished === "cancel"} onClick={() => session.wish("cancel").catch(complain)}>
-        <Icon name="stop" /> {wished === "cancel" ? "Cancelling…" : "Cancel"}
+      <button type="button" disabled={commanded === "cancel"} onClick={() => session.command("cancel").catch(complain)}>
+        <Icon name="stop" /> {commanded === "cancel" ? "Cancelling…" : "Cancel"}
       </button>
     </div>
   );
@@ -116,49 +109,6 @@ function Actions({ session }: { session: Session }) {
       </button>
       <CompareWith session={session} />
     </div>
-  );
-}
-
-function Panel({ session }: { session: Session }) {
-  const here = tab.value;
-  const names = Object.keys(TABS) as Tab[];
-  function move(event: KeyboardEvent): void {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    const next = names[(names.indexOf(here) + by + names.length) % names.length] as Tab;
-    tab.value = next;
-    document.getElementById(`tab-${next}`)?.focus();
-  }
-  return (
-    <section class="panel" aria-label="Trace">
-      <div class="panel-head">
-        <div class="tabs" role="tablist" aria-label="Views of the trace" onKeyDown={move}>
-          {names.map((name) => (
-            <button
-              type="button"
-              role="tab"
-              id={`tab-${name}`}
-              key={name}
-              aria-selected={name === here}
-              aria-controls="view"
-              tabIndex={name === here ? 0 : -1}
-              onClick={() => (tab.value = name)}
-            >
-              {TABS[name]}
-            </button>
-          ))}
-        </div>
-        <Replay session={session} />
-      </div>
-      <div class={`view view-${here}`} role="tabpanel" id="view" aria-labelledby={`tab-${here}`} tabIndex={0}>
-        {here === "list" && <TraceList session={session} />}
-        {here === "graph" && <Graph session={session} />}
-        {here === "waterfall" && <Waterfall session={session} />}
-        {here === "evidence" && <Evidence session={session} />}
-        {here === "raw" && <Raw session={session} />}
-      </div>
-    </section>
   );
 }
 

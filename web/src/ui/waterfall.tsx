@@ -2,21 +2,21 @@
 
 import type { Session } from "../app/session";
 import { barsOf, type Bar } from "../run/bars";
-import { seconds } from "../run/told";
+import { seconds } from "../run/labels";
 import { Beside } from "./beside";
 
 const KINDS: Record<Bar["kind"], string> = {
   policy: "the policy writes",
   fill: "the policy completes a query",
-  search: "a source is asked",
+  search: "a source is searched",
   empty: "nothing found",
   failed: "failed",
   running: "still running",
 };
 
 export function Waterfall({ session }: { session: Session }) {
-  const { rounds, seconds: told } = session.outline.value;
-  const total = Math.max(told, session.running.value ? session.clock.value : 0, 0.001);
+  const { rounds, seconds: ended } = session.outline.value;
+  const total = Math.max(ended, session.running.value ? session.clock.value : 0, 0.001);
   const bars = barsOf(session.steps.value, rounds, total);
   const { policy, search } = sums(bars);
   return (

@@ -1,4 +1,4 @@
-"""What an API keeps beside the trace of a run, to tell it again."""
+"""What an API keeps beside the trace of a run, to send it again."""
 
 import sqlalchemy as sa
 from alembic import op

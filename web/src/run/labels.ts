@@ -33,7 +33,7 @@ const BUDGETS: Record<string, string> = {
   context: "the context was full",
   seconds: "the time was over",
   credits: "the credits were used up",
-  user: "you asked for the answer",
+  user: "you requested the answer",
 };
 
 /** What it does now, or how it ended. */

@@ -12,17 +12,17 @@ from agent.evidence import Passage
 from agent.sources.base import SearchRequest, SearchResult, Source
 from server.auth.middleware import Rules
 from server.chat.service import Service
-from server.retrieval.service import Bounds, Retriever
-from tests.server.live import Shelf, serving
+from server.retrieval.service import RetrievalBounds, Retriever
+from tests.server.live import FakeSource, serving
 
 T = TypeVar("T")
 
 
 @dataclass
-class Shelves:
-    """Answers each query with as many passages as may be; counts what is asked, and how many at once."""
+class CountingSource:
+    """Answers each query with as many passages as may be; counts the queries, and how many run at once."""
 
-    asked: list[str] = field(default_factory=list[str])
+    queries: list[str] = field(default_factory=list[str])
     now: int = 0
     most: int = 0
     wait: asyncio.Event | None = None
@@ -31,13 +31,13 @@ class Shelves:
     _waiting: dict[int, asyncio.Event] = field(default_factory=dict[int, asyncio.Event])
 
     async def until(self, count: int) -> None:
-        """Wait until so many searches run."""
+        """Wait until `count` searches run."""
         if self.now < count:
             await self._waiting.setdefault(count, asyncio.Event()).wait()
 
     async def search(self, request: SearchRequest) -> SearchResult:
         query = request.query
-        self.asked.append(query)
+        self.queries.append(query)
         self.now += 1
         self.most = max(self.most, self.now)
         if event := self._waiting.get(self.now):
@@ -63,7 +63,7 @@ class Shelves:
 
 
 def retriever(source: Source | None = None, **bounds: Any) -> Retriever:
-    return Retriever({"corpus": source or Shelves(), "web": Shelf("web")}, bounds=Bounds(**bounds))
+    return Retriever({"corpus": source or CountingSource(), "web": FakeSource("web")}, bounds=RetrievalBounds(**bounds))
 
 
 def ask(
