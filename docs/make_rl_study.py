@@ -136,9 +136,9 @@ def page(rows: Sequence[Mapping[str, Any]], *, steps: int) -> str:
         "| run | EM before | EM after | gain | 95 % |",
         "|---|---|---|---|---|",
     ]
-    for told in rows:
-        figures = f"{told['before']:.3f} | {told['after']:.3f} | {told['gain']:+.3f}"
-        lines.append(f"| {told['run']} | {figures} | {told['low']:+.3f} to {told['high']:+.3f} |")
+    for row in rows:
+        figures = f"{row['before']:.3f} | {row['after']:.3f} | {row['gain']:+.3f}"
+        lines.append(f"| {row['run']} | {figures} | {row['low']:+.3f} to {row['high']:+.3f} |")
     return "\n".join([*lines, "", "![EM on dev questions by step, of each run](rl.svg)", ""])
 
 
