@@ -2,7 +2,7 @@
 
 A line such as `*Measured 2026-11-24 at 1a2b3c4; code: agent/plan agent/sources/kg*` counts for what is below it, until
 the next one; `lab.report.write_report` writes it. A `+` behind the commit says that there were changes
-beside it. A table of numbers that nobody measured has `<!-- not measured -->` above it.
+beside it. A table of numbers that were not measured has `<!-- not measured -->` above it.
 
     python docs/figures.py        # lists what is older than its code; exit status 1 where a table has no such line
 """
@@ -50,7 +50,7 @@ def marks(text: str, page: str) -> list[Mark]:
 
 
 def unmarked(text: str) -> list[int]:
-    """The lines at which tables of figures begin that no mark stands above."""
+    """The first lines of tables of figures without a mark above them."""
     first = min((mark.line for mark in marks(text, "")), default=sys.maxsize)
     return [line for line, rows, above in _tables(text) if line < first and above != SET and _numbers(rows) >= FEWEST]
 

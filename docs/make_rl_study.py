@@ -31,7 +31,7 @@ CHANGES: Final = {"prompts": 6, "group": 6, "lr": "3e-4", "evaluate_every_steps"
 
 
 def main() -> None:
-    """Make what is missing of the study, and tell it."""
+    """Run what is missing of the study, and report it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", type=Path, help="folder of the runs")
     parser.add_argument("--start", type=Path, required=True, help="the weak checkpoint, in the hub's form")
@@ -47,7 +47,7 @@ def main() -> None:
             train(algorithm, run, start=args.start, seed=seed, steps=args.steps)
             answers[run.name] = answered(run / "hub", run)
     if set(args.algorithms) == set(ALGORITHMS):
-        tell(answers, args.runs, seeds=args.seeds, steps=args.steps, out=args.out)
+        report(answers, args.runs, seeds=args.seeds, steps=args.steps, out=args.out)
 
 
 def train(algorithm: str, run: Path, *, start: Path, seed: int, steps: int) -> None:
@@ -77,7 +77,7 @@ def answered(hub: Path, folder: Path) -> dict[str, float | None]:
     return {result.id: result.metrics["em"] for result in read_results(kept)}
 
 
-def tell(
+def report(
     answers: Mapping[str, Mapping[str, float | None]], runs: Path, *, seeds: Sequence[int], steps: int, out: Path
 ) -> None:
     """Write the table, the figures and the plot."""
@@ -136,9 +136,9 @@ def page(rows: Sequence[Mapping[str, Any]], *, steps: int) -> str:
         "| run | EM before | EM after | gain | 95 % |",
         "|---|---|---|---|---|",
     ]
-    for told in rows:
-        figures = f"{told['before']:.3f} | {told['after']:.3f} | {told['gain']:+.3f}"
-        lines.append(f"| {told['run']} | {figures} | {told['low']:+.3f} to {told['high']:+.3f} |")
+    for row in rows:
+        figures = f"{row['before']:.3f} | {row['after']:.3f} | {row['gain']:+.3f}"
+        lines.append(f"| {row['run']} | {figures} | {row['low']:+.3f} to {row['high']:+.3f} |")
     return "\n".join([*lines, "", "![EM on dev questions by step, of each run](rl.svg)", ""])
 
 
@@ -155,8 +155,8 @@ def plot(curves: Mapping[str, Sequence[tuple[int, float]]]) -> str:
         y = top + (1 - share) * height
         lines.append(f'<path d="M{left} {y:.1f}h{width}" stroke="#777" stroke-opacity=".25"/>')
         lines.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{share:g}</text>')
-    asked = sorted({step for points in curves.values() for step, _ in points})
-    for step in asked[:: 1 + len(asked) // 9]:
+    reported = sorted({step for points in curves.values() for step, _ in points})
+    for step in reported[:: 1 + len(reported) // 9]:
         x = left + step / last * width
         lines.append(f'<text x="{x:.1f}" y="{top + height + 18}" text-anchor="middle">{step}</text>')
     for name, points in curves.items():

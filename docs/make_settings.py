@@ -20,15 +20,15 @@ from agent.sources.limits import Limits
 OUT: Final = Path(__file__).parent / "settings.md"
 HEAD: Final = """# Settings
 
-- A flag is stronger than the environment, that is stronger than `cairn.toml` in the current folder (or the file that
-  `--config` names), and that is stronger than the default.
-- In the environment a setting is `CAIRN_` and its name in capitals; in a table two underscores stand between:
-  `CAIRN_BUDGETS__ROUNDS=2`. Lists are written with commas there: `CAIRN_SOURCES=web,news`.
-- An unknown name is refused, with the nearest one that there is. Secrets belong into the environment.
-- A `cairn.toml` that is merely found in the current folder may set only what is marked ✓. Anything else needs your
+- A flag overrides the environment, the environment overrides `cairn.toml` in the current folder (or the file that
+  `--config` names), and that overrides the default.
+- In the environment a setting is `CAIRN_` and its name in capitals; a setting of a table has two underscores between:
+  `CAIRN_BUDGETS__ROUNDS=2`. Write lists with commas there: `CAIRN_SOURCES=web,news`.
+- Unknown names are refused; the error names the nearest setting. Put secrets into the environment.
+- A `cairn.toml` that Cairn finds in the current folder may set only what is marked ✓. Anything else needs your
   consent: `cairn trust ./cairn.toml`, or name it with `--config ./cairn.toml` ([Quickstart](quickstart.md)).
 
-This page is made from the code by `python docs/make_settings.py`; a test holds that they agree.
+`python docs/make_settings.py` writes this page from the code; a test checks that they agree.
 """
 PARTS: Final[Mapping[str, tuple[str, type[BaseModel], type]]] = {
     "Agent": ("", CairnSettings, CairnSettings),
@@ -38,7 +38,7 @@ PARTS: Final[Mapping[str, tuple[str, type[BaseModel], type]]] = {
     "Live sources, documents and graph": ("", LiveSettings, LiveSettings),
     "Limits of one back end or plug-in": ("limits.NAME", LimitSettings, Limits),
 }
-"""The table that it stands in, the settings, and the class that says what they are by default."""
+"""Its table, the settings, and the class with their defaults."""
 ADDRESSES: Final = "Its address, where yours is another."
 FREE: Final = frozenset({"budgets"})
 """Tables of which every setting is harmless."""
@@ -52,14 +52,14 @@ def page() -> str:
     return HEAD + "".join(f"\n## {title}\n\n{''.join(_part(*part))}" for title, part in PARTS.items())
 
 
-def _part(table: str, model: type[BaseModel], told: type) -> Iterator[str]:
+def _part(table: str, model: type[BaseModel], source: type) -> Iterator[str]:
     if table:
-        yield f"In the table `[{table}]`. {_cell(inspect.getdoc(told) or '')}\n\n"
+        yield f"In the table `[{table}]`. {_cell(inspect.getdoc(source) or '')}\n\n"
     yield "| setting | default | found file | what it means |\n|---|---|---|---|\n"
-    said = _docstrings(told) if told is not model else {}
+    said = _docstrings(source) if source is not model else {}
     for name, own in _docstrings(model).items():
         field = model.model_fields[name]
-        default = getattr(told, name, None) if said else field.get_default(call_default_factory=True)
+        default = getattr(source, name, None) if said else field.get_default(call_default_factory=True)
         means = own or said.get(name) or ELSEWHERE.get(name) or (ADDRESSES if name.endswith("_url") else "")
         choices = f" One of {_listed(field.annotation)}." if get_origin(field.annotation) is Literal else ""
         if name not in HIDDEN:

@@ -14,7 +14,7 @@ from pygments.formatters import HtmlFormatter
 DOCS: Final = Path(__file__).parent
 ROOT: Final = DOCS.parent
 LINK: Final = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)#\s]+)")
-"""A relative link in Markdown: what stands before its target, and the target without its anchor."""
+"""A relative link in Markdown: the text before its target, and the target without its anchor."""
 SOURCE: Final = "source/"
 """Where the pages of linked files lie in the site."""
 LANGUAGES: Final = {".py": "python", ".toml": "toml", ".yaml": "yaml", ".json": "json", ".md": "markdown", ".sh": "sh"}
@@ -49,14 +49,14 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     here = page.file.src_uri
     written = here.removeprefix(SOURCE).removesuffix(".md") if here.startswith(SOURCE) else f"docs/{here}"
 
-    def mended(link: re.Match[str]) -> str:
+    def fixed(link: re.Match[str]) -> str:
         target = _target(written, link[2])
         if not (ROOT / target).exists():
             return link[0]  # the strict build says so
         there = target.removeprefix("docs/") if target.startswith("docs/") else f"{SOURCE}{target}.md"
         return link[1] + posixpath.relpath(there, posixpath.dirname(here) or ".")
 
-    return LINK.sub(mended, markdown)
+    return LINK.sub(fixed, markdown)
 
 
 def linked() -> Sequence[str]:

@@ -79,7 +79,7 @@ def make_service(
 
 def _bounds(settings: CairnSettings) -> AdmissionBounds:
     return AdmissionBounds(
-        runs=settings.max_runs or AT_ONCE[settings.policy],
+        runs=settings.max_runs or AT_ONCE.get(settings.policy, AT_ONCE["embedded"]),
         queue=settings.max_queue,
         wait_seconds=settings.queue_seconds,
     )

@@ -11,6 +11,7 @@ from agent.doctor.run import CheckResult, bad, ok, skipped, warn
 from agent.errors import SetupError, SourceError, SourceErrorKind
 from agent.outbound.urls import split_url
 from agent.settings import CairnSettings
+from agent.settings.live import KEYED
 from agent.settings.local_file import is_loopback
 from agent.sources.base import SearchRequest, ask, credits_of
 
@@ -239,7 +240,7 @@ def _failed(settings: CairnSettings, name: str, error: SourceError) -> CheckResu
         setting_url=f"CAIRN_{_SETTINGS.get(name, name).upper()}_URL",
         url=_url(settings, name),
     )
-    if error.kind == "auth" and name not in ("tavily", "serper", "brave", "gnews"):
+    if error.kind == "auth" and name not in KEYED:
         fix = f"see what {_url(settings, name)} requires of its clients; it needs no key"
     return CheckResult("warn" if error.kind == "rate" else "bad", f"{error.kind}: {said}", fix)
 

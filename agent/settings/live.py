@@ -16,6 +16,9 @@ BACKENDS: Final = ("tavily", "serper", "searxng", "brave", "gnews", "arxiv", "me
 WebBackend = Literal["tavily", "serper", "searxng", "brave"]
 NewsBackend = Literal["gnews", "serper", "tavily", "searxng", "brave"]
 
+KEYED: Final = ("tavily", "serper", "brave", "gnews")
+"""The back ends with a key: for each one there are the settings `NAME_key` and `NAME_url`."""
+
 
 def split(value: object) -> object:
     """`web,news` as a flag or in the environment is the list ["web", "news"] of a file."""
@@ -113,7 +116,6 @@ class LiveSettings(BaseSettings):
     @property
     def usable(self) -> tuple[str, ...]:
         """The back ends of web and news that have their key or URL."""
-        needs: dict[str, str] = {
-            name: getattr(self, f"{name}_key").get_secret_value() for name in ("tavily", "serper", "brave", "gnews")
-        } | {"searxng": self.searxng_url}
+        needs: dict[str, str] = {name: getattr(self, f"{name}_key").get_secret_value() for name in KEYED}
+        needs["searxng"] = self.searxng_url
         return tuple(name for name, has in needs.items() if has)

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from agent.errors import SetupError
 from agent.outbound.urls import split_url
 from agent.protocols import profile_names, protocol_names
+from agent.settings.live import KEYED
 
 _WORLDS: Final = Path(__file__).parents[1] / "world" / "lists"
 OWN_SOURCES: Final = frozenset({"web", "news", "arxiv", "wiki", "corpus", "kg", "all"})
@@ -83,7 +84,7 @@ _KEYS: Final = {
     "base_url": "api_key",
     "filter_url": "filter_key",
     "answer_url": "answer_key",
-    **{f"{vendor}_url": f"{vendor}_key" for vendor in ("tavily", "serper", "brave", "gnews")},
+    **{f"{vendor}_url": f"{vendor}_key" for vendor in KEYED},
 }
 """Setting of an address → the one of the key that is sent there."""
 
