@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from agent.evidence import Passage
 from agent.rstool.budget import Size, SizeBudget, estimate_tokens
-from agent.rstool.bundle import Attempt, Ending, EvidenceBundle, EvidenceClaim, Outcome, Quotation, CitedSource
+from agent.rstool.bundle import Attempt, CitedSource, Ending, EvidenceBundle, EvidenceClaim, Outcome, Quotation
 from agent.trace import Claim, Evidenced, Gathered, Merged, Reflected, Restated, Searched, SearchFailed, Trace
 
 Shown = Mapping[int, Passage]

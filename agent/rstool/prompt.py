@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from agent.sanitize.sanitize import sanitize
 
 if TYPE_CHECKING:
-    from agent.rstool.bundle import Attempt, EvidenceBundle, EvidenceClaim, CitedSource
+    from agent.rstool.bundle import Attempt, CitedSource, EvidenceBundle, EvidenceClaim
 
 TAGS: Final = (
     "evidence", "quote", "claim", "source", "information", "observation", "result", "documents", "document", "search",
