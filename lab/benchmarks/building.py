@@ -109,7 +109,7 @@ def _way(corpus: Path, world: str, model: str, questions: int, work: On, workers
         show(f"index by meaning, {work}, {workers}")
         _, dense_s = _command([*build, f"{folder}/dense", "--dense", model, "--ann", "flat", *where])
         show(f"evaluation, {work}, {workers}")
-        asked, eval_s = _command(["eval", "--world", "test-v2", "--limit", str(questions), *where])
+        answered, eval_s = _command(["eval", "--world", "test-v2", "--limit", str(questions), *where])
         show(f"data, {work}, {workers}")
         data, data_s = _command(
             ["data", "build", "--world", world, "--embedder", "words", "--out", f"{folder}/data", *where]
@@ -123,7 +123,7 @@ def _way(corpus: Path, world: str, model: str, questions: int, work: On, workers
         dense_s=dense_s,
         bytes_words=sizes[0],
         bytes_dense=sizes[1] - sizes[0],
-        questions=asked["questions"],
+        questions=answered["questions"],
         eval_s=eval_s,
         documents=data["steps"][0]["taken"],
         data_s=data_s,

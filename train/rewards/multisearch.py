@@ -10,7 +10,7 @@ from train.evaluation.words import size
 from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
 from train.rewards.grounds import merge_lines, supported, words_in
 from train.rewards.scores import Metric, holds_answer, right, score
-from train.rewards.searches import SearchedRound, rounds_of, without_repeats
+from train.rewards.searches import RewardedRound, rounds_of, without_repeats
 from train.rewards.task import Task
 
 
@@ -72,7 +72,7 @@ def merges_of(trace: Trace) -> list[Merge]:
     return found
 
 
-def query_part(rounds: Sequence[SearchedRound], settings: MultisearchSettings) -> float:
+def query_part(rounds: Sequence[RewardedRound], settings: MultisearchSettings) -> float:
     """r_query (equation 2): the bonus if rounds hold more than `more_than` queries on average; 0 without a search."""
     counted = rounds if settings.repeats else without_repeats(rounds)
     queries = [len(one.queries) for one in counted]
@@ -84,7 +84,7 @@ def query_part(rounds: Sequence[SearchedRound], settings: MultisearchSettings) -
 
 
 def merge_part(
-    merges: Sequence[Merge], rounds: Sequence[SearchedRound], task: Task, settings: MultisearchSettings
+    merges: Sequence[Merge], rounds: Sequence[RewardedRound], task: Task, settings: MultisearchSettings
 ) -> float:
     """r_merge (equation 3): the bonus if a gold answer is in some merge; by turns, the share of rounds."""
     good = [merge.round for merge in merges if _good(merge, task, settings)]

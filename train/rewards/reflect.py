@@ -10,7 +10,7 @@ from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
 from train.rewards.blocks import has_shape
 from train.rewards.concise import MODIFIERS, PREPOSITIONS, QUESTION_WORDS, is_concise
 from train.rewards.scores import Metric, score
-from train.rewards.searches import SearchedRound, rejected, rounds_of, without_repeats
+from train.rewards.searches import RewardedRound, rejected, rounds_of, without_repeats
 from train.rewards.task import Task
 from train.rewards.vectors import cosines
 
@@ -89,7 +89,7 @@ def answer_part(right: bool, count: int, stage: int, settings: ReflectSettings) 
     return value if settings.wrong_at_most is None else min(value, settings.wrong_at_most)
 
 
-def counted(rounds: Sequence[SearchedRound], stage: int, settings: ReflectSettings) -> int:
+def counted(rounds: Sequence[RewardedRound], stage: int, settings: ReflectSettings) -> int:
     """RC. Stage 1 pays for retrievals, so there a repeat may be left out; stage 2 charges for each."""
     if stage == 1 and not settings.repeats:
         return sum(bool(one.queries) for one in without_repeats(rounds))

@@ -21,7 +21,7 @@ class PlanQuery:
 
 
 @dataclass(frozen=True)
-class SearchedRound:
+class RewardedRound:
     """One plan that ran: at least one of its queries was answered."""
 
     number: int
@@ -29,15 +29,15 @@ class SearchedRound:
     """Every query of the plan, also those that no budget allowed."""
 
 
-def rounds_of(trace: Trace) -> tuple[SearchedRound, ...]:
+def rounds_of(trace: Trace) -> tuple[RewardedRound, ...]:
     """The search rounds. A plan that was rejected is none: nothing was searched."""
     found = {(s.round, s.node): s for s in trace.steps if isinstance(s, Searched)}
-    rounds: list[SearchedRound] = []
+    rounds: list[RewardedRound] = []
     for step in trace.steps:
         if isinstance(step, Planned) and any(number == step.round for number, _ in found):
             nodes = [(found.get((step.round, node.id)), node) for node in step.plan.nodes]
             queries = tuple(PlanQuery(ran.query if ran else node.query, node.source) for ran, node in nodes)
-            rounds.append(SearchedRound(step.round, queries))
+            rounds.append(RewardedRound(step.round, queries))
     return tuple(rounds)
 
 
@@ -51,17 +51,17 @@ def rejected(trace: Trace) -> bool:
     return any(isinstance(s, PlanRejected) or (isinstance(s, Planned) and s.plan.dropped) for s in trace.steps)
 
 
-def without_repeats(rounds: Iterable[SearchedRound]) -> tuple[SearchedRound, ...]:
+def without_repeats(rounds: Iterable[RewardedRound]) -> tuple[RewardedRound, ...]:
     """The rounds with only those queries that repeat none before them, in the whole rollout."""
     before: list[PlanQuery] = []
-    kept: list[SearchedRound] = []
+    kept: list[RewardedRound] = []
     for one in rounds:
         new: list[PlanQuery] = []
         for query in one.queries:
             if not any(query.repeats(other) for other in before):
                 new.append(query)
                 before.append(query)
-        kept.append(SearchedRound(one.number, tuple(new)))
+        kept.append(RewardedRound(one.number, tuple(new)))
     return tuple(kept)
 
 

@@ -94,14 +94,14 @@ def tellings(lookup: Lookup, value: str, stated: Stated | None) -> Iterator[str]
         yield f"The {relation.noun} of {lookup.subject} is {value}."
     for phrase in (*relation.phrases, *relation.phrases_far) if not lookup.when else ():
         yield capital(f"{phrase.format(s=lookup.subject)} is {value}.")
-    for told in (*relation.stated, *relation.stated_far):
+    for stated in (*relation.stated, *relation.stated_far):
         if (
-            _DETAIL.search(told)
-            or ("{since}" in told and not names["since"])
-            or ("{since}" not in told and lookup.when)
+            _DETAIL.search(stated)
+            or ("{since}" in stated and not names["since"])
+            or ("{since}" not in stated and lookup.when)
         ):
             continue
-        yield capital(f"{lookup.subject} {told.format(**names)}.")
+        yield capital(f"{lookup.subject} {stated.format(**names)}.")
 
 
 def _with_subject(text: str, noun: str) -> str:
