@@ -156,7 +156,7 @@ class make:
 """
 
 
-def cared_for(tmp_path: Path, **limits: float) -> Source:
+def guarded_plugin(tmp_path: Path, **limits: float) -> Source:
     given: dict[str, Any] = {
         "plugins": {"archive": {}},
         "limits": {"archive": limits},
@@ -173,7 +173,7 @@ def test_a_plug_in_that_fails_is_tried_again_and_each_failure_is_reported(instal
     install(FAILING.format(limits="", act="if self.requests < 3: raise RuntimeError('the archive fell')"))
 
     async def main() -> None:
-        source = cared_for(tmp_path)
+        source = guarded_plugin(tmp_path)
         hits = await ask(source, SearchRequest("x", limit=3), seconds=60)
         assert [passage.text for passage in hits.passages] == ["found"]
         failures = [(f.backend, f.kind, f.why) for f in hits.failures]
@@ -190,7 +190,7 @@ def test_a_plug_in_that_hangs_is_not_waited_for_and_then_left_alone(install: Ins
     )
 
     async def main() -> None:
-        source = cared_for(tmp_path, timeout_seconds=2, tries=2)
+        source = guarded_plugin(tmp_path, timeout_seconds=2, tries=2)
         for _ in range(2):
             with pytest.raises(SourceError, match="no answer in 2 s") as caught:
                 await ask(source, SearchRequest("x", limit=3), seconds=60)
@@ -217,7 +217,7 @@ def test_what_a_plug_in_finds_is_kept_only_where_it_or_the_settings_say_so(
     install(FAILING.format(limits=own, act="pass"))
 
     async def main() -> None:
-        source = cared_for(tmp_path, **said)
+        source = guarded_plugin(tmp_path, **said)
         assert [len((await ask(source, SearchRequest("x", limit=3), seconds=60)).passages) for _ in range(2)] == [1, 1]
         assert times_searched() == requests
         await close_sources([source])
