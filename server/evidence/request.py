@@ -32,7 +32,7 @@ class EvidenceReply(BaseModel):
     id: str = Field(description="Of the run, as in the bundle.")
     bundle: EvidenceBundle
     text: str = Field(
-        description="The same for a model to read: labelled as untrusted, sanitized, between unforgeable marks."
+        description="The same for a model to read: labelled as untrusted, sanitized, between marks no one can forge."
     )
     downstream: Downstream | None = Field(
         default=None, description="What the other model made of it, where one was asked for."
