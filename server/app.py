@@ -35,8 +35,7 @@ from server.runs.manager import memory_run_manager
 from server.runs.routes import add_runs
 from server.telemetry.health import Readiness, add_health
 from server.telemetry.logs import RunLines
-from server.telemetry.measured import MetricsMiddleware, add_metrics
-from server.telemetry.meters import Meters
+from server.telemetry.meters import Meters, MetricsMiddleware, add_metrics
 from server.telemetry.watch import Observer, WatchedRun
 from server.ui.routes import add_ui
 

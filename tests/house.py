@@ -193,7 +193,7 @@ _HISTORY: Final = ("docs/log.md", "docs/adr/", "docs/bench/", "docs/reproduction
 """What was written down at its time, or by a run."""
 _ENGLISH: Final = (
     "agent/checks/",
-    "agent/sanitize/marks.py",
+    "agent/sanitize/skeleton.py",
     "agent/sources/kg/words.py",
     "agent/sources/live/mentions.py",
     "agent/world/wordings/",
@@ -215,7 +215,7 @@ _PROMPTS: Final = (
 )
 """Texts that models were measured with."""
 _PREVIOUS_NAMES: Final = (
-    "agent/world/card.py",
+    "agent/world/store.py",
     "lab/reproduce/design.py",
     "lab/reproduce/ledger.py",
     "server/store/",

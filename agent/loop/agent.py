@@ -9,8 +9,7 @@ from uuid import uuid4
 
 from agent import __version__
 from agent.errors import ContextFull, PolicyError, QuestionError
-from agent.loop.budget_tracker import BudgetTracker
-from agent.loop.budgets import Budgets, Control
+from agent.loop.budgets import Budgets, BudgetTracker, Control
 from agent.loop.context import ContextWriter
 from agent.loop.loop import run_loop
 from agent.loop.recorder import Emit, Recorder

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.errors import ContextFull
-from agent.loop.budget_tracker import BudgetEnded
+from agent.loop.budgets import BudgetEnded
 from agent.loop.forced_answer import force_answer
 from agent.loop.search_round import SearchRound
 from agent.loop.state import RolloutState

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.errors import ContextFull, PlanError
-from agent.loop.budget_tracker import BudgetEnded
+from agent.loop.budgets import BudgetEnded
 from agent.loop.execute import Found, execute
 from agent.loop.fills import Fills
 from agent.loop.observation import say_rejected, show

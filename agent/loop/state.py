@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agent.loop.budget_tracker import BudgetTracker
+from agent.loop.budgets import BudgetTracker
 from agent.loop.context import ContextWriter
 from agent.loop.recorder import Recorder
 from agent.protocols.base import TextProtocol

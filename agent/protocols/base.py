@@ -7,8 +7,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from agent.evidence import Frozen, Passage
 from agent.protocols.chat import CHAT_TEMPLATES, ChatTemplate
-from agent.protocols.pieces import TextPiece, fill_in
-from agent.protocols.shapes import shape_of
+from agent.protocols.parse import TextPiece, fill_in
 from agent.protocols.templates import (
     TEMPLATES,
     QueryObservation,
@@ -16,6 +15,7 @@ from agent.protocols.templates import (
     check_templates,
     passage_fields,
     query_fields,
+    shape_of,
 )
 
 Role = Literal[

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from time import perf_counter
 from typing import Final, Self
 
-from server.auth.caller import Caller, caller
+from server.auth.keys import Caller, caller
 from server.http.errors import ApiError, server_stops
 
 AT_ONCE: Final = {"embedded": 128, "openai": 256, "vllm": 256, "transformers": 16}

@@ -9,20 +9,41 @@ import hmac
 import secrets
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime
 from http import HTTPStatus
 from math import ceil
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Final, Protocol
 
 from pydantic import SecretStr
 
 from agent.trace import Usage
-from server.auth.caller import Caller, caller
 from server.auth.ttl import TtlValue
 from server.auth.usage import Spent, Used
 from server.http.errors import ApiError
+
+
+@dataclass(frozen=True)
+class Caller:
+    """One request as those see it who do not know the web."""
+
+    request_id: str = ""
+    key: str = ""
+    """Id of its key, never the key itself; empty: it came without one, or with the server's own."""
+    parent: str = ""
+    """The `traceparent` that it came with."""
+    began: float = field(default_factory=perf_counter)
+
+
+CALLER: Final[ContextVar[Caller | None]] = ContextVar("caller", default=None)
+
+
+def caller() -> Caller:
+    """Who asks here; a caller without a name where there is no request, as in a command."""
+    return CALLER.get() or Caller()
+
 
 PREFIX: Final = "cairn"
 MINUTE_SECONDS: Final = 60.0

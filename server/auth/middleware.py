@@ -18,11 +18,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.auth.admission import Admission, Slot
-from server.auth.caller import CALLER, Caller, caller
-from server.auth.keys import Keys, KeyStore
-from server.http.bodies import again, capped, read_whole
+from server.auth.keys import CALLER, Caller, Keys, KeyStore, caller
+from server.http.bodies import again, capped, check_shape, read_whole
 from server.http.errors import ApiError, internal_error
-from server.http.shape import check_shape
 from server.http.stream import ClientGone, Runs
 
 logger = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from agent.protocols.base import TextProtocol
 from agent.trace import Answered, Claim, Delta, Event, Evidenced, Gathered, Merged, Reflected, Step, Stopped, Trace
 from agent.trace.attempts import UNSEARCHED, not_in_passages, nothing_found, unsearched
 from server.chat.citations import AnswerText, Citations, doubt, marks
-from server.chat.options import AnswerStyle
 from server.chat.profiles import DEFAULT, Profile
+from server.chat.request import AnswerStyle
 
 CAIRN_VERSION: Final = 1
 

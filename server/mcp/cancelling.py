@@ -13,7 +13,7 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.auth.caller import caller
+from server.auth.keys import caller
 from server.http.bodies import again, read_whole
 
 SESSION: Final = "mcp-session-id"

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ValidationError
 from agent.errors import QuestionError
 from agent.rstool import EvidenceBundle, SizeBudget, bundle_of
 from agent.trace import Step, Trace
-from server.auth.caller import caller
-from server.chat.turn import MODEL
+from server.auth.keys import caller
+from server.chat.service import MODEL
 from server.evidence.sentences import step_sentence
 from server.evidence.service import Search
 from server.evidence.tools import JobState, State

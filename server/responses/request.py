@@ -6,8 +6,7 @@ from typing import Annotated, Any, Final, Literal, cast
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from agent.sanitize.strict import Chars
-from server.chat.options import Effort, Incoming, Name, RunOptions, Text
-from server.chat.request import ChatQuestion, Message, read_question
+from server.chat.request import ChatQuestion, Effort, Incoming, Message, Name, RunOptions, Text, read_question
 from server.http.errors import bad_request
 
 _NO_ITEMS: Final = "No item is kept by its id here; send the earlier items whole, as every client can."

@@ -4,8 +4,7 @@ import time
 
 from fastapi import FastAPI, Request, Response
 
-from server.chat.service import Service
-from server.chat.turn import ConversationTurn, make_turn
+from server.chat.service import ConversationTurn, Service, make_turn
 from server.http.encoding import json_response
 from server.http.errors import bad_request
 from server.http.schema import streamed

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
 
-from server.auth.caller import caller
+from server.auth.keys import caller
 from server.chat.request import Message
 from server.http.errors import ApiError, bad_request
 from server.responses.schema import MessageItem, ResponseFailure, ResponseObject

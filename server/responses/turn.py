@@ -10,8 +10,8 @@ from agent.loop.budgets import Control
 from agent.loop.recorder import Emit
 from agent.trace import Event as RunEvent
 from agent.trace import Trace
-from server.auth.caller import caller
-from server.chat.turn import ConversationTurn, failure_of
+from server.auth.keys import caller
+from server.chat.service import ConversationTurn, failure_of
 from server.http.errors import ApiError, internal_error
 from server.http.stream import Put
 from server.responses.output import Event, Output, frame

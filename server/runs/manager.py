@@ -14,8 +14,8 @@ from typing import Final
 from agent.loop.budgets import Control
 from agent.loop.recorder import Emit
 from agent.trace import Event, Stopped, Trace
-from server.auth.caller import caller
-from server.chat.turn import CHAT_MODEL, MODEL
+from server.auth.keys import caller
+from server.chat.service import CHAT_MODEL, MODEL
 from server.http.encoding import dumped
 from server.runs.live import LiveRun
 from server.runs.restore import restored

@@ -9,7 +9,7 @@ from fastapi import FastAPI, Header, Path, Query, Request, Response
 from agent.sanitize.text import whole
 from agent.trace import Trace
 from server.auth.admission import Slot
-from server.auth.caller import caller
+from server.auth.keys import caller
 from server.chat.service import Service, open_turn
 from server.http.encoding import dumped
 from server.http.errors import ApiError, bad_request

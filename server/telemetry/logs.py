@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, TextIO
 
 from agent.sanitize.text import printable, printable_json, whole
-from server.auth.caller import caller
+from server.auth.keys import caller
 from server.telemetry.redact import Redactor
 from server.telemetry.watch import Observer, WatchedRun
 

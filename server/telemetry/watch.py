@@ -16,7 +16,7 @@ from agent.loop.recorder import Emit
 from agent.sources.pages.blocked import BLOCKED
 from agent.sources.pages.errors import PageErrorKind
 from agent.trace import Delta, Event, Step, Trace
-from server.auth.caller import Caller, caller
+from server.auth.keys import Caller, caller
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from agent import __version__
 from agent.errors import QuestionError
 from agent.policies.local_servers import LocalServer
 from agent.rstool import EvidenceBundle, bundle_of
-from server.auth.caller import caller
+from server.auth.keys import caller
 from server.chat.service import Service
 from server.evidence.answering import check_model
 from server.http.errors import ApiError, sentence

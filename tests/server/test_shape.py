@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from server.http.bodies import DEPTH, VALUES, VALUES_AT, check_shape, shape
 from server.http.errors import ApiError
-from server.http.shape import DEPTH, VALUES, VALUES_AT, check_shape, shape
 
 JSON = st.recursive(
     st.none()

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from agent.errors import CorpusError
 from agent.world import Question, World, load_world
-from agent.world.card import WorldCard
-from agent.world.store import folder_of, frozen_lists, read_card
+from agent.world.store import WorldCard, folder_of, frozen_lists, read_card
 from train.data.documents import Named, part_of, read_documents, world_documents
 from train.data.records import Doc
 from train.safety.manifest import hash_of

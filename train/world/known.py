@@ -4,7 +4,7 @@ import random
 from functools import cache
 
 from agent.world.difficulty import Difficulty
-from agent.world.well_known import COMPANIES, COUNTRIES, FILMS, NOVELS, PEOPLE
+from agent.world.scope import COMPANIES, COUNTRIES, FILMS, NOVELS, PEOPLE
 from train.world.pages import PageDraft, PageWriter
 from train.world.population import WorldEntity
 from train.world.universe import Universe, WorldFact

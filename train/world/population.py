@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agent.world.difficulty import Difficulty
 from agent.world.names import NOUNS, PLACE_PREFIXES
 from agent.world.relations import PROFESSIONS
-from agent.world.well_known import Pronoun
+from agent.world.scope import Pronoun
 from train.world.vocabulary import ShardWords
 
 THINGS = {

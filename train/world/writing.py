@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Final, Self
 
 from agent.errors import SetupError
-from agent.world.card import FILES, WorldCard, digest
 from agent.world.difficulty import Difficulty
 from agent.world.names import Split
 from agent.world.records import Document, Question
+from agent.world.store import FILES, WorldCard, digest
 from agent.world.world import World
 from train.world.baselines import Baselines
 from train.world.shards import part, people_for

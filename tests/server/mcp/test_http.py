@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from agent.rstool import EvidenceBundle
 from agent.trace import Trace
-from server.auth.caller import caller
+from server.auth.keys import caller
 from server.auth.middleware import Rules
 from server.chat.service import Service
 from server.evidence.service import EvidenceService
