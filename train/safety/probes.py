@@ -98,10 +98,10 @@ def world_probes(world: World, sources: Sequence[str]) -> tuple[Probe, ...]:
 
 def _probe(world: World, source: str) -> Probe | None:
     """None where the source holds nothing that its first words find."""
-    shelf = world.sources()[source].shelf
+    index = world.sources()[source].shelf
     held = [d for d in world.documents if source in (d.source, "all") or (source == DOCUMENTS and d.source != "kg")]
     for document in held[:_TRIED]:
         query = " ".join(f"{document.title} {document.text}".split()[:_WORDS])
-        if any(passage.id == document.id for passage in shelf.find(query, limit=5)):
+        if any(passage.id == document.id for passage in index.find(query, limit=5)):
             return Probe(source=source, query=query, expects=document.id)
     return None
