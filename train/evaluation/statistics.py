@@ -1,4 +1,4 @@
-"""How sure a figure is, and whether two runs differ: bootstrap, permutation, McNemar, Wilson. Seeded, vectorised.
+"""How sure a figure is, and whether two runs differ: bootstrap, permutation, McNemar. Seeded, vectorised.
 
 Questions are what is drawn: an interval says what other questions of the same kind would give, not what other seeds
 would. Checked in the tests against scipy, which is not needed here.
@@ -99,23 +99,6 @@ def jackknife(sample: Values, statistic: Statistic) -> Values:
     step = max(_CELLS // size, 1)
     parts = [np.arange(size)[at : at + step, None] for at in range(0, size, step)]
     return np.concatenate([statistic(sample[others + (others >= left)]) for left in parts])
-
-
-def wilson(successes: int, n: int, *, level: float = 0.95) -> Interval:
-    """The score interval of a share (Wilson, 1927): also near 0 and 1, also of few.
-
-    Raises:
-        ValueError: not 0 <= successes <= n, or n is 0.
-    """
-    if not 0 <= successes <= n or n == 0:
-        raise ValueError(f"{successes} of {n} is no share")
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    share = successes / n
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    low = 0.0 if successes == 0 else middle - half
-    high = 1.0 if successes == n else middle + half
-    return Interval(share, low, high)
 
 
 def paired_bootstrap(

@@ -24,7 +24,6 @@ from train.evaluation.statistics import (
     paired_bootstrap,
     permutation_test,
     row_mean,
-    wilson,
 )
 
 stats: Any = import_module("scipy.stats")  # has no types
@@ -131,20 +130,6 @@ def test_the_truth_is_in_the_interval_about_as_often_as_promised(method: Method)
         found = bootstrap((rng.random(80) < 0.3).astype(float), method=method, resamples=400, seed=seed)
         hits += found.low <= 0.3 <= found.high
     assert 0.90 <= hits / 300 <= 0.99
-
-
-@pytest.mark.parametrize(("k", "n"), [(0, 5), (5, 5), (1, 7), (37, 100), (499, 500), (1, 1), (8, 12_000)])
-@pytest.mark.parametrize("level", [0.9, 0.95])
-def test_wilson_is_scipys(k: int, n: int, level: float):
-    theirs: Any = stats.binomtest(k, n).proportion_ci(confidence_level=level, method="wilson")
-    ours = wilson(k, n, level=level)
-    assert (ours.value, ours.low, ours.high) == pytest.approx((k / n, theirs.low, theirs.high), abs=1e-12)
-
-
-@pytest.mark.parametrize(("k", "n"), [(1, 0), (0, 0), (3, 2), (-1, 2)])
-def test_what_is_no_share_is_refused(k: int, n: int):
-    with pytest.raises(ValueError, match="is no share"):
-        wilson(k, n)
 
 
 def scipys_permutation(one: Any, two: Any, resamples: float) -> float:
