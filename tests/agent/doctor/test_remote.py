@@ -142,7 +142,7 @@ def test_a_key_that_cannot_be_one_costs_the_others_nothing() -> None:
     assert look_live("tavily", {"/usage": usage(0, 1000)}, serper_key=key)[0].state == "ok"
     broken, _ = look_live("serper", {}, serper_key=key)
     assert broken.state == "bad"
-    assert "copy it anew" in broken.says
+    assert "copy it again" in broken.says
 
 
 def names(**settings: Any) -> list[str]:
