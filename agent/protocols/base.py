@@ -7,15 +7,16 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from agent.evidence import Frozen, Passage
 from agent.protocols.chat import CHAT_TEMPLATES, ChatTemplate
-from agent.protocols.parse import TextPiece, fill_in
+from agent.protocols.shapes import shape_of
 from agent.protocols.templates import (
     TEMPLATES,
     QueryObservation,
+    TextPiece,
     calls_of,
     check_templates,
+    fill_in,
     passage_fields,
     query_fields,
-    shape_of,
 )
 
 Role = Literal[

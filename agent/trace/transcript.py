@@ -14,7 +14,7 @@ from agent.plan import DOCUMENTS, Plan, parse_plan
 from agent.protocols.answers import answer_in
 from agent.protocols.base import Role, TextProtocol
 from agent.protocols.parse import Block, TagReader
-from agent.protocols.templates import fits
+from agent.protocols.shapes import fits
 from agent.trace import Author, Trace
 
 Verdict = Literal["well-formed", "repaired", "rejected"]

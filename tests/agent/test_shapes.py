@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.protocols import profile_names, protocol_named, protocol_names
-from agent.protocols.templates import MAX_CHARS, fits, shape_of
+from agent.protocols.shapes import MAX_CHARS, fits, shape_of
 
 ROLES = ("thought", "search", "answer")
 NAMES = st.sampled_from(ROLES).map(lambda role: f"{role} ")

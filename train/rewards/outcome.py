@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from agent.protocols.templates import fits
+from agent.protocols.shapes import fits
 from train.rewards.base import Parts, Reward, RewardSettings, RolloutView
 from train.rewards.blocks import shape
 from train.rewards.scores import Metric, score
