@@ -193,7 +193,7 @@ _HISTORY: Final = ("docs/log.md", "docs/adr/", "docs/bench/", "docs/reproduction
 """What was written down at its time, or by a run."""
 _ENGLISH: Final = (
     "agent/checks/",
-    "agent/sanitize/skeleton.py",
+    "agent/sanitize/marks.py",
     "agent/sources/kg/words.py",
     "agent/sources/live/mentions.py",
     "agent/world/wordings/",

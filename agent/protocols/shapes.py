@@ -24,7 +24,7 @@ class _State:
 
 
 @dataclass(frozen=True)
-class Shape:
+class CompiledPattern:
     """A pattern that is ready to be matched. Its last state is the end."""
 
     states: tuple[_State, ...]
@@ -60,7 +60,7 @@ def fits(pattern: str, roles: Iterable[str]) -> bool:
 
 
 @lru_cache(maxsize=256)
-def shape_of(pattern: str) -> Shape:
+def shape_of(pattern: str) -> CompiledPattern:
     """Read a pattern.
 
     Raises:
@@ -76,7 +76,7 @@ def shape_of(pattern: str) -> Shape:
     states[last].ways.append(len(states))
     states.append(_State())
     states[0].ways = [first]
-    return Shape(tuple(states))
+    return CompiledPattern(tuple(states))
 
 
 def _tokens(pattern: str) -> Iterator[str]:
@@ -122,7 +122,7 @@ class _Reader:
         return first, last
 
     def _one(self, depth: int) -> tuple[int, int]:
-        """A name; or what stands in brackets, and how often it may come."""
+        """A name; or a group in brackets, and how often it may come."""
         token = self.left.pop()
         if token in ("?", "*", "+"):
             raise ValueError(f"{token} repeats nothing; put it behind a )")

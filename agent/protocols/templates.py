@@ -13,8 +13,8 @@ _PASSAGE: Final = Passage(id="", source="", title="", text="")
 
 
 @dataclass(frozen=True)
-class Told:
-    """What one query found, as the policy is told it."""
+class QueryObservation:
+    """What one query found, as the policy reads it."""
 
     query: str
     lines: tuple[str, ...]
@@ -28,13 +28,13 @@ class Told:
         return each.format(passages=passages, count=len(self.lines), written=self.written, **query_fields(self.query))
 
 
-def calls_of(told: Sequence[Told]) -> list[list[Told]]:
+def calls_of(queries: Sequence[QueryObservation]) -> list[list[QueryObservation]]:
     """The queries of each function call, together.
 
-    Calls that are written alike are told apart by their first query, which comes again.
+    Calls that are written alike are distinguished by their first query, which comes again.
     """
-    calls: list[list[Told]] = []
-    for one in told:
+    calls: list[list[QueryObservation]] = []
+    for one in queries:
         if calls and one.written == calls[-1][0].written and one.query != calls[-1][0].query:
             calls[-1].append(one)
         else:
