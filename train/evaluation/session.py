@@ -87,6 +87,19 @@ def _silent(so_far: SoFar) -> None:
     """Shows nothing."""
 
 
+def _check_fits(
+    settings: CairnSettings, questions: Path | None, *, dataset: str | None, baseline: str | None, endpoint: bool
+) -> None:
+    if questions is None and settings.corpus is not None:
+        raise SetupError("a corpus has no questions of its own; name them with --questions FILE")
+    if questions is not None and baseline == "first-passage":
+        raise SetupError("the baseline first-passage is of the little world's own questions; leave out --questions")
+    if questions is None and dataset is not None:
+        raise SetupError("--dataset says in which form a file is published; name the file with --questions")
+    if endpoint and baseline:
+        raise SetupError("a baseline is of the agent in this process; leave out --baseline, or --endpoint")
+
+
 class Evaluation:
     def __init__(
         self,
@@ -127,19 +140,9 @@ class Evaluation:
         Raises:
             SetupError: questions that cannot be read, or that do not fit the rest.
         """
-        if questions is None and settings.corpus is not None:
-            raise SetupError("a corpus has no questions of its own; name them with --questions FILE")
-        if questions is not None and baseline == "first-passage":
-            raise SetupError("the baseline first-passage is of the little world's own questions; leave out --questions")
-        if questions is None and dataset is not None:
-            raise SetupError("--dataset says in which form a file is published; name the file with --questions")
-        if endpoint and baseline:
-            raise SetupError("a baseline is of the agent in this process; leave out --baseline, or --endpoint")
-        self._most_failed, self._choice, self._measured = (
-            most_failed,
-            choice or QuestionChoice(),
-            measured or MeasureOptions(),
-        )
+        _check_fits(settings, questions, dataset=dataset, baseline=baseline, endpoint=endpoint is not None)
+        self._most_failed = most_failed
+        self._choice, self._measured = choice or QuestionChoice(), measured or MeasureOptions()
         if policy or sources or self._measured.judge:
             _check_here(settings)
         self._settings, self._path, self._dataset = settings if questions else with_world(settings), questions, dataset

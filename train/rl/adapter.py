@@ -335,10 +335,7 @@ def _server_of(recipe: RlRecipe) -> Generator[None]:
         yield
     except ImportError as error:
         raise SetupError(f"the engine 'vllm-server' needs vLLM beside TRL ({error}); see docs/scaling.md") from error
-    except (
-        OSError,
-        RuntimeError,
-    ) as error:  # requests' errors are OSErrors; TRL says in a RuntimeError what is missing
+    except (OSError, RuntimeError) as error:  # requests' are OSErrors; TRL says in a RuntimeError what is missing
         raise SetupError(f"the vLLM server at {rollout.server} cannot be joined: {error}") from error
 
 
