@@ -43,7 +43,7 @@ class _TriviaAnswer(PublishedPart):
 
 class TriviaQa(Published):
     id: str = Field(validation_alias=AliasChoices("QuestionId", "question_id"))
-    question: str = Field(validation_alias=AliasChoices("GoldQuestion", "question"))
+    question: str = Field(validation_alias=AliasChoices("Question", "question"))
     answer: _TriviaAnswer = Field(validation_alias=AliasChoices("Answer", "answer"))
 
     def to_question(self, number: int, beside: Beside) -> GoldQuestion:

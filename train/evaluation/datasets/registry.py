@@ -105,7 +105,7 @@ _ALL: Final = (
         _has("Prompt", "Answer"),
     ),
     Format(
-        "bamboogle", "Bamboogle", "a table with the columns Question, Answer", Bamboogle, _has("GoldQuestion", "Answer")
+        "bamboogle", "Bamboogle", "a table with the columns Question, Answer", Bamboogle, _has("Question", "Answer")
     ),
     Format(
         "flashrag",
