@@ -1,4 +1,4 @@
-// Made of schema.json by tools/types.mjs; sha256 of it: 8a69bfe8bf297f9983f40a640bd49450e2642594331d902cf1f6dfa335e3b026
+// Made of schema.json by tools/types.mjs; sha256 of it: d02a4c949a6a6f6a959d9de7c3f38ee0d71b138187d29a152adb70b435741029
 
 /**
  * Made by `python -m server.ui.types`.
