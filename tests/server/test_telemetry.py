@@ -279,7 +279,7 @@ def test_many_probes_at_once_ask_the_engine_once_however_long_it_takes(monkeypat
             answers = await asyncio.gather(*(client.get("/readyz") for _ in range(20)))
             return [answer.status_code for answer in [*answers, await client.get("/readyz")]]
 
-    monkeypatch.setattr(health, "FRESH_SECONDS", 0.5)  # less than the probe takes
+    monkeypatch.setattr(health, "PROBE_TTL_SECONDS", 0.5)  # less than the probe takes
     assert set(asyncio.run(run())) == {200}
     assert len(calls) < 5
 

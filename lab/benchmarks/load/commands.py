@@ -139,12 +139,11 @@ def _counts(said: str, option: str, *fitted: int) -> list[int]:
     return counts
 
 
-@bench_app.command("peers", hidden=True)  # its name in earlier versions
 @bench_app.command("baselines")
 def bench_baselines(
     *,
     python: Annotated[
-        Path, typer.Option("--python", "--peers", help="Python of the environment with the group 'baselines'.")
+        Path, typer.Option("--python", help="Python of the environment with the group 'baselines'.")
     ] = BASELINES_PYTHON,
     times: Annotated[int, typer.Option(min=1, help="How often each question is sent alone.")] = 20,
     clients: Annotated[int, typer.Option(min=1, help="How many ask at the same time.")] = 64,

@@ -14,10 +14,10 @@ PROGRAM = """
 import sys
 sys.path[:] = [path for path in sys.path if path]
 from agent.parallel.processes import spawning
-from agent.parallel.workers import Workers
+from agent.parallel.workers import ProcessWorkers
 import math
 if __name__ == "__main__":
-    workers = Workers(2)
+    workers = ProcessWorkers(2)
     print(workers.submit(math.sqrt, 4).result())
     workers.close()
     lock = spawning().Lock()
