@@ -15,6 +15,7 @@ Model = TypeVar("Model", bound=BaseModel)
 _RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
     "optimizer": {"passes": "epochs", "pieces": "micro_batches"},
     "learning": {"critic_passes_first": "critic_epochs_first"},
+    "safety": {"canary": "probes", "canary_every_steps": "probe_every_steps", "canary_seconds": "probe_seconds"},
 }
 """Keys of RL and PPO recipes that had another name in earlier versions, by their table."""
 
@@ -68,7 +69,12 @@ def with_current_keys(said: Mapping[str, Any]) -> dict[str, Any]:
         return _renamed(said, {"asked": "agent"})
     if said.get("kind") not in ("rl", "ppo"):
         return dict(said)
-    return {table: _renamed(content, _RENAMED.get(table, {})) for table, content in said.items()}
+    renamed = {table: _renamed(content, _RENAMED.get(table, {})) for table, content in said.items()}
+    safety = renamed.get("safety")
+    if isinstance(safety, Mapping) and "rules" in safety:
+        rules = [_renamed(rule, {"mend": "fix"}) for rule in cast(Mapping[str, Any], safety)["rules"]]
+        renamed["safety"] = {**cast(Mapping[str, Any], safety), "rules": rules}
+    return renamed
 
 
 def _renamed(content: Any, names: Mapping[str, str]) -> Any:

@@ -6,12 +6,11 @@ A rule never looks at a model or a file; `monitors` feeds it, and a recipe can r
 import math
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agent.errors import SetupError
-from train.common.renamed import refuse_renamed
 from train.safety.figures import Figures
 
 
@@ -40,12 +39,6 @@ class Rule(BaseModel):
     """The steps up to this one are not looked at."""
     fix: str
     """What a person can do, as the end of the sentence."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _no_previous_key(cls, said: Any) -> Any:
-        refuse_renamed(said, {"mend": "fix"})
-        return said
 
     @model_validator(mode="after")
     def _has_a_bound(self) -> Self:

@@ -1,19 +1,11 @@
 """The `[safety]` table of a recipe: rules that stop the run, and the probes of its retriever. Only data is here."""
 
-from typing import Any, Final, Self
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from train.common.renamed import refuse_renamed
 from train.safety.probes import Probe
 from train.safety.rules import DEFAULT_RULES, Rule
-
-RENAMED: Final = {
-    "canary": "probes",
-    "canary_every_steps": "probe_every_steps",
-    "canary_seconds": "probe_seconds",
-}
-"""Previous keys of the table."""
 
 
 class Safety(BaseModel):
@@ -29,12 +21,6 @@ class Safety(BaseModel):
     """Queries whose answer is known; where the run searches a little world, it finds its own. Elsewhere name them."""
     probe_every_steps: int = Field(default=1, ge=1)
     probe_seconds: float = Field(default=20.0, gt=0)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _no_previous_key(cls, said: Any) -> Any:
-        refuse_renamed(said, RENAMED)
-        return said
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:

@@ -118,3 +118,10 @@ def test_a_distillation_of_an_earlier_version_has_the_same_recipe():
         "kind": "distill",
         "agent": {"policy": "openai"},
     }
+
+
+def test_the_safety_table_of_an_earlier_version_is_read():
+    rule = {"name": "own", "figure": "x", "above": 1.0}
+    before = {"canary": [], "canary_every_steps": 2, "canary_seconds": 5.0, "rules": [{**rule, "mend": "go back"}]}
+    now = {"probes": [], "probe_every_steps": 2, "probe_seconds": 5.0, "rules": [{**rule, "fix": "go back"}]}
+    assert with_current_keys({"kind": "rl", "safety": before}) == {"kind": "rl", "safety": now}

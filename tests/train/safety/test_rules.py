@@ -101,20 +101,6 @@ def test_a_rule_without_a_bound_is_refused() -> None:
         Rule(name="empty", figure="x", fix="")
 
 
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        ({"canary": []}, "`canary` is called `probes` now: rename it"),
-        ({"canary_every_steps": 2}, "`canary_every_steps` is called `probe_every_steps` now"),
-        ({"canary_seconds": 2.0}, "`canary_seconds` is called `probe_seconds` now"),
-        ({"rules": [{"name": "own", "figure": "x", "above": 1.0, "mend": "go back"}]}, "`mend` is called `fix` now"),
-    ],
-)
-def test_a_previous_key_is_refused_with_the_new_one(said: dict[str, object], why: str) -> None:
-    with pytest.raises(ValidationError, match=why):
-        Safety.model_validate(said)
-
-
 def test_a_recipe_replaces_adds_and_leaves_out_rules() -> None:
     said = {
         "without": ["searches find nothing"],
