@@ -200,7 +200,9 @@ def test_the_probes_of_a_recipe_name_the_sources_that_it_has(name: str, tmp_path
         (tmp_path / "triples.tsv").write_text("France\tcapital\tParis\n", encoding="utf-8")
         search["kg"] = tmp_path / "graph.db"
         build_graph([tmp_path / "triples.tsv"], search["kg"])
-    asyncio.run(RetrieverProbes(recipe.safety.probes).check(build_sources(CairnSettings(**search)), when="before step 1"))
+    asyncio.run(
+        RetrieverProbes(recipe.safety.probes).check(build_sources(CairnSettings(**search)), when="before step 1")
+    )
 
 
 def test_without_keys_the_live_sources_of_a_recipe_are_refused_and_no_little_world_stands_in(
