@@ -36,8 +36,8 @@ NAMES: Final[dict[Name, str]] = {
 OURS: Final[dict[Name, str]] = {"cairn_rounds": "rounds", "cairn_plan": "plan"}
 """Our forms, and the name of the model that has each."""
 SCRIPTS: Final[dict[Name, Path]] = {
-    "plain": Path(__file__).parents[1] / "scripts" / "plain.py",
-    "langgraph": Path(__file__).parents[1] / "scripts" / "langgraph_react.py",
+    "plain": Path(__file__).parent / "scripts" / "plain.py",
+    "langgraph": Path(__file__).parent / "scripts" / "langgraph_react.py",
 }
 _ALONE: Final = {"LANGSMITH_TRACING": "false"}
 """Their whole environment: none calls any service but the race's own."""
