@@ -181,6 +181,7 @@ def _read_files() -> Iterator[Path]:
             path
             for path in (ROOT / folder).rglob("*")
             if path.suffix in {".py", ".md", ".toml", ".ts", ".tsx", ".css", ".sh"}
+            and "node_modules" not in path.parts
             and not path.relative_to(ROOT).as_posix().startswith(_LEFT_OUT)
         )
     yield from (

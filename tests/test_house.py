@@ -22,7 +22,7 @@ def test_no_public_class_name_is_used_twice():
 
 
 def test_the_words_of_the_old_vocabulary_are_gone():
-    assert not house.old_words(), "docs/adr/0034-the-layout.md says which words replaced them"
+    assert not house.old_words(), "words that replaced them: docs/adr/0034-one-vocabulary-and-a-layout.md"
 
 
 def test_tests_are_shorter_than_what_they_test():

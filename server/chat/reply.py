@@ -131,7 +131,7 @@ class RolloutReply:
         return "\n\n" + self._sentence((behind or found)[-1])
 
     def _marked(self, content: str) -> str:
-        """Behind the answer: marks for what carries it and is not marked yet, and what makes links of all marks."""
+        """After the answer: marks for its supporting claims that have none yet, and the links of all marks."""
         if not self._profile.marks:
             return ""
         found = [claim for claim in self._claims if not doubt(claim)]

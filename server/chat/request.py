@@ -1,4 +1,4 @@
-"""What a client requests: messages, read down to a question and earlier turns, and the request of chat completions."""
+"""What a client requests: messages, reduced to a question and earlier turns, and the request of chat completions."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

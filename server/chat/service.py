@@ -122,7 +122,7 @@ class Service:
             rollout: what runs.
             trace: that it writes.
             emit: called with each of its events.
-            control: the user's hand on it.
+            control: lets the user stop it.
             keep: takes the trace instead of the service's own.
         """
         try:
@@ -159,7 +159,7 @@ class ConversationTurn:
     """Takes the trace when the run has ended; by default the service's own."""
 
     async def run(self, emit: Emit, control: Control | None = None) -> Trace:
-        """Drive it to its end; `control` is the user's hand on it."""
+        """Drive it to its end; `control` lets the user stop it."""
         return await self.service.run(self.rollout, self.trace, emit, control, keep=self.keep)
 
 

@@ -1,4 +1,4 @@
-"""What a client of `/v1/responses` sends, read down to a question with its earlier turns."""
+"""What a client of `/v1/responses` sends, reduced to a question with its earlier turns."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, cast

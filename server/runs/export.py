@@ -59,7 +59,7 @@ def sources_of(trace: Trace) -> list[Passage]:
 
 
 def markdown(trace: Trace) -> str:
-    """The question, its answer, what carries it, the searches and the sources."""
+    """The question, its answer, the supporting claims, the searches and the sources."""
     lines = [f"# {_md(trace.question)}", "", _md(trace.answer or _no_answer(trace)), ""]
     if trace.claims:
         lines += ["## Evidence", ""]

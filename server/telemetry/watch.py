@@ -102,7 +102,7 @@ class Watch:
             rollout: what runs.
             trace: that it writes.
             emit: called with each of its events, after the observers.
-            control: the user's hand on it.
+            control: lets the user stop it.
             observers: that see the run.
         """
         run = WatchedRun(trace, caller(), control or Control())

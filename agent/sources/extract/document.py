@@ -63,7 +63,7 @@ def plain_text(raw: bytes) -> str:
     """Bytes as text.
 
     Raises:
-        ExtractError: these are no bytes of a text.
+        ExtractError: the bytes are not text.
     """
     text = decode(raw)
     zeros, length = (text.count("\0"), len(text)) if raw.startswith(_WIDE_BOMS) else (raw.count(0), len(raw))
@@ -163,7 +163,7 @@ def _starts(texts: Sequence[str]) -> tuple[int, ...]:
 
 
 def clean(text: str) -> str:
-    """Text without what is no text: control characters, halves of characters; line ends are all alike."""
+    """Remove control characters and lone surrogates, and make all line ends alike."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     if not lines.isascii() or not lines.isprintable():
         lines = "".join(c for c in lines if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs"))
@@ -171,7 +171,7 @@ def clean(text: str) -> str:
 
 
 def unwrap(text: str) -> str:
-    """Put the lines of a printed page together again to paragraphs.
+    """Join the lines of a printed page into paragraphs.
 
     A line that is as long as most and ends no sentence goes on in the next one; a word that was divided at its end is
     whole again.

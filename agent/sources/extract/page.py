@@ -108,7 +108,7 @@ def _from_pdf(body: bytes, seconds: float) -> Extracted:
 
 
 def _tidy(found: Extracted) -> Extracted:
-    """Take out what is no text, and bound each field."""
+    """Remove what is not text, and bound each field."""
     text = _CONTROL.sub("", found.text.replace("\r\n", "\n").replace("\r", "\n"))
     text = _BLANK_LINES.sub("\n\n", text).strip()[:MAX_TEXT_CHARS]
     title = " ".join(_CONTROL.sub("", found.title).split())[:300]
