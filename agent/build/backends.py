@@ -1,4 +1,4 @@
-"""From settings to back ends and plug-ins, and from these to sources that heal, remember and keep to limits."""
+"""From settings to back ends and plug-ins, and from these to sources with retries, a cache and limits."""
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -72,14 +72,14 @@ def backends_of(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[
     """The back ends of each live source, in the order in which they are queried; a source without any is left out."""
     usable = settings.usable
     found: dict[str, list[Backend]] = {
-        "web": [_engine(settings, client, name, "web") for name in settings.web if name in usable],
-        "news": [_engine(settings, client, name, "news") for name in settings.news if name in usable],
+        "web": [_back_end(settings, client, name, "web") for name in settings.web if name in usable],
+        "news": [_back_end(settings, client, name, "news") for name in settings.news if name in usable],
         **_open(settings, client),
     }
     return {name: backends for name, backends in found.items() if backends}
 
 
-def _engine(settings: CairnSettings, client: "httpx2.AsyncClient", name: str, topic: Topic) -> "Backend":
+def _back_end(settings: CairnSettings, client: "httpx2.AsyncClient", name: str, topic: Topic) -> "Backend":
     """One back end of web or news."""
     from agent.sources.live import brave, gnews, searxng, serper, tavily
 
@@ -100,8 +100,10 @@ def _engine(settings: CairnSettings, client: "httpx2.AsyncClient", name: str, to
             price = settings.prices.get(name, gnews.USD_PER_CREDIT)
             key, base = settings.gnews_key.get_secret_value(), settings.gnews_url
             return gnews.GNewsSource(client, key=key, base=base, usd_per_credit=price)
-        case _:
+        case "searxng":
             return searxng.SearxngSource(client, base=settings.searxng_url, topic=topic)
+        case _:
+            raise SetupError(f"there is no back end {name!r} of {topic}")
 
 
 def _open(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, list[Backend]]":

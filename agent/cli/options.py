@@ -119,7 +119,7 @@ WorldOption = Annotated[
     typer.Option(
         "--world",
         metavar="NAME",
-        help="The little world, where nothing else is: test, dev, or a folder.",
+        help="The little world, where nothing else is: test, dev-v2, or a folder.",
         rich_help_panel=_SEARCHED,
     ),
 ]

@@ -53,7 +53,7 @@ class LiveSettings(BaseSettings):
     news: Annotated[tuple[NewsBackend, ...], NoDecode, BeforeValidator(split)] = NEWS_BACKENDS
     """The same for news."""
     news_enough: int = Field(default=3, ge=1)
-    """With fewer passages than these from one back end of news, the next one is searched too."""
+    """With fewer passages than this from one back end of news, the next one is searched too."""
     tavily_key: SecretStr = SecretStr("")
     """Of Tavily: web and news."""
     serper_key: SecretStr = SecretStr("")
@@ -82,7 +82,7 @@ class LiveSettings(BaseSettings):
     cache: str = "~/.cache/cairn/searches"
     """Folder of the query cache, or a redis:// URL; empty: no cache."""
     pages: int = Field(default=0, ge=0, le=10)
-    """Fetch the pages of this number of first hits of web and news, and show the part that fits the query."""
+    """Fetch the pages behind the first N hits of web and news, and show the part that fits the query."""
 
     kg: Path | None = None
     """A graph file of `cairn kg build`; left out, live searches ask Wikidata."""

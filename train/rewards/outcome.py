@@ -16,7 +16,7 @@ class OutcomeSettings(RewardSettings):
     answer: Metric = "f1"
     format_bonus: float = 0.0
     needs_search: bool = False
-    """Whether an answer counts only where something was searched: it makes the policy that always searches."""
+    """Whether an answer counts only where something was searched: it trains a policy to search every time."""
 
     def bounds(self, *, rounds: int) -> tuple[float, float]:
         return 0.0, 1.0 + self.format_bonus

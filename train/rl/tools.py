@@ -48,7 +48,7 @@ def tools_of(recipe: RlRecipe, out: Path, *, runner: asyncio.Runner) -> Iterator
 
 
 def _endpoint(named: Named, folder: Path) -> Judge:
-    """The key is that of the agent's settings, so that no recipe holds it."""
+    """The key is `CAIRN_API_KEY`, so that no recipe holds it."""
     folder.mkdir(parents=True, exist_ok=True)
     settings = CairnSettings()
     key = settings.api_key

@@ -34,7 +34,7 @@ class Fallback:
         Args:
             name: of the whole, for sentences.
             backends: first choice first.
-            enough: with fewer passages than these the next one is tried too; 0: any answer is enough.
+            enough: with fewer passages than this the next one is tried too; 0: any answer is enough.
         """
         if not backends:
             raise ValueError(f"{name} has no back end")

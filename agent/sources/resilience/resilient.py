@@ -62,7 +62,7 @@ def resilient(
         name: of the source; its answers are kept under it, for the shortest time that one of its back ends says.
         backends: in the order in which they are tried.
         store: where answers are kept; None: nowhere.
-        enough: with fewer passages than these from one back end, the next one is tried too.
+        enough: with fewer passages than this from one back end, the next one is tried too.
         limits: in place of what a back end says of itself, by its name.
         limiters: shared with all other sources, so that a back end that several of them share gets no more requests.
         around: put between the back ends and the cache, for example to read the pages of hits.
