@@ -45,11 +45,11 @@ STRAGGLER_SECONDS: Final = 3
 def make_service(
     settings: CairnSettings, *, policy: Policy | None = None, sources: Mapping[str, Source] | None = None
 ) -> Service:
-    """Load the policy and the sources. Model ids are its own protocol and our six, or what its checkpoint speaks.
+    """Load the policy and the sources. Model ids are its protocol and the built-in ones, or what its checkpoint speaks.
 
     Args:
         settings: of agent and server.
-        policy: what writes instead, under every protocol.
+        policy: in the place of the settings' policy, under every protocol.
         sources: what is searched instead.
     """
     settings = settings if policy else with_policy(settings)

@@ -99,7 +99,7 @@ def build_policy(settings: CairnSettings, *, sources: Sequence[str] = ()) -> "Po
     """The shipped checkpoint, a model of this process, or one at an endpoint.
 
     Args:
-        settings: name it.
+        settings: say which policy and model.
         sources: the sources that the rules name to a model without training.
 
     Raises:

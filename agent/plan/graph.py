@@ -59,7 +59,7 @@ def _fields(text: str) -> dict[str, Any]:
         raise PlanError(f"{strange!r} is no key of a search; {_FORM}")
     fields = {_KEYS[name.casefold()]: value for name, value in given.items()}
     if len(fields) < len(given):
-        raise PlanError(f"a key stands twice; {_FORM}")
+        raise PlanError(f"a key occurs twice; {_FORM}")
     return fields
 
 

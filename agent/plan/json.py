@@ -21,7 +21,7 @@ def read_values(text: str) -> Iterator[tuple[Any, str]]:
     """Give each JSON value of a text, and how it was written. Values may follow one another.
 
     Raises:
-        PlanError: there is text that is no JSON, a key stands twice, or a value does not end.
+        PlanError: there is text that is no JSON, a key occurs twice, or a value does not end.
     """
     fences = _FENCE.findall(text)
     if fences and not _FENCE.sub("", text).strip():
@@ -68,7 +68,7 @@ def as_object(value: Any) -> dict[str, Any] | None:
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     names = [name for name, _ in pairs]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise PlanError(f"the key {twice!r} stands twice; write it once")
+        raise PlanError(f"the key {twice!r} occurs twice; write it once")
     return dict(pairs)
 
 

@@ -64,7 +64,7 @@ class Context(Protocol):
         ...
 
     def fork(self) -> "Context":
-        """A context of its own that starts as a copy of this one; what happens to one is nothing to the other."""
+        """A context of its own that starts as a copy of this one; changes to one don't affect the other."""
         ...
 
     def count(self, text: str) -> int:
@@ -104,7 +104,7 @@ class Trained(Protocol):
 
     @property
     def passages(self) -> Mapping[str, int]:
-        """How many a search showed it, by protocol, where it was another number than the protocol's."""
+        """Passages per search in training, by protocol, where it differs from the protocol's."""
         ...
 
 
@@ -120,7 +120,7 @@ class Spelled(Protocol):
 
 @runtime_checkable
 class Chosen(Protocol):
-    """A policy that speaks some protocols by another one, which it knows once it is prepared."""
+    """A policy that hands some protocols to another policy; known after `prepare`."""
 
     def for_protocol(self, protocol: TextProtocol) -> "Policy": ...
 

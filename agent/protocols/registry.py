@@ -20,7 +20,7 @@ _FILES: Final = ("prompt", "system", "instructions")
 
 
 def protocol_names() -> list[str]:
-    """Our own six protocols, `cairn` first."""
+    """The built-in protocols, `cairn` first."""
     return list(_OWN)
 
 

@@ -122,7 +122,7 @@ class CairnSettings(LiveSettings, ServerSettings):
     protocol: str = "cairn"
     """Name of a built-in protocol or of a profile, or the path of a protocol file."""
     protocols: Annotated[tuple[str, ...], NoDecode, BeforeValidator(split)] = ()
-    """Those of our own that a server answers under, by model id; empty: those of the checkpoint, or all six."""
+    """Built-in protocols that the server offers, by model id; empty: those of the checkpoint, or all of them."""
     prompt_file: Path | None = None
     """The texts of other authors that a profile needs: TOML or JSON with their names, or plain text."""
     temperature: float | None = Field(default=None, ge=0, le=2)
@@ -151,7 +151,7 @@ class CairnSettings(LiveSettings, ServerSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _an_endpoint_is_a_policy(cls, given: dict[str, Any]) -> dict[str, Any]:
+    def _base_url_implies_openai(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Who names an endpoint and no policy means the endpoint."""
         return {"policy": "openai"} | given if given.get("base_url") else given
 

@@ -24,7 +24,7 @@ def read_documents(files: Sequence[Named]) -> list[Doc]:
 
     Raises:
         CorpusError: a file cannot be read or is empty, a line is no document or does not say its source, or an id
-            stands twice.
+            occurs twice.
     """
     docs: dict[str, Doc] = {}
     for source, path in files:
@@ -33,7 +33,7 @@ def read_documents(files: Sequence[Named]) -> list[Doc]:
             if content := line.removeprefix(b"\xef\xbb\xbf").strip():
                 doc = _doc(content, source, where=f"{path}, line {number}")
                 if doc.id in docs:
-                    raise CorpusError(f"{path}, line {number}: the id {doc.id!r} stands twice; give each its own")
+                    raise CorpusError(f"{path}, line {number}: the id {doc.id!r} occurs twice; give each its own")
                 docs[doc.id] = doc
         if len(docs) == before:
             raise CorpusError(f"there are no documents in {path}: put one JSON object on each line")

@@ -16,7 +16,7 @@ def read_questions(path: Path, name: str | None = None) -> list[GoldQuestion]:
 
     Raises:
         CorpusError: a missing or empty file, one in another form than `name`, a row that is no question, or an id that
-            stands twice.
+            occurs twice.
     """
     return read_dataset(path, name).questions
 

@@ -1,4 +1,4 @@
-"""General models, which were trained on no protocol: whatever dialect one speaks best, its turns become the protocol's.
+"""General models, trained on no protocol: each is addressed in the dialect that it handles best.
 
 A rung is a dialect: native tool calls, constrained JSON, the protocol in words, or plain words about passages that
 Cairn itself searched for. The loop above sees none of this: it reads the protocol's blocks, as from a trained policy.

@@ -129,7 +129,7 @@ class FileEntry(Frozen):
     bad: int = 0
     """Lines that were left out."""
     doubles: int = 0
-    """How many of those for an id that stands twice: other files decide that, so they are looked at again."""
+    """How many of those for an id that occurs twice: other files decide that, so they are looked at again."""
 
 
 def read_card(folder: Path) -> IndexCard:

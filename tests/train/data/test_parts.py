@@ -110,7 +110,7 @@ def test_too_few_documents_are_refused():
         ("nonsense\n", "line 1: this is no JSON"),
         ('{"id": "a", "title": "T"}\n', "line 1: the field 'text' is missing"),
         ('{"id": "a", "text": "T"}\n', "line 1: it does not say its source: write --docs NAME=FILE"),
-        ('{"id": "a", "text": "T", "source": "s"}\n' * 2, "line 2: the id 'a' stands twice"),
+        ('{"id": "a", "text": "T", "source": "s"}\n' * 2, "line 2: the id 'a' occurs twice"),
     ],
 )
 def test_a_corpus_that_cannot_be_used_says_where_and_why(tmp_path: Path, content: str, why: str):

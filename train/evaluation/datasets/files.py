@@ -1,6 +1,6 @@
 """Files of rows: JSON, JSON lines, comma- or tab-separated tables, Parquet; also compressed by gzip.
 
-Its content, not its name, decides which of them a file is.
+A file's content, not its name, decides its format.
 """
 
 import ast

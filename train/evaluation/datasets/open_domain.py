@@ -1,4 +1,4 @@
-"""Natural Questions, TriviaQA, PopQA, Bamboogle, FRAMES, FlashRAG's form of many sets, and the project's own."""
+"""Natural Questions, TriviaQA, PopQA, Bamboogle, FRAMES, and FlashRAG's form of many sets."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -50,7 +50,7 @@ def read_dataset(path: Path, name: str | None = None) -> Dataset:
     for number, (where, row) in enumerate(rows, start=1):
         question = _question(row, number, beside, where=where, form=form)
         if question.id in questions:
-            raise CorpusError(f"{where}: the id {question.id!r} stands twice; give every question its own")
+            raise CorpusError(f"{where}: the id {question.id!r} occurs twice; give every question its own")
         questions[question.id] = question
     label = form.label if form.name != "cairn" else path.name
     return Dataset(form.name, label, path, _sha256(path), list(questions.values()))

@@ -77,7 +77,7 @@ def test_a_row_that_holds_a_list_of_its_own_is_still_a_row(tmp_path: Path):
         (b"Question,Answer\n", "there are no questions in"),
         (b"\xff\xfe\x00q", "no text in UTF-8"),
         (b"\x1f\x8bbroken", "cannot be read"),
-        (b'{"id": "q", "question": "x?", "golden_answers": ["y"]}\n' * 2, "line 2: the id 'q' stands twice"),
+        (b'{"id": "q", "question": "x?", "golden_answers": ["y"]}\n' * 2, "line 2: the id 'q' occurs twice"),
         (b'{"question": "x?", "choices": ["y", "z"], "answer": 2}', "the right option is not among the options"),
         (b'{"question": "x?", "choices": ["y"], "answer": 0}', "'options'"),
     ],
