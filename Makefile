@@ -53,7 +53,7 @@ TIMED = tests/lab/benchmarks/load
 
 slow: $(DEV)/.installed  ## Run the tests that take longer.
 	$(BIN)/python -m pytest -m "$(SLOW)" $(ARGS) $(TIMED) || test $$? -eq 5  # 5: there is none
-	$(BIN)/python -m pytest -n 2 $(SHARED) -m "$(SLOW)" $(ARGS) --ignore $(TIMED) || test $$? -eq 5
+	$(BIN)/python -m pytest -n 3 $(SHARED) -m "$(SLOW)" $(ARGS) --ignore $(TIMED) || test $$? -eq 5
 
 long: $(DEV)/.installed  ## Run the studies that CI leaves out; their last result is in docs/long.md.
 	$(BIN)/python -m pytest -n 2 $(SHARED) -m "long and $(ELSEWHERE)" --durations=0 --durations-min=1 $(ARGS)

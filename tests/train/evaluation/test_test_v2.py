@@ -34,3 +34,12 @@ def test_follow_ups_and_questions_without_an_answer_pass_the_guard(protocol: str
     assert (groups["followup"]["n"], groups["unanswerable"]["n"]) == (42, 56)
     assert groups["followup"]["em"] >= 0.80
     assert groups["unanswerable"]["em"] >= 0.68
+
+
+@pytest.mark.parametrize("protocol", ["cairn", "multisearch"])
+def test_without_searching_it_knows_the_closed_set_and_next_to_nothing_else(protocol: str) -> None:
+    choice = QuestionChoice(limit=120, sample=1)
+    groups = Evaluation(load_settings(protocol=protocol), choice=choice, baseline="closed-book").run()["by_type"]
+    assert groups["known"]["em"] >= 0.8
+    others = [group for kind, group in groups.items() if kind not in ("known", "unanswerable")]
+    assert sum(group["em"] * group["n"] for group in others) / sum(group["n"] for group in others) <= 0.05
