@@ -97,7 +97,7 @@ def test_a_server_that_gives_ids_is_found_out_and_used_for_them(address: str):
         assert policy.instructed, "before the first request it is taken to be a chat"
         await policy.prepare()
         assert isinstance(policy.chosen, CompletionsPolicy)
-        assert (policy.continues, policy.instructed, policy.context_tokens) == (True, False, 2048)
+        assert (policy.continues, policy.instructed, policy.context_tokens) == (True, False, 3072)
         await policy.aclose()
 
     asyncio.run(scene())

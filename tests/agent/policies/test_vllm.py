@@ -68,7 +68,7 @@ class TestVllm(ConformanceOfTurns, ConformanceOfRollouts, ConformanceOfFills):
 
 
 def test_what_vllm_cannot_run_is_a_sentence_with_the_fix():
-    with pytest.raises(SetupError, match="takes 2048 tokens, and max_model_len is 4096"):
+    with pytest.raises(SetupError, match="takes 3072 tokens, and max_model_len is 4096"):
         load(max_model_len=4096)
     with pytest.raises(SetupError, match=r"vLLM cannot start .*hub: .*docs/engines\.md"):
         load(kv_cache_memory_bytes=1)
