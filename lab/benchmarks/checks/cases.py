@@ -11,7 +11,7 @@ from agent.trace import Gathered, Trace
 from agent.world.records import Document, Lookup, Question, Stated
 from agent.world.relations import LISTINGS, RELATIONS
 from agent.world.world import World
-from lab.benchmarks.checks.wordings import capital, negated, swapped, tellings
+from lab.benchmarks.checks.wordings import capital, negated, swapped, claim_wordings
 
 Corruption = Literal["entity", "number", "relation", "negation"]
 CORRUPTIONS: Final[tuple[Corruption, ...]] = ("entity", "number", "relation", "negation")
@@ -78,7 +78,7 @@ class CaseWriter:
         document = self._gold(lookup, value)
         cites = (numbers[document.id],)
         stated = next((s for s in document.states if _is(s, lookup, value)), None)
-        wordings = list(tellings(lookup, value, stated))
+        wordings = list(claim_wordings(lookup, value, stated))
         if not wordings:
             return
         others = [text for text in wordings[1:] if not _stands(text, lookup.subject, document)] or wordings

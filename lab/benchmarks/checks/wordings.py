@@ -64,7 +64,7 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def tellings(lookup: Lookup, value: str, stated: Stated | None) -> Iterator[str]:
+def claim_wordings(lookup: Lookup, value: str, stated: Stated | None) -> Iterator[str]:
     """The claim that a look-up found `value`, in every wording that the world has for it."""
     if lookup.relation in LISTINGS:
         yield from _listed(lookup.relation, lookup.subject, value)
@@ -94,14 +94,14 @@ def tellings(lookup: Lookup, value: str, stated: Stated | None) -> Iterator[str]
         yield f"The {relation.noun} of {lookup.subject} is {value}."
     for phrase in (*relation.phrases, *relation.phrases_far) if not lookup.when else ():
         yield capital(f"{phrase.format(s=lookup.subject)} is {value}.")
-    for stated in (*relation.stated, *relation.stated_far):
+    for sentence in (*relation.stated, *relation.stated_far):
         if (
-            _DETAIL.search(stated)
-            or ("{since}" in stated and not names["since"])
-            or ("{since}" not in stated and lookup.when)
+            _DETAIL.search(sentence)
+            or ("{since}" in sentence and not names["since"])
+            or ("{since}" not in sentence and lookup.when)
         ):
             continue
-        yield capital(f"{lookup.subject} {stated.format(**names)}.")
+        yield capital(f"{lookup.subject} {sentence.format(**names)}.")
 
 
 def _with_subject(text: str, noun: str) -> str:
