@@ -11,7 +11,7 @@ from agent.trace import Gathered, Trace
 from agent.world.records import Document, Lookup, Question, Stated
 from agent.world.relations import LISTINGS, RELATIONS
 from agent.world.world import World
-from lab.benchmarks.checks.wordings import capital, negated, swapped, claim_wordings
+from lab.benchmarks.checks.wordings import capital, claim_wordings, negated, swapped
 
 Corruption = Literal["entity", "number", "relation", "negation"]
 CORRUPTIONS: Final[tuple[Corruption, ...]] = ("entity", "number", "relation", "negation")
