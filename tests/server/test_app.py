@@ -40,6 +40,7 @@ class Telling(ScriptedPolicy):
 
 class Unclosable(RunManager):
     async def end(self) -> None:
+        await super().end()  # its tasks would outlive the event loop
         raise OSError("it cannot be closed")
 
 
