@@ -33,7 +33,7 @@ def trace_page(trace: Trace) -> str:
 
 
 def around_data(*, title: str, body: str = "") -> tuple[str, str]:
-    """What stands in the page before and after its data.
+    """The parts of the page before and after its data.
 
     The data is JSON that went through `in_script`: an object with `trace`, and perhaps `gold`: passages to mark, each
     as its source, a line break and its id.
@@ -63,7 +63,7 @@ def in_script(json_text: str) -> str:
 
 
 def source_hash(text: str) -> str:
-    """As a content security policy names a style or script that stands in the page."""
+    """As a content security policy names a style or script inside the page."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 

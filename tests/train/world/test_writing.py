@@ -164,7 +164,7 @@ def test_validation_sees_a_statement_that_the_text_does_not_make(world: World) -
         return document.model_copy(update={"text": "Nothing."}) if document.id in question.supporting else document
 
     broken = World.of(world.name, map(silenced, world.documents), world.questions)
-    assert "what a gold passage states stands in its text" in failed(validate(broken, "dev", Difficulty()))
+    assert "what a gold passage states is in its text" in failed(validate(broken, "dev", Difficulty()))
 
 
 def test_validation_sees_a_gold_passage_that_no_search_finds(world: World) -> None:
