@@ -81,8 +81,7 @@ def run_over(browser: Browser, hand: Wire, held: HeldSource, *, cuts: int) -> No
         page.ask(QUESTION)
         expect(page.page.locator(".node.running")).to_have_count(1)
         for _ in range(cuts):
-            before = hand.connections
-            hand.cut()
+            before = hand.cut()
             until = time.monotonic() + 15
             while hand.connections == before:
                 assert time.monotonic() < until, "the page does not come again"
