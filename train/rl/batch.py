@@ -13,7 +13,17 @@ import torch
 
 from agent.trace import BudgetName
 from agent.trace.samples import Sample
-from train.common.advantages import by_turn, gdpo, grpo, informative, overlong_penalty, parts_of, rewards_of
+from train.common.advantages import (
+    by_turn,
+    discounted,
+    gdpo,
+    grpo,
+    informative,
+    overlong_penalty,
+    parts_of,
+    rewards_of,
+)
+from train.rl.credit import CreditSettings
 from train.rl.recipe import Learning
 from train.rl.rollouts import RolloutResult
 from train.rl.turns import TurnCredit, hit_credit, token_turns
@@ -102,8 +112,13 @@ def turn_advantages(
     if learning.credit is None or not learning.credit.by_turn:
         return [(value,) for value in advantages(all_scored, learning, weights).tolist()]
     groups = torch.tensor([one.group for one in all_scored])
-    found = by_turn(_turn_rewards(all_scored, weights), groups, scale=learning.divide_by_std).tolist()
-    return [tuple(row[: max(1, len(one.credit.rewards))]) for one, row in zip(all_scored, found, strict=True)]
+    rewards, gain = _turn_rewards(all_scored, learning.credit, weights), learning.credit.information_gain
+    if gain is not None:
+        found = discounted(rewards, groups, discount=gain.discount, scale=learning.divide_by_std)
+    else:
+        found = by_turn(rewards, groups, scale=learning.divide_by_std)
+    turns = [max(1, len(one.credit.rewards)) for one in all_scored]
+    return [tuple(row[:number]) for row, number in zip(found.tolist(), turns, strict=True)]
 
 
 def credit_figures(all_scored: Sequence[RolloutReward]) -> dict[str, float]:
@@ -119,7 +134,11 @@ def informative_rollouts(
     """Which rollouts are in a group whose rewards are not all equal, in any turn, and are not masked."""
     groups = torch.tensor([one.group for one in all_scored])
     if learning.credit is not None and learning.credit.by_turn:
-        return informative(_turn_rewards(all_scored, weights), groups).tolist()
+        rewards = _turn_rewards(all_scored, learning.credit, weights)
+        if learning.credit.information_gain is None:
+            return informative(rewards, groups).tolist()
+        turns = informative(rewards.reshape(-1), groups.repeat_interleave(rewards.shape[1]))
+        return turns.reshape(rewards.shape).any(dim=1).tolist()
     if learning.name == "gdpo":
         counted = [name for name in _names(all_scored) if weights.get(name, 1.0)]
         return informative(_parts(all_scored, counted), groups).tolist()
@@ -176,6 +195,17 @@ def filled(rows: Sequence[WeightedRow], number: int, *, pad: int) -> list[Weight
     shortest = min((row.ids for row in rows), key=len, default=(pad,) * 2)
     nothing = (0.0,) * len(shortest)
     return [*rows, *[WeightedRow(shortest, nothing, nothing, nothing, 0)] * (number - len(rows))]
+
+
+def by_length(lengths: Sequence[int], *, most: int) -> list[list[int]]:
+    """The places of rows by length, in groups that take at most `most` tokens when they are padded, or a single row."""
+    groups: list[list[int]] = []
+    for at in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if groups and lengths[at] * (len(groups[-1]) + 1) <= most:
+            groups[-1].append(at)
+        else:
+            groups.append([at])
+    return groups
 
 
 def tensors(rows: Sequence[WeightedRow], *, pad: int, device: torch.device) -> dict[str, torch.Tensor]:
@@ -239,16 +269,26 @@ def _by_token(result: RolloutResult, sample: Sample, own: tuple[float, ...]) -> 
     return tuple(own[turn] if trained else 0.0 for turn, trained in zip(turns, sample.mask, strict=True))
 
 
-def _turn_rewards(all_scored: Sequence[RolloutReward], weights: Mapping[str, float]) -> torch.Tensor:
-    """What each turn gets: the rollout's reward and the turn's own, [rollouts, turns]; a row of nan where it is masked.
+def _turn_rewards(
+    all_scored: Sequence[RolloutReward], credit: CreditSettings, weights: Mapping[str, float]
+) -> torch.Tensor:
+    """What each turn gets, [rollouts, turns]; a row of nan where the rollout is masked.
 
-    Where a rollout has ended, its row goes on with its reward alone, so that every turn of a group has a mean over all
-    of its rollouts.
+    Of first hits: the rollout's reward and the turn's own; where a rollout has ended, its row goes on with its reward
+    alone, so that every turn of a group has a mean over all of its rollouts. Of information gains: the turn's own, in
+    the last turn the rollout's reward, and nan behind that.
     """
+    outcomes = rewards_of(totals(all_scored, weights))
     longest = max((len(one.credit.rewards) for one in all_scored), default=0)
-    table = rewards_of(totals(all_scored, weights))[:, None].repeat(1, max(1, longest))
+    table = outcomes[:, None].repeat(1, max(1, longest))
     for at, one in enumerate(all_scored):
-        table[at, : len(one.credit.rewards)] += torch.tensor(one.credit.rewards)
+        own = torch.tensor(one.credit.rewards)
+        if credit.information_gain is None or one.parts is None:
+            table[at, : len(own)] += own
+        else:
+            table[at, : len(own)] = own
+            table[at, max(0, len(own) - 1)] = outcomes[at]
+            table[at, max(1, len(own)) :] = torch.nan
     return table
 
 

@@ -1,6 +1,17 @@
 """Credit for turns: the settings `[learning.credit]` of a recipe, each from its paper. All are off by default."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class InformationGain(BaseModel):
+    """IGPO (2510.14967): each turn's reward is how much likelier its observation made the gold answer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    discount: float = Field(default=1.0, gt=0, le=1)
+    """Of what a later turn gains, for each turn between."""
 
 
 class CreditSettings(BaseModel):
@@ -15,7 +26,16 @@ class CreditSettings(BaseModel):
     """Weight of LLDS (2512.04220) in the loss: tokens whose advantage is 0 or more must not become less likely than
     they were when they were sampled. 0: no such term."""
 
+    information_gain: InformationGain | None = None
+    """Left out: none."""
+
+    @model_validator(mode="after")
+    def _turns_are_paid_once(self) -> Self:
+        if self.first_hit and self.information_gain:
+            raise ValueError("`first_hit` and `information_gain` pay the same turns: choose one of them")
+        return self
+
     @property
     def by_turn(self) -> bool:
         """Whether the turns of a rollout have advantages of their own."""
-        return self.first_hit > 0
+        return self.first_hit > 0 or self.information_gain is not None
