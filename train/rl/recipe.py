@@ -13,6 +13,7 @@ from train.common.recipe_files import read_model
 from train.common.worlds import WorldData
 from train.rewards.base import RewardSettings
 from train.rewards.registry import settings_of
+from train.rl.credit import CreditSettings
 from train.safety.settings import Safety
 
 Algorithm = Literal["grpo", "gdpo", "dapo"]
@@ -213,6 +214,17 @@ class Learning(_Part):
     old: Literal["engine", "trainer"] | None = None
     """Whose log-probabilities of the sampled tokens the ratio is taken to. Left out: the engine's where it computes in
     float32 at temperature 1, else the trainer's."""
+    credit: CreditSettings | None = Field(default=None, exclude_if=_is_none)
+    """Of turns; left out, all tokens of a rollout have the same advantage."""
+
+    @model_validator(mode="after")
+    def _credit_fits(self) -> Self:
+        if self.credit is not None and self.credit.by_turn and self.name == "gdpo":
+            raise ValueError(
+                "credit for turns is added to one reward, and gdpo normalises each part of it on its own: choose grpo "
+                "or dapo, or leave out `credit`"
+            )
+        return self
 
     @model_validator(mode="after")
     def _kl_goes_forward(self) -> Self:
@@ -331,6 +343,12 @@ class RlRecipe(_Part):
             raise ValueError(f"`protocol_weights` names {', '.join(sorted(unknown))}, which `protocols` does not")
         if self.learning.old == "engine" and self.rollout.temperature != 1:
             raise ValueError('`old = "engine"` needs temperature 1: engines give log-probabilities before temperature')
+        credit = self.learning.credit
+        if credit is not None and credit.keep_likelihood and self.updates_per_step == 1:
+            raise ValueError(
+                "`keep_likelihood` compares with the policy that sampled, which a single update from a batch still is: "
+                "set `minibatches` or `epochs` above 1, or leave it out"
+            )
         if self.curriculum and self.data.questions is not None:
             raise ValueError("a curriculum is of the little worlds; a question list has its own order")
         return self

@@ -6,6 +6,7 @@ rollouts of every step), and at the end `hub/` with the model.
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,19 @@ from agent.errors import SetupError
 from train.common.interrupt import check_folder
 from train.rewards.base import Reward
 from train.rl.adapter import Figures, RlTrainer, TrainingBatch, all_gather, place
-from train.rl.batch import RolloutReward, advantages, informative_rollouts, rollout_reward, rows_of, split
+from train.rl.batch import (
+    RolloutReward,
+    credit_figures,
+    informative_rollouts,
+    rollout_reward,
+    rows_of,
+    split,
+    turn_advantages,
+)
 from train.rl.clock import Clock
 from train.rl.dynamic import DynamicSampling
 from train.rl.finish import save_hub
+from train.rl.gain import gain_credit
 from train.rl.live import live_of
 from train.rl.live_vllm import ServerLive
 from train.rl.recipe import RlRecipe
@@ -88,7 +98,7 @@ class RlRun:
         ) as self._here:
             self._live = self._given_live or live_of(recipe, threads=self._threads)
             with closing(self._live):
-                trainer = RlTrainer(recipe, self.out, self)
+                self._trainer = trainer = RlTrainer(recipe, self.out, self)
                 if isinstance(self._live, ServerLive) and self._live.hand_over is None:
                     self._live.hand_over = trainer.send_weights
                 trainer.go(state)
@@ -109,11 +119,14 @@ class RlRun:
         reward = self._here.rewards[stage]
         results, rewards = self._here.runner.run(self._rollouts(worker, reward, step, weights))
         self._clock.lap("rollouts")
-        all_advantages = advantages(all_gather(rewards), recipe.learning, weights)
+        all_rewards = all_gather(rewards)
+        self._figures |= credit_figures(all_rewards)
+        all_advantages = turn_advantages(all_rewards, recipe.learning, weights)
         first = self._before(len(rewards))
-        mine = all_advantages[first : first + len(rewards)].tolist()
-        kl = recipe.learning.kl_weight(progress) > 0
-        rows, whole = rows_of(results, rewards, mine, level=recipe.learning.level, all_rows=kl)
+        mine = all_advantages[first : first + len(rewards)]
+        credit = recipe.learning.credit
+        all_rows = recipe.learning.kl_weight(progress) > 0 or (credit is not None and credit.keep_likelihood > 0)
+        rows, whole = rows_of(results, rewards, mine, level=recipe.learning.level, all_rows=all_rows)
         self._figures["rows"] = float(sum(all_gather([len(rows)])))
         optimizer = recipe.optimizer
         micro_batches = split(rows, minibatches=optimizer.minibatches, micro_batches=optimizer.micro_batches)
@@ -141,7 +154,7 @@ class RlRun:
             asks = self._drawn(step, rounds.round, sizes)
             await self._here.probe_sources(asks, step)
             new = await self._round(worker, reward, asks, step, rounds.round)
-            new_rewards = [rollout_reward(one, learning) for one in new]
+            new_rewards = self._rewarded(worker, new)
             self._here.watch(step, new, new_rewards, weights)
             teach = informative_rollouts(new_rewards, learning, weights) if learning.resampling else [True] * len(new)
             groups = dict.fromkeys(one.group for one, good in zip(new, teach, strict=True) if good)
@@ -153,6 +166,15 @@ class RlRun:
         if learning.resampling:
             self._figures |= {"batch_filled": rounds.filled(groups_of_all), "resample_rounds": float(rounds.round - 1)}
         return kept, rewards
+
+    def _rewarded(self, worker: RolloutWorker, results: Sequence[RolloutResult]) -> list[RolloutReward]:
+        """The rewards of a round, with the credit of its turns."""
+        learning = self.recipe.learning
+        rewards = [rollout_reward(one, learning) for one in results]
+        if learning.credit is None or learning.credit.information_gain is None:
+            return rewards
+        gained = gain_credit(results, worker.policy, self._trainer.probabilities)
+        return [replace(reward, credit=credit) for reward, credit in zip(rewards, gained, strict=True)]
 
     async def _round(
         self, worker: RolloutWorker, reward: Reward[Any], asks: Sequence[Ask], step: int, attempt: int
