@@ -273,17 +273,22 @@ def _found(start: str) -> tuple[Path, AdapterFolder | None]:
     Raises:
         SetupError: there is no such folder or name.
     """
-    folder = _folder_of(start)
+    folder = start_folder(start)
     adapter = read_adapter(folder)
     if adapter is None:
         return folder, None
     try:
-        return _folder_of(adapter.base), adapter
+        return start_folder(adapter.base), adapter
     except SetupError as error:
         raise SetupError(f"{start} is an adapter, and its model is not there: {error}") from error
 
 
-def _folder_of(start: str) -> Path:
+def start_folder(start: str) -> Path:
+    """The folder that a start names, of a model in the hub's form or of an adapter; what is named is fetched.
+
+    Raises:
+        SetupError: there is none.
+    """
     folder = Path(start).expanduser()
     if folder.is_dir():
         return folder
