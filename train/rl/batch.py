@@ -1,4 +1,4 @@
-"""From rollouts to what a trainer takes: advantages, rows with a weight for each token, micro-batches of like length.
+"""From rollouts to what a trainer takes: advantages, rows with weights by token, micro-batches of like length.
 
 Branches are rows of their own; their tokens count as their rollout's. A masked rollout has no row, and no share in any
 mean. The weights say how the loss is averaged, so that the trainer only adds up.
@@ -22,14 +22,15 @@ _TOO_LONG: Final[tuple[BudgetName, ...]] = ("policy_tokens", "context")
 
 @dataclass(frozen=True)
 class WeightedRow:
-    """One context. The three tuples have an entry for each token."""
+    """One context. The four tuples have an entry for each token."""
 
     ids: tuple[int, ...]
     weights: tuple[float, ...]
     """Of each token in the loss; 0 where the policy did not sample it here."""
     logprobs: tuple[float, ...]
     """The engine's, 0 where the weight is."""
-    advantage: float
+    advantages: tuple[float, ...]
+    """0 where the weight is."""
     group: int
 
 
@@ -94,7 +95,7 @@ def informative_rollouts(
 def rows_of(
     results: Sequence[RolloutResult],
     rewards: Sequence[RolloutReward],
-    advantage: Sequence[float],
+    advantages: Sequence[tuple[float, ...]],
     *,
     level: Literal["token", "sequence"],
     all_rows: bool,
@@ -104,25 +105,23 @@ def rows_of(
     Args:
         results: rollouts.
         rewards: of each.
-        advantage: of each.
+        advantages: of each; one alone holds for all of its tokens.
         level: `token`: every policy token weighs 1; `sequence`: those of a rollout weigh 1 together.
-        all_rows: also those whose advantage is 0: a KL term looks at them, too.
+        all_rows: also those whose advantages are all 0: a KL term looks at them, too.
     """
     rows: list[WeightedRow] = []
     whole = 0.0
-    for one, reward, own_advantage in zip(results, rewards, advantage, strict=True):
+    for one, reward, own in zip(results, rewards, advantages, strict=True):
         tokens = one.policy_tokens
         if reward.parts is None or not tokens:
             continue
         whole += tokens if level == "token" else 1.0
-        if not own_advantage and not all_rows:
-            continue
         weight = 1.0 if level == "token" else 1.0 / tokens
         for sample in one.samples:
-            if any(sample.mask):
+            values = tuple(own[0] if trained else 0.0 for trained in sample.mask)
+            if any(sample.mask) and (any(values) or all_rows):
                 weights = tuple(weight if trained else 0.0 for trained in sample.mask)
-                row = WeightedRow(sample.ids, weights, sample.logprobs, own_advantage, one.group)
-                rows.append(_trimmed(row))
+                rows.append(_trimmed(WeightedRow(sample.ids, weights, sample.logprobs, values, one.group)))
     return rows, whole
 
 
@@ -142,7 +141,7 @@ def filled(rows: Sequence[WeightedRow], number: int, *, pad: int) -> list[Weight
     """A micro-batch with at least `number` rows; those that are added weigh nothing."""
     shortest = min((row.ids for row in rows), key=len, default=(pad,) * 2)
     nothing = (0.0,) * len(shortest)
-    return [*rows, *[WeightedRow(shortest, nothing, nothing, 0.0, 0)] * (number - len(rows))]
+    return [*rows, *[WeightedRow(shortest, nothing, nothing, nothing, 0)] * (number - len(rows))]
 
 
 def tensors(rows: Sequence[WeightedRow], *, pad: int, device: torch.device) -> dict[str, torch.Tensor]:
@@ -151,8 +150,8 @@ def tensors(rows: Sequence[WeightedRow], *, pad: int, device: torch.device) -> d
     A micro-batch without rows becomes one of a single row that weighs nothing.
 
     Returns:
-        prompt_ids and prompt_mask, [rows, prompt]; completion_ids, completion_mask, tool_mask (the weights) and
-        sampling_per_token_logps, [rows, completion]; advantages, [rows].
+        prompt_ids and prompt_mask, [rows, prompt]; completion_ids, completion_mask, tool_mask (the weights),
+        sampling_per_token_logps and advantages, [rows, completion].
     """
     there = filled(rows, 1, pad=pad)
     cut = max(
@@ -160,13 +159,14 @@ def tensors(rows: Sequence[WeightedRow], *, pad: int, device: torch.device) -> d
     )
     length = max(2, *(len(row.ids) - cut for row in there))  # TRL takes one column for figures of whole rows
     ids = torch.full((len(there), length), pad)
-    mask, weights, logprobs = torch.zeros((3, len(there), length)).unbind()
+    mask, weights, logprobs, advantages = torch.zeros((4, len(there), length)).unbind()
     for at, row in enumerate(there):
         size = len(row.ids) - cut
         ids[at, :size] = torch.tensor(row.ids[cut:])
         mask[at, :size] = 1
         weights[at, :size] = torch.tensor(row.weights[cut:])
         logprobs[at, :size] = torch.tensor(row.logprobs[cut:])
+        advantages[at, :size] = torch.tensor(row.advantages[cut:])
     prompt = torch.tensor([row.ids[:cut] for row in there])
     made = {
         "prompt_ids": prompt,
@@ -175,7 +175,7 @@ def tensors(rows: Sequence[WeightedRow], *, pad: int, device: torch.device) -> d
         "completion_mask": mask.long(),
         "tool_mask": weights,
         "sampling_per_token_logps": logprobs,
-        "advantages": torch.tensor([row.advantage for row in there]),
+        "advantages": advantages,
     }
     return {name: tensor.to(device) for name, tensor in made.items()}
 
@@ -196,7 +196,7 @@ def _micro_batches(rows: Sequence[WeightedRow], number: int) -> list[list[Weight
 def _trimmed(row: WeightedRow) -> WeightedRow:
     """Without what follows the last token that counts: nothing looks back from there."""
     end = max(at for at, weight in enumerate(row.weights) if weight) + 1
-    return WeightedRow(row.ids[:end], row.weights[:end], row.logprobs[:end], row.advantage, row.group)
+    return WeightedRow(row.ids[:end], row.weights[:end], row.logprobs[:end], row.advantages[:end], row.group)
 
 
 def _was_cut(result: RolloutResult) -> bool:

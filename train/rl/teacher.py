@@ -1,8 +1,8 @@
 """A teacher that scores the policy's own tokens, and the advantage that each token gets from it.
 
 The policy samples x from itself, and the teacher says how likely each token was to it. The gradient of the reverse
-Kullback-Leibler divergence at a token, KL(policy ‖ teacher), is the mean of (log p − log q) ∇ log p over samples, p being
-the policy's probability and q the teacher's. So log q − log p, held fixed, is an advantage like any other: clips,
+Kullback-Leibler divergence at a token, KL(policy ‖ teacher), is the mean of (log p − log q) ∇ log p over samples, where
+p is the policy's probability and q the teacher's. So log q − log p, held fixed, is an advantage like any other: clips,
 averages, engines and states stay those of reinforcement learning.
 
 Sources: MiniLLM (arXiv 2306.08543), GKD (2306.13649); imitating only where the answer is wrong: DGPO (2508.20324).
@@ -10,9 +10,8 @@ Sources: MiniLLM (arXiv 2306.08543), GKD (2306.13649); imitating only where the 
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, Protocol, cast
 
 from tokenizers import Tokenizer
 
@@ -23,7 +22,7 @@ from agent.settings import CairnSettings
 from agent.settings.local_file import refuse_plain_key
 from train.models.pretrained import base_folder
 from train.rewards.registry import reward_of
-from train.rl.batch import WeightedRow
+from train.rl.batch import RolloutReward, WeightedRow, rows_of
 from train.rl.recipe import RlRecipe
 from train.rl.rollouts import RolloutResult
 from train.rl.teacher_settings import TeacherSettings
@@ -32,6 +31,10 @@ _AT_ONCE: Final = 16
 """Requests at a server."""
 _PROBE: Final = "Search: 1987, “Winter Harbour”\n<answer> Ærø — naïve </answer>"
 """A text that two vocabularies hardly spell alike."""
+
+
+Scored = tuple[RolloutResult, RolloutReward, tuple[float, ...]]
+"""A rollout, its reward, and its advantages."""
 
 
 class Teacher(Protocol):
@@ -105,8 +108,11 @@ class ServedTeacher:
             raise SetupError(_other_vocabulary(self._client.model))
 
     async def logprobs(self, rows: Sequence[WeightedRow]) -> list[tuple[float, ...]]:
-        async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(self._one(row)) for row in rows]
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                running = [tasks.create_task(self._one(row)) for row in rows]
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
         return [task.result() for task in running]
 
     async def _one(self, row: WeightedRow) -> tuple[float, ...]:
@@ -138,46 +144,76 @@ class ServedTeacher:
         await self._client.aclose()
 
 
-async def taught(results: Sequence[RolloutResult], said: TeacherSettings) -> list[bool]:
-    """Which rollouts imitate: all, or those whose answer is wrong (exact match)."""
+@dataclass(frozen=True)
+class TaughtRows:
+    """The rows of a batch, and how far the policy is from its teacher."""
+
+    rows: list[WeightedRow]
+    whole: float
+    """What their sum is divided by, as `rows_of` gives it."""
+    apart: float
+    """The sum over imitating tokens of log p − log q, in nats; over `tokens` an estimate of KL(policy ‖ teacher)."""
+    tokens: int
+
+
+async def taught_rows(
+    teacher: Teacher,
+    said: TeacherSettings,
+    scored: Sequence[Scored],
+    *,
+    level: Literal["token", "sequence"],
+    all_rows: bool,
+) -> TaughtRows:
+    """The rows of rollouts, with the teacher's words in the advantages of those that imitate.
+
+    Args:
+        teacher: scores their tokens.
+        said: weights, and who imitates.
+        scored: rollouts with their rewards and their advantages, as `rows_of` takes them.
+        level: of the averages.
+        all_rows: also those whose advantages are all 0.
+
+    Raises:
+        SetupError: the teacher fails.
+    """
+    imitate = await _imitating([one for one, _, _ in scored], said)
+    pupils = [one for one, yes in zip(scored, imitate, strict=True) if yes]
+    others = [one for one, yes in zip(scored, imitate, strict=True) if not yes]
+    rows, whole = rows_of(*_columns(pupils), level=level, all_rows=True)
+    rest, whole_of_rest = rows_of(*_columns(others), level=level, all_rows=all_rows)
+    logprobs = await teacher.logprobs(rows)
+    apart = [
+        own - given
+        for row, values in zip(rows, logprobs, strict=True)
+        for own, given, weight in zip(row.logprobs, values, row.weights, strict=True)
+        if weight
+    ]
+    guided = [_guided(row, values, said) for row, values in zip(rows, logprobs, strict=True)]
+    return TaughtRows([*guided, *rest], whole + whole_of_rest, sum(apart), len(apart))
+
+
+async def _imitating(results: Sequence[RolloutResult], said: TeacherSettings) -> list[bool]:
+    """All, or those whose answer is wrong (exact match)."""
     if not said.only_wrong:
         return [True] * len(results)
     exact = reward_of("outcome", {"variant": "printed", "answer": "em"})
-    scored = [await exact.score(one.trace, one.ask.task, protocol=one.ask.protocol) for one in results]
-    return [one is not None and one.parts["answer"] < 1 for one in scored]
+    scores = [await exact.score(one.trace, one.ask.task, protocol=one.ask.protocol) for one in results]
+    return [one is not None and one.parts["answer"] < 1 for one in scores]
 
 
-def guided(
-    rows: Sequence[WeightedRow], logprobs: Sequence[Sequence[float]], said: TeacherSettings
-) -> list[WeightedRow]:
-    """The rows with what the teacher says in the advantage of each policy token.
-
-    Args:
-        rows: of rollouts that imitate.
-        logprobs: the teacher's, of each token of each row.
-        said: weights and bound.
-    """
-    return [
-        replace(
-            row,
-            advantages=tuple(
-                said.reward * advantage + said.weight * max(-said.most, min(said.most, teacher - own)) if weight else 0.0
-                for advantage, teacher, own, weight in zip(row.advantages, given, row.logprobs, row.weights, strict=True)
-            ),
-        )
-        for row, given in zip(rows, logprobs, strict=True)
+def _guided(row: WeightedRow, logprobs: Sequence[float], said: TeacherSettings) -> WeightedRow:
+    """A row with what the teacher says in the advantage of each policy token."""
+    advantages = [
+        said.reward * advantage + said.weight * max(-said.most, min(said.most, given - own)) if weight else 0.0
+        for advantage, given, own, weight in zip(row.advantages, logprobs, row.logprobs, row.weights, strict=True)
     ]
+    return replace(row, advantages=tuple(advantages))
 
 
-def divergence(rows: Sequence[WeightedRow], logprobs: Sequence[Sequence[float]]) -> tuple[float, int]:
-    """The sum over policy tokens of log p − log q, an estimate of KL(policy ‖ teacher) in nats; and their number."""
-    apart = [
-        own - teacher
-        for row, given in zip(rows, logprobs, strict=True)
-        for own, teacher, weight in zip(row.logprobs, given, row.weights, strict=True)
-        if weight
-    ]
-    return sum(apart), len(apart)
+def _columns(
+    scored: Sequence[Scored],
+) -> tuple[list[RolloutResult], list[RolloutReward], list[tuple[float, ...]]]:
+    return [one for one, _, _ in scored], [one for _, one, _ in scored], [one for _, _, one in scored]
 
 
 def same_vocabulary(teacher: Tokenizer, policy: Tokenizer, *, name: str) -> None:
@@ -192,8 +228,8 @@ def same_vocabulary(teacher: Tokenizer, policy: Tokenizer, *, name: str) -> None
 
 def _other_vocabulary(name: str) -> str:
     return (
-        f"the teacher {name} has another vocabulary than the policy, so it cannot score the policy's tokens: name one of "
-        "the same family, or keep its good rollouts as rows with `cairn train distill`"
+        f"the teacher {name} has another vocabulary than the policy, so it cannot score the policy's tokens: name one "
+        "of the same family, or keep its good rollouts as rows with `cairn train distill`"
     )
 
 

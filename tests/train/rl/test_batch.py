@@ -57,14 +57,14 @@ def _rows(
     results: list[RolloutResult], advantage: list[float], level: str = "token", all_rows: bool = True
 ) -> tuple[list[WeightedRow], float]:
     rewards = [rollout_reward(one, SMALL.learning) for one in results]
-    return rows_of(results, rewards, advantage, level=level, all_rows=all_rows)  # type: ignore[arg-type]
+    return rows_of(results, rewards, [(one,) for one in advantage], level=level, all_rows=all_rows)  # type: ignore[arg-type]
 
 
 def test_every_policy_token_weighs_the_same_when_tokens_are_averaged() -> None:
     rows, whole = _rows([_result("00111"), _result("0011", "000011")], [1.0, -1.0])
     assert whole == 7
     assert [row.weights for row in rows] == [(0, 0, 1, 1, 1), (0, 0, 1, 1), (0, 0, 0, 0, 1, 1)]
-    assert [row.advantage for row in rows] == [1.0, -1.0, -1.0]
+    assert [row.advantages for row in rows] == [(0, 0, 1, 1, 1), (0, 0, -1, -1), (0, 0, 0, 0, -1, -1)]
 
 
 def test_a_rollout_weighs_one_with_its_branches_when_rollouts_are_averaged() -> None:
@@ -145,7 +145,7 @@ def test_a_part_without_weight_makes_no_group_worth_learning_from() -> None:
 
 
 def test_pieces_hold_every_row_once_and_minibatches_whole_groups() -> None:
-    rows = [WeightedRow((1,) * size, (1.0,) * size, (0.0,) * size, 1.0, size % 3) for size in range(1, 20)]
+    rows = [WeightedRow((1,) * size, (1.0,) * size, (0.0,) * size, (1.0,) * size, size % 3) for size in range(1, 20)]
     micro_batches = split(rows, minibatches=2, micro_batches=3)
     assert len(micro_batches) == 6
     assert sorted(len(row.ids) for rows in micro_batches for row in rows) == list(range(1, 20))
@@ -157,7 +157,7 @@ def test_pieces_hold_every_row_once_and_minibatches_whole_groups() -> None:
 
 
 def test_too_few_rows_leave_pieces_that_weigh_nothing() -> None:
-    micro_batches = split([WeightedRow((1, 2), (0.0, 1.0), (0.0, -1.0), 1.0, 0)], minibatches=2, micro_batches=2)
+    micro_batches = split([WeightedRow((1, 2), (0.0, 1.0), (0.0, -1.0), (0.0, 1.0), 0)], minibatches=2, micro_batches=2)
     assert sorted(len(rows) for rows in micro_batches) == [0, 0, 0, 1]
     empty = tensors([], pad=0, device=torch.device("cpu"))
     assert empty["tool_mask"].sum() == 0
@@ -172,6 +172,7 @@ def test_a_piece_is_padded_on_the_right_alone_and_attends_to_all_that_is_real() 
     assert _list(made["completion_mask"]) == [[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]
     assert _list(made["tool_mask"]) == [[1, 0, 1, 0, 0], [1, 1, 1, 1, 1]]
     assert _list(made["sampling_per_token_logps"])[0] == [-0.5, 0, -0.5, 0, 0]
+    assert _list(made["advantages"]) == [[1, 0, 1, 0, 0], [-1, -1, -1, -1, -1]]
 
 
 def test_rows_that_fill_a_piece_change_nothing_of_the_others() -> None:

@@ -117,7 +117,8 @@ def test_pieces_and_padding_change_no_gradient(done: str, request: pytest.Fixtur
     for row in (row for piece in trainer.rows for row in piece):
         ids = torch.tensor([row.ids])
         logprobs = model(input_ids=ids).logits[0, :-1].log_softmax(-1).gather(-1, ids[0, 1:, None])[:, 0]
-        (-(logprobs * torch.tensor(row.weights[1:])).sum() * row.advantage / trainer.whole).backward()
+        weights = torch.tensor(row.weights[1:]) * torch.tensor(row.advantages[1:])
+        (-(logprobs * weights).sum() / trainer.whole).backward()
     for name, tensor in model.named_parameters():
         most = tensor.grad.abs().max().item()
         assert most > 0

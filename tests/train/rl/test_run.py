@@ -225,7 +225,7 @@ def _learned(small: RlRecipe, results: Sequence[RolloutResult]) -> Any:
     """Everything that the trainer hears of them, so that the same rows are the same gradient."""
     rewards = [rollout_reward(one, small.learning) for one in results]
     own: Any = advantages(rewards, small.learning, {})
-    return rows_of(results, rewards, own.tolist(), level="sequence", all_rows=True)
+    return rows_of(results, rewards, [(one,) for one in own.tolist()], level="sequence", all_rows=True)
 
 
 def test_dynamic_sampling_fills_the_batch_with_groups_that_differ(hot: str, tmp_path: Path) -> None:
