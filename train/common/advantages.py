@@ -46,6 +46,27 @@ def grpo(rewards: torch.Tensor, groups: torch.Tensor, *, scale: bool = True, eps
     return torch.where(informative(rewards, groups), advantages, 0.0).to(rewards.dtype)
 
 
+def by_turn(
+    rewards: torch.Tensor, groups: torch.Tensor, *, scale: bool = True, epsilon: float = EPSILON
+) -> torch.Tensor:
+    """Each turn against the same turn of the group's other rollouts: `grpo` of every column.
+
+    Turn-level advantages as TSPO (2601.22776) has them for its first-occurrence reward. Where the turns of each rollout
+    get the same, they are those of `grpo`.
+
+    Args:
+        rewards: [rollouts, turns], a row of nan where masked.
+        groups: [rollouts], whole numbers.
+        scale: as in `grpo`.
+        epsilon: as in `grpo`.
+
+    Returns:
+        [rollouts, turns]
+    """
+    columns = [grpo(column, groups, scale=scale, epsilon=epsilon) for column in rewards.unbind(dim=1)]
+    return torch.stack(columns, dim=1)
+
+
 def gdpo(
     parts: torch.Tensor,
     groups: torch.Tensor,

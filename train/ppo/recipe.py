@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from train.common.recipe_files import read_model
 from train.rl.recipe import Learning, RlRecipe, RolloutSettings
 
-_OTHERS = ("divide_by_std", "resample", "resample_patience", "old")
+_OTHERS = ("divide_by_std", "resample", "resample_patience", "old", "credit")
 
 
 class PpoLearning(Learning):

@@ -5,15 +5,18 @@ mean. The weights say how the loss is averaged, so that the trainer only adds up
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Final, Literal
 
 import torch
 
 from agent.trace import BudgetName
-from train.common.advantages import gdpo, grpo, informative, overlong_penalty, parts_of, rewards_of
+from agent.trace.samples import Sample
+from train.common.advantages import by_turn, gdpo, grpo, informative, overlong_penalty, parts_of, rewards_of
 from train.rl.recipe import Learning
 from train.rl.rollouts import RolloutResult
+from train.rl.turns import TurnCredit, hit_credit, token_turns
 
 LENGTH: Final = "overlong"
 """Name of the part that punishes length."""
@@ -41,6 +44,8 @@ class RolloutReward:
     group: int
     parts: Mapping[str, float] | None
     """None: masked."""
+    credit: TurnCredit = field(default_factory=TurnCredit)
+    """Of its turns."""
 
 
 def rollout_reward(result: RolloutResult, learning: Learning) -> RolloutReward:
@@ -53,6 +58,9 @@ def rollout_reward(result: RolloutResult, learning: Learning) -> RolloutReward:
         length = torch.tensor([result.policy_tokens])
         penalty = overlong_penalty(length, longest=over.longest, buffer=over.buffer)
         parts[LENGTH] = over.penalty * penalty.item()
+    credit = learning.credit
+    if credit is not None and credit.first_hit:
+        return RolloutReward(result.group, parts, hit_credit(result.trace, result.ask.task, share=credit.first_hit))
     return RolloutReward(result.group, parts)
 
 
@@ -81,11 +89,37 @@ def advantages(all_scored: Sequence[RolloutReward], learning: Learning, weights:
     return grpo(rewards_of(totals(all_scored, weights)), groups, scale=learning.divide_by_std)
 
 
+def turn_advantages(
+    all_scored: Sequence[RolloutReward], learning: Learning, weights: Mapping[str, float]
+) -> list[tuple[float, ...]]:
+    """The advantage of each turn of each rollout. Where there is one alone, it holds for all of the rollout's tokens.
+
+    Args:
+        all_scored: of the whole batch, over all processes.
+        learning: the algorithm and its settings.
+        weights: of the reward's parts, where they are not 1.
+    """
+    if learning.credit is None or not learning.credit.by_turn:
+        return [(value,) for value in advantages(all_scored, learning, weights).tolist()]
+    groups = torch.tensor([one.group for one in all_scored])
+    found = by_turn(_turn_rewards(all_scored, weights), groups, scale=learning.divide_by_std).tolist()
+    return [tuple(row[: max(1, len(one.credit.rewards))]) for one, row in zip(all_scored, found, strict=True)]
+
+
+def credit_figures(all_scored: Sequence[RolloutReward]) -> dict[str, float]:
+    """What the monitors see of the credit for turns: each figure's mean over the rollouts that have it."""
+    seen = [one.credit.figures for one in all_scored if one.parts is not None]
+    names = dict.fromkeys(name for figures in seen for name in figures)
+    return {name: fmean(figures[name] for figures in seen if name in figures) for name in names}
+
+
 def informative_rollouts(
     all_scored: Sequence[RolloutReward], learning: Learning, weights: Mapping[str, float]
 ) -> list[bool]:
-    """Which rollouts are in a group whose rewards are not all equal, and are not masked."""
+    """Which rollouts are in a group whose rewards are not all equal, in any turn, and are not masked."""
     groups = torch.tensor([one.group for one in all_scored])
+    if learning.credit is not None and learning.credit.by_turn:
+        return informative(_turn_rewards(all_scored, weights), groups).tolist()
     if learning.name == "gdpo":
         counted = [name for name in _names(all_scored) if weights.get(name, 1.0)]
         return informative(_parts(all_scored, counted), groups).tolist()
@@ -105,7 +139,7 @@ def rows_of(
     Args:
         results: rollouts.
         rewards: of each.
-        advantages: of each; one alone holds for all of its tokens.
+        advantages: of each, by turn; one alone holds for all of its tokens.
         level: `token`: every policy token weighs 1; `sequence`: those of a rollout weigh 1 together.
         all_rows: also those whose advantages are all 0: a KL term looks at them, too.
     """
@@ -118,7 +152,7 @@ def rows_of(
         whole += tokens if level == "token" else 1.0
         weight = 1.0 if level == "token" else 1.0 / tokens
         for sample in one.samples:
-            values = tuple(own[0] if trained else 0.0 for trained in sample.mask)
+            values = _by_token(one, sample, own)
             if any(sample.mask) and (any(values) or all_rows):
                 weights = tuple(weight if trained else 0.0 for trained in sample.mask)
                 rows.append(_trimmed(WeightedRow(sample.ids, weights, sample.logprobs, values, one.group)))
@@ -197,6 +231,25 @@ def _trimmed(row: WeightedRow) -> WeightedRow:
     """Without what follows the last token that counts: nothing looks back from there."""
     end = max(at for at, weight in enumerate(row.weights) if weight) + 1
     return WeightedRow(row.ids[:end], row.weights[:end], row.logprobs[:end], row.advantages[:end], row.group)
+
+
+def _by_token(result: RolloutResult, sample: Sample, own: tuple[float, ...]) -> tuple[float, ...]:
+    """The advantage of each token of a row, from those of the rollout's turns."""
+    turns = token_turns(result.trace, sample.branch) if len(own) > 1 else (0,) * len(sample.mask)
+    return tuple(own[turn] if trained else 0.0 for turn, trained in zip(turns, sample.mask, strict=True))
+
+
+def _turn_rewards(all_scored: Sequence[RolloutReward], weights: Mapping[str, float]) -> torch.Tensor:
+    """What each turn gets: the rollout's reward and the turn's own, [rollouts, turns]; a row of nan where it is masked.
+
+    Where a rollout has ended, its row goes on with its reward alone, so that every turn of a group has a mean over all
+    of its rollouts.
+    """
+    longest = max((len(one.credit.rewards) for one in all_scored), default=0)
+    table = rewards_of(totals(all_scored, weights))[:, None].repeat(1, max(1, longest))
+    for at, one in enumerate(all_scored):
+        table[at, : len(one.credit.rewards)] += torch.tensor(one.credit.rewards)
+    return table
 
 
 def _was_cut(result: RolloutResult) -> bool:

@@ -13,6 +13,7 @@ from train.common.recipe_files import read_model
 from train.common.worlds import WorldData
 from train.rewards.base import RewardSettings
 from train.rewards.registry import settings_of
+from train.rl.credit import CreditSettings
 from train.rl.teacher_settings import TeacherSettings
 from train.safety.settings import Safety
 
@@ -214,6 +215,17 @@ class Learning(_Part):
     old: Literal["engine", "trainer"] | None = None
     """Whose log-probabilities of the sampled tokens the ratio is taken to. Left out: the engine's where it computes in
     float32 at temperature 1, else the trainer's."""
+    credit: CreditSettings | None = Field(default=None, exclude_if=_is_none)
+    """Of turns; left out, all tokens of a rollout have the same advantage."""
+
+    @model_validator(mode="after")
+    def _credit_fits(self) -> Self:
+        if self.credit is not None and self.credit.by_turn and self.name == "gdpo":
+            raise ValueError(
+                "credit for turns is added to one reward, and gdpo normalises each part of it on its own: choose grpo "
+                "or dapo, or leave out `credit`"
+            )
+        return self
 
     @model_validator(mode="after")
     def _kl_goes_forward(self) -> Self:

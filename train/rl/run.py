@@ -13,7 +13,16 @@ from agent.errors import SetupError
 from train.common.interrupt import check_folder
 from train.rewards.base import Reward
 from train.rl.adapter import Figures, RlTrainer, TrainingBatch, all_gather, place
-from train.rl.batch import RolloutReward, WeightedRow, advantages, informative_rollouts, rollout_reward, rows_of, split
+from train.rl.batch import (
+    RolloutReward,
+    WeightedRow,
+    credit_figures,
+    informative_rollouts,
+    rollout_reward,
+    rows_of,
+    split,
+    turn_advantages,
+)
 from train.rl.clock import Clock
 from train.rl.dynamic import DynamicSampling
 from train.rl.finish import save_hub
@@ -110,9 +119,11 @@ class RlRun:
         reward = self._here.rewards[stage]
         results, rewards = self._here.runner.run(self._rollouts(worker, reward, step, weights))
         self._clock.lap("rollouts")
-        all_advantages = advantages(all_gather(rewards), recipe.learning, weights)
+        all_rewards = all_gather(rewards)
+        self._figures |= credit_figures(all_rewards)
+        all_advantages = turn_advantages(all_rewards, recipe.learning, weights)
         first = self._before(len(rewards))
-        mine = [(value,) for value in all_advantages[first : first + len(rewards)].tolist()]
+        mine = all_advantages[first : first + len(rewards)]
         kl = recipe.learning.kl_weight(progress) > 0
         rows, whole = self._rows(results, rewards, mine, all_rows=kl)
         self._figures["rows"] = float(sum(all_gather([len(rows)])))

@@ -225,6 +225,7 @@ def test_a_folder_that_holds_a_run_is_not_overwritten_and_an_empty_one_not_resum
     [
         ('name = "ppo"', 'name = "grpo"', "learning.name"),
         ("critic_lr = 1e-3", "critic_lr = 1e-3\nresample = 2", "leave out resample"),
+        ("critic_lr = 1e-3", "critic_lr = 1e-3\ncredit = { first_hit = 0.5 }", "leave out credit"),
         ('engine = "transformers"', 'engine = "transformers"\nbeams = 2', "rollout.beams"),
     ],
 )

@@ -85,6 +85,13 @@ def with_rollouts(hot: str, tmp_path_factory: pytest.TempPathFactory) -> Done:
     return _one_step(small, tmp_path_factory.mktemp("run") / "rollouts")
 
 
+@pytest.fixture(scope="module")
+def with_credit(hot: str, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """Turns of a rollout have advantages of their own here."""
+    small = recipe(1, start=hot, rollout={"group": 6, "rounds": 2}, learning={"credit": {"first_hit": 0.5}})
+    return _one_step(small, tmp_path_factory.mktemp("run") / "credit")
+
+
 BOTH = pytest.mark.parametrize("done", ["with_tokens", "with_rollouts"])
 
 
@@ -105,7 +112,7 @@ def test_no_token_of_the_environment_has_a_gradient(done: str, request: pytest.F
     assert max(trainer.of_policy) > 0
 
 
-@BOTH
+@pytest.mark.parametrize("done", ["with_tokens", "with_rollouts", "with_credit"])
 def test_pieces_and_padding_change_no_gradient(done: str, request: pytest.FixtureRequest) -> None:
     """The gradient is that of the formula, computed row by row without padding."""
     trainer, _ = request.getfixturevalue(done)
@@ -123,6 +130,14 @@ def test_pieces_and_padding_change_no_gradient(done: str, request: pytest.Fixtur
         most = tensor.grad.abs().max().item()
         assert most > 0
         assert torch.allclose(tensor.grad, trainer.gradients[name], atol=0.01 * most), name
+
+
+def test_turns_of_one_row_have_advantages_of_their_own(with_credit: Done) -> None:
+    trainer, figures = with_credit
+    values = [{one for one in row.advantages if one} for piece in trainer.rows for row in piece]
+    assert max(map(len, values)) > 1
+    assert 0 < figures["trainer/first_hit_share"] <= 1
+    assert figures["trainer/first_hit_wrong_share"] > 0
 
 
 @BOTH

@@ -35,6 +35,8 @@ def test_every_recipe_that_is_shipped_can_be_read(path: Path) -> None:
         ({"learning": {"kl": ((0.5, 0.1), (0.1, 0.1))}}, "in their order"),
         ({"learning": {"old": "engine"}, "rollout": {"temperature": 0.7}}, "temperature 1"),
         ({"learning": {"overlong": {"longest": 10, "buffer": 20}}}, "does not fit"),
+        ({"learning": {"name": "gdpo", "credit": {"first_hit": 0.5}}}, "gdpo normalises each part"),
+        ({"learning": {"credit": {"first_hit": 1.0}}}, "learning.credit.first_hit"),
         ({"data": {"search": {"corpus": "x"}}}, "name `questions`"),
         ({"data": {"protocol_weights": {"dag": 2.0}}}, "names dag"),
         ({"safety": {"without": ("no such rule",)}}, "no such rule"),

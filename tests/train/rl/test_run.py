@@ -22,7 +22,7 @@ from agent.errors import SetupError  # noqa: E402 - only where torch is
 from tests.train.rl.failing import Dying, Hopeless, fallen, full_disk_from, rollouts_twice  # noqa: E402
 from tests.train.rl.small import PAIR, hot_checkpoint, recipe  # noqa: E402
 from train.rewards.registry import reward_of  # noqa: E402
-from train.rl.batch import advantages, rollout_reward, rows_of  # noqa: E402
+from train.rl.batch import rollout_reward, rows_of, turn_advantages  # noqa: E402
 from train.rl.dynamic import BatchNotFilled  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.rollouts import RolloutResult  # noqa: E402
@@ -224,8 +224,8 @@ def test_failed_searches_of_some_rollouts_change_nothing_for_the_others(hot: str
 def _learned(small: RlRecipe, results: Sequence[RolloutResult]) -> Any:
     """Everything that the trainer hears of them, so that the same rows are the same gradient."""
     rewards = [rollout_reward(one, small.learning) for one in results]
-    own: Any = advantages(rewards, small.learning, {})
-    return rows_of(results, rewards, [(one,) for one in own.tolist()], level="sequence", all_rows=True)
+    own = turn_advantages(rewards, small.learning, {})
+    return rows_of(results, rewards, own, level="sequence", all_rows=True)
 
 
 def test_dynamic_sampling_fills_the_batch_with_groups_that_differ(hot: str, tmp_path: Path) -> None:
