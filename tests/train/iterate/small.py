@@ -1,8 +1,11 @@
 """A small expert iteration for the tests: the shipped checkpoint, less sure of itself, on two small worlds."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+from pydantic import BaseModel
 
 from agent.world.difficulty import Difficulty
 from tests.train import starts
@@ -44,3 +47,22 @@ def iterate_recipe(folder: Path, **changes: Mapping[str, Any] | object) -> Itera
     for name, change in changes.items():
         said[name] = {**said.get(name, {}), **change} if isinstance(change, Mapping) else change
     return IterateRecipe.model_validate(said)
+
+
+def as_toml(recipe: BaseModel) -> str:
+    """A recipe as a file: values of TOML look like those of JSON, but for tables inside of tables."""
+    said = recipe.model_dump(mode="json", exclude_defaults=True)
+    tables = {name: value for name, value in said.items() if isinstance(value, dict)}
+    lines = [f"{name} = {_value(value)}" for name, value in said.items() if name not in tables]
+    for name, table in tables.items():
+        lines += [f"[{name}]", *(f"{key} = {_value(value)}" for key, value in cast(dict[str, Any], table).items())]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        entries = cast(dict[str, Any], value).items()
+        return "{ " + ", ".join(f"{key} = {_value(one)}" for key, one in entries) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, cast(list[Any], value))) + "]"
+    return json.dumps(value)
