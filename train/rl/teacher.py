@@ -98,7 +98,6 @@ class ServedTeacher:
             SetupError: it gives no log-probabilities, or has another vocabulary.
         """
         ids = cast("list[int]", tokenizer.encode(_PROBE, add_special_tokens=False).ids)
-        await self._scored(ids)
         request = {"model": self._client.model, "prompt": _PROBE, "add_special_tokens": False}
         try:
             said = await self._client.native("/tokenize", request)
@@ -106,6 +105,7 @@ class ServedTeacher:
             raise _failed(error) from error
         if said is not None and said.get("tokens", ids) != ids:
             raise SetupError(_other_vocabulary(self._client.model))
+        await self._scored(ids)
 
     async def logprobs(self, rows: Sequence[WeightedRow]) -> list[tuple[float, ...]]:
         try:

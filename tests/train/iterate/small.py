@@ -15,7 +15,7 @@ from train.world.shards import make_world
 from train.world.writing import new_card, write_world
 
 EASY = Difficulty(noise=0, namesakes=0, paraphrase=0, staleness=0, contradiction=0)
-QUESTIONS = 4
+QUESTIONS = 3
 
 
 def worlds(folder: Path) -> None:
@@ -29,7 +29,7 @@ def iterate_recipe(folder: Path, **changes: Mapping[str, Any] | object) -> Itera
     """Two rounds with an adapter; worlds, start and recipe are made in the folder. Tables are merged, key by key."""
     worlds(folder)
     start = hot_checkpoint(folder / "hot", heat=0.6)
-    optimizer = {"tokens": 2000, "batch_tokens": 1200, "adamw_lr": 1e-3}
+    optimizer = {"tokens": 1500, "batch_tokens": 800, "adamw_lr": 1e-3}
     sft = starts.written(
         starts.recipe(start, folder / "none", adapter=4, data={"max_tokens": 2000}, optimizer=optimizer), folder
     )

@@ -41,7 +41,9 @@ def go_until(run: IterateRun, *, kills: bool, resume: bool, seen: Counter[str]) 
 
     try:
         return run.go(show, resume=resume)
-    except Killed:
+    except (Killed, BaseExceptionGroup) as error:  # a group of tasks ends with a group of errors
+        if isinstance(error, BaseExceptionGroup) and error.subgroup(Killed) is None:
+            raise
         return False
 
 
@@ -106,14 +108,6 @@ def test_dev_questions_that_are_sampled_are_refused_before_anything_is_trained(t
     with pytest.raises(SetupError, match=f"{QUESTIONS} of {QUESTIONS} dev questions are sampled, too"):
         IterateRun(recipe, tmp_path / "out").go(lambda *_: None)
     assert not (tmp_path / "out" / "round-0").exists()
-
-
-def test_a_round_that_keeps_nothing_stops_the_run_with_the_reason(tmp_path: Path) -> None:
-    torch.set_num_threads(1)
-    recipe = iterate_recipe(tmp_path, sample={"tries": 1}, keep={"reward": "outcome", "least": {"total": 9}})
-    with pytest.raises(SetupError, match="most often because total of the reward is below 9"):
-        IterateRun(recipe, tmp_path / "out").go(lambda *_: None)
-    assert [record.evaluated for record in read_records(tmp_path / "out")] == [True, False]
 
 
 def test_the_first_of_the_best_parts_is_kept() -> None:

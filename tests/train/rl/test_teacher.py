@@ -1,6 +1,7 @@
 """On-policy distillation: a teacher scores the policy's own tokens, and the policy comes closer to it."""
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -54,7 +55,7 @@ class Fixed:
 
 def scored(answer: str, advantage: float, ids: Sequence[int] = (5, 6, 7, 8), own: float = -0.5) -> Scored:
     """A rollout whose last two tokens are the policy's."""
-    steps = [Answered(node="", text=answer, by="policy"), Stopped(reason="answered")]
+    steps = [Answered(text=answer), Stopped(reason="answered")]
     trace = Trace(id="t", question="who?", protocol="multisearch", policy="p", steps=steps)
     mask = tuple(at >= len(ids) - 2 for at in range(len(ids)))
     sample = Sample("main", tuple(ids), mask, tuple(own if on else 0.0 for on in mask))
@@ -95,10 +96,12 @@ def test_a_masked_rollout_has_no_row_and_is_not_shown_to_the_teacher() -> None:
 
 def test_over_all_next_tokens_the_gradient_is_that_of_the_reverse_divergence(tmp_path: Path) -> None:
     """Each next token once, by its probability: the mean over samples is exact, and can be compared with autograd's."""
-    policy = load_model(starts.start("llama", tmp_path / "policy", seed=1, initializer_range=0.3), dtype=torch.float32)
+    model: Any = load_model(
+        starts.start("llama", tmp_path / "policy", seed=1, initializer_range=0.3), dtype=torch.float32
+    )
     teacher = starts.start("llama", tmp_path / "teacher", seed=2, initializer_range=0.3)
     tokenizer = Tokenizer.from_file(str(teacher / "tokenizer.json"))
-    prompt, model = (11, 12, 13), policy
+    prompt = (11, 12, 13)
     q = (
         load_model(teacher, dtype=torch.float32)(input_ids=torch.tensor([prompt]))
         .logits[0, -1]
@@ -113,19 +116,20 @@ def test_over_all_next_tokens_the_gradient_is_that_of_the_reverse_divergence(tmp
 
     logs = p.detach().tolist()
     every = [scored("x", 0.0, ids=(*prompt, token), own=logs[token]) for token in range(len(logs))]
-    one_token = [(replace_mask(one), reward, value) for one, reward, value in every]
+    one_token = [(last_alone(one), reward, value) for one, reward, value in every]
     made = taught(LocalTeacher.load(str(teacher), tokenizer), *one_token, most=1000.0)
-    assert sum(
-        logs[row.ids[-1]] * 0 + row.advantages[-1] * -torch.tensor(logs[row.ids[-1]]).exp() for row in made.rows
-    ) == (pytest.approx(divergence.item(), rel=1e-4))
+    by_id = {row.ids[-1]: row.advantages[-1] for row in made.rows}
+    assert sum(-math.exp(logs[id]) * advantage for id, advantage in by_id.items()) == pytest.approx(
+        divergence.item(), rel=1e-4
+    )
     again = model(input_ids=torch.tensor([prompt])).logits[0, -1].log_softmax(-1)
-    loss = -sum(again.detach()[row.ids[-1]].exp() * row.advantages[-1] * again[row.ids[-1]] for row in made.rows)
+    loss = -sum(math.exp(logs[id]) * advantage * again[id] for id, advantage in by_id.items())
     loss.backward()
     for name, weight in model.named_parameters():
-        assert torch.allclose(weight.grad, by_hand[name], atol=1e-5 + 1e-3 * by_hand[name].abs().max().item()), name
+        assert torch.allclose(weight.grad, by_hand[name], atol=1e-6 + 1e-3 * by_hand[name].abs().max().item()), name
 
 
-def replace_mask(result: RolloutResult) -> RolloutResult:
+def last_alone(result: RolloutResult) -> RolloutResult:
     """The rollout with its last token alone as the policy's."""
     (sample,) = result.samples
     mask = tuple(at == len(sample.ids) - 1 for at in range(len(sample.ids)))
@@ -184,7 +188,7 @@ def test_the_policy_comes_closer_to_a_served_teacher_and_one_that_dies_ends_the_
     apart: list[float] = []
     with teacher_server(HUB) as served:
         small = recipe(
-            20,
+            9,
             start=str(hot_checkpoint(tmp_path / "hot", heat=0.6)),
             teacher={"model": "teacher", "base_url": served.url},
             rollout={"engine": "transformers"},
@@ -194,11 +198,11 @@ def test_the_policy_comes_closer_to_a_served_teacher_and_one_that_dies_ends_the_
 
         def on_step(step: int, figures: Mapping[str, float]) -> None:
             apart.append(figures["trainer/teacher_kl"])
-            if step == 8:
+            if step == 6:
                 served.stop()
 
         with pytest.raises(SetupError, match=r"the teacher failed: no server at .*; then go on with --resume"):
             RlRun(small, tmp_path / "run", threads=1).go(on_step)
-    assert len(apart) == 8
-    assert sum(apart[-3:]) < 0.6 * sum(apart[:3])
-    assert (tmp_path / "run" / "states" / "checkpoint-8").is_dir()
+    assert len(apart) == 6
+    assert sum(apart[-2:]) < 0.6 * sum(apart[:2]), apart
+    assert (tmp_path / "run" / "states" / "checkpoint-6").is_dir()
