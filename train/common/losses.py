@@ -55,6 +55,37 @@ def policy_loss(
     )
 
 
+@dataclass(frozen=True)
+class Sunk:
+    """What `likelihood_loss` finds."""
+
+    losses: torch.Tensor
+    """[rows, length]"""
+    kept: torch.Tensor
+    """[rows, length], true for a token whose likelihood must not sink."""
+    fallen: torch.Tensor
+    """[rows], true where that of the row's kept tokens together has fallen."""
+
+
+def likelihood_loss(new: torch.Tensor, old: torch.Tensor, advantages: torch.Tensor, mask: torch.Tensor) -> Sunk:
+    """LLDS (2512.04220): what is not to be unlearned costs max(0, old - new) by token, where its row has sunk.
+
+    Kept are policy tokens with an advantage of 0 or more. A row costs something only if the sum of their
+    log-probabilities has fallen, and then only at the tokens that fell. The paper's trajectory is a row here: a branch
+    is looked at alone.
+
+    Args:
+        new: [rows, length], log-probabilities under the weights that are trained.
+        old: [rows, length], under the weights that sampled.
+        advantages: [rows, length].
+        mask: [rows, length].
+    """
+    kept = mask & (advantages >= 0)
+    lost = torch.where(kept, old.detach() - new, 0.0)
+    fallen = lost.detach().sum(dim=1) > 0
+    return Sunk(torch.where(fallen[:, None], lost.clamp(min=0.0), 0.0), kept, fallen)
+
+
 def value_loss(
     values: torch.Tensor, old: torch.Tensor, returns: torch.Tensor, mask: torch.Tensor, *, clip: float | None = None
 ) -> torch.Tensor:

@@ -7,8 +7,7 @@ schedule, how states are saved, and what is logged. TRL's interfaces that this l
 
 import math
 import shutil
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -22,7 +21,7 @@ import torch  # noqa: E402
 from accelerate import PartialState  # noqa: E402
 from accelerate.utils import gather_object  # noqa: E402
 from datasets import Dataset  # noqa: E402
-from transformers import AutoTokenizer, PreTrainedModel, Trainer, TrainerCallback  # noqa: E402
+from transformers import PreTrainedModel, Trainer, TrainerCallback  # noqa: E402
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled  # noqa: E402
 from transformers.trainer_callback import PrinterCallback  # noqa: E402
 from transformers.utils import logging as transformers_logging  # noqa: E402
@@ -30,11 +29,12 @@ from trl.trainer.grpo_config import GRPOConfig  # noqa: E402
 from trl.trainer.grpo_trainer import GRPOTrainer  # noqa: E402
 from trl.trainer.utils import use_adapter  # noqa: E402
 
+from train.common.losses import likelihood_loss  # noqa: E402
 from train.models.attention import use_blocked  # noqa: E402
-from train.models.pretrained import Pretrained, open_pretrained  # noqa: E402
 from train.rl.batch import WeightedRow, filled, tensors  # noqa: E402
 from train.rl.ratio import Ratio  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
+from train.rl.start import joined_server, opened  # noqa: E402
 from train.rl.states import PREFIX, STATES, settle  # noqa: E402
 
 Figures = dict[str, float]
@@ -93,8 +93,8 @@ class RlTrainer(GRPOTrainer):
         """Rows of each micro-batch, the most in any process."""
         self._micro_batches = recipe.optimizer.micro_batches * recipe.optimizer.minibatches
         transformers_logging.disable_progress_bar()  # the terminal belongs to the command
-        with _server_of(recipe):
-            begun, tokenizer = _start(recipe)
+        with joined_server(recipe):
+            begun, tokenizer = opened(recipe)
             if not torch.cuda.is_available():
                 use_blocked(begun.model)  # rows are padded on the right
             super().__init__(
@@ -222,10 +222,28 @@ class RlTrainer(GRPOTrainer):
             for name, values in self._metrics["train"].items():
                 del values[known.get(name, 0) :]
         place = self._step % (self._micro_batches * self.num_iterations)
-        if place < self._recipe.optimizer.micro_batches and self._recipe.rollout.temperature == 1.0:
+        sampled = place < self._recipe.optimizer.micro_batches  # the weights are still those that sampled
+        if sampled and self._recipe.rollout.temperature == 1.0:
             trained = inputs["tool_mask"] > 0
             self._ratio.add((self._newest.detach() - inputs["sampling_per_token_logps"])[trained])
+        credit = self._recipe.learning.credit
+        if credit is not None and credit.keep_likelihood and not sampled:
+            loss = loss + credit.keep_likelihood * self._sunk(inputs)
         return loss
+
+    def _sunk(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """LLDS's term, averaged as TRL's loss of the same micro-batch is; its figures are of all processes."""
+        weights = inputs["tool_mask"]
+        sunk = likelihood_loss(self._newest, inputs["old_per_token_logps"], inputs["advantages"], weights > 0)
+        rows = sunk.kept.any(dim=1)
+        seen = torch.stack([sunk.losses.detach().sum(), sunk.kept.sum(), sunk.fallen.sum(), rows.sum()])
+        fall, tokens, fallen, all_rows = self.accelerator.reduce(seen, reduction="sum").tolist()
+        if all_rows:
+            self._metrics["train"]["likelihood_fall"].append(fall / tokens)
+            self._metrics["train"]["likelihood_fallen_share"].append(fallen / all_rows)
+        whole = inputs["num_items_in_batch"].clamp(min=1.0) / self.accelerator.num_processes
+        whole = whole * self.current_gradient_accumulation_steps / self.args.steps_per_generation
+        return (sunk.losses * weights).sum() / whole
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Take the figures of an update; those of a whole step go to the provider."""
@@ -302,41 +320,6 @@ def place() -> tuple[int, int]:
 def all_gather(mine: list[Any]) -> list[Any]:
     """The lists of all processes, one behind the other, in the order of the processes."""
     return list(gather_object(mine))
-
-
-def _start(recipe: RlRecipe) -> tuple[Pretrained, Any]:
-    """The model in float32, with its adapter where the recipe has one, and its tokenizer."""
-    begun = open_pretrained(recipe.start, adapter=recipe.adapter, bf16=False)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(begun.folder, padding_side="left", trust_remote_code=False)
-    except Exception as error:  # readers of tokenizers have errors of their own, with no base in common
-        raise SetupError(f"the tokenizer of {recipe.start} cannot be loaded: {error}") from error
-    tokenizer.eos_token = tokenizer.eos_token or begun.end
-    return begun, tokenizer
-
-
-@contextmanager
-def _server_of(recipe: RlRecipe) -> Generator[None]:
-    """Turn what keeps TRL from joining the recipe's vLLM server into a sentence; before anything is loaded, if it can.
-
-    Raises:
-        SetupError: there is no GPU, vLLM is not installed here, or the server cannot be reached or takes no weights.
-    """
-    rollout = recipe.rollout
-    if rollout.engine != "vllm-server":
-        yield
-        return
-    if not torch.cuda.is_available():
-        raise SetupError(
-            "the engine 'vllm-server' needs a GPU: weights go to the server over NCCL; take 'vllm', 'transformers' or "
-            "'embedded' on a CPU"
-        )
-    try:
-        yield
-    except ImportError as error:
-        raise SetupError(f"the engine 'vllm-server' needs vLLM beside TRL ({error}); see docs/scaling.md") from error
-    except (OSError, RuntimeError) as error:  # requests' are OSErrors; TRL says in a RuntimeError what is missing
-        raise SetupError(f"the vLLM server at {rollout.server} cannot be joined: {error}") from error
 
 
 def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:

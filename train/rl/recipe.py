@@ -358,6 +358,12 @@ class RlRecipe(_Part):
             raise ValueError(f"`protocol_weights` names {', '.join(sorted(unknown))}, which `protocols` does not")
         if self.learning.old == "engine" and self.rollout.temperature != 1:
             raise ValueError('`old = "engine"` needs temperature 1: engines give log-probabilities before temperature')
+        credit = self.learning.credit
+        if credit is not None and credit.keep_likelihood and self.updates_per_step == 1:
+            raise ValueError(
+                "`keep_likelihood` compares with the policy that sampled, which a single update from a batch still is: "
+                "set `minibatches` or `epochs` above 1, or leave it out"
+            )
         if self.curriculum and self.data.questions is not None:
             raise ValueError("a curriculum is of the little worlds; a question list has its own order")
         return self

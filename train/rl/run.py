@@ -124,8 +124,9 @@ class RlRun:
         all_advantages = turn_advantages(all_rewards, recipe.learning, weights)
         first = self._before(len(rewards))
         mine = all_advantages[first : first + len(rewards)]
-        kl = recipe.learning.kl_weight(progress) > 0
-        rows, whole = self._rows(results, rewards, mine, all_rows=kl)
+        credit = recipe.learning.credit
+        all_rows = recipe.learning.kl_weight(progress) > 0 or (credit is not None and credit.keep_likelihood > 0)
+        rows, whole = self._rows(results, rewards, mine, all_rows=all_rows)
         self._figures["rows"] = float(sum(all_gather([len(rows)])))
         optimizer = recipe.optimizer
         micro_batches = split(rows, minibatches=optimizer.minibatches, micro_batches=optimizer.micro_batches)

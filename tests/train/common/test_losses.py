@@ -153,3 +153,23 @@ def test_before_the_first_update_the_gradient_is_that_of_reinforce(seed: int) ->
     losses.averaged(losses.policy_loss(new, new.detach(), given_, mask).losses, mask).backward()
     assert new.grad is not None
     assert torch.allclose(new.grad, torch.where(mask, -given_ / 2, 0.0))
+
+
+def test_what_is_to_be_kept_costs_what_its_row_has_lost() -> None:
+    """Old log-probabilities are -1 everywhere; the last token of each row is the environment's."""
+    old, mask = torch.full((4, 4), -1.0), torch.tensor([[True, True, True, False]] * 4)
+    new = torch.tensor(
+        [
+            [-1.5, -1.25, -0.5, -9.0],  # lost .5 and .25, won .5: the row has sunk by .25
+            [-1.5, -1.25, -0.25, -9.0],  # won .75: as likely as before
+            [-2.0, -1.0, -1.0, -9.0],  # is to become less likely
+            [-1.5, -9.0, -0.75, -9.0],  # its second turn is to; the rest has sunk by .25
+        ]
+    ).requires_grad_()
+    advantages = torch.tensor([[1.0] * 4, [1.0] * 4, [-1.0] * 4, [0.0, -1.0, 0.0, 0.0]])
+    found = losses.likelihood_loss(new, old, advantages, mask)
+    assert found.losses.tolist() == [[0.5, 0.25, 0, 0], [0] * 4, [0] * 4, [0.5, 0, 0, 0]]
+    assert found.fallen.tolist() == [True, False, False, True]
+    assert found.kept.sum(dim=1).tolist() == [3, 3, 0, 2]
+    found.losses.sum().backward()
+    assert new.grad.tolist() == [[-1, -1, 0, 0], [0] * 4, [0] * 4, [-1, 0, 0, 0]]
