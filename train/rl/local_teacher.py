@@ -39,7 +39,7 @@ class LocalTeacher:
         return cls(begun)
 
     async def logprobs(self, rows: Sequence[WeightedRow]) -> list[tuple[float, ...]]:
-        """See `train.rl.teacher.Teacher`."""
+        """See `train.rl.teacher.TeacherModel`."""
         found: dict[int, tuple[float, ...]] = {}
         order = sorted(range(len(rows)), key=lambda at: len(rows[at].ids))
         while order:

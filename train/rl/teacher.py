@@ -37,7 +37,7 @@ Scored = tuple[RolloutResult, RolloutReward, tuple[float, ...]]
 """A rollout, its reward, and its advantages."""
 
 
-class Teacher(Protocol):
+class TeacherModel(Protocol):
     """A model with the policy's vocabulary."""
 
     async def logprobs(self, rows: Sequence[WeightedRow]) -> list[tuple[float, ...]]:
@@ -53,7 +53,7 @@ class Teacher(Protocol):
         ...
 
 
-async def open_teacher(recipe: RlRecipe) -> Teacher:
+async def open_teacher(recipe: RlRecipe) -> TeacherModel:
     """The teacher of a recipe.
 
     Raises:
@@ -157,7 +157,7 @@ class TaughtRows:
 
 
 async def taught_rows(
-    teacher: Teacher,
+    teacher: TeacherModel,
     said: TeacherSettings,
     scored: Sequence[Scored],
     *,

@@ -73,6 +73,19 @@ def test_a_run_that_is_killed_in_every_part_repeats_nothing_finished_and_ends_as
     assert second.data["rows rows.jsonl"] == hash_of(out / "round-2" / "rows.jsonl")
 
 
+def test_a_run_does_not_go_on_with_another_recipe_of_its_training(tmp_path: Path) -> None:
+    recipe = iterate_recipe(tmp_path)
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        IterateRun(recipe, tmp_path / "out").go(kill)
+    recipe.sft.write_text(recipe.sft.read_text(encoding="utf-8") + "\n# as fast\n", encoding="utf-8")
+    with pytest.raises(SetupError, match=r"recipe.toml \(sft\) has changed since the run began"):
+        IterateRun(recipe, tmp_path / "out").go(kill, resume=True)
+
+
 def weights_in(name: str) -> str:
     return "adapter_model.safetensors" if name.endswith("adapter") else "model.safetensors"
 
