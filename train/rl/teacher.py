@@ -122,7 +122,7 @@ class ServedTeacher:
 
     async def _scored(self, ids: Sequence[int]) -> list[float]:
         """Of each id; the first one, which nothing comes before, has 0."""
-        request = {"prompt": list(ids), "max_tokens": 1, "temperature": 0, "prompt_logprobs": 0}
+        request = {"prompt": list(ids), "max_tokens": 1, "temperature": 1, "prompt_logprobs": 0}
         try:
             async with self._client.events("completions", request, ids=len(ids)) as events:
                 bodies = [body async for body in events]
