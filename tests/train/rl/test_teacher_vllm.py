@@ -41,11 +41,22 @@ def test_vllms_server_scores_a_rows_tokens_as_the_same_model_does_here(tmp_path:
     ids = (5, 9, 300, 7, 44, 45, 46)
     rows = [WeightedRow(ids[:size], (0.0, *(1.0,) * (size - 1)), (0.0,) * size, (0.0,) * size, 0) for size in (4, 7)]
     port = free_port()
-    program = Path(sys.executable).with_name("vllm")
-    words = [program, "serve", HUB, "--served-model-name", "teacher", "--port", port, "--dtype", "float32"]
+    words = [
+        sys.executable,
+        "-m",
+        "vllm.entrypoints.openai.api_server",
+        "--model",
+        HUB,
+        "--served-model-name",
+        "teacher",
+        "--port",
+        port,
+        "--dtype",
+        "float32",
+    ]
     words += ["--enforce-eager", "--max-model-len", 1024, "--kv-cache-memory-bytes", 1 << 28, "--host", "127.0.0.1"]
     environment = (
-        {"PATH": f"{program.parent}:/usr/bin:/bin", "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
+        {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
         | VLLM_ENVIRONMENT
         | SAFE_PATH
     )
