@@ -1,7 +1,7 @@
 """A teacher in this process: any causal language model in the hub's form, read by transformers."""
 
 from collections.abc import Sequence
-from typing import Final, Self
+from typing import Any, Final, Self, cast
 
 import torch
 from tokenizers import Tokenizer
@@ -21,7 +21,7 @@ class LocalTeacher:
         self._begun = begun
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         begun.model.requires_grad_(False).eval()
-        begun.model.to(self._device, dtype=torch.bfloat16 if self._device.type == "cuda" else torch.float32)
+        cast(Any, begun.model).to(self._device, dtype=torch.bfloat16 if self._device.type == "cuda" else torch.float32)
 
     @classmethod
     def load(cls, model: str, policy: Tokenizer) -> Self:

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pydantic import BaseModel
 
 from agent.world.difficulty import Difficulty
+from agent.world.names import Split
 from tests.train import starts
 from tests.train.rl.small import hot_checkpoint
 from train.iterate.recipe import IterateRecipe
@@ -16,11 +17,12 @@ from train.world.writing import new_card, write_world
 
 EASY = Difficulty(noise=0, namesakes=0, paraphrase=0, staleness=0, contradiction=0)
 QUESTIONS = 3
+_WORLDS: Final[tuple[tuple[Split, int], ...]] = (("train", 8), ("dev", 9))
 
 
 def worlds(folder: Path) -> None:
     """A world to sample from and one to choose by, with a few questions each."""
-    for split, seed in (("train", 8), ("dev", 9)):
+    for split, seed in _WORLDS:
         made = make_world(seed, split=split, people=30, questions=QUESTIONS, mix={"chain1": 1.0}, difficulty=EASY)
         write_world([made], new_card(split, seed, split=split, people=30, difficulty=EASY), folder / split)
 
@@ -51,11 +53,11 @@ def iterate_recipe(folder: Path, **changes: Mapping[str, Any] | object) -> Itera
 
 def as_toml(recipe: BaseModel) -> str:
     """A recipe as a file: values of TOML look like those of JSON, but for tables inside of tables."""
-    said = recipe.model_dump(mode="json", exclude_defaults=True)
-    tables = {name: value for name, value in said.items() if isinstance(value, dict)}
+    said: dict[str, Any] = recipe.model_dump(mode="json", exclude_defaults=True)
+    tables = {name: cast(dict[str, Any], value) for name, value in said.items() if isinstance(value, dict)}
     lines = [f"{name} = {_value(value)}" for name, value in said.items() if name not in tables]
     for name, table in tables.items():
-        lines += [f"[{name}]", *(f"{key} = {_value(value)}" for key, value in cast(dict[str, Any], table).items())]
+        lines += [f"[{name}]", *(f"{key} = {_value(value)}" for key, value in table.items())]
     return "\n".join(lines) + "\n"
 
 

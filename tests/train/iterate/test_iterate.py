@@ -31,6 +31,10 @@ class Killed(BaseException):
     """What no part of a run catches, as it catches no kill."""
 
 
+def silent(what: str, done: int, total: int) -> None:
+    """Shows nothing."""
+
+
 KILLS = (
     "round-1: rollouts of a try",
     "round-1: trained tokens",
@@ -62,7 +66,7 @@ def test_a_run_that_is_killed_in_every_part_repeats_nothing_finished_and_ends_as
     torch.set_num_threads(1)
     recipe = iterate_recipe(tmp_path)
     straight = IterateRun(recipe, tmp_path / "straight")
-    assert straight.go(lambda *_: None)
+    assert straight.go(silent)
     out, seen, kills = tmp_path / "killed", Counter[str](), 0
     while not go_until_killed(run := IterateRun(recipe, out), seen=seen):
         kills += 1
@@ -130,7 +134,7 @@ def test_rounds_alternate_with_reinforcement_learning_and_the_command_prints_the
 def test_dev_questions_that_are_sampled_are_refused_before_anything_is_trained(tmp_path: Path) -> None:
     recipe = iterate_recipe(tmp_path, dev={"agent": {}})
     with pytest.raises(SetupError, match=f"{QUESTIONS} of {QUESTIONS} dev questions are sampled, too"):
-        IterateRun(recipe, tmp_path / "out").go(lambda *_: None)
+        IterateRun(recipe, tmp_path / "out").go(silent)
     assert not (tmp_path / "out" / "round-0").exists()
 
 
@@ -177,7 +181,7 @@ def test_the_start_of_an_adapter_is_merged_into_its_model_once(tmp_path: Path) -
     recipe = iterate_recipe(tmp_path, start=str(tmp_path / "adapter"), dev={"agent": {}})
     run = IterateRun(recipe, tmp_path / "out")
     with pytest.raises(SetupError, match="are sampled, too"):
-        run.go(lambda *_: None)
+        run.go(silent)
     assert (tmp_path / "out" / "round-0" / "hub" / "model.safetensors").is_file()
     config = json.loads((tmp_path / "out" / "round-0" / "hub" / "config.json").read_text(encoding="utf-8"))
     assert config["model_type"] == "qwen3"

@@ -150,7 +150,8 @@ def test_a_teacher_gives_each_policy_token_its_own_advantage(with_teacher: Done)
     with torch.no_grad():
         for name, tensor in model.named_parameters():
             tensor.copy_(trainer.weights[name])
-    teacher: Any = transformers.AutoModelForCausalLM.from_pretrained(HUB, dtype=torch.float32).eval()
+    auto: Any = transformers.AutoModelForCausalLM
+    teacher = auto.from_pretrained(HUB, dtype=torch.float32).eval()
     apart: list[float] = []
     for row in (row for piece in trainer.rows for row in piece):
         ids = torch.tensor([row.ids])

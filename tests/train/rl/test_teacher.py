@@ -16,7 +16,7 @@ from tokenizers import Tokenizer  # noqa: E402 - only where TRL is
 
 from agent.errors import SetupError  # noqa: E402
 from agent.sources.questions import GoldQuestion  # noqa: E402
-from agent.trace import Answered, Stopped, Trace  # noqa: E402
+from agent.trace import Answered, Step, Stopped, Trace  # noqa: E402
 from agent.trace.samples import Sample  # noqa: E402
 from lab.shipped import HUB  # noqa: E402
 from tests.train import starts  # noqa: E402
@@ -55,7 +55,7 @@ class Fixed:
 
 def scored(answer: str, advantage: float, ids: Sequence[int] = (5, 6, 7, 8), own: float = -0.5) -> Scored:
     """A rollout whose last two tokens are the policy's."""
-    steps = [Answered(text=answer), Stopped(reason="answered")]
+    steps: list[Step] = [Answered(text=answer), Stopped(reason="answered")]
     trace = Trace(id="t", question="who?", protocol="multisearch", policy="p", steps=steps)
     mask = tuple(at >= len(ids) - 2 for at in range(len(ids)))
     sample = Sample("main", tuple(ids), mask, tuple(own if on else 0.0 for on in mask))
@@ -123,7 +123,7 @@ def test_over_all_next_tokens_the_gradient_is_that_of_the_reverse_divergence(tmp
         divergence.item(), rel=1e-4
     )
     again = model(input_ids=torch.tensor([prompt])).logits[0, -1].log_softmax(-1)
-    loss = -sum(math.exp(logs[id]) * advantage * again[id] for id, advantage in by_id.items())
+    loss: Any = -sum(math.exp(logs[id]) * advantage * again[id] for id, advantage in by_id.items())
     loss.backward()
     for name, weight in model.named_parameters():
         assert torch.allclose(weight.grad, by_hand[name], atol=1e-6 + 1e-3 * by_hand[name].abs().max().item()), name
