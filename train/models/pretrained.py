@@ -4,6 +4,7 @@ Any architecture that transformers' Auto classes load by themselves will do (`tr
 """
 
 import json
+import logging
 import shutil
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ from train.models.adapters import (
 from train.models.attention import NAME
 from train.models.causal import hidden_of, is_parted, load_model, logits_at, recompute_layers
 
+_log: Final = logging.getLogger(__name__)
 ADAPTER: Final = "adapter"
 """Folder beside `hub` in which the adapter alone is saved, in peft's form."""
 _KEPT: Final = (
@@ -273,17 +275,28 @@ def _found(start: str) -> tuple[Path, AdapterFolder | None]:
     Raises:
         SetupError: there is no such folder or name.
     """
-    folder = _folder_of(start)
+    folder = start_folder(start)
     adapter = read_adapter(folder)
     if adapter is None:
         return folder, None
     try:
-        return _folder_of(adapter.base), adapter
+        return start_folder(adapter.base), adapter
     except SetupError as error:
-        raise SetupError(f"{start} is an adapter, and its model is not there: {error}") from error
+        from agent.models.fetch import known_as
+
+        known = known_as(adapter.base)
+        if known is None:
+            raise SetupError(f"{start} is an adapter, and its model is not there: {error}") from error
+        _log.warning("%s. %s is put on %s, as it is served", error, start, known)
+        return start_folder(known), adapter
 
 
-def _folder_of(start: str) -> Path:
+def start_folder(start: str) -> Path:
+    """The folder that a start names, of a model in the hub's form or of an adapter; what is named is fetched.
+
+    Raises:
+        SetupError: there is none.
+    """
     folder = Path(start).expanduser()
     if folder.is_dir():
         return folder

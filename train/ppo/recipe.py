@@ -57,6 +57,12 @@ class PpoRecipe(RlRecipe):
     learning: PpoLearning  # pyright: ignore[reportIncompatibleVariableOverride] - fixed once read
     rollout: PpoRollout  # pyright: ignore[reportIncompatibleVariableOverride] - fixed once read
 
+    @model_validator(mode="after")
+    def _has_no_teacher(self) -> Self:
+        if self.teacher is not None:
+            raise ValueError("[teacher] is for `cairn train rl`: leave it out")
+        return self
+
 
 def read_ppo_recipe(path: Path, *, start: str | None = None) -> PpoRecipe:
     """Read a recipe.

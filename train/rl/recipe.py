@@ -14,6 +14,7 @@ from train.common.worlds import WorldData
 from train.rewards.base import RewardSettings
 from train.rewards.registry import settings_of
 from train.rl.credit import CreditSettings
+from train.rl.teacher_settings import TeacherSettings
 from train.safety.settings import Safety
 
 Algorithm = Literal["grpo", "gdpo", "dapo"]
@@ -320,12 +321,26 @@ class RlRecipe(_Part):
     local_reader: Path | None = None
     """Folder of a reader that `cairn train reader` made, in the place of `reader`."""
     embedder: Embedder | None = Field(default=None, exclude_if=_is_none)
+    teacher: TeacherSettings | None = Field(default=None, exclude_if=_is_none)
+    """A model that is imitated on the policy's own rollouts; None: rewards alone teach."""
     learning: Learning
     adapter: AdapterSettings | None = Field(default=None, exclude_if=_is_none)
     """Low-rank matrices that are trained beside the start's weights (train/common/recipe.py); None: all weights are."""
     optimizer: RlOptimizer
     report: RlReport = RlReport()
     safety: Safety = Safety()
+
+    @model_validator(mode="after")
+    def _a_teacher_sees_every_sample(self) -> Self:
+        if self.teacher is None:
+            return self
+        if self.rollout.temperature != 1 or self.rollout.top_p != 1:
+            raise ValueError(
+                "[teacher] needs rollouts at temperature 1 and top_p 1: others are not the policy's own words"
+            )
+        if self.learning.resampling:
+            raise ValueError("[teacher] also teaches where all rewards of a group are equal: write resample = 0")
+        return self
 
     @model_validator(mode="after")
     def _nothing_is_dropped(self) -> Self:

