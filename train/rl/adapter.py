@@ -7,9 +7,8 @@ schedule, how states are saved, and what is logged. TRL's interfaces that this l
 
 import math
 import shutil
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -33,6 +32,7 @@ from trl.trainer.utils import use_adapter  # noqa: E402
 from train.models.attention import use_blocked  # noqa: E402
 from train.models.pretrained import Pretrained, open_pretrained  # noqa: E402
 from train.rl.batch import WeightedRow, filled, tensors  # noqa: E402
+from train.rl.live_server import by_nccl, joinable  # noqa: E402
 from train.rl.ratio import Ratio  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
 from train.rl.states import PREFIX, STATES, settle  # noqa: E402
@@ -93,7 +93,7 @@ class RlTrainer(GRPOTrainer):
         """Rows of each micro-batch, the most in any process."""
         self._micro_batches = recipe.optimizer.micro_batches * recipe.optimizer.minibatches
         transformers_logging.disable_progress_bar()  # the terminal belongs to the command
-        with _server_of(recipe):
+        with joinable(recipe):
             begun, tokenizer = _start(recipe)
             if not torch.cuda.is_available():
                 use_blocked(begun.model)  # rows are padded on the right
@@ -106,10 +106,10 @@ class RlTrainer(GRPOTrainer):
                 train_dataset=Dataset.from_dict({"prompt": [""] * (recipe.steps * self._micro_batches * place()[1])}),
                 callbacks=[_Steps(self)],
             )
-        if recipe.rollout.engine != "vllm-server" and (self.is_fsdp_enabled or is_deepspeed_zero3_enabled()):
+        if not by_nccl(recipe) and (self.is_fsdp_enabled or is_deepspeed_zero3_enabled()):
             raise SetupError(
                 f"every process holds a share of the weights, and the engine {recipe.rollout.engine!r} needs them "
-                "whole: take the engine 'vllm-server', or launch without FSDP and without DeepSpeed's third stage"
+                "whole: take the engine 'vllm-server' on GPUs, or launch without FSDP and DeepSpeed's third stage"
             )
         if recipe.adapter is not None and (self.is_fsdp_enabled or is_deepspeed_zero3_enabled()):
             raise SetupError(
@@ -152,6 +152,16 @@ class RlTrainer(GRPOTrainer):
     def send_weights(self, model: Any) -> None:
         """Send the weights to the vLLM server of the recipe. TRL has gathered the trainer's own `model` for that."""
         self.vllm_generation.sync_weights()
+
+    def by_the_first(self, work: Callable[[Any], None]) -> Callable[[Any], None]:
+        """What the first process does with a model while the others wait for it."""
+
+        def do(model: Any) -> None:
+            if self.accelerator.is_main_process:
+                work(model)
+            self.accelerator.wait_for_everyone()
+
+        return do
 
     def go(self, state: Path | None) -> None:
         """Train to the end, or until the run is interrupted; from a state, if there is one."""
@@ -315,36 +325,15 @@ def _start(recipe: RlRecipe) -> tuple[Pretrained, Any]:
     return begun, tokenizer
 
 
-@contextmanager
-def _server_of(recipe: RlRecipe) -> Generator[None]:
-    """Turn what keeps TRL from joining the recipe's vLLM server into a sentence; before anything is loaded, if it can.
-
-    Raises:
-        SetupError: there is no GPU, vLLM is not installed here, or the server cannot be reached or takes no weights.
-    """
-    rollout = recipe.rollout
-    if rollout.engine != "vllm-server":
-        yield
-        return
-    if not torch.cuda.is_available():
-        raise SetupError(
-            "the engine 'vllm-server' needs a GPU: weights go to the server over NCCL; take 'vllm', 'transformers' or "
-            "'embedded' on a CPU"
-        )
-    try:
-        yield
-    except ImportError as error:
-        raise SetupError(f"the engine 'vllm-server' needs vLLM beside TRL ({error}); see docs/scaling.md") from error
-    except (OSError, RuntimeError) as error:  # requests' are OSErrors; TRL says in a RuntimeError what is missing
-        raise SetupError(f"the vLLM server at {rollout.server} cannot be joined: {error}") from error
-
-
 def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:
     learning, optimizer, rollout = recipe.learning, recipe.optimizer, recipe.rollout
     server: dict[str, Any] = {}
-    if rollout.engine == "vllm-server":
+    if by_nccl(recipe):
         server = {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": rollout.server}
         server["vllm_importance_sampling_correction"] = False
+    checkpointing = "activation_checkpointing"  # older transformers know the other name only
+    if checkpointing not in {field.name for field in fields(GRPOConfig)}:
+        checkpointing = "gradient_checkpointing"
     return GRPOConfig(
         output_dir=str(out / STATES),
         max_steps=recipe.steps * recipe.updates_per_step,
@@ -369,7 +358,6 @@ def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:
         epsilon_high=learning.high,
         bf16=optimizer.bf16,
         use_cpu=not torch.cuda.is_available(),
-        activation_checkpointing=optimizer.gradient_checkpointing,
         report_to="none",
         save_strategy="no",
         logging_steps=1,
@@ -378,6 +366,7 @@ def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:
         ignore_data_skip=True,
         remove_unused_columns=False,
         **server,
+        **{checkpointing: optimizer.gradient_checkpointing},
     )
 
 
