@@ -24,6 +24,7 @@ from agent.policies.hub_form import open_hub_form
 from agent.policies.openai_completions import CompletionsPolicy
 from train.models.pretrained import named_weights
 from train.rl.recipe import RlRecipe
+from train.rl.vllm_worker import WEIGHTS, WORKER
 
 _HANDOVER_SECONDS: Final = 600.0
 _SECONDS: Final = 30.0
@@ -95,7 +96,7 @@ class ServerLive:
         weights = {name: weight.detach().cpu().contiguous() for name, weight in named_weights(model).items()}
         self._version = f"cairn-{uuid4().hex}"
         with tempfile.TemporaryDirectory(prefix="cairn-rl-weights-") as made:
-            safetensors.save_file(weights, Path(made) / "model.safetensors", metadata={"format": "pt"})
+            safetensors.save_file(weights, Path(made) / WEIGHTS)
             self._server.load(Path(made), version=self._version)
 
     def check(self) -> None:
@@ -153,6 +154,14 @@ class VllmServer:
         """
         self._request("GET", "/health")
 
+    def ready(self) -> None:
+        """Find out whether its workers can take weights.
+
+        Raises:
+            ServerError: they cannot, or there is no server.
+        """
+        self._request("POST", "/collective_rpc", body={"method": "cairn_ready"})
+
     def models(self) -> dict[str, int | None]:
         """The names of what it serves, each with its longest context in tokens, where the server reports it.
 
@@ -167,14 +176,14 @@ class VllmServer:
         """Let it read weights, forget what it kept of the previous ones, and note the version.
 
         Args:
-            folder: with the weights as safetensors, by their names in the checkpoint.
+            folder: with the weights, as `train.rl.vllm_worker` reads them.
             version: a name for them.
 
         Raises:
             ServerError: it does not.
         """
-        read = {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
-        self._request("POST", "/collective_rpc", body=read, seconds=_HANDOVER_SECONDS)
+        work = {"method": "cairn_read_weights", "args": [str(folder)]}
+        self._request("POST", "/collective_rpc", body=work, seconds=_HANDOVER_SECONDS)
         if not self._json("POST", "/reset_prefix_cache", {"reset_running_requests": "true"}).get("success"):
             raise ServerError("it keeps what it computed with the previous weights")
         self._request("POST", "/update_weight_version", body={"new_version": version})
@@ -216,11 +225,6 @@ class VllmServer:
             )
         except httpx2.HTTPError as error:
             raise ServerError(str(error) or type(error).__name__) from error
-        if reply.status_code == httpx2.codes.NOT_FOUND:
-            raise ServerError(
-                f"it has no {path}: start it with VLLM_SERVER_DEV_MODE=1 in its environment, and with --host "
-                "127.0.0.1, because every client that reaches it can change its weights then"
-            )
         if not reply.is_success:
             said = " ".join(reply.text.split())[:_SHOWN]
             raise ServerError(f"it answered {path} with {reply.status_code}: {said}")
@@ -232,6 +236,17 @@ def by_nccl(recipe: RlRecipe) -> bool:
     return recipe.rollout.engine == "vllm-server" and torch.cuda.is_available()
 
 
+def _check_ready(server: VllmServer) -> None:
+    try:
+        server.ready()
+    except ServerError as error:
+        raise SetupError(
+            f"the vLLM server at {server.url} cannot be joined ({error}): start it with VLLM_SERVER_DEV_MODE=1 in its "
+            f"environment, --worker-extension-cls {WORKER}, and --host 127.0.0.1, because every client that reaches "
+            "it can change its weights then"
+        ) from error
+
+
 @contextmanager
 def joinable(recipe: RlRecipe) -> Generator[None]:
     """Turn what keeps a run from its vLLM server into a sentence; before anything is loaded, if it can.
@@ -241,11 +256,8 @@ def joinable(recipe: RlRecipe) -> Generator[None]:
     """
     server = recipe.rollout.server
     if not by_nccl(recipe):
-        try:
-            if recipe.rollout.engine == "vllm-server":
-                VllmServer(server).version()  # one of the development endpoints, of a live engine
-        except ServerError as error:
-            raise SetupError(f"the vLLM server at {server} cannot be joined: {error}") from error
+        if recipe.rollout.engine == "vllm-server":
+            _check_ready(VllmServer(server))
         yield
         return
     try:

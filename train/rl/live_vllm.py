@@ -1,4 +1,4 @@
-"""vLLM in this process with live weights, which are handed over by `reload_weights`. Rollouts go through ids.
+"""vLLM in this process with live weights, which go to its workers as bytes. Rollouts go through ids.
 
 A vLLM server is in `live_server`.
 """
@@ -11,6 +11,7 @@ from agent.errors import SetupError
 from agent.policies.vllm import VllmPolicy
 from agent.settings import default_environment
 from train.models.pretrained import named_weights
+from train.rl.vllm_worker import WORKER
 
 _HANDOVER_SECONDS: Final = 600
 _AGAIN: Final = "look at its log, and go on with --resume"
@@ -29,9 +30,8 @@ class VllmLive:
         Raises:
             SetupError: vLLM is not installed, or cannot run the model so.
         """
-        own = {"VLLM_ALLOW_INSECURE_SERIALIZATION": "1"}  # functions, to its own processes alone
-        default_environment(VLLM_ENVIRONMENT | own)
-        self._policy = VllmPolicy.load(start, **arguments)
+        default_environment(VLLM_ENVIRONMENT)
+        self._policy = VllmPolicy.load(start, **{**arguments, "worker_extension_cls": WORKER})
         self.exact = arguments.get("dtype") == "float32"
 
     def refresh(self, model: Any) -> VllmPolicy:
@@ -45,7 +45,7 @@ class VllmLive:
         written = safetensors.save(weights)  # tensors do not survive vLLM's two serialisations
 
         async def hand_over(llm: Any) -> None:
-            await llm.collective_rpc(_take, args=(written,))
+            await llm.collective_rpc("cairn_take_weights", args=(written,))
             await llm.reset_prefix_cache(True)  # also under turns that were given up a moment ago
 
         try:
@@ -69,9 +69,3 @@ class VllmLive:
 
     def close(self) -> None:
         self._policy.engine.close()
-
-
-def _take(worker: Any, written: bytes) -> None:
-    """In a process of vLLM: take new weights."""
-    safetensors: Any = importlib.import_module("safetensors.torch")
-    worker.reload_weights(weights_iterator=list(safetensors.load(written).items()))

@@ -37,6 +37,7 @@ from train.rl.recipe import RlRecipe, read_rl_recipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
 from train.rl.states import newest_state  # noqa: E402
 from train.rl.tasks import Ask, tasks_of  # noqa: E402
+from train.rl.vllm_worker import WORKER  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
 
 STEPS = 20
@@ -62,15 +63,15 @@ prompts = 1
 group = 4
 rounds = 1
 passages = 4
-policy_tokens = 64
-answer_tokens = 24
+policy_tokens = 96
+answer_tokens = 32
 context_tokens = 1024
 {engine}
 [[reward]]
 name = "outcome"
 [learning]
 name = "grpo"
-overlong = {{ longest = 64, buffer = 64, penalty = 0.5 }}
+overlong = {{ longest = 96, buffer = 96, penalty = 0.5 }}
 [optimizer]
 lr = {lr}
 micro_batches = 1
@@ -78,6 +79,7 @@ micro_batches = 1
 save_every_steps = 1
 [safety]
 probe_every_steps = 100
+without = ["answers are no longer closed", "rollouts run into their length limit", "searches find nothing"]
 {more}
 """
 IN_PROCESS = """engine = "vllm"
@@ -97,7 +99,7 @@ alpha = 16
 def recipe_file(
     path: Path, start: Path, *, engine: str, steps: int = STEPS, protocol: str = "multisearch", more: str = ""
 ) -> Path:
-    lr = 1e-3 if more else 3e-4
+    lr = 1e-3 if more else 1e-4
     said = RECIPE.format(start=start, engine=engine, steps=steps, protocol=protocol, lr=lr, more=more)
     path.write_text(said, encoding="utf-8")
     return path
@@ -122,7 +124,9 @@ def starts(tmp_path_factory: pytest.TempPathFactory) -> Starts:
 
 
 def serving(model: Path, port: int) -> AbstractContextManager[ServerProcess]:
-    return started_server(model=model, name=str(model), port=port, arguments=("--max-model-len", "1024"))
+    return started_server(
+        model=model, name=str(model), port=port, arguments=("--max-model-len", "1024", "--worker-extension-cls", WORKER)
+    )
 
 
 @pytest.fixture(scope="module")

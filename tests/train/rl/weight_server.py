@@ -1,6 +1,6 @@
 """A server that takes weights and samples with them: what a run uses of vLLM's, for a model of tests.
 
-    POST /collective_rpc    `reload_weights` from a folder of safetensors; the model has them when the reply comes
+    POST /collective_rpc    `cairn_read_weights` from a folder; the model has them when the reply comes
     POST /v1/completions    ids in, a stream of ids with log-probabilities out, as vLLM answers `return_token_ids`
 
 And /v1/models, /health, /reset_prefix_cache, /update_weight_version and /weight_info, as vLLM's server has them. Runs
@@ -53,10 +53,10 @@ class Weighted:
             case "/weight_info":
                 return 200, {"weight_version": self.version}
             case "/collective_rpc":
-                assert body["method"] == "reload_weights"
-                if self.refuse:
-                    return 500, {"error": "Internal Server Error"}
-                self.take(Path(body["kwargs"]["weights_path"]))
+                if body["method"] == "cairn_read_weights":
+                    if self.refuse:
+                        return 500, {"error": "Internal Server Error"}
+                    self.take(Path(body["args"][0]))
                 return 200, {"results": [None]}
             case "/reset_prefix_cache":
                 return 200, {"success": True}
