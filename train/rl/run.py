@@ -187,4 +187,4 @@ class RlRun:
             weights = trainer.gathered()  # every process gives its share
             if self._rank == 0:
                 save_hub(trainer.bare, self.recipe, self.out, weights=weights)
-        trainer.end()
+        trainer.accelerator.end_training()  # older transformers have no `end`
