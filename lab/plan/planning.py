@@ -25,6 +25,7 @@ from train.rl.recipe import RlRecipe, read_rl_recipe
 
 _TRANSFER = '--weight-transfer-config \'{"backend": "nccl"}\' --logprobs-mode processed_logprobs --max-logprobs -1'
 
+_HERE = ("127.0.0.1", "localhost", "::1")
 _WHAT = {"corpus": "corpus", "kg": "graph"}
 
 
@@ -145,8 +146,10 @@ def commands_of(plan: Plan, recipe: Path, scale: Path, *, start: str | None = No
         return [f"cairn {train}"]
     first = plan.trainer.gpus
     there = ",".join(str(first + at) for at in range(server.gpus))
+    host = split_url(plan.recipe.rollout.server).hostname
+    alone = f" --host {host}" if host in _HERE else ""  # else vLLM listens on every interface, with those endpoints
     return [
-        f"CUDA_VISIBLE_DEVICES={there} VLLM_SERVER_DEV_MODE=1 vllm serve {model} --port {server.port}"
+        f"CUDA_VISIBLE_DEVICES={there} VLLM_SERVER_DEV_MODE=1 vllm serve {model}{alone} --port {server.port}"
         f" --tensor-parallel-size {server.gpus} --gpu-memory-utilization {server.gpu_memory_utilization:g}"
         f" --max-model-len {server.max_model_len} --max-num-seqs {server.max_num_seqs} --enable-prefix-caching"
         f" {_TRANSFER}",

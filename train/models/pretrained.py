@@ -163,6 +163,11 @@ def plain_model(
     return shell
 
 
+def named_weights(model: Any) -> dict[str, torch.Tensor]:
+    """Every weight by its name in the checkpoint, one that two layers share only once; an adapter is merged in."""
+    return dict((plain_model(model) if hasattr(model, "peft_config") else model).named_parameters())
+
+
 def save_model(
     model: Any, hub: Path, *, dtype: torch.dtype | None = None, state: Mapping[str, Any] | None = None
 ) -> None:

@@ -117,6 +117,7 @@ class PpoRun:
         clock.lap("dev")
         weights = self.recipe.reward[self.recipe.reward_stage(progress)].weights
         results = self._here.runner.run(self._rollouts(worker, step, progress))
+        self._engine.check()
         rewards = [rollout_reward(one, self.recipe.learning) for one in results]
         self._here.watch(step, results, rewards, weights)  # before anything is learned from them
         clock.lap("rollouts")

@@ -7,8 +7,8 @@ schedule, how states are saved, and what is logged. TRL's interfaces that this l
 
 import math
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
@@ -32,9 +32,10 @@ from trl.trainer.utils import use_adapter  # noqa: E402
 from train.common.losses import likelihood_loss  # noqa: E402
 from train.models.attention import use_blocked  # noqa: E402
 from train.rl.batch import WeightedRow, by_length, filled, tensors  # noqa: E402
+from train.rl.live_server import by_nccl, joinable  # noqa: E402
 from train.rl.ratio import Ratio  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
-from train.rl.start import joined_server, opened, refuse_shares  # noqa: E402
+from train.rl.start import opened, refuse_shares  # noqa: E402
 from train.rl.states import PREFIX, STATES, settle  # noqa: E402
 
 Figures = dict[str, float]
@@ -95,7 +96,7 @@ class RlTrainer(GRPOTrainer):
         """Rows of each micro-batch, the most in any process."""
         self._micro_batches = recipe.optimizer.micro_batches * recipe.optimizer.minibatches
         transformers_logging.disable_progress_bar()  # the terminal belongs to the command
-        with joined_server(recipe):
+        with joinable(recipe):
             begun, tokenizer = opened(recipe)
             if not torch.cuda.is_available():
                 use_blocked(begun.model)  # rows are padded on the right
@@ -162,6 +163,16 @@ class RlTrainer(GRPOTrainer):
             for at, value in zip(places, means.exp().tolist(), strict=True):
                 found[at] = value
         return found
+
+    def by_the_first(self, work: Callable[[Any], None]) -> Callable[[Any], None]:
+        """What the first process does with a model while the others wait for it."""
+
+        def do(model: Any) -> None:
+            if self.accelerator.is_main_process:
+                work(model)
+            self.accelerator.wait_for_everyone()
+
+        return do
 
     def go(self, state: Path | None) -> None:
         """Train to the end, or until the run is interrupted; from a state, if there is one."""
@@ -335,9 +346,12 @@ def all_gather(mine: list[Any]) -> list[Any]:
 def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:
     learning, optimizer, rollout = recipe.learning, recipe.optimizer, recipe.rollout
     server: dict[str, Any] = {}
-    if rollout.engine == "vllm-server":
+    if by_nccl(recipe):
         server = {"use_vllm": True, "vllm_mode": "server", "vllm_server_base_url": rollout.server}
         server["vllm_importance_sampling_correction"] = False
+    checkpointing = "activation_checkpointing"  # older transformers know the other name only
+    if checkpointing not in {field.name for field in fields(GRPOConfig)}:
+        checkpointing = "gradient_checkpointing"
     return GRPOConfig(
         output_dir=str(out / STATES),
         max_steps=recipe.steps * recipe.updates_per_step,
@@ -362,7 +376,6 @@ def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:
         epsilon_high=learning.high,
         bf16=optimizer.bf16,
         use_cpu=not torch.cuda.is_available(),
-        activation_checkpointing=optimizer.gradient_checkpointing,
         report_to="none",
         save_strategy="no",
         logging_steps=1,
@@ -371,6 +384,7 @@ def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:
         ignore_data_skip=True,
         remove_unused_columns=False,
         **server,
+        **{checkpointing: optimizer.gradient_checkpointing},
     )
 
 

@@ -1,6 +1,7 @@
-"""Policies whose weights follow the trainer's: what a run makes its rollouts with. vLLM's are in `live_vllm`.
+"""Policies whose weights follow the trainer's: what a run makes its rollouts with.
 
-Each is refreshed before a batch. The log-probabilities that it gives are those of the weights at that moment.
+vLLM's are in `live_vllm` and `live_server`. Each is refreshed before a batch. The log-probabilities that it gives are
+those of the weights at that moment.
 """
 
 import importlib
@@ -37,6 +38,14 @@ class Live(Protocol):
 
     def refresh(self, model: Any) -> Policy:
         """The policy with the model's weights as they are now; the previous one must not be used any more."""
+        ...
+
+    def check(self) -> None:
+        """Called after a batch of rollouts, before anything is learned from it.
+
+        Raises:
+            SetupError: the engine died, or no longer has the weights of the last refresh.
+        """
         ...
 
     def close(self) -> None:
@@ -91,6 +100,9 @@ class EmbeddedLive:
         )
         return EmbeddedPolicy(self._checkpoint, self._engine)
 
+    def check(self) -> None:
+        """Nothing can happen to it: it is in this process."""
+
     def close(self) -> None:
         if self._engine is not None:
             self._engine.close()
@@ -127,13 +139,16 @@ class TransformersLive:
             self._policy = TransformersPolicy(self._form, engine)
         return self._policy
 
+    def check(self) -> None:
+        """Nothing can happen to it: it is in this process."""
+
     def close(self) -> None:
         if self._policy is not None:
             self._policy.engine.close()
 
 
 def live_of(recipe: RlRecipe, *, threads: int = 0) -> Live:
-    """The engine that a recipe names; `vllm-server` is the adapter's, because TRL hands the weights over.
+    """The engine that a recipe names; the run says who hands weights to `vllm-server`.
 
     Raises:
         SetupError: it is not installed, or cannot run the checkpoint.
@@ -143,12 +158,14 @@ def live_of(recipe: RlRecipe, *, threads: int = 0) -> Live:
         return TransformersLive(str(hub), threads=threads)
     if engine == "embedded":
         return EmbeddedLive(hub, workers=threads or torch.get_num_threads())
-    from train.rl import live_vllm
-
     if engine == "vllm":
-        return live_vllm.VllmLive(str(hub), arguments=recipe.rollout.vllm)
+        from train.rl.live_vllm import VllmLive
+
+        return VllmLive(str(hub), arguments=recipe.rollout.vllm)
+    from train.rl.live_server import ServerLive
+
     known = str(hub) if read_adapter(Path(recipe.start)) else recipe.start
-    return live_vllm.ServerLive(known, hub=hub, url=recipe.rollout.server)
+    return ServerLive(known, hub=hub, url=recipe.rollout.server)
 
 
 def _converter(hub: Path) -> Any:

@@ -1,23 +1,20 @@
-"""vLLM with live weights: in this process, or a server that takes weights. The rollouts are our own, through ids.
+"""vLLM in this process with live weights, which go to its workers as bytes. Rollouts go through ids.
 
-In this process the weights are handed over by `reload_weights`; a server gets them from TRL over NCCL (CUDA only).
+A vLLM server is in `live_server`.
 """
 
 import importlib
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
+from agent.build.agent import VLLM_ENVIRONMENT
 from agent.errors import SetupError
-from agent.outbound.llm import LlmClient
-from agent.policies.base import Policy
-from agent.policies.hub_form import open_hub_form
-from agent.policies.openai_completions import CompletionsPolicy
 from agent.policies.vllm import VllmPolicy
 from agent.settings import default_environment
-from train.models.pretrained import plain_model
+from train.models.pretrained import named_weights
+from train.rl.vllm_worker import WORKER
 
 _HANDOVER_SECONDS: Final = 600
+_AGAIN: Final = "look at its log, and go on with --resume"
 
 
 class VllmLive:
@@ -33,76 +30,42 @@ class VllmLive:
         Raises:
             SetupError: vLLM is not installed, or cannot run the model so.
         """
-        default_environment({"VLLM_ALLOW_INSECURE_SERIALIZATION": "1"})  # functions, to its own processes alone
-        self._policy = VllmPolicy.load(start, **arguments)
+        default_environment(VLLM_ENVIRONMENT)
+        self._policy = VllmPolicy.load(start, **{**arguments, "worker_extension_cls": WORKER})
         self.exact = arguments.get("dtype") == "float32"
 
     def refresh(self, model: Any) -> VllmPolicy:
-        safetensors: Any = importlib.import_module("safetensors.torch")
-        weights = {name: tensor.detach().cpu().contiguous() for name, tensor in _named(model)}
-        written = safetensors.save(weights)  # tensors do not survive vLLM's two serialisations
-
-        async def hand_over(llm: Any) -> None:
-            await llm.collective_rpc(_take, args=(written,))
-            await llm.reset_prefix_cache()
-
-        self._policy.engine.inside(hand_over).result(timeout=_HANDOVER_SECONDS)
-        return self._policy
-
-    def close(self) -> None:
-        self._policy.engine.close()
-
-
-class ServerLive:
-    """A vLLM server. The run sets `hand_over`: TRL's trainer knows how to gather and send the weights."""
-
-    exact = False
-
-    def __init__(self, start: str, *, url: str, hub: Path | None = None) -> None:
-        """Take note of a server; nothing is sent yet.
-
-        Args:
-            start: as the server knows the model.
-            hub: its folder in the hub's form, for its tokenizer; left out, it is `start`.
-            url: of the server, without /v1.
-
-        Raises:
-            CheckpointError: the tokenizer cannot be used.
-        """
-        form = open_hub_form(str(hub or start))
-        endpoint = LlmClient(base_url=f"{url.rstrip('/')}/v1", model=str(Path(start)), api_key="")
-        self._policy = CompletionsPolicy(endpoint, form.codec, context_tokens=form.context_tokens)
-        self._url = url
-        self.hand_over: Callable[[Any], None] | None = None
-        """Sends the weights of a model to the server, and returns when the server samples with them."""
-
-    def refresh(self, model: Any) -> Policy:
         """Hand the weights over; see `train.rl.live.Live`.
 
         Raises:
-            SetupError: the server did not take them.
+            SetupError: vLLM did not take them.
         """
-        if self.hand_over is None:
-            raise SetupError("a vLLM server gets its weights from the trainer, and there is none yet")
+        safetensors: Any = importlib.import_module("safetensors.torch")
+        weights = {name: tensor.detach().cpu().contiguous() for name, tensor in named_weights(model).items()}
+        written = safetensors.save(weights)  # tensors do not survive vLLM's two serialisations
+
+        async def hand_over(llm: Any) -> None:
+            await llm.collective_rpc("cairn_take_weights", args=(written,))
+            await llm.reset_prefix_cache(True)  # also under turns that were given up a moment ago
+
         try:
-            self.hand_over(model)
-        except Exception as error:  # HTTP, NCCL and TRL have errors of their own, with no base in common
+            self._policy.engine.inside(hand_over).result(timeout=_HANDOVER_SECONDS)
+        except Exception as error:  # vLLM has errors of its own, with no base in common
             raise SetupError(
-                f"the vLLM server at {self._url} did not take the trainer's weights ({error}): look at its log, start "
-                "it again with the command that `cairn train plan` prints, and go on with --resume"
+                f"vLLM did not take the trainer's weights ({str(error) or type(error).__name__}): {_AGAIN}"
             ) from error
         return self._policy
 
+    def check(self) -> None:
+        """See `train.rl.live.Live`."""
+
+        async def check(llm: Any) -> None:
+            await llm.check_health()
+
+        try:
+            self._policy.engine.inside(check).result(timeout=_HANDOVER_SECONDS)
+        except Exception as error:  # as above
+            raise SetupError(f"vLLM died ({str(error) or type(error).__name__}): {_AGAIN}") from error
+
     def close(self) -> None:
-        """The server belongs to others."""
-
-
-def _take(worker: Any, written: bytes) -> None:
-    """In a process of vLLM: take new weights."""
-    safetensors: Any = importlib.import_module("safetensors.torch")
-    worker.reload_weights(weights_iterator=list(safetensors.load(written).items()))
-
-
-def _named(model: Any) -> list[tuple[str, Any]]:
-    """Every weight by its name in the checkpoint; one that two layers share only once."""
-    return list((plain_model(model) if hasattr(model, "peft_config") else model).named_parameters())
+        self._policy.engine.close()

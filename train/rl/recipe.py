@@ -76,7 +76,7 @@ class RolloutSettings(_Part):
     engine: EngineName = "embedded"
     """`embedded`: CTranslate2 in float32 on the CPU, made again from the weights before every batch. `transformers`:
     the trainer's own model. `vllm`: in this process, the weights are handed over. `vllm-server`: a vLLM server that
-    takes weights (CUDA)."""
+    takes weights."""
     prompts: int = Field(ge=1)
     """Questions of a batch, over all processes."""
     group: int = Field(ge=2)

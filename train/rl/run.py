@@ -4,6 +4,7 @@ The folder holds `states/` to resume from, `monitors.jsonl` and `tensorboard/`, 
 rollouts of every step), and at the end `hub/` with the model.
 """
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -29,7 +30,7 @@ from train.rl.dynamic import DynamicSampling
 from train.rl.finish import save_hub
 from train.rl.gain import gain_credit
 from train.rl.live import live_of
-from train.rl.live_vllm import ServerLive
+from train.rl.live_server import ServerLive, by_nccl
 from train.rl.recipe import RlRecipe
 from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
 from train.rl.session import OnStep, training_session
@@ -102,7 +103,8 @@ class RlRun:
             with closing(self._live), self._opened_teacher():
                 self._trainer = trainer = RlTrainer(recipe, self.out, self)
                 if isinstance(self._live, ServerLive) and self._live.hand_over is None:
-                    self._live.hand_over = trainer.send_weights
+                    nccl, take = by_nccl(recipe), self._live.take
+                    self._live.hand_over = trainer.send_weights if nccl else trainer.by_the_first(take)
                 trainer.go(state)
             self._end(trainer)
         return self.done
@@ -175,6 +177,7 @@ class RlRun:
             asks = self._drawn(step, rounds.round, sizes)
             await self._here.probe_sources(asks, step)
             new = await self._round(worker, reward, asks, step, rounds.round)
+            await asyncio.to_thread(self._live.check)
             new_rewards = self._rewarded(worker, new)
             self._here.watch(step, new, new_rewards, weights)
             teach = informative_rollouts(new_rewards, learning, weights) if learning.resampling else [True] * len(new)
@@ -238,4 +241,4 @@ class RlRun:
             weights = trainer.gathered()  # every process gives its share
             if self._rank == 0:
                 save_hub(trainer.bare, self.recipe, self.out, weights=weights)
-        trainer.end()
+        trainer.accelerator.end_training()  # older transformers have no `end`

@@ -1,14 +1,12 @@
-"""What a trainer begins with: the model of a recipe's start, its tokenizer, and the vLLM server that it joins."""
+"""What a trainer begins with: the model of a recipe's start, and its tokenizer."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any
 
-import torch
 from transformers import AutoTokenizer
 
 from agent.errors import SetupError
 from train.models.pretrained import Pretrained, open_pretrained
+from train.rl.live_server import by_nccl
 from train.rl.recipe import RlRecipe
 
 
@@ -23,30 +21,6 @@ def opened(recipe: RlRecipe) -> tuple[Pretrained, Any]:
     return begun, tokenizer
 
 
-@contextmanager
-def joined_server(recipe: RlRecipe) -> Generator[None]:
-    """Turn what keeps TRL from joining the recipe's vLLM server into a sentence; before anything is loaded, if it can.
-
-    Raises:
-        SetupError: there is no GPU, vLLM is not installed here, or the server cannot be reached or takes no weights.
-    """
-    rollout = recipe.rollout
-    if rollout.engine != "vllm-server":
-        yield
-        return
-    if not torch.cuda.is_available():
-        raise SetupError(
-            "the engine 'vllm-server' needs a GPU: weights go to the server over NCCL; take 'vllm', 'transformers' or "
-            "'embedded' on a CPU"
-        )
-    try:
-        yield
-    except ImportError as error:
-        raise SetupError(f"the engine 'vllm-server' needs vLLM beside TRL ({error}); see docs/scaling.md") from error
-    except (OSError, RuntimeError) as error:  # requests' are OSErrors; TRL says in a RuntimeError what is missing
-        raise SetupError(f"the vLLM server at {rollout.server} cannot be joined: {error}") from error
-
-
 def refuse_shares(recipe: RlRecipe) -> None:
     """Refuse what needs the whole model in each process, where every one holds a share of it.
 
@@ -54,10 +28,10 @@ def refuse_shares(recipe: RlRecipe) -> None:
         SetupError: the recipe asks for it.
     """
     whole = "launch without FSDP and without DeepSpeed's third stage"
-    if recipe.rollout.engine != "vllm-server":
+    if not by_nccl(recipe):
         raise SetupError(
             f"every process holds a share of the weights, and the engine {recipe.rollout.engine!r} needs them whole: "
-            f"take the engine 'vllm-server', or {whole}"
+            f"take the engine 'vllm-server' on GPUs, or {whole}"
         )
     if recipe.adapter is not None:
         raise SetupError(

@@ -10,7 +10,8 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -135,39 +136,69 @@ def same(ours: Sequence[Trace], theirs: Sequence[Trace]) -> None:
 @contextmanager
 def vllm_server(*, model: Path = HUB, arguments: Sequence[str] = ()) -> Generator[str]:
     """vLLM's own server on a free port; gives the address of its API."""
+    with started_server(model=model, name=MODEL, port=free_port(), arguments=arguments) as server:
+        yield server.ready()
+
+
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return free.getsockname()[1]
+
+
+@dataclass(frozen=True)
+class ServerProcess:
+    """vLLM's server, which may not answer yet."""
+
+    process: "subprocess.Popen[bytes]"
+    name: str
+    url: str
+    log: Any
+
+    def ready(self) -> str:
+        """Wait until it answers; gives the address of its API."""
+        address = f"{self.url}/v1"
+        _wait(address, self)
+        return address
+
+    def kill(self) -> None:
+        """It, and the processes that it started, without a chance to say anything."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@contextmanager
+def started_server(*, model: Path, name: str, port: int, arguments: Sequence[str] = ()) -> Generator[ServerProcess]:
+    """vLLM's own server, before it is ready."""
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
-    command += ["--served-model-name", MODEL, "--host", "127.0.0.1", "--port", str(port), "--dtype", "float32"]
+    command += ["--served-model-name", name, "--host", "127.0.0.1", "--port", str(port), "--dtype", "float32"]
     command += ["--enforce-eager", "--kv-cache-memory-bytes", str(SMALL["kv_cache_memory_bytes"]), *arguments]
-    default_environment(VLLM_ENVIRONMENT)
+    default_environment(VLLM_ENVIRONMENT | {"VLLM_SERVER_DEV_MODE": "1"})
     with tempfile.TemporaryFile() as log:
-        server = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        server = ServerProcess(process, name, f"http://127.0.0.1:{port}", log)
         try:
-            address = f"http://127.0.0.1:{port}/v1"
-            _wait(address, server, log)
-            yield address
+            yield server
         finally:
-            server.terminate()
+            process.terminate()
             try:
-                server.wait(30)
+                process.wait(30)
             except subprocess.TimeoutExpired:
-                os.killpg(server.pid, signal.SIGKILL)
-                server.wait()
+                server.kill()
 
 
-def _wait(address: str, server: "subprocess.Popen[bytes]", log: Any) -> None:
+def _wait(address: str, server: ServerProcess) -> None:
     until = time.monotonic() + _START_SECONDS
-    while server.poll() is None and time.monotonic() < until:
+    while server.process.poll() is None and time.monotonic() < until:
         try:
             with urlopen(f"{address}/models", timeout=5) as answer:
-                assert json.load(answer)["data"][0]["id"] == MODEL
+                assert json.load(answer)["data"][0]["id"] == server.name
                 return
         except (URLError, OSError):
             time.sleep(0.2)
-    log.seek(0)
-    raise AssertionError(f"the server did not start: {log.read().decode(errors='replace')[-2000:]}")
+    server.log.seek(0)
+    raise AssertionError(f"the server did not start: {server.log.read().decode(errors='replace')[-2000:]}")
 
 
 def at(address: str, *, retries: int = 2, **more: Any) -> OpenAiPolicy:

@@ -153,6 +153,7 @@ def test_the_servers_command_is_what_the_trainer_wants_of_it() -> None:
         assert said[said.index(flag) + 1] == wanted[wanted.index(flag) + 1]
     assert "--enable-prefix-caching" in said
     assert "VLLM_SERVER_DEV_MODE=1" in server
+    assert said[said.index("--host") + 1] == "127.0.0.1"
     assert "accelerate launch" in trainer
     assert "fsdp2_4gpus.yaml" in trainer
 

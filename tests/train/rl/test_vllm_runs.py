@@ -1,0 +1,284 @@
+"""Whole runs of `cairn train rl` whose rollouts are vLLM's, in this process and of vLLM's own server, on a CPU.
+
+Servers take half a minute to start, so they start beside the other tests.
+"""
+
+import importlib.util
+import json
+import tempfile
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.vllm, pytest.mark.timeout(600)]
+if importlib.util.find_spec("vllm") is None:
+    pytest.skip("vLLM is not installed", allow_module_level=True)
+
+torch: Any = pytest.importorskip("torch")
+pytest.importorskip("trl")
+transformers: Any = pytest.importorskip("transformers")
+
+from agent.build.shipped import SMALL  # noqa: E402 - only where vLLM is
+from agent.errors import SetupError  # noqa: E402
+from agent.models.cache import ModelCache  # noqa: E402
+from agent.models.ready import hub_folder  # noqa: E402
+from agent.sources.base import SearchRequest, SearchResult, Source  # noqa: E402
+from agent.trace import Trace  # noqa: E402
+from agent.trace.samples import to_samples  # noqa: E402
+from tests.agent.models.case import real_gguf  # noqa: E402
+from tests.agent.policies.vllm_case import ServerProcess, free_port, started_server  # noqa: E402
+from tests.train.rl.small import hot_checkpoint  # noqa: E402
+from train.rl.commands import rl  # noqa: E402
+from train.rl.recipe import RlRecipe, read_rl_recipe  # noqa: E402
+from train.rl.run import RlRun  # noqa: E402
+from train.rl.states import newest_state  # noqa: E402
+from train.rl.tasks import Ask, tasks_of  # noqa: E402
+from train.rl.vllm_worker import WORKER  # noqa: E402
+from train.safety.manifest import read_manifest  # noqa: E402
+
+STEPS = 20
+KILLED_IN = 5
+"""The step, from 0, in whose rollouts the server is killed."""
+CLOSE = 1e-3
+"""Log-probabilities of two programs in float32."""
+FAR = 1e-2
+"""Those of weights that have moved."""
+
+RECIPE = """
+kind = "rl"
+name = "small"
+start = "{start}"
+protocols = ["{protocol}"]
+seed = 3
+steps = {steps}
+[data]
+people = 30
+questions_per_world = 6
+[rollout]
+prompts = 1
+group = 4
+rounds = 1
+passages = 4
+policy_tokens = 96
+answer_tokens = 32
+context_tokens = 1024
+{engine}
+[[reward]]
+name = "outcome"
+[learning]
+name = "grpo"
+overlong = {{ longest = 96, buffer = 96, penalty = 0.5 }}
+[optimizer]
+lr = {lr}
+micro_batches = 1
+[report]
+save_every_steps = 1
+[safety]
+probe_every_steps = 100
+without = ["answers are no longer closed", "rollouts run into their length limit", "searches find nothing"]
+{more}
+"""
+IN_PROCESS = """engine = "vllm"
+[rollout.vllm]
+dtype = "float32"
+enforce_eager = true
+max_model_len = 1024
+kv_cache_memory_bytes = 268435456
+"""
+ADAPTER = """
+[adapter]
+rank = 8
+alpha = 16
+"""
+
+
+def recipe_file(
+    path: Path, start: Path, *, engine: str, steps: int = STEPS, protocol: str = "multisearch", more: str = ""
+) -> Path:
+    lr = 1e-3 if more else 1e-4
+    said = RECIPE.format(start=start, engine=engine, steps=steps, protocol=protocol, lr=lr, more=more)
+    path.write_text(said, encoding="utf-8")
+    return path
+
+
+def at(server: ServerProcess) -> str:
+    return f'engine = "vllm-server"\nserver = "{server.url}"'
+
+
+@dataclass(frozen=True)
+class Starts:
+    tiny: Path
+    small: Path
+    """SmolLM2-135M."""
+
+
+@pytest.fixture(scope="module")
+def starts(tmp_path_factory: pytest.TempPathFactory) -> Starts:
+    tiny = hot_checkpoint(tmp_path_factory.mktemp("tiny") / "hub")
+    cache = ModelCache(tmp_path_factory.mktemp("models"))
+    return Starts(tiny, hub_folder(str(real_gguf()), adapter=SMALL, cache=cache))
+
+
+def serving(model: Path, port: int) -> AbstractContextManager[ServerProcess]:
+    return started_server(
+        model=model, name=str(model), port=port, arguments=("--max-model-len", "1024", "--worker-extension-cls", WORKER)
+    )
+
+
+@pytest.fixture(scope="module")
+def tiny_server(starts: Starts) -> Generator[ServerProcess]:
+    with serving(starts.tiny, free_port()) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def small_server(starts: Starts) -> Generator[ServerProcess]:
+    with serving(starts.small, free_port()) as server:
+        yield server
+
+
+def lines_of(out: Path) -> list[Mapping[str, Any]]:
+    return [json.loads(line) for line in (out / "monitors.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def traces_of(out: Path, step: int) -> list[Trace]:
+    lines = map(json.loads, (out / "traces.jsonl").read_text(encoding="utf-8").splitlines())
+    return [Trace.model_validate(line["trace"]) for line in lines if line["step"] == step]
+
+
+def furthest(model: Path, traces: Sequence[Trace]) -> float:
+    """The largest difference of a sampled token's log-probability in the traces to that of a model in float32."""
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
+    most = 0.0
+    for sample in (sample for trace in traces for sample in to_samples(trace)):
+        ids = torch.tensor([sample.ids])
+        with torch.no_grad():
+            logprobs = loaded(input_ids=ids).logits[0, :-1].log_softmax(-1).gather(-1, ids[0, 1:, None])[:, 0]
+        difference = (logprobs - torch.tensor(sample.logprobs[1:]))[torch.tensor(sample.mask[1:])]
+        most = max(most, difference.abs().max().item())
+    return most
+
+
+def check_figures(out: Path, *, steps: int) -> None:
+    """Every step is there, most of them taught something, and engine and trainer agreed in each."""
+    lines = lines_of(out)
+    assert [line["step"] for line in lines] == list(range(1, steps + 1))
+    assert [line["masked/share"] for line in lines] == [0.0] * steps
+    learned = [line for line in lines if line["trainer/rows"]]
+    assert len(learned) > steps / 2
+    assert max(line["trainer/logprob_difference_most"] for line in learned) < CLOSE
+    assert read_manifest(out).state == "done"
+
+
+def check_last_step(out: Path, start: Path) -> None:
+    """The last step's rollouts are of the weights that the step before left, and no longer of the start's."""
+    sampled = traces_of(out, STEPS)
+    assert furthest(out / "states" / f"checkpoint-{STEPS - 1}", sampled) < CLOSE
+    assert furthest(start, sampled) > FAR
+
+
+@pytest.mark.usefixtures("tiny_server")  # it starts meanwhile
+def test_a_run_in_one_process_with_vllm_samples_with_the_weights_of_each_step(starts: Starts, tmp_path: Path) -> None:
+    path = recipe_file(tmp_path / "recipe.toml", starts.tiny, engine=IN_PROCESS)
+    rl(path, tmp_path / "run", threads=1)
+    check_figures(tmp_path / "run", steps=STEPS)
+    check_last_step(tmp_path / "run", starts.tiny)
+
+
+@pytest.mark.usefixtures("small_server")
+def test_an_adapter_of_a_pretrained_model_is_trained_with_vllm_in_one_process(starts: Starts, tmp_path: Path) -> None:
+    path = recipe_file(
+        tmp_path / "recipe.toml", starts.small, engine=IN_PROCESS, steps=3, protocol="cairn", more=ADAPTER
+    )
+    rl(path, tmp_path / "run", threads=2)
+    check_figures(tmp_path / "run", steps=3)
+    assert furthest(starts.small, traces_of(tmp_path / "run", 1)) < CLOSE
+    assert furthest(starts.small, traces_of(tmp_path / "run", 3)) > FAR
+
+
+class KillingTasks:
+    """The questions of a recipe; the first search of a step kills something, in the middle of its rollouts."""
+
+    def __init__(self, recipe: RlRecipe, kill: Callable[[], None]) -> None:
+        self._tasks = tasks_of(recipe)
+        self._kill = kill
+
+    def draw(self, step: int, attempt: int, number: int) -> list[Ask]:
+        asks = self._tasks.draw(step, attempt, number)
+        if step != KILLED_IN:
+            return asks
+        return [
+            replace(ask, sources={name: KillingSource(source, self._kill) for name, source in ask.sources.items()})
+            for ask in asks
+        ]
+
+    def held_out(self) -> list[Ask]:
+        return []
+
+
+class KillingSource:
+    def __init__(self, source: Source, kill: Callable[[], None]) -> None:
+        self._source = source
+        self._kill = kill
+
+    async def search(self, request: SearchRequest) -> SearchResult:
+        self._kill()
+        return await self._source.search(request)
+
+
+@dataclass(frozen=True)
+class Killed:
+    recipe: Path
+    out: Path
+    why: str
+    """What the run ended with."""
+    again: ServerProcess
+
+
+@pytest.fixture(scope="module")
+def killed(starts: Starts, tiny_server: ServerProcess, tmp_path_factory: pytest.TempPathFactory) -> Generator[Killed]:
+    """A run whose server was killed, and another server at its address that is not ready yet."""
+    folder = tmp_path_factory.mktemp("killed")
+    path, out = recipe_file(folder / "recipe.toml", starts.tiny, engine=at(tiny_server)), folder / "run"
+    tiny_server.ready()
+    recipe = read_rl_recipe(path)
+    with pytest.raises(SetupError) as ended:
+        RlRun(recipe, out, threads=1, tasks=KillingTasks(recipe, tiny_server.kill)).go(lambda *_: None)
+    with serving(starts.tiny, int(tiny_server.url.rpartition(":")[2])) as again:
+        yield Killed(path, out, str(ended.value), again)
+
+
+def test_a_killed_server_ends_the_run_before_the_broken_step_is_learned_from(killed: Killed) -> None:
+    assert killed.why.startswith("the vLLM server at http://127.0.0.1:")
+    assert "is gone" in killed.why
+    assert killed.why.endswith("go on with --resume")
+    assert newest_state(killed.out) == killed.out / "states" / f"checkpoint-{KILLED_IN}"
+    assert [line["step"] for line in lines_of(killed.out)] == list(range(1, KILLED_IN + 1))
+    assert read_manifest(killed.out).state == "stopped"
+
+
+def test_a_pretrained_model_is_trained_with_a_server(
+    starts: Starts, small_server: ServerProcess, tmp_path: Path
+) -> None:
+    small_server.ready()
+    path = recipe_file(tmp_path / "recipe.toml", starts.small, engine=at(small_server), steps=3, protocol="cairn")
+    rl(path, tmp_path / "run", threads=2)
+    check_figures(tmp_path / "run", steps=3)
+    assert furthest(starts.small, traces_of(tmp_path / "run", 1)) < CLOSE
+    assert furthest(starts.small, traces_of(tmp_path / "run", 3)) > FAR
+
+
+def test_with_another_server_the_run_goes_on_to_its_end(
+    starts: Starts, killed: Killed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed.again.ready()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    rl(killed.recipe, killed.out, resume=True, threads=1)
+    check_figures(killed.out, steps=STEPS)
+    check_last_step(killed.out, starts.tiny)
+    assert [one.state for one in read_manifest(killed.out).sessions] == ["stopped", "done"]
+    assert not list(tmp_path.glob("cairn-rl-weights-*"))
