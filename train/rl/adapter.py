@@ -7,8 +7,7 @@ schedule, how states are saved, and what is logged. TRL's interfaces that this l
 
 import math
 import shutil
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -33,8 +32,10 @@ from trl.trainer.utils import use_adapter  # noqa: E402
 from train.models.attention import use_blocked  # noqa: E402
 from train.models.pretrained import Pretrained, open_pretrained  # noqa: E402
 from train.rl.batch import WeightedRow, filled, tensors  # noqa: E402
+from train.rl.live_vllm import joined_server  # noqa: E402
 from train.rl.ratio import Ratio  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
+from train.rl.sharding import WholeCopy, check_shares, give_start, is_requested, keep_on_cpus, share_on_cpus  # noqa: E402
 from train.rl.states import PREFIX, STATES, settle  # noqa: E402
 
 Figures = dict[str, float]
@@ -93,10 +94,12 @@ class RlTrainer(GRPOTrainer):
         """Rows of each micro-batch, the most in any process."""
         self._micro_batches = recipe.optimizer.micro_batches * recipe.optimizer.minibatches
         transformers_logging.disable_progress_bar()  # the terminal belongs to the command
-        with _server_of(recipe):
+        with joined_server(recipe.rollout):
             begun, tokenizer = _start(recipe)
             if not torch.cuda.is_available():
                 use_blocked(begun.model)  # rows are padded on the right
+            samples = is_requested() and recipe.rollout.engine != "vllm-server"
+            self._copy = WholeCopy(begun.model) if samples else None
             super().__init__(
                 model=cast(PreTrainedModel, begun.trained),
                 processing_class=tokenizer,
@@ -106,17 +109,11 @@ class RlTrainer(GRPOTrainer):
                 train_dataset=Dataset.from_dict({"prompt": [""] * (recipe.steps * self._micro_batches * place()[1])}),
                 callbacks=[_Steps(self)],
             )
-        if recipe.rollout.engine != "vllm-server" and (self.is_fsdp_enabled or is_deepspeed_zero3_enabled()):
-            raise SetupError(
-                f"every process holds a share of the weights, and the engine {recipe.rollout.engine!r} needs them "
-                "whole: take the engine 'vllm-server', or launch without FSDP and without DeepSpeed's third stage"
-            )
-        if recipe.adapter is not None and (self.is_fsdp_enabled or is_deepspeed_zero3_enabled()):
-            raise SetupError(
-                "an adapter is trained where each process holds the whole model: leave out [adapter], or launch "
-                "without FSDP and without DeepSpeed's third stage"
-            )
-        if self.ref_model is not None and begun.was_adapter:  # TRL read the model without it
+        plugin = self.accelerator.state.fsdp_plugin if self.is_fsdp_enabled else None
+        check_shares(recipe, plugin, zero3=is_deepspeed_zero3_enabled())
+        if self.ref_model is not None and self.is_fsdp_enabled:
+            give_start(self.ref_model, begun.model)
+        elif self.ref_model is not None and begun.was_adapter:  # TRL read the model without it
             self.accelerator.unwrap_model(self.ref_model).load_state_dict(begun.model.state_dict())
         self.remove_callback(PrinterCallback)
         self._pad = int(tokenizer.pad_token_id)
@@ -157,6 +154,13 @@ class RlTrainer(GRPOTrainer):
         """Train to the end, or until the run is interrupted; from a state, if there is one."""
         self.train(resume_from_checkpoint=str(state) if state else None)
 
+    def create_accelerator_and_postprocess(self) -> None:
+        """As it is, but on CPUs, too, weights are shared where the launcher wants it."""
+        share_on_cpus()
+        super().create_accelerator_and_postprocess()
+        if self.is_fsdp_enabled:
+            keep_on_cpus(self.accelerator.state.fsdp_plugin)
+
     def _prepare_inputs(self, generation_batch: Any) -> Any:
         """The next micro-batch; of a new training batch where the last one is learned."""
         if self._step % (self._micro_batches * self.num_iterations) == 0 or self._buffered_inputs is None:
@@ -164,7 +168,8 @@ class RlTrainer(GRPOTrainer):
             self._ratio = Ratio()
             model = self.bare
             model.eval()
-            batch = self._provider.training_batch(self.step, model)
+            whole = model if self._copy is None else self._copy.of(model, device=self.accelerator.device)
+            batch = self._provider.training_batch(self.step, whole)
             model.train()
             counts = all_gather([[len(rows) for rows in batch.micro_batches]])
             most = [max(number) for number in zip(*counts, strict=True)]  # TRL gathers figures row by row
@@ -313,30 +318,6 @@ def _start(recipe: RlRecipe) -> tuple[Pretrained, Any]:
         raise SetupError(f"the tokenizer of {recipe.start} cannot be loaded: {error}") from error
     tokenizer.eos_token = tokenizer.eos_token or begun.end
     return begun, tokenizer
-
-
-@contextmanager
-def _server_of(recipe: RlRecipe) -> Generator[None]:
-    """Turn what keeps TRL from joining the recipe's vLLM server into a sentence; before anything is loaded, if it can.
-
-    Raises:
-        SetupError: there is no GPU, vLLM is not installed here, or the server cannot be reached or takes no weights.
-    """
-    rollout = recipe.rollout
-    if rollout.engine != "vllm-server":
-        yield
-        return
-    if not torch.cuda.is_available():
-        raise SetupError(
-            "the engine 'vllm-server' needs a GPU: weights go to the server over NCCL; take 'vllm', 'transformers' or "
-            "'embedded' on a CPU"
-        )
-    try:
-        yield
-    except ImportError as error:
-        raise SetupError(f"the engine 'vllm-server' needs vLLM beside TRL ({error}); see docs/scaling.md") from error
-    except (OSError, RuntimeError) as error:  # requests' are OSErrors; TRL says in a RuntimeError what is missing
-        raise SetupError(f"the vLLM server at {rollout.server} cannot be joined: {error}") from error
 
 
 def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:

@@ -4,9 +4,12 @@ In this process the weights are handed over by `reload_weights`; a server gets t
 """
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+
+import torch
 
 from agent.errors import SetupError
 from agent.outbound.llm import LlmClient
@@ -16,6 +19,7 @@ from agent.policies.openai_completions import CompletionsPolicy
 from agent.policies.vllm import VllmPolicy
 from agent.settings import default_environment
 from train.models.pretrained import plain_model
+from train.rl.recipe import RolloutSettings
 
 _HANDOVER_SECONDS: Final = 600
 
@@ -95,6 +99,29 @@ class ServerLive:
 
     def close(self) -> None:
         """The server belongs to others."""
+
+
+@contextmanager
+def joined_server(rollout: RolloutSettings) -> Generator[None]:
+    """Turn what keeps TRL from joining the recipe's vLLM server into a sentence; before anything is loaded, if it can.
+
+    Raises:
+        SetupError: there is no GPU, vLLM is not installed here, or the server cannot be reached or takes no weights.
+    """
+    if rollout.engine != "vllm-server":
+        yield
+        return
+    if not torch.cuda.is_available():
+        raise SetupError(
+            "the engine 'vllm-server' needs a GPU: weights go to the server over NCCL; take 'vllm', 'transformers' or "
+            "'embedded' on a CPU"
+        )
+    try:
+        yield
+    except ImportError as error:
+        raise SetupError(f"the engine 'vllm-server' needs vLLM beside TRL ({error}); see docs/scaling.md") from error
+    except (OSError, RuntimeError) as error:  # requests' are OSErrors; TRL says in a RuntimeError what is missing
+        raise SetupError(f"the vLLM server at {rollout.server} cannot be joined: {error}") from error
 
 
 def _take(worker: Any, written: bytes) -> None:

@@ -21,7 +21,7 @@ from train.rl.live import live_of
 from train.rl.live_vllm import ServerLive
 from train.rl.recipe import RlRecipe
 from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
-from train.rl.session import OnStep, training_session
+from train.rl.session import Around, OnStep, training_session
 from train.rl.states import newest_state, updates_of
 from train.rl.tasks import Ask, Tasks
 
@@ -35,7 +35,14 @@ class RlRun:
     """One run. `go` it once."""
 
     def __init__(
-        self, recipe: RlRecipe, out: Path, *, threads: int = 0, tasks: Tasks | None = None, live: "Live | None" = None
+        self,
+        recipe: RlRecipe,
+        out: Path,
+        *,
+        threads: int = 0,
+        tasks: Tasks | None = None,
+        live: "Live | None" = None,
+        around: Around | None = None,
     ) -> None:
         """Take note of a run; nothing is loaded yet.
 
@@ -45,11 +52,13 @@ class RlRun:
             threads: for the engine on a CPU; 0: what torch takes.
             tasks: in the place of the recipe's questions.
             live: in the place of the recipe's engine.
+            around: is put around each of its rewards.
         """
         self.recipe = recipe
         self.out = out
         self._threads = threads
         self._tasks = tasks
+        self._around = around
         self._given_live = live
         self._clock = Clock()
         self.done = False
@@ -84,7 +93,13 @@ class RlRun:
             )
         self._on_step = on_step
         with training_session(
-            recipe, self.out, after=after, tasks=self._tasks, writes=self._rank == 0, gather=all_gather
+            recipe,
+            self.out,
+            after=after,
+            tasks=self._tasks,
+            around=self._around,
+            writes=self._rank == 0,
+            gather=all_gather,
         ) as self._here:
             self._live = self._given_live or live_of(recipe, threads=self._threads)
             with closing(self._live):
@@ -140,7 +155,7 @@ class RlRun:
         while any(sizes := rounds.sizes(groups_of_all)):
             asks = self._drawn(step, rounds.round, sizes)
             await self._here.probe_sources(asks, step)
-            new = await self._round(worker, reward, asks, step, rounds.round)
+            new = await self._round(worker, reward, asks, step, rounds.round, first=self._rank * max(sizes))
             new_rewards = [rollout_reward(one, learning) for one in new]
             self._here.watch(step, new, new_rewards, weights)
             teach = informative_rollouts(new_rewards, learning, weights) if learning.resampling else [True] * len(new)
@@ -155,15 +170,14 @@ class RlRun:
         return kept, rewards
 
     async def _round(
-        self, worker: RolloutWorker, reward: Reward[Any], asks: Sequence[Ask], step: int, attempt: int
+        self, worker: RolloutWorker, reward: Reward[Any], asks: Sequence[Ask], step: int, attempt: int, *, first: int
     ) -> list[RolloutResult]:
-        rollout = self.recipe.rollout
-        seeds = seeds_of(
-            self.recipe.seed, step=step, attempt=attempt, asks=len(asks), group=rollout.group, rank=self._rank
-        )
-        first = (attempt * self._ranks + self._rank) * rollout.prompts
+        """Run the rollouts of this process's questions; `first` of the round are in the processes before it."""
+        rollout, seed = self.recipe.rollout, self.recipe.seed
+        seeds = seeds_of(seed, step=step, attempt=attempt, asks=len(asks), group=rollout.group, first=first)
+        number = (attempt * self._ranks + self._rank) * rollout.prompts
         return await worker.run(
-            asks, group=rollout.group, reward=reward, progress=step / self.recipe.steps, seeds=seeds, first=first
+            asks, group=rollout.group, reward=reward, progress=step / self.recipe.steps, seeds=seeds, first=number
         )
 
     def _drawn(self, step: int, attempt: int, sizes: Sequence[int]) -> list[Ask]:
