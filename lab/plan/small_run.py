@@ -23,7 +23,7 @@ from train.rl.recipe import RlRecipe
 PROCESSES: Final = 2
 """That share the weights, where the recipe's do."""
 _SAID: Final = 2000
-"""Characters of what failed processes wrote."""
+"""Characters of what a failed launcher wrote."""
 
 
 def spread(reward: Reward[Any]) -> Reward[Any]:
@@ -76,7 +76,9 @@ def run_shared(recipe: RlRecipe, out: Path, *, accelerate: Path) -> None:
     with environment_of_children({"CUDA_VISIBLE_DEVICES": ""}):
         done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
-        raise SetupError(f"the rehearsal in {PROCESSES} processes failed: {done.stderr.strip()[-_SAID:]}")
+        why = _failure(out)
+        said = why.read_text(encoding="utf-8") if why.exists() else done.stderr.strip()[-_SAID:]
+        raise SetupError(f"the rehearsal in {PROCESSES} processes failed: {said}")
 
 
 def _share(trace: Trace) -> float:
@@ -85,12 +87,22 @@ def _share(trace: Trace) -> float:
     return int.from_bytes(hashlib.sha256(said.encode()).digest()[:4], "big") / 2**32
 
 
-def _main(file: Path, out: Path) -> None:
+def run_launched(file: Path, out: Path) -> None:
+    """Run a small recipe in this process of several; what goes wrong is written where `run_shared` finds it."""
     from train.common.process_group import leave
 
-    run_here(RlRecipe.model_validate_json(file.read_text(encoding="utf-8")), out)
+    try:
+        run_here(RlRecipe.model_validate_json(file.read_text(encoding="utf-8")), out)
+    except Exception as error:
+        said = str(error) if isinstance(error, SetupError) else repr(error)
+        _failure(out).write_text(said, encoding="utf-8")
+        raise
     leave()
 
 
+def _failure(out: Path) -> Path:
+    return out.with_suffix(".failed")
+
+
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]), Path(sys.argv[2]))
+    run_launched(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -99,7 +99,7 @@ class RlTrainer(GRPOTrainer):
             if not torch.cuda.is_available():
                 use_blocked(begun.model)  # rows are padded on the right
             samples = is_requested() and recipe.rollout.engine != "vllm-server"
-            self._copy = WholeCopy(begun.model) if samples else None
+            self._copy = WholeCopy(begun.trained) if samples else None
             super().__init__(
                 model=cast(PreTrainedModel, begun.trained),
                 processing_class=tokenizer,
@@ -132,6 +132,13 @@ class RlTrainer(GRPOTrainer):
     def bare(self) -> Any:
         """The model itself, as it was before it was wrapped for several processes."""
         return self.accelerator.unwrap_model(self.model)
+
+    def whole(self) -> Any:
+        """The model with all of its weights, for an engine; of shares a copy, which all processes must ask for at once.
+
+        Without a copy, because the engine is a server that gets its weights otherwise, it is the model itself.
+        """
+        return self.bare if self._copy is None else self._copy.of(self.bare, device=self.accelerator.device)
 
     def gathered(self) -> Mapping[str, torch.Tensor]:
         """The weights of the whole model; where processes hold shares of it, in the first one alone.
@@ -168,8 +175,7 @@ class RlTrainer(GRPOTrainer):
             self._ratio = Ratio()
             model = self.bare
             model.eval()
-            whole = model if self._copy is None else self._copy.of(model, device=self.accelerator.device)
-            batch = self._provider.training_batch(self.step, whole)
+            batch = self._provider.training_batch(self.step, self.whole())
             model.train()
             counts = all_gather([[len(rows) for rows in batch.micro_batches]])
             most = [max(number) for number in zip(*counts, strict=True)]  # TRL gathers figures row by row

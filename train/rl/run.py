@@ -195,7 +195,8 @@ class RlRun:
         self.done = trainer.step >= self.recipe.steps
         self._here.close(trainer.step)
         if self.done:
-            weights = trainer.gathered()  # every process gives its share
+            adapted = self.recipe.adapter is not None  # every process gives its share
+            model, weights = (trainer.whole(), None) if adapted else (trainer.bare, trainer.gathered())
             if self._rank == 0:
-                save_hub(trainer.bare, self.recipe, self.out, weights=weights)
+                save_hub(model, self.recipe, self.out, weights=weights)
         trainer.end()

@@ -64,10 +64,10 @@ def check_shares(recipe: RlRecipe, plugin: Any, *, zero3: bool) -> None:
             f"every process holds a share of the weights, and the engine {engine!r} needs them whole: take the engine "
             f"{' or '.join(map(repr, allowed))}, or launch without FSDP and without DeepSpeed's third stage"
         )
-    if recipe.adapter is not None:
+    if recipe.adapter is not None and engine == "vllm-server":
         raise SetupError(
-            "an adapter is trained where each process holds the whole model: leave out [adapter], or launch "
-            "without FSDP and without DeepSpeed's third stage"
+            "an adapter in shares has no way to a vLLM server: take the engine 'transformers' or 'embedded', leave out "
+            "[adapter], or launch without FSDP and without DeepSpeed's third stage"
         )
 
 
@@ -78,7 +78,7 @@ class WholeCopy:
         """Copy a model.
 
         Args:
-            model: before it is shared out; in all processes but the first it may be empty.
+            model: with its adapter, before it is shared out; in all processes but the first it may be empty.
         """
         self._model: Any = deepcopy(model).eval().requires_grad_(False)
 

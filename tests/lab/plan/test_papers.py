@@ -20,7 +20,7 @@ from lab.plan.commands import plan
 from lab.plan.planning import Plan, commands_of, plan_of, read_any
 from lab.plan.rehearsal import rehearse
 from lab.plan.scale import read_scale, scale_of
-from lab.plan.small_run import run_shared
+from lab.plan.small_run import run_launched, run_shared
 from train.ppo.recipe import PpoRecipe
 from train.safety.probes import RetrieverProbes
 
@@ -257,10 +257,14 @@ def test_a_recipe_whose_weights_are_shared_is_rehearsed_with_its_own_configurati
 
 
 def test_a_rehearsal_that_fails_in_its_processes_says_why(tmp_path: Path) -> None:
-    (tmp_path / "wrong.yaml").write_text("distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, no_such_key: 1}\n")
-    recipe = read_any(PAPERS / "kg.toml")
-    with pytest.raises(SetupError, match=r"rehearsal in 2 processes failed: (?s:.*)no_such_key"):
-        run_shared(recipe, tmp_path / "run", accelerate=tmp_path / "wrong.yaml")
+    recipe, run = read_any(PAPERS / "kg.toml"), tmp_path / "run"
+    with pytest.raises(SetupError, match=r"rehearsal in 2 processes failed: (?s:.*)none\.yaml"):
+        run_shared(recipe, run, accelerate=tmp_path / "none.yaml")
+    (run / "states" / "checkpoint-1").mkdir(parents=True)
+    with pytest.raises(SetupError, match="holds a run already"):
+        run_launched(tmp_path / "run.json", run)  # as each of the processes does
+    with pytest.raises(SetupError, match="rehearsal in 2 processes failed: .*run holds a run already"):
+        run_shared(recipe, run, accelerate=tmp_path / "none.yaml")
 
 
 def test_a_recipe_that_no_plan_is_for_is_refused(tmp_path: Path) -> None:

@@ -15,8 +15,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 safetensors: Any = pytest.importorskip("safetensors.torch")
 
-from torch.distributed.checkpoint import FileSystemReader  # noqa: E402 - only where torch is
-from torch.distributed.checkpoint.format_utils import dcp_to_torch_save  # noqa: E402
+from torch.distributed.checkpoint.format_utils import dcp_to_torch_save  # noqa: E402 - only where torch is
 
 from agent.errors import SetupError  # noqa: E402
 from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402
@@ -81,7 +80,7 @@ def weights(hub: Path) -> Mapping[str, Any]:
 
 def merged(shares: Path, folder: Path) -> Mapping[str, Any]:
     """The weights of a state that every process has written its share of."""
-    dcp_to_torch_save(FileSystemReader(shares), folder / "whole.pt")
+    dcp_to_torch_save(shares, folder / "whole.pt")
     return torch.load(folder / "whole.pt", weights_only=True)["model"]
 
 
