@@ -138,7 +138,9 @@ class RlTrainer(GRPOTrainer):
 
         Without a copy, because the engine is a server that gets its weights otherwise, it is the model itself.
         """
-        return self.bare if self._copy is None else self._copy.of(self.bare, device=self.accelerator.device)
+        on_host = self._recipe.rollout.engine == "embedded"
+        device = torch.device("cpu") if on_host else self.accelerator.device
+        return self.bare if self._copy is None else self._copy.of(self.bare, device=device)
 
     def gathered(self) -> Mapping[str, torch.Tensor]:
         """The weights of the whole model; where processes hold shares of it, in the first one alone.

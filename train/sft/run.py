@@ -23,7 +23,7 @@ from agent.files.foreign import no_link
 from agent.policies.model_folder import ABOUT
 from agent.protocols import load_protocol, protocol_named
 from train.checkpoints.export import describe
-from train.common.interrupt import check_folder, interruptible
+from train.common.interrupt import interruptible
 from train.common.process_group import ProcessGroup
 from train.common.recipe import ModelShape, SftRecipe
 from train.common.saving import as_a_whole
@@ -36,7 +36,7 @@ from train.sft.memory import give_back, keep_few_kernels
 from train.sft.optimizers import Optimizers
 from train.sft.padding import PaddedBatch, collate, idle
 from train.sft.sharding import share_out
-from train.sft.states import load_state, save_state, state_path
+from train.sft.states import load_state, save_state, state_of
 from train.sft.tokenizer import EOS, PAD, token_id, train_tokenizer
 from train.sft.trajectories import Example, data_hashes, pool_batches, row_examples, tokenizer_texts
 
@@ -134,8 +134,7 @@ class SftRun:
         Raises:
             SetupError: there is nothing to resume, or it belongs to another recipe.
         """
-        path = state_path(self.out, self.begun)
-        check_folder(self.out, begun=path.exists(), resume=True)
+        path = state_of(self.out, self.begun)
         state = load_state(path, self.begun, self.optimizers, recipe=self.recipe.model_dump_json())
         self.place = RunPosition(**state["place"])
 

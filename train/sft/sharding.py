@@ -43,7 +43,7 @@ class ShardedModel(Pretrained):
 
     def logits_at(self, ids: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
         """As that of a whole model."""
-        return getattr(self.model, _METHOD)(ids, places)
+        return getattr(self.model, _METHOD)(ids, places) if self.parted else super().logits_at(ids, places)
 
     def sentences(self, processes: int) -> list[str]:
         """What each of the processes will need for it, so far as it can be said before the first step."""
@@ -74,10 +74,10 @@ def share_out(begun: Pretrained, process_group: ProcessGroup, device: torch.devi
         if type(module).__name__ in (model._no_split_modules or ()):
             fully_shard(module, mesh=mesh)
     fully_shard(model, mesh=mesh)
-
-    def method(self: Any, ids: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
-        return logits_at(self, ids, places, parted=begun.parted)
-
-    setattr(model, _METHOD, MethodType(method, model))
+    setattr(model, _METHOD, MethodType(_logits_of_parts, model))
     register_fsdp_forward_method(model, _METHOD)  # weights are gathered for it as for `forward`
     return ShardedModel(**vars(begun))
+
+
+def _logits_of_parts(model: Any, ids: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    return logits_at(model, ids, places, parted=True)

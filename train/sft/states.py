@@ -12,6 +12,7 @@ from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_di
 
 from agent.errors import SetupError
 from agent.files.foreign import read_text
+from train.common.interrupt import check_folder
 from train.common.process_group import ProcessGroup
 from train.common.saving import as_a_whole
 from train.models.pretrained import Pretrained
@@ -29,8 +30,21 @@ def is_begun(out: Path) -> bool:
     return (out / STATE).exists() or (out / SHARES).exists()
 
 
-def state_path(out: Path, begun: Pretrained) -> Path:
-    """Where a run with this model has its state."""
+def state_of(out: Path, begun: Pretrained) -> Path:
+    """The state that a run with this model goes on from.
+
+    Raises:
+        SetupError: there is none, or one of the other kind.
+    """
+    path = _path(out, begun)
+    if is_begun(out) and not path.exists():
+        how = "without" if isinstance(begun, ShardedModel) else "with"
+        raise SetupError(f"the run in {out} was saved {how} --shard: go on {how} it")
+    check_folder(out, begun=path.exists(), resume=True)
+    return path
+
+
+def _path(out: Path, begun: Pretrained) -> Path:
     return out / (SHARES if isinstance(begun, ShardedModel) else STATE)
 
 
@@ -51,7 +65,7 @@ def save_state(
     Raises:
         SetupError: it cannot be written, because the disk is full or otherwise.
     """
-    there = state_path(out, begun)
+    there = _path(out, begun)
     if not isinstance(begun, ShardedModel):
         with as_a_whole(there) as made:
             torch.save({**run, "model": begun.state(), "optimizers": optimizers.state()}, made)

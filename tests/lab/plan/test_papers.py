@@ -16,12 +16,14 @@ from agent.errors import SetupError
 from agent.protocols import load_protocol, protocol_named
 from agent.settings import CairnSettings
 from agent.sources.kg.build import build_graph
+from lab.plan import small_run
 from lab.plan.commands import plan
 from lab.plan.planning import Plan, commands_of, plan_of, read_any
 from lab.plan.rehearsal import rehearse
 from lab.plan.scale import read_scale, scale_of
 from lab.plan.small_run import run_launched, run_shared
 from train.ppo.recipe import PpoRecipe
+from train.rewards.base import Reward
 from train.safety.probes import RetrieverProbes
 
 pytestmark = pytest.mark.train
@@ -245,6 +247,16 @@ def test_every_recipe_runs_and_learns_at_a_tiny_size(name: str) -> None:
     assert isinstance(recipe, PpoRecipe) == (name == "evidence_ppo")
 
 
+def as_it_is(reward: Reward[Any]) -> Reward[Any]:
+    return reward
+
+
+def test_a_rehearsal_without_a_gradient_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_run, "spread", as_it_is)
+    with pytest.raises(SetupError, match=r"no gradient flowed in the rehearsal: its norm is 0\.0"):
+        rehearse(read_any(PAPERS / "multisearch.toml"))
+
+
 @pytest.mark.slow
 def test_a_recipe_whose_weights_are_shared_is_rehearsed_with_its_own_configuration_in_two_processes() -> None:
     done = cairn(PAPERS / "dag.toml", "--json")
@@ -263,7 +275,7 @@ def test_a_rehearsal_that_fails_in_its_processes_says_why(tmp_path: Path) -> Non
     (run / "states" / "checkpoint-1").mkdir(parents=True)
     with pytest.raises(SetupError, match="holds a run already"):
         run_launched(tmp_path / "run.json", run)  # as each of the processes does
-    with pytest.raises(SetupError, match="rehearsal in 2 processes failed: .*run holds a run already"):
+    with pytest.raises(SetupError, match=r"rehearsal in 2 processes failed: .*run holds a run already"):
         run_shared(recipe, run, accelerate=tmp_path / "none.yaml")
 
 

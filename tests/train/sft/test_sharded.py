@@ -23,11 +23,11 @@ from train.sft.sharding import check_sharded  # noqa: E402
 pytestmark = pytest.mark.train
 
 
-def recipe(folder: Path, **optimizer: Any) -> SftRecipe:
+def recipe(folder: Path, kind: str = "llama", **optimizer: Any) -> SftRecipe:
     """Steps of three batches, which two processes cannot halve."""
-    begin = folder / "start"
+    begin = folder / kind
     if not begin.exists():
-        starts.start("llama", begin)
+        starts.start(kind, begin)
     settings = {"batches_per_step": 3, "adamw_lr": 1e-3, "tokens": 20_000} | optimizer
     return starts.recipe(begin, starts.rows_file(folder), optimizer=settings)
 
@@ -51,14 +51,15 @@ def held(process_group: ProcessGroup, made: SftRecipe, out: Path) -> tuple[int, 
 class Trained(NamedTuple):
     """What a process, or the first of two, has of three runs: of one step, of several, and one that was stopped."""
 
-    gradients: Mapping[str, Any]
+    gradients: list[dict[str, Any]]
+    """Of two kinds of models; one gives its logits only as a whole."""
     held: tuple[int, int]
     done: list[bool]
 
     @classmethod
-    def of(cls, process_group: ProcessGroup, made: SftRecipe, single: SftRecipe, out: Path) -> Self:
+    def of(cls, process_group: ProcessGroup, made: SftRecipe, single: SftRecipe, other: SftRecipe, out: Path) -> Self:
         sharded = process_group.size > 1
-        grads = gradients(process_group, made, out / "gradients", sharded=sharded)
+        grads = [gradients(process_group, of, out / Path(of.start).name, sharded=sharded) for of in (made, other)]
         holds = held(process_group, made, out / "held") if sharded else (0, 0)
 
         def stop(progress: SftProgress) -> None:
@@ -85,14 +86,15 @@ def apart(one: Mapping[str, Any], two: Mapping[str, Any], start: Mapping[str, An
 
 @pytest.mark.slow
 def test_two_processes_with_shares_of_the_weights_learn_what_one_learns_also_after_a_stop(tmp_path: Path) -> None:
-    made, single = recipe(tmp_path), recipe(tmp_path, tokens=100)
-    alone = Trained.of(ProcessGroup(), made, single, tmp_path / "alone")
-    shared = run_in_processes(2, Trained.of, made, single, tmp_path / "shared")
+    recipes = made, _, _ = recipe(tmp_path), recipe(tmp_path, tokens=100), recipe(tmp_path, "granite")
+    alone = Trained.of(ProcessGroup(), *recipes, tmp_path / "alone")
+    shared = run_in_processes(2, Trained.of, *recipes, tmp_path / "shared")
     assert shared.held[0] < 0.6 * shared.held[1]
-    for name, grad in alone.gradients.items():
-        torch.testing.assert_close(shared.gradients[name], grad, rtol=1e-3, atol=1e-6, msg=name)
+    for one, two in zip(alone.gradients, shared.gradients, strict=True):
+        for name, grad in one.items():
+            torch.testing.assert_close(two[name], grad, rtol=1e-3, atol=1e-6)
     assert alone.done == shared.done == [True, True, False]
-    before = safetensors.load_file(tmp_path / "start" / "model.safetensors")
+    before = safetensors.load_file(tmp_path / "llama" / "model.safetensors")
     for name in ("single", "whole"):
         assert apart(weights(tmp_path / "alone" / name), weights(tmp_path / "shared" / name), before) < 0.01, name
     stopped = tmp_path / "shared" / "stopped"
@@ -110,4 +112,10 @@ def test_what_cannot_be_trained_in_shares_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match="write muon_lr = 0"):
         check_sharded(recipe(tmp_path, muon_lr=0.01), 2)
     with pytest.raises(SetupError, match="an adapter is small beside its model"):
-        check_sharded(starts.recipe(tmp_path / "start", starts.rows_file(tmp_path), adapter=4), 2)
+        check_sharded(starts.recipe(tmp_path / "llama", starts.rows_file(tmp_path), adapter=4), 2)
+
+
+def test_a_state_in_shares_is_not_gone_on_from_without_them(tmp_path: Path) -> None:
+    (tmp_path / "run" / "state").mkdir(parents=True)
+    with pytest.raises(SetupError, match="was saved with --shard: go on with it"):
+        SftRun(recipe(tmp_path), tmp_path / "run").resume()
