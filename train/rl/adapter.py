@@ -94,6 +94,7 @@ class RlTrainer(GRPOTrainer):
         """Rows of each micro-batch, the most in any process."""
         self._micro_batches = recipe.optimizer.micro_batches * recipe.optimizer.minibatches
         transformers_logging.disable_progress_bar()  # the terminal belongs to the command
+        torch.manual_seed(recipe.seed)  # of a new adapter, the same in every process
         with joined_server(recipe.rollout):
             begun, tokenizer = _start(recipe)
             if not torch.cuda.is_available():
