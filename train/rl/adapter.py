@@ -134,7 +134,7 @@ class RlTrainer(GRPOTrainer):
         """The model itself, as it was before it was wrapped for several processes."""
         return self.accelerator.unwrap_model(self.model)
 
-    def whole(self) -> Any:
+    def whole_model(self) -> Any:
         """The model with all of its weights, for an engine; of shares a copy, which all processes must ask for at once.
 
         Without a copy, because the engine is a server that gets its weights otherwise, it is the model itself.
@@ -178,7 +178,7 @@ class RlTrainer(GRPOTrainer):
             self._ratio = Ratio()
             model = self.bare
             model.eval()
-            batch = self._provider.training_batch(self.step, self.whole())
+            batch = self._provider.training_batch(self.step, self.whole_model())
             model.train()
             counts = all_gather([[len(rows) for rows in batch.micro_batches]])
             most = [max(number) for number in zip(*counts, strict=True)]  # TRL gathers figures row by row

@@ -196,7 +196,7 @@ class RlRun:
         self._here.close(trainer.step)
         if self.done:
             adapted = self.recipe.adapter is not None  # every process gives its share
-            model, weights = (trainer.whole(), None) if adapted else (trainer.bare, trainer.gathered())
+            model, weights = (trainer.whole_model(), None) if adapted else (trainer.bare, trainer.gathered())
             if self._rank == 0:
                 save_hub(model, self.recipe, self.out, weights=weights)
         trainer.end()

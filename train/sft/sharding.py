@@ -7,7 +7,7 @@ are averaged over the processes, here as everywhere in FSDP.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MethodType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
@@ -57,7 +57,7 @@ class ShardedModel(Pretrained):
     def whole(self) -> Mapping[str, torch.Tensor]:
         """All weights on the CPU, in the first process; nothing in the others."""
         options = StateDictOptions(full_state_dict=True, cpu_offload=True)
-        return get_model_state_dict(self.trained, options=options)
+        return cast(Mapping[str, torch.Tensor], get_model_state_dict(self.trained, options=options))
 
 
 def share_out(begun: Pretrained, process_group: ProcessGroup, device: torch.device) -> ShardedModel:

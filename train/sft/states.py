@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from torch.distributed import checkpoint
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.distributed.checkpoint.state_dict_loader import load
+from torch.distributed.checkpoint.state_dict_saver import save
 
 from agent.errors import SetupError
 from agent.files.foreign import read_text
@@ -76,7 +77,7 @@ def save_state(
             made.mkdir()
             (made / _RUN).write_text(json.dumps(run), encoding="utf-8")
         process_group.wait()
-        checkpoint.save(_shares(begun, optimizers), checkpoint_id=made)
+        save(_shares(begun, optimizers), checkpoint_id=made)
     process_group.wait()
 
 
@@ -107,7 +108,7 @@ def load_state(path: Path, begun: Pretrained, optimizers: Optimizers, *, recipe:
         return run
     state = _shares(begun, optimizers)
     try:
-        checkpoint.load(state, checkpoint_id=path)
+        load(state, checkpoint_id=path)
     except Exception as error:
         raise _damaged(path, error) from error
     weights, moments = state["model"], state["optimizers"]

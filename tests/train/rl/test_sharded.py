@@ -14,10 +14,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
 safetensors: Any = pytest.importorskip("safetensors.torch")
+formats: Any = pytest.importorskip("torch.distributed.checkpoint.format_utils")
 
-from torch.distributed.checkpoint.format_utils import dcp_to_torch_save  # noqa: E402 - only where torch is
-
-from agent.errors import SetupError  # noqa: E402
+from agent.errors import SetupError  # noqa: E402 - only where torch is
 from tests.train.rl.small import hot_checkpoint, recipe  # noqa: E402
 from train.rl.recipe import read_rl_recipe  # noqa: E402
 from train.rl.run import RlRun  # noqa: E402
@@ -79,7 +78,7 @@ def weights(hub: Path) -> Mapping[str, Any]:
 
 def merged(shares: Path, folder: Path) -> Mapping[str, Any]:
     """The weights of a state that every process has written its share of."""
-    dcp_to_torch_save(shares, folder / "whole.pt")
+    formats.dcp_to_torch_save(shares, folder / "whole.pt")
     return torch.load(folder / "whole.pt", weights_only=True)["model"]
 
 

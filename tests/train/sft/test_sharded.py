@@ -35,7 +35,8 @@ def recipe(folder: Path, kind: str = "llama", **optimizer: Any) -> SftRecipe:
 def gradients(process_group: ProcessGroup, made: SftRecipe, out: Path, *, sharded: bool) -> dict[str, Any]:
     """Of the first step, added up over all processes."""
     run: Any = SftRun(made, out, process_group, sharded=sharded)
-    for _, examples in run.share(list(enumerate(next(run._steps())))):
+    batches: list[Any] = next(run._steps())
+    for _, examples in run.share(list(enumerate(batches))):
         run.backward(collate(examples, run.device), 100.0)
     grads = {name: weight.grad for name, weight in run.model.named_parameters()}
     return {name: grad.full_tensor() if sharded else grad for name, grad in grads.items()}
