@@ -20,7 +20,7 @@ _CLOSE: Final = {torch.float32: 1e-4}
 
 
 def load_model(folder: Path, *, dtype: torch.dtype) -> PreTrainedModel:
-    """The model in a folder, whole; or empty, where another process of this machine will give its weights (FSDP).
+    """The model in a folder, whole.
 
     Raises:
         SetupError: transformers does not know its kind, or its weights are damaged or not all there.
@@ -40,20 +40,12 @@ def load_model(folder: Path, *, dtype: torch.dtype) -> PreTrainedModel:
             f"{folder} is no causal language model that transformers loads by itself, or its weights are damaged: "
             f"{why}; name another start"
         ) from error
-    if not is_empty(model) and (lacking := sorted(said["missing_keys"])):
+    if lacking := sorted(said["missing_keys"]):
         raise SetupError(
             f"{folder} lacks weights of its model, {lacking[0]} for one: it is no causal language model, or it was "
             "not copied whole; name another start"
         )
     return model
-
-
-def is_empty(model: torch.nn.Module) -> bool:
-    """Whether a model has shapes alone, as transformers leaves it where accelerate will send it the weights.
-
-    That is in all processes of a machine but the first, which checks the model (`fsdp_cpu_ram_efficient_loading`).
-    """
-    return any(weight.is_meta for weight in model.parameters())
 
 
 @torch.no_grad()

@@ -34,7 +34,7 @@ from train.models.adapters import (
     with_new_adapter,
 )
 from train.models.attention import NAME
-from train.models.causal import hidden_of, is_empty, is_parted, load_model, logits_at, recompute_layers
+from train.models.causal import hidden_of, is_parted, load_model, logits_at, recompute_layers
 
 ADAPTER: Final = "adapter"
 """Folder beside `hub` in which the adapter alone is saved, in peft's form."""
@@ -237,7 +237,7 @@ def open_pretrained(start: str, *, adapter: AdapterSettings | None, bf16: bool) 
     form = _form_of(folder, start)
     model = load_model(folder, dtype=torch.bfloat16 if adapter is not None and bf16 else torch.float32)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    parted = is_empty(model) or is_parted(model, folder, tokens=tokenizer.get_vocab_size())
+    parted = is_parted(model, folder, tokens=tokenizer.get_vocab_size())
     peft: Any = None
     if adapter is not None:
         here = Path(start).expanduser()
@@ -247,7 +247,7 @@ def open_pretrained(start: str, *, adapter: AdapterSettings | None, bf16: bool) 
             if begun
             else with_new_adapter(model, adapter, base=base)
         )
-    elif begun is not None and not is_empty(model):
+    elif begun is not None:
         model = merged(model, begun)
     end = form.codec.tokens[form.codec.eos]
     return Pretrained(folder, model, tokenizer, end, form.context_tokens, peft, parted, was_adapter=begun is not None)

@@ -78,7 +78,7 @@ class WholeCopy:
         """Copy a model.
 
         Args:
-            model: with its adapter, before it is shared out; in all processes but the first it may be empty.
+            model: with its adapter, before it is shared out.
         """
         self._model: Any = deepcopy(model).eval().requires_grad_(False)
 
@@ -92,7 +92,7 @@ class WholeCopy:
             shares: of the same kind.
             device: where the copy lies from now on.
         """
-        self._move(device)
+        self._model.to(device)
         held: Mapping[str, torch.Tensor] = shares.state_dict()
         done: set[int] = set()
         for name, weight in self._model.state_dict().items():
@@ -101,23 +101,15 @@ class WholeCopy:
                 weight.copy_(_whole(held[name]))
         return self._model
 
-    def _move(self, device: torch.device) -> None:
-        """To a device; an empty copy gets the memory that its weights need."""
-        self._model._apply(
-            lambda weight: torch.empty_like(weight, device=device) if weight.is_meta else weight.to(device)
-        )
-        self._model.tie_weights()
-
 
 def give_start(reference: Any, start: Any) -> None:
     """Put the start's weights into a model that is in shares; all processes must call it at the same time.
 
-    accelerate does so for the model that is trained. TRL reads a reference in every process, where transformers leaves
-    it empty in all but the first (`fsdp_cpu_ram_efficient_loading`).
+    TRL has read it from the folder of the start's model: without the adapter, where the start is one.
 
     Args:
         reference: of TRL's, in shares.
-        start: whole, in the first process at least.
+        start: whole.
     """
     options = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
     first = PartialState().is_main_process
