@@ -53,6 +53,9 @@ def sft(
     processes: Annotated[
         int, typer.Option(min=1, help="That share the batches of every step; at most the recipe's batches_per_step.")
     ] = 1,
+    shard: Annotated[
+        bool, typer.Option("--shard", help="Each of the processes holds a share of the weights (FSDP2), not a copy.")
+    ] = False,
 ) -> None:
     """Train a policy on trajectories, from nothing or from a checkpoint, on CPUs or any GPU that torch sees.
 
@@ -68,7 +71,8 @@ def sft(
 
     from train.common.process_group import run_in_processes
     from train.common.recipe import read_recipe
-    from train.sft.run import STATE
+    from train.sft.sharding import check_sharded
+    from train.sft.states import is_begun
 
     if threads:
         torch.set_num_threads(threads)
@@ -76,35 +80,40 @@ def sft(
     if processes > settings.optimizer.batches_per_step:
         most = settings.optimizer.batches_per_step
         raise SetupError(f"--processes {processes} would have nothing to share: batches_per_step of {recipe} is {most}")
-    check_folder(out, begun=(out / STATE).exists(), resume=resume)
-    run_in_processes(processes, _train, settings, out, resume)
+    if shard:
+        check_sharded(settings, processes)
+    check_folder(out, begun=is_begun(out), resume=resume)
+    run_in_processes(processes, _train, settings, out, resume, shard)
 
 
-def _train(process_group: "ProcessGroup", settings: "SftRecipe", out: Path, resume: bool) -> None:
+def _train(process_group: "ProcessGroup", settings: "SftRecipe", out: Path, resume: bool, sharded: bool) -> None:
     """What each process of a run does; the first one shows its progress."""
     from train.sft.run import SftRun
 
-    run = SftRun(settings, out, process_group)
+    run = SftRun(settings, out, process_group, sharded=sharded)
+    first = process_group.is_main_process
     if resume:
         run.resume()
-    if not run.done:
-        _foretell(run)
-    if not process_group.is_main_process:
-        run.run(lambda _: None)
-        return
     if run.done:
-        note(f"the run in {out} has seen all its tokens; nothing is left to do")
-    elif not _watched(run):
-        raise stopped_early(out)
-    print_trained(run.save_hub())
+        if first:
+            note(f"the run in {out} has seen all its tokens; nothing is left to do")
+    else:
+        _foretell(run)
+        if not (_watched(run) if first else run.run(lambda _: None)):
+            if first:
+                raise stopped_early(out)
+            return
+    hub = run.save_hub()
+    if first:
+        print_trained(hub)
 
 
 def _foretell(run: "SftRun") -> None:
     """Print what the run will need: memory before anything large is computed, then time."""
-    from train.sft.needs import memory_of, speed_of
+    from train.sft.needs import sentences_of, speed_of
 
     if run.process_group.is_main_process:
-        for sentence in memory_of(run).sentences():
+        for sentence in sentences_of(run):
             note(sentence)
     speed = speed_of(run)
     if run.process_group.is_main_process:

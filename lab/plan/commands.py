@@ -44,21 +44,22 @@ def plan(
     there = scale or scale_of(recipe)
     made = plan_of(read, *read_scale(there))
     typed = commands_of(made, recipe, there, start=start)
-    seen = _rehearsed(made) if rehearse else None
+    accelerate = there.parent / made.scale.accelerate if made.trainer.sharded else None
+    seen = _rehearsed(made, accelerate) if rehearse else None
     if as_json:
         output().print_json(data=_data(made, typed, seen))
         return
     _show(made, typed, seen)
 
 
-def _rehearsed(made: "Plan") -> "Rehearsed":
+def _rehearsed(made: "Plan", accelerate: Path | None) -> "Rehearsed":
     from transformers.utils import logging
 
     from lab.plan.rehearsal import rehearse
 
     logging.disable_progress_bar()  # the terminal has ours
     with messages().status("rehearsing the recipe at a tiny size"):
-        return rehearse(made.recipe)
+        return rehearse(made.recipe, accelerate=accelerate)
 
 
 def _show(made: "Plan", typed: list[str], seen: "Rehearsed | None") -> None:
@@ -88,7 +89,12 @@ def _show(made: "Plan", typed: list[str], seen: "Rehearsed | None") -> None:
     for note in made.notes:
         said.print(f"note: {note}")
     if seen is not None:
-        said.print(f"rehearsed: {seen.steps} steps; judge and reader got {seen.requests} requests")
+        where = f"{seen.processes} processes that share the weights" if seen.processes > 1 else "one process"
+        norm = seen.figures["trainer/grad_norm"]
+        said.print(
+            f"rehearsed: {seen.steps} steps in {where}, with a gradient of norm {norm:.2g}; judge and reader got "
+            f"{seen.requests} requests"
+        )
 
 
 def _memory_table(title: str, memory: "GpuMemory") -> "Table":
@@ -146,5 +152,10 @@ def _data(made: "Plan", typed: list[str], seen: "Rehearsed | None") -> dict[str,
         "notes": list(made.notes),
         "rehearsed": None
         if seen is None
-        else {"steps": seen.steps, "requests": seen.requests, "figures": seen.figures},
+        else {
+            "steps": seen.steps,
+            "processes": seen.processes,
+            "requests": seen.requests,
+            "figures": seen.figures,
+        },
     }

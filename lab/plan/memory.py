@@ -105,9 +105,9 @@ def trainer_memory(
 
 
 def host_bytes(shape: Shape, trainer: Trainer, *, reference: int) -> float:
-    """Of the machine that trains: the checkpoint as it is read, and what is offloaded."""
+    """Of the machine that trains: the start and its reference, as each process reads them, and what is offloaded."""
     offloaded = (16 + reference) * shape.parameters if trainer.offload else 0
-    return 4 * shape.parameters + offloaded
+    return trainer.gpus * (4 + reference) * shape.parameters + offloaded
 
 
 def server_memory(shape: Shape, scale: Scale, gpu: Gpu) -> GpuMemory:

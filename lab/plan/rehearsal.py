@@ -2,30 +2,32 @@
 
 Its protocol, reward, judge and reader (by HTTP), algorithm, schedule and optimizer are the recipe's. What is replaced:
 the model by a random one of some 30,000 weights, its questions by a little world's, vLLM by the trainer's own model,
-an embedder by hashed words, the sizes by the smallest. It shows that a recipe runs; it shows nothing of what it learns,
-and nothing of GPUs.
+an embedder by hashed words, the sizes by the smallest. A recipe whose accelerate configuration shares the weights is
+launched with that configuration, in two processes on the CPU. It shows that a recipe runs, and that a gradient flows;
+it shows nothing of what it learns, and nothing of GPUs.
 """
 
 import asyncio
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any, Final
+from typing import Final
 
 from agent.errors import SetupError
 from agent.sources.questions import GoldQuestion
-from train.ppo.recipe import PpoRecipe
+from lab.plan.small_run import PROCESSES, run_here, run_shared
 from train.rewards.base import RewardTools
 from train.rewards.outside import EndpointJudge, EndpointReader
 from train.rewards.task import Task
 from train.rl.recipe import RlRecipe
 from train.rl.tasks import protocols_of
 from train.rl.tools import tools_of
+from train.safety.monitors import LINES
 from train.safety.rules import DEFAULT_RULES
 from train.safety.settings import Safety
 
@@ -44,32 +46,31 @@ class Rehearsed:
     """That judge and reader got."""
     files: tuple[str, ...] = ()
     """That the run left."""
+    processes: int = 1
+    """More than one hold shares of the weights."""
 
 
-def rehearse(recipe: RlRecipe, *, steps: int = 2) -> Rehearsed:
+def rehearse(recipe: RlRecipe, *, steps: int = 2, accelerate: Path | None = None) -> Rehearsed:
     """Run a recipe at a small size.
 
     Args:
         recipe: of `cairn train rl` or `cairn train ppo`.
         steps: how many.
+        accelerate: the configuration by which processes share the weights; None: one process has them.
 
     Raises:
-        SetupError: it cannot run; the sentence says why.
+        SetupError: it cannot run, or no gradient flowed; the sentence says why.
     """
     with tempfile.TemporaryDirectory(prefix="cairn-plan-") as kept, _endpoint() as (url, requests):
         folder = Path(kept)
         given = small(recipe, start=make_start(folder / "start", recipe), url=url, steps=steps)
         with asyncio.Runner() as runner, tools_of(given, folder / "tools", runner=runner) as tools:
             runner.run(_ask_tools(tools))
-        seen = Rehearsed()
-
-        def on_step(step: int, figures: Mapping[str, float]) -> None:
-            seen.steps, seen.figures = step, dict(figures)
-
-        _run(given, folder / "run", on_step)
-        seen.requests = len(requests)
-        seen.files = tuple(sorted(path.name for path in (folder / "run").iterdir()))
-        return seen
+        if accelerate is None:
+            run_here(given, folder / "run")
+        else:
+            run_shared(given, folder / "run", accelerate=accelerate)
+        return _seen(folder / "run", requests=len(requests), processes=PROCESSES if accelerate else 1)
 
 
 def small(recipe: RlRecipe, *, start: Path, url: str, steps: int) -> RlRecipe:
@@ -140,15 +141,17 @@ async def _ask_tools(tools: RewardTools) -> None:
         raise SetupError("the reader's reply could not be read")
 
 
-def _run(recipe: RlRecipe, out: Path, on_step: Any) -> None:
-    if isinstance(recipe, PpoRecipe):
-        from train.ppo.run import PpoRun
+def _seen(out: Path, *, requests: int, processes: int) -> Rehearsed:
+    """What a run has left.
 
-        PpoRun(recipe, out, threads=1).go(on_step)
-        return
-    from train.rl.run import RlRun
-
-    RlRun(recipe, out, threads=1).go(on_step)
+    Raises:
+        SetupError: no gradient flowed in its last step.
+    """
+    last: dict[str, float] = json.loads((out / LINES).read_text(encoding="utf-8").splitlines()[-1])
+    steps = int(last.pop("step"))
+    if not last["trainer/grad_norm"] > 0:
+        raise SetupError(f"no gradient flowed in the rehearsal: its norm is {last['trainer/grad_norm']}")
+    return Rehearsed(steps, last, requests, tuple(sorted(path.name for path in out.iterdir())), processes)
 
 
 class _Answers(BaseHTTPRequestHandler):

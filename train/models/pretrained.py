@@ -121,9 +121,15 @@ class Pretrained:
                 if weight.requires_grad:
                     weight.copy_(state[name])
 
-    def save(self, hub: Path, *, dtype: torch.dtype) -> None:
-        """Write the hub's form into a folder that is there: the adapter is merged into the weights."""
-        save_model(self.trained, hub, dtype=dtype)
+    def save(self, hub: Path, *, dtype: torch.dtype, state: Mapping[str, torch.Tensor] | None = None) -> None:
+        """Write the hub's form into a folder that is there: the adapter is merged into the weights.
+
+        Args:
+            hub: the folder.
+            dtype: of all weights.
+            state: the weights, where this process holds a share of them alone.
+        """
+        save_model(self.trained, hub, dtype=dtype, state=state)
         keep_files(self.folder, hub)
 
     def save_adapter(self, folder: Path) -> None:

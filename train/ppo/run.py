@@ -23,7 +23,7 @@ from train.rl.clock import Clock
 from train.rl.finish import save_hub
 from train.rl.live import live_of
 from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
-from train.rl.session import OnStep, training_session
+from train.rl.session import Around, OnStep, training_session
 from train.rl.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class PpoRun:
         threads: int = 0,
         tasks: Tasks | None = None,
         live: "Live | None" = None,
+        around: Around | None = None,
     ) -> None:
         """Take note of a run; nothing is loaded yet.
 
@@ -52,6 +53,7 @@ class PpoRun:
             threads: for the engine on a CPU; 0: what torch takes.
             tasks: in the place of the recipe's questions.
             live: in the place of the recipe's engine.
+            around: is put around each of its rewards.
 
         Raises:
             SetupError: an engine that takes its weights from TRL's trainer.
@@ -62,6 +64,7 @@ class PpoRun:
         self.out = out
         self._threads = threads
         self._tasks = tasks
+        self._around = around
         self._live = live
 
     def table(self) -> "RichTable | None":
@@ -81,7 +84,7 @@ class PpoRun:
         recipe, state = self.recipe, newest_state(self.out)
         check_folder(self.out, begun=state is not None, resume=resume)
         done = step_of(state) if state else 0
-        with training_session(recipe, self.out, after=done, tasks=self._tasks) as self._here:
+        with training_session(recipe, self.out, after=done, tasks=self._tasks, around=self._around) as self._here:
             models = load_models(recipe)
             self._learner = Learner(models.policy, models.critic, models.reference, recipe, parted=models.parted)
             if state:

@@ -8,9 +8,9 @@ schedule, how states are saved, and what is logged. TRL's interfaces that this l
 import math
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from agent.errors import SetupError
 from agent.settings import default_environment
@@ -18,8 +18,6 @@ from agent.settings import default_environment
 default_environment({"TRL_EXPERIMENTAL_SILENCE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"})
 
 import torch  # noqa: E402
-from accelerate import PartialState  # noqa: E402
-from accelerate.utils import gather_object  # noqa: E402
 from datasets import Dataset  # noqa: E402
 from transformers import PreTrainedModel, Trainer, TrainerCallback  # noqa: E402
 from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled  # noqa: E402
@@ -33,43 +31,16 @@ from train.common.losses import likelihood_loss  # noqa: E402
 from train.models.attention import use_blocked  # noqa: E402
 from train.rl.batch import WeightedRow, by_length, filled, tensors  # noqa: E402
 from train.rl.live_server import by_nccl, joinable  # noqa: E402
+from train.rl.processes import all_gather, place  # noqa: E402
+from train.rl.provider import BatchProvider, Figures, TrainingBatch  # noqa: E402
 from train.rl.ratio import Ratio  # noqa: E402
 from train.rl.recipe import RlRecipe  # noqa: E402
-from train.rl.start import opened, refuse_shares  # noqa: E402
+from train.rl.sharding import WholeCopy, check_shares, give_start, is_requested, keep_on_cpus, share_on_cpus  # noqa: E402
+from train.rl.start import opened  # noqa: E402
 from train.rl.states import PREFIX, STATES, settle  # noqa: E402
 
-Figures = dict[str, float]
 _PASS: Final = 16_384
 """Tokens of one pass without gradients, padding included."""
-
-
-@dataclass(frozen=True)
-class TrainingBatch:
-    """The rows of one batch of rollouts, in this process."""
-
-    micro_batches: Sequence[Sequence[WeightedRow]]
-    """`minibatches * micro_batches` of the recipe."""
-    whole: float
-    """What the loss of the whole batch is divided by: policy tokens or rollouts, over all processes."""
-    exact: bool
-    """Whether the engine's log-probabilities are those of the weights that are trained, up to rounding."""
-
-
-class BatchProvider(Protocol):
-    """Makes training batches and takes the figures of each step; see `train.rl.run`."""
-
-    def training_batch(self, step: int, model: Any) -> TrainingBatch:
-        """Run the rollouts of a step (from 0) with the model's weights."""
-        ...
-
-    def learned(self, step: int, figures: Figures) -> None:
-        """Take the trainer's figures of a step, before its state is saved."""
-        ...
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the run is to end after this step."""
-        ...
 
 
 class RlTrainer(GRPOTrainer):
@@ -96,10 +67,13 @@ class RlTrainer(GRPOTrainer):
         """Rows of each micro-batch, the most in any process."""
         self._micro_batches = recipe.optimizer.micro_batches * recipe.optimizer.minibatches
         transformers_logging.disable_progress_bar()  # the terminal belongs to the command
+        torch.manual_seed(recipe.seed)  # of a new adapter, the same in every process
         with joinable(recipe):
             begun, tokenizer = opened(recipe)
             if not torch.cuda.is_available():
                 use_blocked(begun.model)  # rows are padded on the right
+            samples = is_requested() and not by_nccl(recipe)
+            self._copy = WholeCopy(begun.trained) if samples else None
             super().__init__(
                 model=cast(PreTrainedModel, begun.trained),
                 processing_class=tokenizer,
@@ -109,9 +83,11 @@ class RlTrainer(GRPOTrainer):
                 train_dataset=Dataset.from_dict({"prompt": [""] * (recipe.steps * self._micro_batches * place()[1])}),
                 callbacks=[_Steps(self)],
             )
-        if self.is_fsdp_enabled or is_deepspeed_zero3_enabled():
-            refuse_shares(recipe)
-        if self.ref_model is not None and begun.was_adapter:  # TRL read the model without it
+        plugin = self.accelerator.state.fsdp_plugin if self.is_fsdp_enabled else None
+        check_shares(recipe, plugin, zero3=is_deepspeed_zero3_enabled(), nccl=by_nccl(recipe))
+        if self.ref_model is not None and self.is_fsdp_enabled:
+            give_start(self.ref_model, begun.model)
+        elif self.ref_model is not None and begun.was_adapter:  # TRL read the model without it
             self.accelerator.unwrap_model(self.ref_model).load_state_dict(begun.model.state_dict())
         self.remove_callback(PrinterCallback)
         self._pad = int(tokenizer.pad_token_id)
@@ -130,6 +106,15 @@ class RlTrainer(GRPOTrainer):
     def bare(self) -> Any:
         """The model itself, as it was before it was wrapped for several processes."""
         return self.accelerator.unwrap_model(self.model)
+
+    def whole_model(self) -> Any:
+        """The model with all of its weights, for an engine; of shares a copy, which all processes must ask for at once.
+
+        Without a copy, because the engine is a server that gets its weights otherwise, it is the model itself.
+        """
+        on_host = self._recipe.rollout.engine == "embedded"
+        device = torch.device("cpu") if on_host else self.accelerator.device
+        return self.bare if self._copy is None else self._copy.of(self.bare, device=device)
 
     def gathered(self) -> Mapping[str, torch.Tensor]:
         """The weights of the whole model; where processes hold shares of it, in the first one alone.
@@ -178,6 +163,13 @@ class RlTrainer(GRPOTrainer):
         """Train to the end, or until the run is interrupted; from a state, if there is one."""
         self.train(resume_from_checkpoint=str(state) if state else None)
 
+    def create_accelerator_and_postprocess(self) -> None:
+        """As it is, but on CPUs, too, weights are shared where the launcher wants it."""
+        share_on_cpus()
+        super().create_accelerator_and_postprocess()
+        if self.is_fsdp_enabled:
+            keep_on_cpus(self.accelerator.state.fsdp_plugin)
+
     def _prepare_inputs(self, generation_batch: Any) -> Any:
         """The next micro-batch; of a new training batch where the last one is learned."""
         if self._step % (self._micro_batches * self.num_iterations) == 0 or self._buffered_inputs is None:
@@ -185,7 +177,7 @@ class RlTrainer(GRPOTrainer):
             self._ratio = Ratio()
             model = self.bare
             model.eval()
-            batch = self._provider.training_batch(self.step, model)
+            batch = self._provider.training_batch(self.step, self.whole_model())
             model.train()
             counts = all_gather([[len(rows) for rows in batch.micro_batches]])
             most = [max(number) for number in zip(*counts, strict=True)]  # TRL gathers figures row by row
@@ -330,17 +322,6 @@ class _Steps(TrainerCallback):
         if last or stop or trainer.step % recipe.report.save_every_steps == 0:
             control.should_save = True
         control.should_training_stop = control.should_training_stop or stop
-
-
-def place() -> tuple[int, int]:
-    """The number of this process, and how many there are."""
-    state = PartialState(cpu=not torch.cuda.is_available())
-    return int(state.process_index), int(state.num_processes)
-
-
-def all_gather(mine: list[Any]) -> list[Any]:
-    """The lists of all processes, one behind the other, in the order of the processes."""
-    return list(gather_object(mine))
 
 
 def _arguments(recipe: RlRecipe, out: Path) -> GRPOConfig:

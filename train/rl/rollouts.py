@@ -111,9 +111,18 @@ class RolloutWorker:
             raise SetupError(f"{self.policy.name} cannot be trained: {error}") from error
 
 
-def seeds_of(seed: int, *, step: int, attempt: int, asks: int, group: int, rank: int = 0) -> list[int]:
-    """A seed for each rollout of a batch, the same whenever the batch is made."""
+def seeds_of(seed: int, *, step: int, attempt: int, asks: int, group: int, first: int = 0) -> list[int]:
+    """A seed for each rollout of a batch, the same whenever the batch is made, and by however many processes.
+
+    Args:
+        seed: of the run.
+        step: from 0.
+        attempt: of the step, where it draws questions several times.
+        asks: questions of this process.
+        group: rollouts of each.
+        first: questions of the batch before these, in other processes.
+    """
     return [
-        int.from_bytes(hashlib.sha256(f"{seed} {step} {attempt} {rank} {place}".encode()).digest()[:6], "big")
-        for place in range(asks * group)
+        int.from_bytes(hashlib.sha256(f"{seed} {step} {attempt} 0 {place}".encode()).digest()[:6], "big")
+        for place in range(first * group, (first + asks) * group)
     ]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from agent.errors import SetupError
 from train.common.interrupt import check_folder
 from train.rewards.base import Reward
-from train.rl.adapter import Figures, RlTrainer, TrainingBatch, all_gather, place
+from train.rl.adapter import RlTrainer
 from train.rl.batch import (
     RolloutReward,
     WeightedRow,
@@ -31,9 +31,11 @@ from train.rl.finish import save_hub
 from train.rl.gain import gain_credit
 from train.rl.live import live_of
 from train.rl.live_server import ServerLive, by_nccl
+from train.rl.processes import all_gather, place
+from train.rl.provider import Figures, TrainingBatch
 from train.rl.recipe import RlRecipe
 from train.rl.rollouts import RolloutResult, RolloutWorker, seeds_of
-from train.rl.session import OnStep, training_session
+from train.rl.session import Around, OnStep, training_session
 from train.rl.states import newest_state, updates_of
 from train.rl.tasks import Ask, Tasks
 from train.rl.teacher import open_teacher, taught_rows
@@ -48,7 +50,14 @@ class RlRun:
     """One run. `go` it once."""
 
     def __init__(
-        self, recipe: RlRecipe, out: Path, *, threads: int = 0, tasks: Tasks | None = None, live: "Live | None" = None
+        self,
+        recipe: RlRecipe,
+        out: Path,
+        *,
+        threads: int = 0,
+        tasks: Tasks | None = None,
+        live: "Live | None" = None,
+        around: Around | None = None,
     ) -> None:
         """Take note of a run; nothing is loaded yet.
 
@@ -58,11 +67,13 @@ class RlRun:
             threads: for the engine on a CPU; 0: what torch takes.
             tasks: in the place of the recipe's questions.
             live: in the place of the recipe's engine.
+            around: is put around each of its rewards.
         """
         self.recipe = recipe
         self.out = out
         self._threads = threads
         self._tasks = tasks
+        self._around = around
         self._given_live = live
         self._clock = Clock()
         self.done = False
@@ -97,7 +108,13 @@ class RlRun:
             )
         self._on_step = on_step
         with training_session(
-            recipe, self.out, after=after, tasks=self._tasks, writes=self._rank == 0, gather=all_gather
+            recipe,
+            self.out,
+            after=after,
+            tasks=self._tasks,
+            around=self._around,
+            writes=self._rank == 0,
+            gather=all_gather,
         ) as self._here:
             self._live = self._given_live or live_of(recipe, threads=self._threads)
             with closing(self._live), self._opened_teacher():
@@ -110,7 +127,7 @@ class RlRun:
         return self.done
 
     def training_batch(self, step: int, model: Any) -> TrainingBatch:
-        """Run a step's rollouts; see `train.rl.adapter.BatchProvider`."""
+        """Run a step's rollouts; see `train.rl.provider.BatchProvider`."""
         self._clock = Clock()
         recipe, progress = self.recipe, step / self.recipe.steps
         policy = self._live.refresh(model)
@@ -137,7 +154,7 @@ class RlRun:
         return TrainingBatch(micro_batches, sum(all_gather([whole])), self._live.exact)
 
     def learned(self, step: int, figures: Figures) -> None:
-        """Write a step down; see `train.rl.adapter.BatchProvider`."""
+        """Write a step down; see `train.rl.provider.BatchProvider`."""
         self._clock.lap("update")
         self._here.ended(step, {**figures, **self._clock.figures(), **self._figures}, self._on_step)
 
@@ -176,7 +193,7 @@ class RlRun:
         while any(sizes := rounds.sizes(groups_of_all)):
             asks = self._drawn(step, rounds.round, sizes)
             await self._here.probe_sources(asks, step)
-            new = await self._round(worker, reward, asks, step, rounds.round)
+            new = await self._round(worker, reward, asks, step, rounds.round, first=self._rank * max(sizes))
             await asyncio.to_thread(self._live.check)
             new_rewards = self._rewarded(worker, new)
             self._here.watch(step, new, new_rewards, weights)
@@ -201,15 +218,14 @@ class RlRun:
         return [replace(reward, credit=credit) for reward, credit in zip(rewards, gained, strict=True)]
 
     async def _round(
-        self, worker: RolloutWorker, reward: Reward[Any], asks: Sequence[Ask], step: int, attempt: int
+        self, worker: RolloutWorker, reward: Reward[Any], asks: Sequence[Ask], step: int, attempt: int, *, first: int
     ) -> list[RolloutResult]:
-        rollout = self.recipe.rollout
-        seeds = seeds_of(
-            self.recipe.seed, step=step, attempt=attempt, asks=len(asks), group=rollout.group, rank=self._rank
-        )
-        first = (attempt * self._ranks + self._rank) * rollout.prompts
+        """Run the rollouts of this process's questions; `first` of the round are in the processes before it."""
+        rollout, seed = self.recipe.rollout, self.recipe.seed
+        seeds = seeds_of(seed, step=step, attempt=attempt, asks=len(asks), group=rollout.group, first=first)
+        number = (attempt * self._ranks + self._rank) * rollout.prompts
         return await worker.run(
-            asks, group=rollout.group, reward=reward, progress=step / self.recipe.steps, seeds=seeds, first=first
+            asks, group=rollout.group, reward=reward, progress=step / self.recipe.steps, seeds=seeds, first=number
         )
 
     def _drawn(self, step: int, attempt: int, sizes: Sequence[int]) -> list[Ask]:
@@ -238,7 +254,8 @@ class RlRun:
         self.done = trainer.step >= self.recipe.steps
         self._here.close(trainer.step)
         if self.done:
-            weights = trainer.gathered()  # every process gives its share
+            adapted = self.recipe.adapter is not None  # every process gives its share
+            model, weights = (trainer.whole_model(), None) if adapted else (trainer.bare, trainer.gathered())
             if self._rank == 0:
-                save_hub(trainer.bare, self.recipe, self.out, weights=weights)
+                save_hub(model, self.recipe, self.out, weights=weights)
         trainer.accelerator.end_training()  # older transformers have no `end`

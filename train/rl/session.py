@@ -38,6 +38,8 @@ OnStep = Callable[[int, Mapping[str, float]], None]
 """Takes the number of each step and its figures."""
 Gather = Callable[[list[Any]], list[Any]]
 """From the list of this process to those of all, one behind the other."""
+Around = Callable[[Reward[Any]], Reward[Any]]
+"""From a reward of the recipe to the one that scores in its place."""
 
 
 @dataclass
@@ -164,6 +166,7 @@ def training_session(
     *,
     after: int,
     tasks: Tasks | None = None,
+    around: Around | None = None,
     writes: bool = True,
     gather: Gather = list,
 ) -> Iterator[TrainingSession]:
@@ -174,6 +177,7 @@ def training_session(
         out: its folder.
         after: steps that are done; what the files say of later ones is taken back.
         tasks: in the place of the recipe's questions.
+        around: is put around each reward.
         writes: whether this process keeps the folder.
         gather: of all processes.
 
@@ -191,7 +195,8 @@ def training_session(
         interrupted = stack.enter_context(interruptible())
         questions = tasks or tasks_of(recipe)
         tools = stack.enter_context(tools_of(recipe, out, runner=runner))
-        yield TrainingSession(recipe, out, runner, questions, _rewards(recipe, tools), interrupted, gather, written)
+        rewards = [around(reward) if around else reward for reward in _rewards(recipe, tools)]
+        yield TrainingSession(recipe, out, runner, questions, rewards, interrupted, gather, written)
 
 
 def _manifest(recipe: RlRecipe, out: Path) -> AbstractContextManager[RunManifest]:

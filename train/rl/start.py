@@ -6,7 +6,6 @@ from transformers import AutoTokenizer
 
 from agent.errors import SetupError
 from train.models.pretrained import Pretrained, open_pretrained
-from train.rl.live_server import by_nccl
 from train.rl.recipe import RlRecipe
 
 
@@ -19,25 +18,3 @@ def opened(recipe: RlRecipe) -> tuple[Pretrained, Any]:
         raise SetupError(f"the tokenizer of {recipe.start} cannot be loaded: {error}") from error
     tokenizer.eos_token = tokenizer.eos_token or begun.end
     return begun, tokenizer
-
-
-def refuse_shares(recipe: RlRecipe) -> None:
-    """Refuse what needs the whole model in each process, where every one holds a share of it.
-
-    Raises:
-        SetupError: the recipe asks for it.
-    """
-    whole = "launch without FSDP and without DeepSpeed's third stage"
-    if not by_nccl(recipe):
-        raise SetupError(
-            f"every process holds a share of the weights, and the engine {recipe.rollout.engine!r} needs them whole: "
-            f"take the engine 'vllm-server' on GPUs, or {whole}"
-        )
-    if recipe.adapter is not None:
-        raise SetupError(
-            f"an adapter is trained where each process holds the whole model: leave out [adapter], or {whole}"
-        )
-    if recipe.learning.credit is not None and recipe.learning.credit.information_gain is not None:
-        raise SetupError(
-            f"information gain is computed where each process holds the whole model: leave it out, or {whole}"
-        )

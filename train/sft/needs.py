@@ -12,7 +12,9 @@ from typing import Any, Final, cast
 import psutil
 import torch
 
-from train.sft.run import SftRun, collate
+from train.sft.padding import collate
+from train.sft.run import SftRun
+from train.sft.sharding import ShardedModel
 from train.sft.trajectories import Example
 
 _STEP: Final = 128
@@ -137,22 +139,28 @@ def memory_of(run: SftRun) -> MemoryNeed:
     )
 
 
+def sentences_of(run: SftRun) -> list[str]:
+    """What this process of a run will need; of a model in shares, without the activations."""
+    begun = run.begun
+    return begun.sentences(run.process_group.size) if isinstance(begun, ShardedModel) else memory_of(run).sentences()
+
+
 def speed_of(run: SftRun) -> Speed:
     """How long a run will take, from the first batches that are still to be seen; no weight changes.
 
     All processes must ask at the same time.
     """
     batches = run.batches()
-    mine = run.process_group.share(batches[run.place.batch :] or batches)[:1]
+    mine = run.share(list(enumerate((batches[run.place.batch :] or batches)[: run.process_group.size])))
     run.begun.trained.train()
     began = time.perf_counter()
-    for batch in mine:
+    for _, batch in mine:
         run.backward(collate(batch, run.device), 1.0)
     run.process_group.wait()
     seconds = time.perf_counter() - began
     for weight in run.optimizers.weights:
         weight.grad = None
-    seen = torch.tensor([float(sum(len(example.ids) for batch in mine for example in batch))])
+    seen = torch.tensor([float(sum(len(example.ids) for _, batch in mine for example in batch))])
     run.process_group.all_reduce([seen])
     return Speed(float(seen) / seconds, run.recipe.optimizer.tokens - run.place.tokens)
 

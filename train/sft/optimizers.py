@@ -41,6 +41,10 @@ class Optimizers:
         adamw = torch.optim.AdamW(others, lr=settings.adamw_lr, betas=(0.9, 0.98), weight_decay=decay)
         self._all.append((adamw, settings.adamw_lr))
 
+    @property
+    def all(self) -> list[torch.optim.Optimizer]:
+        return [optimizer for optimizer, _ in self._all]
+
     def step(self, *, step: int, tokens: int) -> None:
         """Change the weights by their gradients, which are the same in every process, and let go of these."""
         rate = _rate(self._settings, step=step, tokens=tokens)
@@ -70,7 +74,7 @@ class Optimizers:
 
     def state(self) -> list[dict[str, Any]]:
         """What `load` takes; whole if it was brought together after the last step."""
-        return [optimizer.state_dict() for optimizer, _ in self._all]
+        return [optimizer.state_dict() for optimizer in self.all]
 
     def load(self, state: list[dict[str, Any]]) -> None:
         """Go on from there, in any number of processes."""

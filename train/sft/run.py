@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import torch
 from tokenizers import Tokenizer
@@ -23,7 +23,7 @@ from agent.files.foreign import no_link
 from agent.policies.model_folder import ABOUT
 from agent.protocols import load_protocol, protocol_named
 from train.checkpoints.export import describe
-from train.common.interrupt import check_folder, interruptible
+from train.common.interrupt import interruptible
 from train.common.process_group import ProcessGroup
 from train.common.recipe import ModelShape, SftRecipe
 from train.common.saving import as_a_whole
@@ -34,10 +34,12 @@ from train.sft.held_out import HeldOutScores, held_out
 from train.sft.initial import begin_from
 from train.sft.memory import give_back, keep_few_kernels
 from train.sft.optimizers import Optimizers
+from train.sft.padding import PaddedBatch, collate, idle
+from train.sft.sharding import share_out
+from train.sft.states import load_state, save_state, state_of
 from train.sft.tokenizer import EOS, PAD, token_id, train_tokenizer
 from train.sft.trajectories import Example, data_hashes, pool_batches, row_examples, tokenizer_texts
 
-STATE: Final = "state.pt"
 _GIVE_BACK_EVERY_STEPS: Final = 25
 
 OnProgress = Callable[["SftProgress"], None]
@@ -73,36 +75,23 @@ class SftProgress:
     """Share of right answers, given the oracle's words before them, by protocol and by type of question."""
 
 
-@dataclass(frozen=True)
-class PaddedBatch:
-    """Tensors of [rows, length]; padding has weight 0."""
-
-    ids: torch.Tensor
-    weights: torch.Tensor
-    policy: torch.Tensor
-
-
-def collate(examples: list[Example], device: torch.device) -> PaddedBatch:
-    """Pad on the right. Attention is causal, so padding needs no mask: no real token sees it."""
-    length = max(len(example.ids) for example in examples)
-    ids = torch.zeros((len(examples), length), dtype=torch.long)
-    weights = torch.zeros((len(examples), length))
-    policy = torch.zeros((len(examples), length), dtype=torch.bool)
-    for row, example in enumerate(examples):
-        size = len(example.ids)
-        ids[row, :size] = torch.tensor(example.ids)
-        weights[row, :size] = torch.tensor(example.weights)
-        policy[row, :size] = torch.tensor(example.policy)
-    return PaddedBatch(ids.to(device), weights.to(device), policy.to(device))
-
-
 class SftRun:
     """One run in one folder: `state.pt` to resume from, `hub/` with the model, `log.jsonl` with what happened.
 
     Its manifest says what it was made from.
     """
 
-    def __init__(self, recipe: SftRecipe, out: Path, process_group: ProcessGroup | None = None) -> None:
+    def __init__(
+        self, recipe: SftRecipe, out: Path, process_group: ProcessGroup | None = None, *, sharded: bool = False
+    ) -> None:
+        """Load the start, or make a model.
+
+        Args:
+            recipe: of the run.
+            out: its folder.
+            process_group: that shares every step; left out, this process alone.
+            sharded: whether each process holds a share of the weights, not a copy.
+        """
         self.recipe = recipe
         self.out = out
         self.process_group = process_group or ProcessGroup()
@@ -118,7 +107,13 @@ class SftRun:
         self.recipe = recipe = self._decided(recipe)
         if self.device.type == "cpu" and recipe.optimizer.bf16:
             use_blocked(self.model)
-        self.begun.trained.to(self.device)
+        self._sharded = None
+        if sharded:
+            self.begun = self._sharded = share_out(self.begun, self.process_group, self.device)
+        else:
+            self.begun.trained.to(self.device)
+        self.takes_part = sharded or self.process_group.is_main_process
+        """Whether this process evaluates and saves."""
         self.begun.recompute(recipe.optimizer.gradient_checkpointing)
         self.optimizers = Optimizers(self.begun.trained, recipe.optimizer, self.process_group)
         self._pool: tuple[tuple[int, float], list[list[Example]]] | None = None
@@ -139,16 +134,8 @@ class SftRun:
         Raises:
             SetupError: there is nothing to resume, or it belongs to another recipe.
         """
-        path = self.out / STATE
-        check_folder(self.out, begun=path.exists(), resume=True)
-        try:
-            state: dict[str, Any] = torch.load(path, map_location=self.device, weights_only=True)
-        except Exception as error:  # torch raises many kinds for a damaged file
-            raise SetupError(f"{path} is damaged ({error}): start again in another folder") from error
-        if state["recipe"] != self.recipe.model_dump_json():
-            raise SetupError(f"{path} was made by another recipe: use that one, or another --out")
-        self.begun.load(state["model"])
-        self.optimizers.load(state["optimizers"])
+        path = state_of(self.out, self.begun)
+        state = load_state(path, self.begun, self.optimizers, recipe=self.recipe.model_dump_json())
         self.place = RunPosition(**state["place"])
 
     def save(self) -> None:
@@ -157,14 +144,8 @@ class SftRun:
         Raises:
             SetupError: it cannot be written, because the disk is full or otherwise.
         """
-        state = {
-            "recipe": self.recipe.model_dump_json(),
-            "model": self.begun.state(),
-            "optimizers": self.optimizers.state(),
-            "place": asdict(self.place),
-        }
-        with as_a_whole(self.out / STATE) as made:
-            torch.save(state, made)
+        run = {"recipe": self.recipe.model_dump_json(), "place": asdict(self.place)}
+        save_state(self.out, self.begun, self.optimizers, run, self.process_group)
 
     def save_hub(self) -> Path:
         """Write the model in the hub's form, in the precision that it computed in; a card that is there stays.
@@ -173,10 +154,13 @@ class SftRun:
             SetupError: it cannot be written, because the disk is full or otherwise.
         """
         hub = self.out / "hub"
+        weights = self._sharded.whole() if self._sharded else None
+        if not self.process_group.is_main_process:
+            return hub
         dtype = torch.bfloat16 if self.recipe.optimizer.bf16 else torch.float32
         with as_a_whole(hub) as made:
             made.mkdir()
-            self.begun.save(made, dtype=dtype)
+            self.begun.save(made, dtype=dtype, state=weights)
             if self.recipe.model is not None:
                 self.tokenizer.save(str(made / "tokenizer.json"))
                 config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": EOS, "pad_token": PAD}
@@ -217,16 +201,13 @@ class SftRun:
                 saves = step % report.save_every_steps == 0 or last
                 if saves:
                     self.optimizers.consolidate()
-                if not self.process_group.is_main_process:
-                    if last:
-                        break
-                    continue
-                if step % report.evaluate_every_steps == 0 or self.done:
+                if self.takes_part and (step % report.evaluate_every_steps == 0 or self.done):
                     progress = self._evaluated(progress)
-                if step % report.every_steps == 0 or progress.dev_tokens_right is not None:
-                    self._log(progress)
-                on_progress(progress)
-                if saves:
+                if self.process_group.is_main_process:
+                    if step % report.every_steps == 0 or progress.dev_tokens_right is not None:
+                        self._log(progress)
+                    on_progress(progress)
+                if saves and self.takes_part:
                     self.save()
                     self.save_hub()
                 if last:
@@ -256,12 +237,15 @@ class SftRun:
         whole = sum(sum(example.weights[1:]) for examples in batches for example in examples)
         sums = torch.zeros(4)
         self.begun.trained.train()
-        for place, examples in self.process_group.share(list(enumerate(batches))):
+        for place, examples in self.share(list(enumerate(batches))):
             torch.manual_seed(hash((self.recipe.seed, self.place.step, place)) % 2**63)  # of an adapter's dropout
             sums += self.backward(collate(examples, self.device), whole)
         for weight in self.optimizers.weights:
             weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
-        self.process_group.all_reduce([weight.grad for weight in self.optimizers.weights if weight.grad is not None])
+        if not self._sharded:
+            self.process_group.all_reduce(
+                [weight.grad for weight in self.optimizers.weights if weight.grad is not None]
+            )
         self.process_group.all_reduce([sums])
         self.optimizers.step(step=self.place.step, tokens=self.place.tokens)
         self.place.step += 1
@@ -278,6 +262,13 @@ class SftRun:
             accuracy=right / count,
         )
 
+    def share(self, batches: list[tuple[int, list[Example]]]) -> list[tuple[int, list[Example]]]:
+        """This process's numbered batches of some. Where layers are gathered from all processes, all have as many."""
+        mine = self.process_group.share(batches)
+        if self._sharded and len(mine) * self.process_group.size < len(batches):
+            mine.append((len(batches), idle(batches[0][1][0])))
+        return mine
+
     def backward(self, batch: PaddedBatch, whole: float) -> torch.Tensor:
         """Add a batch's gradient; gives its loss, and summed over policy tokens: loss, right ones, number.
 
@@ -286,7 +277,7 @@ class SftRun:
         losses, right, kept = self._losses(batch)
         policy = batch.policy[:, 1:][kept]
         loss = (losses * batch.weights[:, 1:][kept]).sum() / whole
-        loss.backward()
+        (loss * self.process_group.size if self._sharded else loss).backward()  # FSDP takes the mean; this is a sum
         sums = [loss.detach(), (losses.detach() * policy).sum(), (right & policy).sum(), policy.sum()]
         return torch.stack(sums).float().cpu()
 

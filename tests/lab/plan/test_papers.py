@@ -1,5 +1,4 @@
 import asyncio
-import itertools
 import json
 import shlex
 from pathlib import Path
@@ -17,12 +16,14 @@ from agent.errors import SetupError
 from agent.protocols import load_protocol, protocol_named
 from agent.settings import CairnSettings
 from agent.sources.kg.build import build_graph
+from lab.plan import small_run
 from lab.plan.commands import plan
 from lab.plan.planning import Plan, commands_of, plan_of, read_any
 from lab.plan.rehearsal import rehearse
 from lab.plan.scale import read_scale, scale_of
+from lab.plan.small_run import run_launched, run_shared
 from train.ppo.recipe import PpoRecipe
-from train.rewards.base import Reward, Rewarded
+from train.rewards.base import Reward
 from train.safety.probes import RetrieverProbes
 
 pytestmark = pytest.mark.train
@@ -235,20 +236,8 @@ def test_the_table_of_another_model_says_where_it_does_not_fit() -> None:
     assert "note: the longest rows do not fit" in done.stdout
 
 
-def rewarded_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give each rollout more than the one before: a random policy earns the same each time, which has no gradient."""
-    score, more = Reward[Any].score, itertools.count()
-
-    async def unequal(self: Reward[Any], *given: Any, **named: Any) -> Rewarded | None:
-        rewarded, add = await score(self, *given, **named), next(more)
-        return rewarded and Rewarded({name: value + 0.1 * add for name, value in rewarded.parts.items()})
-
-    monkeypatch.setattr(Reward, "score", unequal)
-
-
 @pytest.mark.parametrize("name", NAMES)
-def test_every_recipe_runs_and_learns_at_a_tiny_size(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rewarded_apart(monkeypatch)
+def test_every_recipe_runs_and_learns_at_a_tiny_size(name: str) -> None:
     recipe = read_any(PAPERS / f"{name}.toml")
     seen = rehearse(recipe)
     assert seen.figures["trainer/grad_norm"] > 1e-3
@@ -257,6 +246,38 @@ def test_every_recipe_runs_and_learns_at_a_tiny_size(name: str, monkeypatch: pyt
     assert (seen.requests > 0) == (recipe.judge is not None or recipe.reader is not None)
     assert seen.figures["masked/share"] == 0
     assert isinstance(recipe, PpoRecipe) == (name == "evidence_ppo")
+
+
+def as_it_is(reward: Reward[Any]) -> Reward[Any]:
+    return reward
+
+
+def test_a_rehearsal_without_a_gradient_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(small_run, "spread", as_it_is)
+    with pytest.raises(SetupError, match=r"no gradient flowed in the rehearsal: its norm is 0\.0"):
+        rehearse(read_any(PAPERS / "multisearch.toml"))
+
+
+@pytest.mark.slow
+def test_a_recipe_whose_weights_are_shared_is_rehearsed_with_its_own_configuration_in_two_processes() -> None:
+    done = cairn(PAPERS / "dag.toml", "--json")
+    assert done.exit_code == 0, done.output
+    seen: dict[str, Any] = json.loads(done.stdout)["rehearsed"]
+    assert (seen["steps"], seen["processes"]) == (2, 2)
+    assert seen["figures"]["trainer/grad_norm"] > 1e-3
+    assert 0.98 < seen["figures"]["trainer/ratio_mean"] < 1.02  # rollouts had the weights that are trained
+    assert seen["figures"]["rollouts"] == 4
+
+
+def test_a_rehearsal_that_fails_in_its_processes_says_why(tmp_path: Path) -> None:
+    recipe, run = read_any(PAPERS / "kg.toml"), tmp_path / "run"
+    with pytest.raises(SetupError, match=r"rehearsal in 2 processes failed: (?s:.*)none\.yaml"):
+        run_shared(recipe, run, accelerate=tmp_path / "none.yaml")
+    (run / "states" / "checkpoint-1").mkdir(parents=True)
+    with pytest.raises(SetupError, match="holds a run already"):
+        run_launched(tmp_path / "run.json", run)  # as each of the processes does
+    with pytest.raises(SetupError, match=r"rehearsal in 2 processes failed: .*run holds a run already"):
+        run_shared(recipe, run, accelerate=tmp_path / "none.yaml")
 
 
 def test_a_recipe_that_no_plan_is_for_is_refused(tmp_path: Path) -> None:

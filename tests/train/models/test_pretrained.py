@@ -25,7 +25,8 @@ from train.common.recipe import SftRecipe  # noqa: E402
 from train.distill.rows import RowPiece, TrainingRow  # noqa: E402
 from train.models.pretrained import base_folder, open_pretrained  # noqa: E402
 from train.sft.needs import speed_of  # noqa: E402
-from train.sft.run import SftProgress, SftRun, collate  # noqa: E402
+from train.sft.padding import collate  # noqa: E402
+from train.sft.run import SftProgress, SftRun  # noqa: E402
 from train.sft.trajectories import row_example  # noqa: E402
 
 transformers: Any = importlib.import_module("transformers")

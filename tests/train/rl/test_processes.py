@@ -1,4 +1,4 @@
-"""Runs of two processes on one CPU: they end with the same kind of model as a run of one, also from shares of weights."""
+"""Runs of two processes on one CPU: they end with the same kind of model as a run of one."""
 
 import json
 import subprocess
@@ -11,12 +11,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("trl")
-transformers: Any = pytest.importorskip("transformers")
 safetensors: Any = pytest.importorskip("safetensors.torch")
 
-from tests.fixtures.make_engine import make_hub  # noqa: E402 - only where torch is
-from tests.train.rl.sharded import one_step  # noqa: E402
-from tests.train.rl.small import hot_checkpoint  # noqa: E402
+from tests.train.rl.small import hot_checkpoint  # noqa: E402 - only where torch is
 from train.rl.states import newest_state  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
 
@@ -84,16 +81,3 @@ def test_two_processes_end_with_the_same_kind_of_model_as_one(tmp_path: Path) ->
     assert any(not torch.equal(after[name], before[name].float()) for name in before)
     kept = weights(out / "states" / "checkpoint-2")
     assert all(torch.equal(kept[name], one) for name, one in after.items())
-
-
-def test_a_model_in_shares_is_written_whole(tmp_path: Path) -> None:
-    start, out = make_hub(tmp_path / "start"), tmp_path / "out"
-    out.mkdir()
-    launched("tests.train.rl.sharded", start, out)
-    alone = transformers.Qwen3ForCausalLM.from_pretrained(start, dtype=torch.float32)
-    one_step(alone)
-    written = weights(out / "hub")
-    assert written.keys() == alone.state_dict().keys()
-    for name, one in alone.state_dict().items():
-        torch.testing.assert_close(written[name], one, msg=name)
-    transformers.Qwen3ForCausalLM.from_pretrained(out / "hub")

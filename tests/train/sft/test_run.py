@@ -17,7 +17,8 @@ from tests.train.disk import full_disk  # noqa: E402
 from train.common.process_group import ProcessGroup, run_in_processes  # noqa: E402
 from train.common.recipe import SftRecipe, read_recipe  # noqa: E402
 from train.safety.manifest import read_manifest  # noqa: E402
-from train.sft.run import SftProgress, SftRun, collate  # noqa: E402
+from train.sft.padding import collate  # noqa: E402
+from train.sft.run import SftProgress, SftRun  # noqa: E402
 from train.sft.trajectories import pool_batches  # noqa: E402
 
 pytestmark = pytest.mark.train
