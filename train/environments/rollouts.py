@@ -36,6 +36,7 @@ _KEPT: Final = 16
 _WORLDS: Final = 1_000_000
 """Of one seed."""
 _OPTIONS: Final = OptionNames("address", "key", "model")
+_FIGURES: Final = {"rounds", "searches", "passages", "policy_tokens"}
 _TOOL: Final = "a judge, a reader or an embedder failed"
 
 
@@ -126,7 +127,7 @@ class Environment:
             "parts": parts,
             "answer": trace.answer,
             "stopped": trace.stopped.reason if trace.stopped else "",
-            "figures": {name: getattr(trace.usage, name) for name in ("rounds", "searches", "passages", "policy_tokens")},
+            "figures": trace.usage.model_dump(include=_FIGURES),
             "turns": turns_of(trace) if self._form and rewarded else [],
         }
 

@@ -47,9 +47,9 @@ class EnvironmentSettings(BaseModel):
     def _the_trainer_chooses(self) -> Self:
         """What a recipe says about the course of a run is the trainer's to decide here."""
         if said := sorted(self.data.model_fields_set & {"order", "protocol_weights"}):
-            raise ValueError(f"`{said[0]}` in `data` is of Cairn's own trainer; leave it out: yours draws the questions")
+            raise ValueError(f"`{said[0]}` in `data` is for Cairn's trainer; leave it out: yours draws the questions")
         if "until" in self.reward.model_fields_set:
-            raise ValueError("`until` in `reward` is of Cairn's own trainer; leave it out: there is one reward")
+            raise ValueError("`until` in `reward` is for Cairn's trainer; leave it out: there is one reward")
         return self
 
     @model_validator(mode="after")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import verifiers.v1 as vf
+from pydantic import Field
 
 from train.environments.process import EnvironmentFailed, EnvironmentProcess, RolloutMasked, environment_of
 
@@ -17,7 +18,7 @@ ID = "cairn-search"
 
 
 class CairnTasksetConfig(vf.TasksetConfig):
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = Field(default_factory=dict)
     """Of the environment: see docs/environments.md."""
     python: str = ""
     """Of the environment that Cairn is installed in; "": the one of verifiers."""
