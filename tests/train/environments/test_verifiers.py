@@ -1,12 +1,17 @@
 """verifiers' own evaluation runs Cairn's environment: its code drives, and a server answers for the model."""
 
+import json
 import re
+import shutil
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from tests.train.environments.model_server import ModelServer, model_server
+from agent.policies.embedded import EmbeddedPolicy
+from tests.shipped import CT2, HUB
+from tests.train.environments.model_server import TEMPLATE, ModelServer, logprob_of, model_server
 from tests.train.environments.trainers import MARKS, python_of, run, write_questions
 
 pytestmark = MARKS
@@ -37,7 +42,7 @@ def script(messages: Sequence[dict[str, str]]) -> str | None:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ModelServer]:
-    with model_server(script) as served:
+    with model_server(script, policy=EmbeddedPolicy.load(CT2)) as served:
         yield served
 
 
@@ -51,7 +56,17 @@ def seen(server: ModelServer, pytestconfig: pytest.Config, tmp_path_factory: pyt
         "reward": {"name": "multisearch", "weights": {"merge": 2.0}},
     }
     python = python_of(pytestconfig, "verifiers")
-    return run(python, "evaluate_verifiers.py", folder, url=server.url, settings=settings)
+    renderer = {"renderer": {"name": "default"}, "renderer_model_name": str(with_template(folder / "model"))}
+    return run(python, "evaluate_verifiers.py", folder, url=server.url, settings=settings, renderer=renderer)
+
+
+def with_template(folder: Path) -> Path:
+    """The shipped checkpoint's tokenizer with a template for chats."""
+    shutil.copytree(HUB, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    path = folder / "tokenizer_config.json"
+    fields = json.loads(path.read_text(encoding="utf-8")) | {"chat_template": TEMPLATE}
+    path.write_text(json.dumps(fields), encoding="utf-8")
+    return folder
 
 
 def of(rollouts: list[dict[str, Any]], question: str) -> dict[str, Any]:
@@ -92,6 +107,25 @@ def test_the_model_gets_cairns_rules_and_what_cairns_search_found(server: ModelS
     assert second[2]["content"].endswith("</search>")
     assert DOCUMENTS["Winter Harbour"] in second[3]["content"]
     assert {tuple(chat["stop"]) for chat in server.chats} == {("</search>", "</answer>")}
+
+
+def test_its_client_for_training_has_the_very_ids_of_each_turn(server: ModelServer, seen: dict[str, Any]):
+    for question, reward in ((RIGHT, 1.2), (WRONG, 0.0)):
+        rollout = of(seen["trained"], question)
+        assert rollout["ok"]
+        assert rollout["reward"] == pytest.approx(reward)
+        assert len(rollout["sampled"]) == 2
+        for turn in rollout["sampled"]:
+            assert turn["ids"] in [response for _, response in server.sampled]
+            assert turn["logprobs"] == [logprob_of(number) for number in turn["ids"]]
+    assert of(seen["trained"], BROKEN)["rewards"] == {}
+
+
+def test_what_is_trained_is_what_the_model_saw(server: ModelServer, seen: dict[str, Any]):
+    whole = [prompt + response for prompt, response in server.sampled]
+    for question in (RIGHT, WRONG):
+        for branch in of(seen["trained"], question)["branches"]:
+            assert branch in whole
 
 
 def test_a_rollout_that_verifiers_ends_before_its_answer_is_not_scored(seen: dict[str, Any]):

@@ -16,13 +16,13 @@ from verifiers.v1.episode import Episode
 from cairn_search import load_environment
 
 
-def evaluate(said: dict[str, Any], **agent: Any) -> list[dict[str, Any]]:
+def evaluate(said: dict[str, Any], *, client: dict[str, Any], **agent: Any) -> list[dict[str, Any]]:
     """What `vf-eval cairn-search` runs."""
     taskset = {"id": "cairn-search", "settings": said["settings"], "python": said["python"]}
     config = EvalConfig(
         env={"taskset": taskset, "agent": agent},
         model="theirs",
-        client={"type": "eval", "base_url": said["url"], "api_key_var": "NO_KEY"},
+        client={"base_url": said["url"], "api_key_var": "NO_KEY", **client},
         output_dir=Path("outputs"),
         push=False,
         rich=None,
@@ -40,7 +40,15 @@ def shown(episode: Episode) -> dict[str, Any]:
         "metrics": trace.metrics,
         "errors": [[error.type, error.message] for error in trace.errors],
         "answer": trace.info.get("cairn", {}).get("answer"),
-        "roles": [node.message.role for node in trace.nodes],
+        "sampled": [
+            {
+                "ids": [number for number, own in zip(node.token_ids, node.mask, strict=True) if own],
+                "logprobs": node.logprobs,
+            }
+            for node in trace.nodes
+            if node.sampled
+        ],
+        "branches": [branch.token_ids for branch in trace.branches],
     }
 
 
@@ -55,8 +63,9 @@ def refused(python: str, **settings: Any) -> str:
 def main() -> None:
     said: dict[str, Any] = json.loads(sys.argv[1])
     result = {
-        "whole": evaluate(said),
-        "stopped": evaluate(said, max_turns=1),
+        "whole": evaluate(said, client={"type": "eval"}),
+        "trained": evaluate(said, client={"type": "train"} | said["renderer"]),
+        "stopped": evaluate(said, client={"type": "eval"}, max_turns=1),
         "refused": refused(said["python"], protocl="cairn"),
         "elsewhere": refused("/bin/false"),
     }
