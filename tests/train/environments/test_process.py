@@ -33,7 +33,7 @@ def server() -> Generator[ModelServer]:
         yield served
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def environment() -> Generator[EnvironmentProcess]:
     process = EnvironmentProcess(SMALL)
     yield process
