@@ -1,5 +1,6 @@
 """An environment at work: its tasks, and rollouts of Cairn's loop in which the trainer's model is the policy."""
 
+import asyncio
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from train.rewards import EndpointJudge, EndpointReader, LocalReader, RewardTool
 from train.rl.tasks import Ask, source_settings
 from train.rl.tools import endpoint_of, vectors_of
 
-_KEPT: Final = 16
+_KEPT: Final = 64
 """Worlds that are held in memory."""
 _WORLDS: Final = 1_000_000
 """Of one seed."""
@@ -97,7 +98,7 @@ class Environment:
         Raises:
             QuestionError: a question that is too long.
         """
-        ask = self._ask(task)
+        ask = await asyncio.to_thread(self._ask, task)  # it may have to make a world, which takes a third of a second
         sampling = Sampling(
             temperature=self._settings.temperature if model.temperature is None else model.temperature,
             top_p=self._settings.top_p if model.top_p is None else model.top_p,
@@ -152,8 +153,8 @@ class Environment:
         except ValueError as error:
             raise SetupError(f"the worlds of `data` cannot be made: {error}") from error
         sources = cast(Mapping[str, Source], world.sources())
-        asked = world_questions(world.questions)
-        return [Ask(question, Task.of(question), self.protocol, sources, world) for question in asked]
+        questions = world_questions(world.questions)
+        return [Ask(question, Task.of(question), self.protocol, sources, world) for question in questions]
 
     def _list(self) -> list[Ask]:
         """The questions of a list, with sources of their own."""

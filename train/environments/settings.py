@@ -1,4 +1,4 @@
-"""The settings of an environment: what is asked, under which protocol, with which sources, for which reward."""
+"""The settings of an environment: its questions, protocol, sources, limits and reward."""
 
 from collections.abc import Mapping
 from pathlib import Path

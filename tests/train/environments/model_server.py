@@ -36,7 +36,7 @@ _CHAT = re.compile(r"<\|im_start\|>(\w+)\n(.*?)<\|im_end\|>\n", re.DOTALL)
 
 @dataclass
 class ModelServer:
-    """What it was asked, and what it answered."""
+    """What it got, and what it answered."""
 
     script: Script
     policy: EmbeddedPolicy | None = None

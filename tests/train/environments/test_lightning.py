@@ -60,7 +60,7 @@ def test_each_turn_is_a_call_with_the_very_ids_that_the_server_sampled(server: M
         for prompt, response, logprobs in zip(
             rollout["prompts"], rollout["responses"], rollout["logprobs"], strict=True
         ):
-            assert any(asked == tuple(prompt) and said[: len(response)] == tuple(response) for asked, said in sampled)
+            assert any(got == tuple(prompt) and gave[: len(response)] == tuple(response) for got, gave in sampled)
             assert logprobs == len(response)
 
 

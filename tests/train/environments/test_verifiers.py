@@ -100,8 +100,8 @@ def test_a_rollout_whose_engine_failed_is_an_error_of_verifiers_and_has_no_rewar
 
 def test_the_model_gets_cairns_rules_and_what_cairns_search_found(server: ModelServer, seen: dict[str, Any]):
     assert seen["whole"]
-    asked = [chat["messages"] for chat in server.chats if chat["messages"][1]["content"] == RIGHT]
-    [first, second] = [messages for messages in asked if len(messages) in (2, 4)][:2]
+    chats = [chat["messages"] for chat in server.chats if chat["messages"][1]["content"] == RIGHT]
+    [first, second] = [messages for messages in chats if len(messages) in (2, 4)][:2]
     assert "<search>" in first[0]["content"]
     assert [message["role"] for message in second] == ["system", "user", "assistant", "user"]
     assert second[2]["content"].endswith("</search>")

@@ -23,7 +23,7 @@ def python_of(config: pytest.Config, trainer: str) -> Path:
 
 
 def run(python: Path, script: str, folder: Path, **said: Any) -> dict[str, Any]:
-    """Run a script in a folder that holds modules of somebody else, and read its last line."""
+    """Run a script in a folder that holds strange modules, and read its last line."""
     for name in PLANTED:
         (folder / f"{name}.py").write_text("open('ran', 'w').close()\n", encoding="utf-8")
     environment = {
@@ -46,7 +46,7 @@ def run(python: Path, script: str, folder: Path, **said: Any) -> dict[str, Any]:
 def write_questions(folder: Path, documents: dict[str, str], questions: dict[str, str]) -> dict[str, Any]:
     """A corpus and a question list, as the table `data` of the settings."""
     rows = [{"id": title, "title": title, "text": text} for title, text in documents.items()]
-    asked = [{"id": question, "question": question, "answers": [gold]} for question, gold in questions.items()]
-    for name, lines in (("documents", rows), ("questions", asked)):
+    listed = [{"id": question, "question": question, "answers": [gold]} for question, gold in questions.items()]
+    for name, lines in (("documents", rows), ("questions", listed)):
         (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
     return {"questions": str(folder / "questions.jsonl"), "search": {"corpus": str(folder / "documents.jsonl")}}
