@@ -85,6 +85,8 @@ class CairnHarness(vf.Harness[CairnHarnessConfig]):
         """
         if data.system_prompt is not None:
             raise EnvironmentFailed("Cairn's protocol is the system prompt; choose another `protocol` in its settings")
+        if self.config.disabled_tools:
+            raise EnvironmentFailed("Cairn has sources, and no tools; choose them with `sources` in `data.search`")
         environment = await asyncio.to_thread(environment_of, data.settings, python=self.config.python)
         result = await environment.run(data.number, base_url=endpoint, model=ctx.model, api_key=secret)
         trace.info["cairn"] = {name: result[name] for name in ("parts", "answer", "stopped")}
