@@ -6,7 +6,7 @@ ARG PYTHON=3.11-slim
 # What both are made of: the sources that a wheel needs, and an environment that does not depend on its place.
 FROM python:${PYTHON} AS build
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE cairn_search.py ./
 COPY agent agent
 COPY server server
 COPY train train

