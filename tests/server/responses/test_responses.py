@@ -153,7 +153,7 @@ def test_the_output_of_one_response_is_the_input_of_the_next() -> None:
     ("parameters", "hint"),
     [
         ({"previous_response_id": "resp_1"}, "send the earlier turns as items of 'input'"),
-        ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "send the earlier items whole"),
+        ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "send the earlier items in full"),
         ({"input": []}, "last message must have the role 'user'"),
         ({"input": " "}, "The question is empty"),
         ({"input": [{"role": "king", "content": "x"}]}, "cannot be used"),

@@ -120,7 +120,7 @@ def test_a_locked_database_is_a_typed_error(tmp_path: Path):
         other = sqlite3.connect(tmp_path / "runs.sqlite", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         try:
-            with pytest.raises(StoreError, match="another program holds it") as error:
+            with pytest.raises(StoreError, match="another program is using it") as error:
                 async with database.writing():
                     pass
         finally:
@@ -142,7 +142,7 @@ def test_a_file_that_is_locked_for_a_moment_is_waited_for_at_the_start(tmp_path:
 
     async def main() -> None:
         hasty, patient = Database(str(path), busy_seconds=0.05), Database(str(path), busy_seconds=30)
-        with pytest.raises(StoreError, match="another program holds it"):
+        with pytest.raises(StoreError, match="another program is using it"):
             await hasty.ready()
         opening = asyncio.create_task(patient.ready())
         await asyncio.sleep(0.3)
