@@ -33,8 +33,8 @@ def sft(
         str | None,
         typer.Option(
             metavar="DIR|NAME",
-            help="Begin from this, not from the recipe's: a folder in the hub's form or of an adapter, a name on the "
-            "hub or of `cairn model list`.",
+            help="Start from this instead of the recipe's start: a folder in the hub's form or of an adapter, a name "
+            "on the hub or of `cairn model list`.",
         ),
     ] = None,
     rows: Annotated[
@@ -50,7 +50,8 @@ def sft(
     resume: ResumeOption = False,
     threads: ThreadsOption = 0,
     processes: Annotated[
-        int, typer.Option(min=1, help="That share the batches of every step; at most the recipe's batches_per_step.")
+        int,
+        typer.Option(min=1, help="Processes that share the batches of a step; at most the recipe's batches_per_step."),
     ] = 1,
 ) -> None:
     """Train a policy on trajectories, from nothing or from a checkpoint, on CPUs or any GPU that torch sees.
@@ -74,7 +75,7 @@ def sft(
     settings = read_recipe(recipe, start=start, rows=rows, adapter=adapter)
     if processes > settings.optimizer.batches_per_step:
         most = settings.optimizer.batches_per_step
-        raise SetupError(f"--processes {processes} would have nothing to share: batches_per_step of {recipe} is {most}")
+        raise SetupError(f"--processes {processes} is too many: batches_per_step of {recipe} is {most}")
     check_folder(out, begun=(out / STATE).exists(), resume=resume)
     run_in_processes(processes, _train, settings, out, resume)
 

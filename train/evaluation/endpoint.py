@@ -56,7 +56,7 @@ class Where:
             SetupError: no http address, or no model.
         """
         if not self.url.startswith(("http://", "https://")):
-            raise SetupError(f"{self.url!r} is no address of an agent; name one like https://example.org/v1")
+            raise SetupError(f"{self.url!r} is not the address of an agent; use one like https://example.org/v1")
         if not self.model:
             raise SetupError("name the agent's model with --model; its server lists them under /models")
 
@@ -170,7 +170,7 @@ def _check(reply: AgentReply) -> None:
     if not reply.ended:
         if reply.begun:
             raise TurnBroken("the stream broke off before its end", kind="connection")
-        raise PolicyError("the server sent no answer of this interface; see whether --api fits", kind="malformed")
+        raise PolicyError("the server sent no answer of this interface; check whether --api fits", kind="malformed")
 
 
 def _answer(

@@ -95,7 +95,7 @@ def read_traces(path: Path, wanted: Iterable[str]) -> Iterator[Trace]:
     try:
         lines = open_file(path)
     except OSError as error:
-        raise SetupError(f"{path} cannot be read: {error.strerror or error}; remove it to go on") from error
+        raise SetupError(f"{path} cannot be read: {error.strerror or error}; remove it to continue") from error
     with lines:
         for number, line in enumerate(lines, start=1):
             found = _ID.search(line)
@@ -106,7 +106,7 @@ def read_traces(path: Path, wanted: Iterable[str]) -> Iterator[Trace]:
             except ValidationError as error:
                 if not line.endswith(b"\n"):
                     return  # cut off by a kill
-                raise SetupError(f"{path}, line {number} is no trace; remove the line to go on") from error
+                raise SetupError(f"{path}, line {number} is not a trace; remove the line to continue") from error
             if trace.id in left:
                 left.discard(trace.id)
                 yield trace

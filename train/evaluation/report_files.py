@@ -67,7 +67,7 @@ def read_run(folder: Path) -> Stored:
         settings = dict(json.loads(read_file(folder / RUN, most=MIB)))
     except OSError as error:
         why = f"{error.filename}: {error.strerror}"
-        raise SetupError(f"{folder} holds no run ({why}); make one with cairn eval --out {folder}") from error
+        raise SetupError(f"{folder} has no run ({why}); make one with cairn eval --out {folder}") from error
     except (ValueError, TypeError) as error:
         raise SetupError(f"{folder / RUN} is damaged; run the evaluation again into another --out") from error
     results: dict[str, Result] = {}
@@ -77,10 +77,10 @@ def read_run(folder: Path) -> Stored:
         except ValidationError as error:
             if number == len(lines) and not line.endswith(b"\n"):
                 break  # cut off by a kill
-            raise SetupError(f"{path}, line {number} is no result; remove the line to go on") from error
+            raise SetupError(f"{path}, line {number} is not a result; remove the line to continue") from error
         results[result.id] = result
     if not results:
-        raise SetupError(f"{path} holds no result yet; run the evaluation first")
+        raise SetupError(f"{path} has no results yet; run the evaluation first")
     return Stored(folder, {str(k): str(v) for k, v in settings.items()}, tuple(results.values()))
 
 

@@ -87,6 +87,6 @@ def tally(results: Iterable[Result]) -> dict[Failure, int]:
 def _hopeless(failures: Sequence[Result], done: int, most: float) -> str:
     kinds = "; ".join(f"{count}: {FAILURES[kind]}" for kind, count in tally(failures).items())
     return (
-        f"{len(failures)} of the first {done} questions failed ({kinds}), and at most {most:.0%} may; the last said: "
+        f"{len(failures)} of the first {done} questions failed ({kinds}), and at most {most:.0%} may; the last error: "
         f"{failures[-1].detail}"
     )

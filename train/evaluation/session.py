@@ -188,7 +188,7 @@ class Evaluation:
                 self._ask_waiting(respondent, run.results, run.keep, scoring, show)
             except TooManyFailed as error:
                 self._report(run.results, card, scoring)
-                again = f"what ended is kept in {self._out}; with --retry-failed the same command goes on"
+                again = f"what ended is kept in {self._out}; to continue, run the same command with --retry-failed"
                 raise TooManyFailed(f"{error}; {again}") from error
             return self._report(run.results, card, scoring)
 

@@ -79,7 +79,7 @@ def opened(folder: Path, card: Mapping[str, str]) -> Generator[EvaluationRun]:
             held.enter_context(locked(folder))
             run = held.enter_context(EvaluationRun(folder, card))
         except CorpusError as error:
-            why = f"another evaluation is writing to {folder}; wait for its end, or choose another --out"
+            why = f"another evaluation is writing to {folder}; wait until it ends, or choose another --out"
             raise SetupError(why) from error
         except OSError as error:
             raise _unwritable(folder, error) from error
@@ -104,7 +104,7 @@ def read_results(folder: Path) -> Iterator[Result]:
             try:
                 yield Result.model_validate_json(line)
             except ValidationError as error:
-                raise SetupError(f"{path}, line {number} is no result; choose another --out") from error
+                raise SetupError(f"{path}, line {number} is not a result; choose another --out") from error
 
 
 class _Lines:

@@ -116,8 +116,8 @@ class Reward(ABC, Generic[S]):
         for tool in self.needs():
             if getattr(self.tools, tool) is None:
                 raise SetupError(
-                    f"the reward {self.name!r} asks a {tool} with these settings, and there is none: name it in the "
-                    f"recipe, as [{tool}], or choose settings that need none (docs/rewards.md)"
+                    f"the reward {self.name!r} needs a {tool} with these settings, and the recipe has none: add "
+                    f"[{tool}], or choose settings that need none (docs/rewards.md)"
                 )
 
     def needs(self) -> tuple[str, ...]:

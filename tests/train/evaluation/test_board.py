@@ -114,8 +114,7 @@ def test_failures_are_printed_with_how_to_run_them_again(capsys: pytest.CaptureF
     with far_agent(says) as agent:
         assert run(arguments(agent, "--out", "out", "--tries", "1")) == 0
         assert (
-            "1 of 40 questions failed and are not scored, also not as wrong; with --retry-failed"
-            in capsys.readouterr().err
+            "1 of 40 questions failed and are not scored, not even as wrong; to repeat them" in capsys.readouterr().err
         )
         evaluated(agent, capsys, "--out", "out")
         assert len(agent.requests) == MANY
@@ -134,7 +133,7 @@ def test_too_many_failures_stop_the_run_and_what_ended_is_kept(capsys: pytest.Ca
         said = capsys.readouterr().err
         assert "4 of the first 9 questions failed (4: the server failed (5xx), also after retries)" in said
         assert "at most 40% may" in said
-        assert "--retry-failed the same command goes on" in said
+        assert "to continue, run the same command with --retry-failed" in said
         assert len(kept()) == len(agent.requests) == 9
         assert json.loads(Path("out/report.json").read_text("utf-8"))["n"] == 5
         agent.says = right

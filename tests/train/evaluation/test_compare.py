@@ -143,7 +143,7 @@ def test_a_folder_without_a_run_is_a_sentence(
 ):
     monkeypatch.chdir(tmp_path)
     assert run([*command, "gone"]) == 1
-    assert "holds no run" in capsys.readouterr().err
+    assert "has no run" in capsys.readouterr().err
 
 
 def test_damaged_lines_are_named_and_a_cut_off_one_is_left_out(tmp_path: Path):
@@ -155,7 +155,7 @@ def test_damaged_lines_are_named_and_a_cut_off_one_is_left_out(tmp_path: Path):
     with pytest.raises(SetupError, match="line 1 is no result"):
         read_run(folder)
     (folder / "results.jsonl").write_text("", encoding="utf-8")
-    with pytest.raises(SetupError, match="holds no result yet"):
+    with pytest.raises(SetupError, match="has no results yet"):
         read_run(folder)
     (folder / "run.json").write_text("[", encoding="utf-8")
     with pytest.raises(SetupError, match=r"run\.json is damaged"):

@@ -227,4 +227,4 @@ def test_the_command_writes_rows_and_a_report(tmp_path: Path, corpus: Library, c
     assert json.loads(capsys.readouterr().out)["rows"] == len(QUESTIONS)
     assert len((tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()) == len(QUESTIONS)
     assert run([*arguments, "--out", str(tmp_path / "none.jsonl")]) == 1
-    assert "there is nothing to ask" in capsys.readouterr().err
+    assert "no questions: name --questions" in capsys.readouterr().err

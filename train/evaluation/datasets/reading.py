@@ -125,7 +125,7 @@ def _rows(path: Path, name: str | None) -> tuple[Format, Iterator[tuple[str, Pub
     rows = read_rows(path)
     first = next(rows, None)
     if first is None:
-        raise CorpusError(f"there are no questions in {path}; {expectations()}")
+        raise CorpusError(f"no questions in {path}; {expectations()}")
     form = _form(path, first[1], name)
 
     def read() -> Iterator[tuple[str, Published]]:
@@ -138,11 +138,11 @@ def _rows(path: Path, name: str | None) -> tuple[Format, Iterator[tuple[str, Pub
 
 def _form(path: Path, row: Row, name: str | None) -> Format:
     if name is not None and name not in FORMATS:
-        raise CorpusError(f"no question set is called {name!r}; there are {', '.join(FORMATS)}")
+        raise CorpusError(f"unknown question set {name!r}; choose from: {', '.join(FORMATS)}")
     found = recognised(row)
     if name is None:
         if found is None:
-            raise CorpusError(f"{path} is in no form that is known; {expectations()}")
+            raise CorpusError(f"{path} has no known format; {expectations()}")
         return found
     form = FORMATS[name]
     if not form.fits(row):
@@ -182,5 +182,5 @@ def _beside(path: Path) -> Beside:
         try:
             aliases[str(row["Q_id"])] = (*row["aliases"], *row.get("demonyms", ()))
         except (KeyError, TypeError) as error:
-            raise CorpusError(f'{where}: this is no line of {ALIASES}, {{"Q_id", "aliases", "demonyms"}}') from error
+            raise CorpusError(f'{where}: not a line of {ALIASES}, {{"Q_id", "aliases", "demonyms"}}') from error
     return Beside(aliases)
