@@ -179,9 +179,11 @@ def _about_policy(settings: CairnSettings) -> list[str]:
     if settings.policy != "embedded":
         return []
     if is_small(settings):
-        return [f"small-v1 writes, a model of 135 million parameters: look at what it cites. For more, {connect}."]
+        return [
+            f"Answers come from small-v1, a model of 135 million parameters: check what it cites. For more, {connect}."
+        ]
     if uses_world(settings):
-        return [f"The embedded policy knows how to search the little world, and nothing else; {connect}."]
+        return [f"The embedded policy was trained to search the little world, and nothing else; {connect}."]
     if settings.checkpoint and not needs_small(settings):
         return []
     return [
@@ -191,9 +193,9 @@ def _about_policy(settings: CairnSettings) -> list[str]:
 
 
 def _about_sources(settings: CairnSettings) -> list[str]:
-    own = "bring your documents with --corpus DIR, or search the live web with a key, for example CAIRN_TAVILY_KEY"
+    own = "add your documents with --corpus DIR, or search the live web with a key, for example CAIRN_TAVILY_KEY"
     if uses_manual(settings):
-        return [f"Cairn's own manual is searched; {own}."]
+        return [f"Cairn searches its own manual; {own}."]
     if uses_world(settings) and settings.policy != "embedded":
-        return [f"The little world answers the searches; {own}."]
+        return [f"Cairn searches the little world; {own}."]
     return []

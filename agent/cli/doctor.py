@@ -63,9 +63,7 @@ def _of_settings(config: Path | None) -> "Diagnosis":
     from agent.settings import CONFIG_FILE
 
     file = config or (CONFIG_FILE if CONFIG_FILE.exists() else None)
-    return Diagnosis(
-        "settings", "ok", f"{file} can be read" if file else f"the defaults; there is no {CONFIG_FILE} here"
-    )
+    return Diagnosis("settings", "ok", f"{file} can be read" if file else f"the defaults; no {CONFIG_FILE} here")
 
 
 def _watched(checks: "list[DoctorCheck]") -> "list[Diagnosis]":

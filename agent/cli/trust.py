@@ -25,7 +25,7 @@ def trust(
         Path, typer.Argument(metavar="[FILE|FOLDER]", help="The settings file, or the folder of a cairn.toml.")
     ] = Path(),
     *,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the consent back.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Stop trusting it.")] = False,
     listed: Annotated[bool, typer.Option("--list", help="Show what is trusted, and what changed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -55,7 +55,7 @@ def trust(
     wanted = needing_consent(values)
     give_consent(path, content)
     if wanted and not as_json:
-        note("You consent to what it sets:")
+        note("It sets:")
         for name in wanted:
             note(f"  {name} = {_value(values, name)}")
     facts = {"file": place_of(path), "trusted": True, "settings": wanted}

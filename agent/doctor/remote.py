@@ -32,11 +32,11 @@ _SETTINGS: Final = {"mediawiki": "wiki"}
 _FIXES: Final[dict[SourceErrorKind, str]] = {
     "auth": "set {setting} to a key that is valid",
     "quota": "wait until the quota is renewed, take a larger plan, or put another back end first",
-    "rate": "wait a moment; if it stays so, lower its limits in [limits.{name}] of cairn.toml",
-    "bad_query": "see whether {setting_url} is the address of this API",
-    "upstream": "see whether this machine reaches {url}: network, firewall, DNS, or the service itself",
-    "timeout": "see whether this machine reaches {url}: network, firewall, DNS, or the service itself",
-    "parse": "see whether {setting_url} is the address of this API; something else answers there",
+    "rate": "wait a moment; if that does not help, lower its limits in [limits.{name}] of cairn.toml",
+    "bad_query": "check whether {setting_url} is the address of this API",
+    "upstream": "check whether this machine reaches {url}: network, firewall, DNS, or the service itself",
+    "timeout": "check whether this machine reaches {url}: network, firewall, DNS, or the service itself",
+    "parse": "check whether {setting_url} is the address of this API; something else answers there",
 }
 
 
@@ -69,8 +69,8 @@ async def check_engine(settings: CairnSettings) -> CheckResult:
                 return bad(f"{at} refuses the key ({answer.status})", "set CAIRN_API_KEY to a valid one")
             case 404 | 405:
                 return bad(
-                    f"{at}/models is not there ({answer.status})",
-                    "see whether base_url should end in /v1",
+                    f"{at}/models was not found ({answer.status})",
+                    "check whether base_url should end in /v1",
                 )
             case status:
                 return bad(f"{at} answered {status}", "look at the server's log, then try again")
@@ -87,7 +87,7 @@ async def check_model(settings: CairnSettings, *, probe: bool) -> CheckResult:
         return skipped(f"{settings.model} at {host} was not prompted: that may cost, see --probe")
     policy = build_policy(settings, sources=())
     if not isinstance(policy, OpenAiPolicy):
-        return skipped("the policy is no endpoint")
+        return skipped("the policy is not an endpoint")
     try:
         offers = await offers_of(policy.endpoint)
         await policy.prepare(fresh=True)
@@ -99,7 +99,7 @@ async def check_model(settings: CairnSettings, *, probe: bool) -> CheckResult:
 def _has_model(data: Any, settings: CairnSettings, at: str) -> CheckResult:
     rows = cast(dict[str, Any], data).get("data") if isinstance(data, dict) else None
     if not isinstance(rows, list):
-        return warn(f"{at} lists no models", "see whether it is OpenAI-compatible")
+        return warn(f"{at} lists no models", "check whether it is OpenAI-compatible")
     ids = [str(cast(dict[str, Any], row).get("id")) for row in cast(list[Any], rows) if isinstance(row, dict)]
     if settings.model in ids:
         return ok(f"{at} answers and has {settings.model}")
@@ -241,7 +241,7 @@ def _failed(settings: CairnSettings, name: str, error: SourceError) -> CheckResu
         url=_url(settings, name),
     )
     if error.kind == "auth" and name not in KEYED:
-        fix = f"see what {_url(settings, name)} requires of its clients; it needs no key"
+        fix = f"check what {_url(settings, name)} requires of its clients; it needs no key"
     return CheckResult("warn" if error.kind == "rate" else "bad", f"{error.kind}: {said}", fix)
 
 

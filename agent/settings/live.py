@@ -105,7 +105,7 @@ class LiveSettings(BaseSettings):
         known = (*BACKENDS, *(info.data.get("plugins", ()) if info.field_name == "limits" else ()))
         for name in given:
             if name not in known:
-                raise ValueError(f"there is no back end {name!r}; there are: {', '.join(known)}")
+                raise ValueError(f"there is no back end {name!r}; choose from: {', '.join(known)}")
         return given
 
     @property

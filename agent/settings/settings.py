@@ -239,8 +239,8 @@ def _found_file(path: Path) -> dict[str, Any]:
         names = ", ".join(wanted[:_NAMED]) + (f" and {len(wanted) - _NAMED} more" if len(wanted) > _NAMED else "")
         changed = " It has changed since you trusted it." if consent == "changed" else ""
         raise NotTrusted(
-            f"./{path} sets {names}, which a file that is merely found in the current folder may not.{changed} "
-            f"Read it; if it is yours, run: cairn trust ./{path} (or name it for once: --config ./{path})"
+            f"./{path} sets {names}, which a file in the current folder may not set unless you trust it.{changed} "
+            f"Read it; if it is yours, run: cairn trust ./{path} (or name it once: --config ./{path})"
         )
     return values
 
@@ -308,7 +308,9 @@ def _refuse_unknown_environment(environment: Mapping[str, str]) -> None:
     for name in environment:
         free = name.upper().startswith(tuple(f"{PREFIX}{table}__" for table in _BY_NAME))
         if name.upper().startswith(PREFIX) and name.upper() not in known and not free:
-            raise SetupError(f"the environment variable {name} is no setting{nearest(name.upper(), known, alike=0.75)}")
+            raise SetupError(
+                f"the environment variable {name} is not a setting{nearest(name.upper(), known, alike=0.75)}"
+            )
 
 
 def _sentence(detail: Mapping[str, Any]) -> str:

@@ -97,11 +97,11 @@ class RateLimiter:
         if shut is not None:
             last, kind = (str(self._last), self._last.kind) if self._last else ("", "upstream")
             when = f"it will be tried again in {spoken(shut)}" if shut else TRYING
-            why = f"{self.name} is left alone, {when}; last it said: {last}"
+            why = f"{self.name} is paused, {when}; its last error: {last}"
             raise NotTried(why, kind=kind, retry_after=shut)
         pause = self.pause_left
         if pause > min(self.limits.longest_wait_seconds, request.seconds_left):
-            why = f"{self.name} wants to be left alone, it will be tried again in {spoken(pause)}"
+            why = f"{self.name} requested a pause, it will be tried again in {spoken(pause)}"
             raise NotTried(why, kind="rate", retry_after=pause)
 
 

@@ -176,5 +176,5 @@ def open_store(where: str | Path, *, max_bytes: int = MAX_BYTES) -> AnswerStore:
     """
     text = str(where)
     if "://" in text and not text.startswith(("redis://", "rediss://")):
-        raise ValueError(f"{text!r} is no place for the query cache; give a folder, a redis:// URL, or memory:")
+        raise ValueError(f"{text!r} cannot hold the query cache; name a folder, a redis:// URL, or memory:")
     return AnswerStore(text, max_bytes=max_bytes)

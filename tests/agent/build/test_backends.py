@@ -118,9 +118,9 @@ def test_a_model_looks_through_what_a_named_source_finds(tmp_path: Path):
 
 def test_a_filter_without_a_model_is_a_sentence(tmp_path: Path):
     made = settings("http://127.0.0.1:9", tmp_path, live=True, filtered="kg")
-    with pytest.raises(SetupError, match="needs a model that looks through passages: set filter_url"):
+    with pytest.raises(SetupError, match="needs a model to filter passages: set filter_url"):
         build_sources(made)
-    with pytest.raises(SetupError, match="'filtered' names 'corpus', which is no source here"):
+    with pytest.raises(SetupError, match="'filtered' names 'corpus', which is not a source here"):
         build_sources(made.model_copy(update={"filtered": ("corpus",)}))
 
 

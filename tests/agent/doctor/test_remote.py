@@ -192,9 +192,9 @@ def test_an_endpoint_that_has_the_model_is_fine() -> None:
     [
         ({"/v1/models": MODELS}, "does not list 'qwen3:9b'", "qwen3:8b"),
         ({"/v1/models": json_reply({"error": "no"}, 401)}, "refuses the key (401)", "CAIRN_API_KEY"),
-        ({}, "is not there (404)", "should end in /v1"),
+        ({}, "was not found (404)", "should end in /v1"),
         ({"/v1/models": json_reply({"error": "loading"}, 503)}, "answered 503", "log"),
-        ({"/v1/models": text_reply("<html>")}, "sent no JSON", ""),
+        ({"/v1/models": text_reply("<html>")}, "did not send JSON", ""),
         ({"/v1/models": json_reply([])}, "lists no models", "OpenAI-compatible"),
     ],
 )

@@ -52,7 +52,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "more": ({"llama__block_count": 3}, r"lacks blk\.2\.attn_q\.weight, .* and 4 more"),
     "fewer": ({"llama__block_count": 1}, r"has tensors that its kind of model does not \(blk\.1\.attn_q"),
     "wide": ({"llama__feed_forward_length": 128}, r"ffn_gate\.weight has the shape \(128, 64\), and it has \(96, 64\)"),
-    "heads": ({"llama__attention__head_count_kv": 3}, "no model is so"),
+    "heads": ({"llama__attention__head_count_kv": 3}, "which is impossible"),
     "epsilon": ({"llama__attention__layer_norm_rms_epsilon": -1.0}, "must be a number above 0"),
 }
 

@@ -199,7 +199,7 @@ def other_version(path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "harm", "why"),
     [
-        (CARD, remove, "no index: it has no index.json"),
+        (CARD, remove, "not an index: it has no index.json"),
         (CARD, shorten, "index.json cannot be read"),
         (CARD, other_version, "has the version 1, this one reads 2"),
         ("data/documents.jsonl", remove, "documents.jsonl is missing"),

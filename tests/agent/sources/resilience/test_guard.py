@@ -222,7 +222,7 @@ def test_a_back_end_that_fails_in_a_row_is_left_alone_and_tried_when_its_time_is
         for _ in range(3):
             await failed(source)
         refused = await failed(source)
-        assert str(refused) == "tavily is left alone, it will be tried again in 30 s; last it said: boom"
+        assert str(refused) == "tavily is paused, it will be tried again in 30 s; its last error: boom"
         assert round(refused.retry_after or 0) == 30
         assert refused.failures
         assert len(backend.requests) == 3
