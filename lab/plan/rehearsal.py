@@ -21,7 +21,7 @@ from agent.errors import SetupError
 from agent.sources.questions import GoldQuestion
 from train.ppo.recipe import PpoRecipe
 from train.rewards.base import RewardTools
-from train.rewards.outside import EndpointJudge, EndpointReader
+from train.rewards.support.outside import EndpointJudge, EndpointReader
 from train.rewards.task import Task
 from train.rl.recipe import RlRecipe
 from train.rl.tasks import protocols_of

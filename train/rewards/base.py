@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict
 from agent.errors import SetupError
 from agent.protocols import TextProtocol, protocol_named
 from agent.trace import Answered, Trace
-from train.rewards.blocks import ContextBlock, blocks_of
-from train.rewards.masking import Masked, why_masked
+from train.rewards.support.blocks import ContextBlock, blocks_of
+from train.rewards.support.masking import Masked, why_masked
+from train.rewards.support.vectors import Vectors, hashed_words
 from train.rewards.task import Task
-from train.rewards.vectors import Vectors, hashed_words
 
 Parts = Mapping[str, float]
 
