@@ -46,7 +46,7 @@ def build_sources(settings: CairnSettings) -> "dict[str, Source]":
     Without live sources, a corpus answers under each name that has no source of its own.
 
     Raises:
-        SetupError: a name that no source has, a source without a back end, something that cannot be read.
+        SetupError: a name that no source has, a source without a backend, something that cannot be read.
     """
     if uses_world(settings):
         from agent.world import load_world

@@ -26,7 +26,7 @@ def doctor(
     host: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Where the server would listen.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Its port.")] = None,
     probe: Annotated[
-        bool, typer.Option("--probe", help="Ask paid back ends one question each; it says before what that costs.")
+        bool, typer.Option("--probe", help="Send each paid backend one question; its cost is shown first.")
     ] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -51,7 +51,7 @@ def doctor(
         raise typer.Exit(1) from error
     if probe and (costs := paid_probes(settings)):
         each = ", ".join(f"{name} {credits:g}" for name, credits in costs.items())
-        note(f"--probe sends each paid back end one question; credits: {each}")
+        note(f"--probe sends each paid backend one question; credits: {each}")
     found = [_of_settings(config), *_watched(checks_of(settings, probe=probe))]
     _print(found, as_json=as_json)
     if any(finding.state == "bad" for finding in found):

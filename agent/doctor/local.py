@@ -133,7 +133,7 @@ async def _fails(source: Source, what: str, fix: str) -> CheckResult | None:
 async def check_cache(where: str) -> CheckResult:
     """The query cache: searches go on without it, slower and dearer."""
     if not where:
-        return skipped("switched off; every search goes to its back end")
+        return skipped("switched off; every search goes to its backend")
     if "://" in where:
         return await _check_redis(where)
     return await asyncio.to_thread(_check_folder, where)

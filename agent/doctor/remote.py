@@ -1,6 +1,6 @@
-"""Checks of what is reached over the network: the policy's engine, local model servers, the back ends of live sources.
+"""Checks of what is reached over the network: the policy's engine, local model servers, the backends of live sources.
 
-A back end is searched only where that is free, or where the user wants it to be. Where its API reports what is
+A backend is searched only where that is free, or where the user wants it to be. Where its API reports what is
 left of the quota, that is read.
 """
 
@@ -28,10 +28,10 @@ _SECONDS: Final = 12.0
 _NAMED_MODELS: Final = 5
 """Of one server, in one line."""
 _SETTINGS: Final = {"mediawiki": "wiki"}
-"""Where a back end and its settings have different names."""
+"""Where a backend and its settings have different names."""
 _FIXES: Final[dict[SourceErrorKind, str]] = {
     "auth": "set {setting} to a key that is valid",
-    "quota": "wait until the quota is renewed, take a larger plan, or put another back end first",
+    "quota": "wait until the quota is renewed, take a larger plan, or put another backend first",
     "rate": "wait a moment; if that does not help, lower its limits in [limits.{name}] of cairn.toml",
     "bad_query": "check whether {setting_url} is the address of this API",
     "upstream": "check whether this machine reaches {url}: network, firewall, DNS, or the service itself",
@@ -136,14 +136,14 @@ def _is_endpoint(server: "LocalServer", settings: CairnSettings) -> bool:
 
 
 def needs(name: str) -> str:
-    """The setting without which a back end of web or news is left out."""
+    """The setting without which a backend of web or news is left out."""
     return "CAIRN_SEARXNG_URL" if name == "searxng" else f"CAIRN_{name.upper()}_KEY"
 
 
 async def check_backend(
     settings: CairnSettings, backend: "Backend", client: "httpx2.AsyncClient", *, probe: bool
 ) -> CheckResult:
-    """One back end: reached, key accepted, quota left, one answer."""
+    """One backend: reached, key accepted, quota left, one answer."""
     try:
         account = await _account(settings, backend.name, client)
         if account is not None and account.state == "bad":
@@ -225,12 +225,12 @@ def _serper(data: dict[str, Any]) -> CheckResult | None:
 def _left(what: str, *, share: float) -> CheckResult:
     says = f"the key is accepted; {what} are left"
     if share <= 0:
-        return bad(says, "wait until the quota is renewed, or take a larger plan; the next back end answers meanwhile")
+        return bad(says, "wait until the quota is renewed, or take a larger plan; the next backend answers meanwhile")
     return warn(says, "they will soon be used up") if share < LOW else ok(says)
 
 
 def _failed(settings: CairnSettings, name: str, error: SourceError) -> CheckResult:
-    """The failure with its kind; where the back end's own sentence names the fix, it stays the only one."""
+    """The failure with its kind; where the backend's own sentence names the fix, it stays the only one."""
     said = str(error)
     if name == "searxng" and error.kind in ("auth", "rate"):
         return bad(f"{error.kind}: {said}")

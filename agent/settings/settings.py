@@ -300,7 +300,7 @@ def _names() -> list[str]:
 
 
 _BY_NAME: Final = ("LIMITS", "PRICES", "PLUGINS", "VLLM__MORE")
-"""Settings that hold one entry a back end or plug-in: what follows their name is free."""
+"""Settings that hold one entry a backend or plug-in: what follows their name is free."""
 
 
 def _refuse_unknown_environment(environment: Mapping[str, str]) -> None:

@@ -74,7 +74,7 @@ class Api:
 
         Args:
             client: shared by all; who made it closes it.
-            name: of the back end, for sentences.
+            name: of the backend, for sentences.
             base: URL, with or without a path, for example https://api.search.brave.com.
             headers: sent with each request; keys belong here, never into a URL.
             kinds: what a status means here, on top of `KINDS`; other 5xx are `upstream`.

@@ -64,7 +64,7 @@ class Meters(Observer):
         )
         self._search_seconds = Histogram(
             "cairn_search_duration_seconds",
-            "One search of a source, with its tries and back ends.",
+            "One search of a source, with its tries and backends.",
             ["source"],
             buckets=_SEARCH_SECONDS,
             registry=self.registry,

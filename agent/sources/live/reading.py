@@ -1,4 +1,4 @@
-"""What the connectors to search APIs share: keys checked, unverified answers read into passages.
+"""What the backends share: keys checked, unverified answers read into passages.
 
 Nothing here touches a network.
 """

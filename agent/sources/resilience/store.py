@@ -85,7 +85,7 @@ class AnswerStore:
         if cache is not None:
             try:
                 await cache.close()
-            except Exception as error:  # noqa: BLE001  # cashews raises what its back end raises
+            except Exception as error:  # noqa: BLE001  # cashews raises what its backend raises
                 self._broke(str(error))
 
     async def _careful(self, use: Callable[[OpenStore], Awaitable[_T]], left: float) -> _T | None:
@@ -97,7 +97,7 @@ class AnswerStore:
         try:
             async with scope:
                 return await use(self._cache or await self._open())
-        except Exception as error:  # noqa: BLE001  # cashews raises what its back end raises
+        except Exception as error:  # noqa: BLE001  # cashews raises what its backend raises
             if not scope.expired() or left >= allowed:
                 self._rest_until = now + REST_SECONDS
                 self._broke(str(error.__cause__ or error) or f"no answer in {allowed:g} s")

@@ -157,7 +157,7 @@ def test_only_what_the_settings_mean_is_looked_at() -> None:
     assert not {"gnews", "arxiv", "wikidata", "world"} & set(only_web)
 
 
-def test_a_source_without_a_back_end_names_the_settings_that_give_one() -> None:
+def test_a_source_without_a_backend_names_the_settings_that_give_one() -> None:
     assert look("web", live=True).state == "warn"
     wanted = look("web", live=True, sources=("web",))
     assert wanted.state == "bad"
