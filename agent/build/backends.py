@@ -3,10 +3,11 @@
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, assert_never
 
 from agent.errors import SetupError
 from agent.settings import CairnSettings
+from agent.settings.live import NewsBackend, WebBackend
 
 if TYPE_CHECKING:
     import httpx2
@@ -79,7 +80,9 @@ def backends_of(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[
     return {name: backends for name, backends in found.items() if backends}
 
 
-def _backend(settings: CairnSettings, client: "httpx2.AsyncClient", name: str, topic: Topic) -> "Backend":
+def _backend(
+    settings: CairnSettings, client: "httpx2.AsyncClient", name: WebBackend | NewsBackend, topic: Topic
+) -> "Backend":
     """One backend of web or news."""
     from agent.sources.live import brave, gnews, searxng, serper, tavily
 
@@ -103,7 +106,7 @@ def _backend(settings: CairnSettings, client: "httpx2.AsyncClient", name: str, t
         case "searxng":
             return searxng.SearxngSource(client, base=settings.searxng_url, topic=topic)
         case _:
-            raise SetupError(f"there is no backend {name!r} of {topic}")
+            assert_never(name)
 
 
 def _open(settings: CairnSettings, client: "httpx2.AsyncClient") -> "dict[str, list[Backend]]":

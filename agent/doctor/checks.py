@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, assert_never
 
 from agent.doctor import local, models, remote
 from agent.doctor.run import CheckResult, DoctorCheck, bad, skipped, warn
@@ -52,19 +52,22 @@ def paid_probes(settings: CairnSettings) -> dict[str, float]:
 
 
 def _policy(settings: CairnSettings, *, probe: bool) -> list[DoctorCheck]:
-    if settings.policy == "embedded":
-        policy = DoctorCheck("policy", partial(local.check_checkpoint, settings))
-    elif settings.policy == "transformers":
-        policy = DoctorCheck("policy", partial(models.check_transformers, settings))
-    elif settings.policy == "vllm":
-        policy = DoctorCheck("policy", partial(models.check_vllm, settings))
-    else:
-        policy = DoctorCheck("policy", partial(remote.check_engine, settings))
+    match settings.policy:
+        case "embedded":
+            check = partial(local.check_checkpoint, settings)
+        case "transformers":
+            check = partial(models.check_transformers, settings)
+        case "vllm":
+            check = partial(models.check_vllm, settings)
+        case "openai":
+            check = partial(remote.check_engine, settings)
+        case _:
+            assert_never(settings.policy)
     has_endpoint = settings.policy == "openai" and settings.base_url and settings.model
     model = (
         [DoctorCheck("model", partial(remote.check_model, settings, probe=probe), slow=True)] if has_endpoint else []
     )
-    return [policy, *model, DoctorCheck("protocol", partial(local.check_protocol, settings))]
+    return [DoctorCheck("policy", check), *model, DoctorCheck("protocol", partial(local.check_protocol, settings))]
 
 
 def _sources(settings: CairnSettings, *, probe: bool) -> list[DoctorCheck]:
