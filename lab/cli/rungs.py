@@ -18,7 +18,7 @@ from lab.report import ReportTable, print_report, write_report
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
-    from train.evaluation.result import Result
+    from train.evaluation.result import QuestionResult
 
 REPORT: Final = Path("docs/bench/rungs.md")
 CODE: Final = ("agent/policies/ladder", "lab/benchmarks/rungs.py", "train/evaluation/baselines.py")
@@ -110,7 +110,7 @@ def _table(kept: dict[str, Any]) -> ReportTable:
 
 def _answered(
     settings: "CairnSettings", questions: Path, way: str, out: Path, *, limit: int | None, concurrency: int
-) -> "Sequence[Result]":
+) -> "Sequence[QuestionResult]":
     from lab.benchmarks.rungs import CLOSED, RAG
     from train.evaluation.chosen import QuestionChoice
     from train.evaluation.commands import watched

@@ -13,7 +13,7 @@ from train.evaluation import commands_compare
 
 if TYPE_CHECKING:
     from agent.settings import CairnSettings
-    from train.evaluation.endpoint import Where
+    from train.evaluation.endpoint import EndpointOptions
     from train.evaluation.judge import JudgeSettings
     from train.evaluation.report import Figures
     from train.evaluation.session import Evaluation
@@ -239,7 +239,7 @@ def evaluate_command(
         dataset=dataset,
         choice=QuestionChoice(limit=limit, sample=sample, types=_listed(types)),
         measured=MeasureOptions(normalisation=normalisation, judge=judge, judge_blocks=judge_blocks, guard=guard),
-        endpoint=_where(context, settings, endpoint, api_key_env, **far) if endpoint is not None else None,
+        endpoint=_endpoint(context, settings, endpoint, api_key_env, **far) if endpoint is not None else None,
         baseline=baseline,
         concurrency=concurrency,
         seed=seed,
@@ -271,16 +271,18 @@ def _refuse_own_agent(context: typer.Context) -> None:
         raise typer.BadParameter(why, param_hint="--endpoint")
 
 
-def _where(context: typer.Context, settings: "CairnSettings", url: str, key_name: str | None, **how: Any) -> "Where":
+def _endpoint(
+    context: typer.Context, settings: "CairnSettings", url: str, key_name: str | None, **how: Any
+) -> "EndpointOptions":
     """The agent that is measured; its key comes from the environment or the settings, never from the command line."""
     _refuse_own_agent(context)
     from agent.settings import secret_named
     from agent.settings.local_file import refuse_plain_key
-    from train.evaluation.endpoint import Where
+    from train.evaluation.endpoint import EndpointOptions
 
     key = secret_named(key_name) if key_name else settings.api_key
     refuse_plain_key(url, key.get_secret_value(), allowed=settings.plain_http)
-    return Where(url=url, model=settings.model, key=key, **how)
+    return EndpointOptions(url=url, model=settings.model, key=key, **how)
 
 
 def _judge(settings: "CairnSettings", url: str | None, model: str, key_name: str | None) -> "JudgeSettings | None":

@@ -32,7 +32,7 @@ _OPTIONS: Final = OptionNames("--endpoint", "CAIRN_API_KEY, or the variable that
 
 
 @dataclass(frozen=True, kw_only=True)
-class Where:
+class EndpointOptions:
     """An agent's address and how to send it questions; what another run must have in common to be the same."""
 
     url: str
@@ -75,7 +75,7 @@ class Where:
 class Endpoint:
     """Asks one agent. Holds one client for all questions."""
 
-    def __init__(self, where: Where, *, passages: Passages, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(self, where: EndpointOptions, *, passages: Passages, sleep: Sleep = asyncio.sleep) -> None:
         """Take note of an agent; nothing is sent yet.
 
         Args:

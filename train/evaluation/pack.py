@@ -20,7 +20,7 @@ from agent.trace import Gathered, Searched, Segment, Step, Trace
 from train.evaluation.gold import fold
 from train.evaluation.metrics import NORMALISATION
 from train.evaluation.report import verdict
-from train.evaluation.result import Result
+from train.evaluation.result import QuestionResult
 
 Packed = dict[str, Any]
 
@@ -63,7 +63,11 @@ LEVELS: Final = (
 
 
 def pack(
-    results: Sequence[Result], traces: Iterable[Trace], level: Level = LEVELS[0], *, normalisation: str = NORMALISATION
+    results: Sequence[QuestionResult],
+    traces: Iterable[Trace],
+    level: Level = LEVELS[0],
+    *,
+    normalisation: str = NORMALISATION,
 ) -> Packed:
     """The questions in the order of `results`, each with its trace where `traces` has it."""
     packer = _Packer(level, normalisation)
@@ -124,10 +128,10 @@ class _Packer:
         self._text_at: dict[str, int] = {}
         self._passage_at: dict[tuple[str, ...], int] = {}
 
-    def verdict(self, result: Result) -> str:
+    def verdict(self, result: QuestionResult) -> str:
         return verdict(result, self._normalisation)
 
-    def question(self, result: Result, trace: Packed | None) -> Packed:
+    def question(self, result: QuestionResult, trace: Packed | None) -> Packed:
         packed = result.model_dump(mode="json", exclude=_UNSHOWN, exclude_defaults=True)
         packed["verdict"] = self.verdict(result)
         packed["metrics"] = {name: round(v, 4) for name, v in result.metrics.items() if v is not None}

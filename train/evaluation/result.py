@@ -23,7 +23,7 @@ FAILURES: Mapping[Failure, str] = {
 """What each kind of failure means. None of them is a wrong answer."""
 
 
-class Result(BaseModel):
+class QuestionResult(BaseModel):
     """One question. Read `status` first: of a failed one only id to answers, `failure`, `detail` and `trace` count."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -18,7 +18,7 @@ from agent.settings import load_settings
 from server.launch import address_of, bind, make_server, make_service
 from tests.train.evaluation.far import AgentRequest, FarAgent, Given, chat, far_agent
 from train.evaluation.chosen import QuestionChoice
-from train.evaluation.endpoint import Where
+from train.evaluation.endpoint import EndpointOptions
 from train.evaluation.session import Evaluation
 
 MANY = 40
@@ -255,7 +255,7 @@ def near() -> dict[str, Any]:
 def test_our_own_server_scores_what_the_agent_in_this_process_scores(
     own_server: str, near: dict[str, Any], stream: bool
 ):
-    where = Where(url=f"{own_server}/v1", model="cairn", stream=stream)
+    where = EndpointOptions(url=f"{own_server}/v1", model="cairn", stream=stream)
     far = Evaluation(load_settings(world="test-v2"), choice=OF_WORLD, endpoint=where).run()
     same = ("questions", "n", "em", "em_interval", "f1", "cover", "searches", "policy_tokens")
     assert {name: far[name] for name in same} == {name: near[name] for name in same}

@@ -9,11 +9,13 @@ from tests.train.evaluation.runs import failed, passage, result, stored, trace
 from train.evaluation.compare import change, compared, markdown, probability, rows, table, verdict_of
 from train.evaluation.compare_html import compare_page
 from train.evaluation.report import main_rows, summarise
-from train.evaluation.report_files import Stored, read_run, write_report
-from train.evaluation.result import Result
+from train.evaluation.report_files import StoredRun, read_run, write_report
+from train.evaluation.result import QuestionResult
 
 
-def two(tmp_path: Path, first: list[Result], second: list[Result], **settings: str) -> tuple[Stored, Stored]:
+def two(
+    tmp_path: Path, first: list[QuestionResult], second: list[QuestionResult], **settings: str
+) -> tuple[StoredRun, StoredRun]:
     return read_run(stored(tmp_path / "a", first)), read_run(stored(tmp_path / "b", second, settings=settings))
 
 

@@ -5,14 +5,14 @@ import pytest
 
 from agent.errors import CorpusError, SetupError
 from agent.trace import Trace
-from train.evaluation.result import Result
+from train.evaluation.result import QuestionResult
 from train.evaluation.store import RESULTS, RUN, TRACES, opened, read_results
 
 CARD = {"protocol": "cairn 1", "seed": "0"}
 
 
-def result(name: str, prediction: str = "yes") -> Result:
-    return Result(
+def result(name: str, prediction: str = "yes") -> QuestionResult:
+    return QuestionResult(
         id=name, question="Who?", type="", hops=None, answers=("yes",), prediction=prediction, trace=f"t-{name}"
     )
 

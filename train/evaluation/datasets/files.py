@@ -20,7 +20,7 @@ from agent.sources.questions import MOST_BYTES
 from train.evaluation.datasets.base import Row
 
 Numbered = tuple[str, Row]
-"""Where a row stands, in words, and the row."""
+"""The place of a row, in words, and the row."""
 
 _GZIP: Final = b"\x1f\x8b"
 _PARQUET: Final = b"PAR1"

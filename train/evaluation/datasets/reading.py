@@ -13,7 +13,7 @@ from agent.errors import CorpusError
 from agent.files.foreign import open_file
 from agent.sources.corpus.documents import line_problem
 from agent.sources.questions import GoldQuestion
-from train.evaluation.datasets.base import NOTHING_BESIDE, Beside, Paragraph, Published, Row
+from train.evaluation.datasets.base import NOTHING_BESIDE, AnswerAliases, Paragraph, PublishedQuestion, Row
 from train.evaluation.datasets.files import read_rows
 from train.evaluation.datasets.registry import FORMATS, Format, recognised
 
@@ -120,7 +120,7 @@ def _write(out: Path, lines: Iterator[str]) -> int:
     return written
 
 
-def _rows(path: Path, name: str | None) -> tuple[Format, Iterator[tuple[str, Published]]]:
+def _rows(path: Path, name: str | None) -> tuple[Format, Iterator[tuple[str, PublishedQuestion]]]:
     """The form of a file, and its rows, each read as one of that form."""
     rows = read_rows(path)
     first = next(rows, None)
@@ -128,7 +128,7 @@ def _rows(path: Path, name: str | None) -> tuple[Format, Iterator[tuple[str, Pub
         raise CorpusError(f"no questions in {path}; {expectations()}")
     form = _form(path, first[1], name)
 
-    def read() -> Iterator[tuple[str, Published]]:
+    def read() -> Iterator[tuple[str, PublishedQuestion]]:
         yield first[0], _published(first[1], where=first[0], form=form)
         for where, row in rows:
             yield where, _published(row, where=where, form=form)
@@ -158,21 +158,21 @@ def expectations() -> str:
     return f"give {own.expects}, or a published file of {others}"
 
 
-def _published(row: Row, *, where: str, form: Format) -> Published:
+def _published(row: Row, *, where: str, form: Format) -> PublishedQuestion:
     try:
         return form.row.model_validate(row)
     except ValidationError as error:
         raise CorpusError(f"{where}: {line_problem(error)}; {form.label} is {form.expects}") from error
 
 
-def _question(row: Published, number: int, beside: Beside, *, where: str, form: Format) -> GoldQuestion:
+def _question(row: PublishedQuestion, number: int, beside: AnswerAliases, *, where: str, form: Format) -> GoldQuestion:
     try:
         return row.to_question(number, beside)
     except ValidationError as error:
         raise CorpusError(f"{where}: {line_problem(error)}; {form.label} is {form.expects}") from error
 
 
-def _beside(path: Path) -> Beside:
+def _beside(path: Path) -> AnswerAliases:
     """The aliases in the file beside, if there is one."""
     file = path.with_name(ALIASES)
     if not file.is_file():
@@ -183,4 +183,4 @@ def _beside(path: Path) -> Beside:
             aliases[str(row["Q_id"])] = (*row["aliases"], *row.get("demonyms", ()))
         except (KeyError, TypeError) as error:
             raise CorpusError(f'{where}: not a line of {ALIASES}, {{"Q_id", "aliases", "demonyms"}}') from error
-    return Beside(aliases)
+    return AnswerAliases(aliases)
