@@ -99,7 +99,7 @@ class CairnSettings(LiveSettings, ServerSettings):
     """How a model at an endpoint is spoken to: with token ids (a model that was trained on the protocol, at a server
     that gives ids, as vLLM's), or by messages (a model whose prompt holds the rules). auto finds out."""
     continues: Literal["auto", "yes", "no"] = "auto"
-    """Whether a chat server goes on inside the model's own turn; auto tries those that may."""
+    """Whether a chat server continues inside the model's own turn; auto tries those that may."""
     rung: Literal["auto", "protocol", "tools", "json", "words", "plain"] = "auto"
     """How a general model at an endpoint is spoken to: by functions that it calls, constrained JSON, the protocol in
     words, or plain words about passages that Cairn searched for it; auto takes the best one that the model passes.
@@ -142,7 +142,7 @@ class CairnSettings(LiveSettings, ServerSettings):
     workers: int = Field(default=1, ge=1)
     """Processes that do that; 1 on `local` is the one that was started."""
     ray_address: str = ""
-    """Of a Ray cluster, as ray://head:10001 or auto; empty: one of this machine, for as long as the work goes on."""
+    """Of a Ray cluster, as ray://head:10001 or auto; empty: one of this machine, for as long as the work runs."""
 
     debug: bool = False
     """Show the traceback of an unexpected error."""
