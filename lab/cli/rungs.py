@@ -66,7 +66,7 @@ def register() -> None:
 def rungs(
     *,
     questions: Annotated[Path, typer.Option("--questions", metavar="FILE", help="Questions as JSON lines.")],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Keep every run; a later call goes on with it.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Keep every run there; a later call continues.")],
     name: Annotated[str, typer.Option("--name", help="Of this model, server and question list in the table.")] = "",
     rung: Annotated[
         list[Rung] | None, typer.Option("--rung", help="A rung beside these; may be repeated.  [default: auto]")

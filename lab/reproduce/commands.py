@@ -22,7 +22,7 @@ PAGE: Final = "reproduction.md"
 
 def reproduce(
     paper: Annotated[str, typer.Argument(help="multisearch, dag, evidence, reflect, kg, or all.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder of everything; the same command goes on there.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder of everything; to continue, run the same command again.")],
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="DIRECTION", help="Only this claim; may be repeated.")
     ] = None,

@@ -124,7 +124,7 @@ def _log(path: Path) -> list[dict[str, Any]]:
     except ValueError as error:
         raise CheckpointError(f"{path} cannot be read: {error}") from error
     if not log:
-        raise CheckpointError(f"{path} has no step yet: let the run go on, then write its card")
+        raise CheckpointError(f"{path} has no step yet; write the card when the run is further")
     return log
 
 

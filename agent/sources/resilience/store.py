@@ -106,7 +106,7 @@ class AnswerStore:
     def _broke(self, why: str) -> None:
         if not self._said:
             self._said = True
-            _log.warning("the query cache %s cannot be used (%s); searches go on without it", self._shown, why)
+            _log.warning("the query cache %s cannot be used (%s); searches continue without it", self._shown, why)
 
     @property
     def _shown(self) -> str:

@@ -23,7 +23,7 @@ BASELINES_PYTHON: Final = Path(".venv-baselines/bin/python")
 def bench_load(
     *,
     streams: Annotated[int, typer.Option(min=1, help="How many are open at the same time.")] = 200,
-    seconds: Annotated[float, typer.Option(min=1, help="How long each load goes on.")] = 120,
+    seconds: Annotated[float, typer.Option(min=1, help="Seconds of each load.")] = 120,
     disconnects: Annotated[int, typer.Option(min=1, help="How many clients leave in the middle.")] = 100,
     embedded: Annotated[bool, typer.Option("--embedded/--no-embedded", help="Load the embedded policy, too.")] = True,
     thought: Annotated[int, typer.Option(min=1, help="Stamped tokens of a paced thought.")] = 200,

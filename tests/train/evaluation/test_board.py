@@ -172,7 +172,7 @@ def test_a_killed_evaluation_goes_on_and_asks_nothing_twice_that_was_answered(
         finally:
             process.kill()
         assert process.returncode == (-signal.SIGKILL if ending is signal.SIGKILL else 130)
-        assert ("the same command goes on" in said) is (ending is signal.SIGINT)
+        assert ("to continue, run the same command" in said) is (ending is signal.SIGINT)
         held = {request.question for request in agent.requests} - set(agent.answered)
         holding.let_go.set()
         with Path("out/results.jsonl").open("ab") as results:

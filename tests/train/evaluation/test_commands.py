@@ -127,4 +127,4 @@ def test_ctrl_c_keeps_what_was_scored(monkeypatch: pytest.MonkeyPatch, capsys: p
 
     says(monkeypatch, interrupt)
     assert run([*ARGUMENTS, "--out", "run"]) == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "to continue, run the same command" in capsys.readouterr().err

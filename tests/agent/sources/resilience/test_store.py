@@ -92,7 +92,7 @@ def test_a_folder_that_cannot_be_made_is_said_once_and_breaks_no_search(
     with caplog.at_level(logging.WARNING):
         assert asyncio.run(twice(open_store(tmp_path / "file" / "cache"))) == ["", ""]
     assert [r.name for r in caplog.records] == ["agent.sources.resilience.store"]
-    assert "searches go on without it" in caplog.text
+    assert "searches continue without it" in caplog.text
 
 
 def damage(folder: Path) -> None:
