@@ -217,7 +217,7 @@ def test_the_models_are_the_protocols_and_chat_only_where_the_policy_can() -> No
     assert ask(models) == ["cairn", *(f"cairn/{name}" for name in protocol_names())]
     one = ask(lambda client: client.models.retrieve("cairn/multisearch"))
     assert one.id == "cairn/multisearch"
-    with pytest.raises(NotFoundError, match="there are: cairn, cairn/cairn, cairn/multisearch"):
+    with pytest.raises(NotFoundError, match="choose from: cairn, cairn/cairn, cairn/multisearch"):
         ask(lambda client: client.models.retrieve("gpt-9"))
 
 

@@ -130,7 +130,7 @@ def test_a_plug_in_that_cannot_be_loaded_costs_its_own_commands_only(
     assert run(["lost", "--with", "options"]) == 1
     assert "'lost' cannot be loaded: No module named 'no_such_package'" in capsys.readouterr().err
     assert run(["refuse"]) == 1
-    assert "is no index" in capsys.readouterr().err
+    assert "is not an index" in capsys.readouterr().err
 
 
 def every_command(command: Any, path: str = "cairn") -> Iterator[tuple[str, Any]]:

@@ -99,8 +99,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "start": ({"init_lora_weights": "pissa"}, "init_lora_weights = pissa"),
     "pattern": ({"alpha_pattern": {"(a+)+$": 3}}, r"alpha_pattern '\(a\+\)\+\$'; names of modules are read there"),
     "patterns": ({"alpha_pattern": [1]}, "alpha_pattern that is not an object"),
-    "alpha": ({"lora_alpha": "much"}, "lora_alpha = much, which is no number"),
-    "not_finite": ({"lora_alpha": float("inf")}, "which is no number"),
+    "alpha": ({"lora_alpha": "much"}, "lora_alpha = much, which is not a number"),
+    "not_finite": ({"lora_alpha": float("inf")}, "which is not a number"),
 }
 
 

@@ -95,7 +95,7 @@ HOSTILE = {
         "a list of 5 values of type 9",
     ),
     "type": (HEAD + struct.pack("<QQ", 0, 1) + text("a") + struct.pack("<I", 77), "unknown type 77"),
-    "utf8": (HEAD + struct.pack("<QQQ", 0, 1, 2) + b"\xff\xfe" + bytes(9), "no UTF-8"),
+    "utf8": (HEAD + struct.pack("<QQQ", 0, 1, 2) + b"\xff\xfe" + bytes(9), "not UTF-8"),
     "dimensions": (HEAD + struct.pack("<QQ", 1, 0) + text("w") + struct.pack("<I", 2**31), "2147483648 dimensions"),
     "tensor_type": (HEAD + struct.pack("<QQ", 1, 0) + entry("w", (32,), 999, 0), "unknown type 999"),
     "outside": (HEAD + struct.pack("<QQ", 1, 0) + entry("w", (32,), 0, 2**50), "would end at byte"),

@@ -44,7 +44,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another_kind": ({"general__architecture": "gemma3"}, "of the kind 'gemma3'; Cairn converts llama"),
     "scaled": ({"llama__rope__scaling__type": "yarn"}, r"scales its positions .*'yarn'"),
     "partial": ({"llama__rope__dimension_count": 8}, "only a part of each head"),
-    "text": ({"llama__block_count": "two"}, r"llama\.block_count is no number"),
+    "text": ({"llama__block_count": "two"}, r"llama\.block_count is not a number"),
     "none": ({"llama__block_count": None}, "block_count is None, and must be a whole number"),
     "zero": ({"llama__attention__head_count": 0}, "head_count is 0"),
     "fraction": ({"llama__block_count": 2.5}, "block_count is 2.5"),

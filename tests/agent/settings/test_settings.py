@@ -85,7 +85,7 @@ def test_a_settings_file_that_is_named_must_be_there():
 
 def test_an_unknown_environment_variable_of_ours_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("CAIRN_POLICCY", "openai")
-    with pytest.raises(SetupError, match="CAIRN_POLICCY is no setting; did you mean 'CAIRN_POLICY'"):
+    with pytest.raises(SetupError, match="CAIRN_POLICCY is not a setting; did you mean 'CAIRN_POLICY'"):
         load_settings()
 
 

@@ -171,7 +171,7 @@ def test_what_cannot_be_answered_is_refused_with_a_hint(parameters: dict[str, An
 
 
 def test_an_unknown_model_is_an_error_object_with_those_there_are() -> None:
-    with pytest.raises(NotFoundError, match="there are: cairn"):
+    with pytest.raises(NotFoundError, match="choose from: cairn"):
         ask(lambda client: whole(client, model="gpt-9"))
 
 

@@ -154,7 +154,7 @@ def test_damaged_lines_are_named_and_a_cut_off_one_is_left_out(tmp_path: Path):
         file.write('{"id": "q2"')
     assert [r.id for r in read_run(folder).results] == ["q1"]
     (folder / "results.jsonl").write_text('{"id": 1}\n', encoding="utf-8")
-    with pytest.raises(SetupError, match="line 1 is no result"):
+    with pytest.raises(SetupError, match="line 1 is not a result"):
         read_run(folder)
     (folder / "results.jsonl").write_text("", encoding="utf-8")
     with pytest.raises(SetupError, match="has no results yet"):

@@ -299,7 +299,7 @@ def hanging() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("url", "model", "why"), [("localhost:8000", "m", "no address"), ("http://x/v1", "", "--model")]
+    ("url", "model", "why"), [("localhost:8000", "m", "not the address"), ("http://x/v1", "", "--model")]
 )
 def test_what_cannot_be_reached_is_said_before(url: str, model: str, why: str):
     with pytest.raises(SetupError, match=why):

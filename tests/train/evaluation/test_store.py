@@ -74,7 +74,7 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path):
     with (tmp_path / RESULTS).open("ab") as file:
         file.write(b"{}\n")
     keep_path = (tmp_path / RESULTS).read_bytes()
-    with pytest.raises(SetupError, match=r"results\.jsonl, line 2 is no result"), opened(tmp_path, CARD):
+    with pytest.raises(SetupError, match=r"results\.jsonl, line 2 is not a result"), opened(tmp_path, CARD):
         pass
     assert (tmp_path / RESULTS).read_bytes() == keep_path
 

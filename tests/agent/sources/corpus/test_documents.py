@@ -81,7 +81,7 @@ def test_a_text_is_read_in_the_charset_that_it_was_written_in(tmp_path: Path, ra
 
 def test_a_file_of_bytes_that_are_no_text_is_refused(tmp_path: Path):
     (tmp_path / "a.txt").write_bytes(b"\x7fELF\x00\x00\x01")
-    with pytest.raises(ExtractError, match="no text"):
+    with pytest.raises(ExtractError, match="not text"):
         read_all(tmp_path)
 
 

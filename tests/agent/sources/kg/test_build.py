@@ -144,7 +144,7 @@ def test_a_file_that_is_no_graph_is_not_replaced(tmp_path: Path):
     with sqlite3.connect(other) as db:
         db.execute("CREATE TABLE mine (x)")
     db.close()
-    with pytest.raises(SetupError, match="is no graph"):
+    with pytest.raises(SetupError, match="is not a graph"):
         build_graph([tmp_path / "t.tsv"], other)
 
 

@@ -67,7 +67,7 @@ def test_a_row_that_holds_a_list_of_its_own_is_still_a_row(tmp_path: Path):
         (b"[]", "has no list of questions"),
         (b"[1]", "question 1: not a JSON object"),
         (b'{"a": 1}', "has no known format; give lines of"),
-        (b'[{"question": "x"', "is no JSON: .*broke off"),
+        (b'[{"question": "x"', "is not valid JSON: .*is the file complete"),
         (b'{"id": "1", "question": "x?", "answers": ["y"]}\n{"id"', r"line 2: not valid JSON .*each line"),
         (b'{"id": "1", "question": "x?", "answers": ["y"]}\n7', "line 2: not a JSON object"),
         (b'{"id": "1", "question": "x?"}', "line 1: the field 'answers' is missing; the project's own is lines of"),
