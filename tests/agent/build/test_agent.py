@@ -167,7 +167,7 @@ def test_a_world_that_is_not_there_is_a_sentence(world: str):
 
 
 def test_a_person_learns_what_the_shipped_policy_knows(corpus: Path):
-    assert "knows how to search the little world" in notices(CairnSettings())[0]
+    assert "was trained to search the little world" in notices(CairnSettings())[0]
     assert "trained on the little world only" in notices(CairnSettings(corpus=corpus))[0]
     assert "--corpus DIR" in notices(ENDPOINT)[0]
     assert not notices(with_settings(ENDPOINT, corpus=corpus))

@@ -55,7 +55,7 @@ def test_lines_that_are_left_out_are_reported_on_the_side(tmp_path: Path, capsys
     assert run(["kg", "build", str(triples), "--out", str(tmp_path / "g.kg"), "--json"]) == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out)["bad_lines"] == 2
-    assert "2 lines were left out; the first is " in captured.err
+    assert "2 lines were skipped; the first is " in captured.err
     assert "line 2: has 1 columns" in captured.err
 
 

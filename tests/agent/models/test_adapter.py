@@ -115,7 +115,7 @@ def test_an_option_that_is_not_merged_is_refused_in_a_sentence(tmp_path: Path, n
     ("tensors", "said"),
     [
         ({}, "changes nothing"),
-        (pair("embed_tokens"), "none of the two matrices"),
+        (pair("embed_tokens"), "not one of the two matrices"),
         (pair("layers.0.self_attn.magic_proj"), "magic_proj"),
         ({"base_model.model.lm_head.weight": np.zeros((4, 4), np.float32)}, "lm_head"),
         (dict(list(pair().items())[:1]), r"the two matrices of model\.layers\.0\.self_attn\.q_proj\.weight do not fit"),

@@ -147,7 +147,10 @@ FAILS = {
     ),
     "silent": ("raise SystemExit(2)", "no reason given; check whether"),
     "nothing": ("print('Saved nothing')", "could not download small==1: Saved nothing"),
-    "full": ("print('ERROR: [Errno 28] No space left on device'); raise SystemExit(1)", "no room for a model in"),
+    "full": (
+        "print('ERROR: [Errno 28] No space left on device'); raise SystemExit(1)",
+        "not enough space for a model in",
+    ),
 }
 
 
@@ -314,7 +317,7 @@ def test_a_model_on_the_hub_is_fetched_once(tmp_path: Path, hub: Hub):
     [
         (ConnectionError("no route\nto host"), "cannot be fetched from the hub: no route; check the name"),
         (ValueError(), "cannot be fetched from the hub: ValueError"),
-        (OSError(28, "No space left on device"), "no room for a model"),
+        (OSError(28, "No space left on device"), "not enough space for a model"),
     ],
 )
 def test_a_hub_that_fails_is_a_sentence_and_what_came_is_kept_for_the_next_try(

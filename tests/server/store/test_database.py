@@ -171,7 +171,7 @@ def test_a_full_disk_is_a_typed_error_and_what_was_there_stays(tmp_path: Path):
         async with database.writing() as connection:
             pages = (await connection.exec_driver_sql("PRAGMA page_count")).scalar_one()
             await connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
-        with pytest.raises(StoreError, match="there is no room left") as error:
+        with pytest.raises(StoreError, match="the disk is full") as error:
             await fill(database)
         async with database.reading() as connection:
             assert (await connection.execute(text("SELECT count(*) FROM keys"))).scalar_one() == 0

@@ -105,8 +105,8 @@ def test_too_few_documents_are_refused():
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ("", "there are no documents in"),
-        ("\n\n", "there are no documents in"),
+        ("", "no documents in"),
+        ("\n\n", "no documents in"),
         ("nonsense\n", "line 1: not valid JSON"),
         ('{"id": "a", "title": "T"}\n', "line 1: the field 'text' is missing"),
         ('{"id": "a", "text": "T"}\n', "line 1: it does not say its source: write --docs NAME=FILE"),

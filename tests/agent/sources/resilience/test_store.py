@@ -156,7 +156,7 @@ def test_no_one_listens_where_redis_should_be(caplog: pytest.LogCaptureFixture):
 
 @pytest.mark.parametrize("where", ["http://example.org", "mem://", "postgres://x"])
 def test_another_kind_of_url_is_refused(where: str):
-    with pytest.raises(ValueError, match="give a folder, a redis:// URL"):
+    with pytest.raises(ValueError, match="name a folder, a redis:// URL"):
         open_store(where)
 
 
