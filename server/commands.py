@@ -48,8 +48,8 @@ def serve(
     """Serve the agent in OpenAI's format, and a page to ask it on.
 
     POST /v1/chat/completions answers with reasoning, searches, citations and
-    usage, streamed or not; any OpenAI client can ask. POST /retrieve gives
-    documents for many queries at once, as Search-R1's trainers ask for them.
+    usage, streamed or not; any OpenAI client works. POST /retrieve returns
+    documents for many queries at once, as Search-R1's trainers request them.
     Only this machine is served, unless --host says otherwise; then a key is
     needed.
     """

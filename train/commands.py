@@ -57,7 +57,7 @@ def sft(
     """Train a policy on trajectories, from nothing or from a checkpoint, on CPUs or any GPU that torch sees.
 
     Before the first step it prints how much memory and time the run will need. Ctrl-C stops after the current step and
-    saves; --resume goes on and ends in the same weights.
+    saves; --resume continues and ends in the same weights.
 
     Example: cairn train sft --recipe train/recipes/tiny_sft.toml --out runs/tiny
 

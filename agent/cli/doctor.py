@@ -34,10 +34,10 @@ def doctor(
 ) -> None:
     """Check every source, index, engine and place that is configured.
 
-    Each one gets a mark, a sentence, and the fix where something is wrong:
-    keys and what is left of their quotas, addresses that are not reached,
-    damaged files, a port that is taken, a full disk. It costs nothing, unless
-    you say --probe. The exit status is 1 where something does not work.
+    Each one gets a mark, a sentence, and a fix if something is wrong: keys
+    and what is left of their quotas, unreachable addresses, damaged files, a
+    port in use, a full disk. It costs nothing, except with --probe. The exit
+    status is 1 if something does not work.
 
     Example: cairn doctor --corpus my-index --base-url http://127.0.0.1:11434/v1 --model qwen3:8b
     """

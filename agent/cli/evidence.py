@@ -56,9 +56,9 @@ def evidence(
 ) -> None:
     """Search for a question and print the evidence, for a model or a person who wants to answer themselves.
 
-    Claims come with quotations from their sources and with what a check of
-    them said. It is printed as a prompt would hold it: labelled as untrusted,
-    between marks that no page can forge. --json prints the whole bundle.
+    Claims come with quotations from their sources and the result of their
+    check. They are printed ready for a prompt: labelled as untrusted, between
+    marks that no page can forge. --json prints the whole bundle.
     """
     from agent.build.agent import notices
     from agent.cli.model import ready

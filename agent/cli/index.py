@@ -66,8 +66,8 @@ def build(
     A line of a .jsonl file is {"id", "title", "text", "url"?, "date"?}. Other
     files are cut into passages; headings become titles.
 
-    Of an index that is there only what changed is read again, and it stays
-    dense if it was. A build that was killed leaves it as it was.
+    In an existing index only what changed is read again, and a dense index
+    stays dense. A build that is killed leaves the old index as it was.
 
     Example: cairn index build notes/ papers.jsonl --out my-index
 

@@ -40,8 +40,8 @@ def build(
 ) -> None:
     """Build a graph file of triples: one on a line, as head<TAB>relation<TAB>tail.
 
-    head|relation|tail and JSON lines {"h", "r", "t"} are read, too. Wikidata5M
-    is read as it is downloaded; its tar of aliases names the relations, too.
+    head|relation|tail and JSON lines {"h", "r", "t"} work, too. Wikidata5M
+    is read as downloaded; its tar of aliases also names the relations.
 
     Example: cairn kg build triples.tsv --out my.kg
 

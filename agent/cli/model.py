@@ -82,9 +82,9 @@ def convert(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Convert a model into a folder that --checkpoint takes, or into the hub's form; it is fetched where it isn't here.
+    """Convert a model into a folder that --checkpoint takes, or into the hub's form; fetch it first if needed.
 
-    The folder is in the cache and is made once; its path is printed.
+    The folder is made once, in the cache; its path is printed.
 
     Example: cairn model convert smollm2-135m-instruct --adapter runs/small/adapter
 

@@ -90,9 +90,9 @@ def check(
 ) -> None:
     """Explain what a transcript is under a protocol, block by block, with token counts and loss mask.
 
-    Who wrote what is taken from a trace or from messages; in plain text, what
-    the environment wrote is known by the protocol's wrapper. Ends with 0 where
-    every transcript is well-formed or could be repaired, else with 1.
+    A trace or messages say who wrote what; in plain text, the protocol's
+    wrapper marks what the environment wrote. The exit status is 0 if every
+    transcript is well-formed or could be repaired, else 1.
 
     Example: cairn protocol check rollout.txt --protocol search-r1
     """

@@ -31,11 +31,11 @@ def trust(
 ) -> None:
     """Consent to the settings file of a folder.
 
-    A cairn.toml that is merely found in the current folder may choose a
-    protocol, budgets or sources. Addresses, paths, processes and everything
-    else that could send your keys or run code need your consent. It holds for
-    this file with this content: when the file changes, it ends. Your keys from
-    the environment then go to the addresses that the file names.
+    A cairn.toml in the current folder may choose a protocol, budgets or
+    sources. Addresses, paths, processes and everything else that could send
+    your keys or run code need your consent. Consent is for this file with this
+    content: it ends when the file changes. Once you consent, keys from the
+    environment go to the addresses that the file names.
 
     Example: cairn trust ./cairn.toml
     """

@@ -47,10 +47,10 @@ def add(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a key. It is printed on standard output, once: what is kept is its SHA-256.
+    """Create a key. It is printed on standard output, once: only its SHA-256 is stored.
 
-    A limit that is left out does not hold. From the first key on every client
-    needs one; servers that run know new keys after two seconds.
+    Limits that are left out don't apply. Once there is a key, every client
+    needs one; running servers know new keys after two seconds.
 
     Example: cairn key add laptop
 
@@ -99,7 +99,7 @@ def revoke(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a key back. Servers that run refuse it after two seconds; runs on their way go on.
+    """Revoke a key. Running servers refuse it after two seconds; active runs continue.
 
     Example: cairn key revoke 1a2b3c4d
     """

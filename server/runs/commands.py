@@ -40,7 +40,7 @@ def list_traces(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the runs, the latest first.
+    """List the runs, newest first.
 
     Example: cairn trace list --search "aurora falls"
     """
@@ -96,10 +96,9 @@ def replay(
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Replay the steps of a run, with the times that they had.
+    """Replay the steps of a run, with their original timing.
 
-    With --json each step is printed when its time has come, all of them as
-    one object's list.
+    With --json each step is printed at its time, as part of one object.
 
     Example: cairn trace replay last --speed 4
     """

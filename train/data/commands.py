@@ -124,11 +124,11 @@ def build_command(
 ) -> None:
     """Build questions that need several documents of several sources.
 
-    Near-duplicates go; what is left is embedded, clustered and bundled; a model
-    (or, of a little world, its grammar) writes questions about each bundle;
-    what it knows by heart, or answers from one document, goes. The rest is
-    ordered from few sources to many. Every step is kept: the same command goes
-    on, and asks nothing twice.
+    Near-duplicates are dropped; the rest is embedded, clustered and bundled; a
+    model (or a little world's grammar) writes questions about each bundle;
+    those that it knows by heart, or answers from one document, are dropped. The
+    rest is ordered from few sources to many. Every step is kept: to continue,
+    run the same command again; no request is sent twice.
 
     Example: cairn data build --docs news=news.jsonl --docs arxiv=arxiv.jsonl --base-url http://127.0.0.1:11434/v1
     --model qwen3:8b --out runs/data

@@ -223,9 +223,9 @@ def evaluate_command(
     """Run an agent over many questions and report how good its answers are.
 
     A line of --questions is {"id", "question", "answers", "supporting"?,
-    "hops"?, "type"?}; published files are read, too. An empty answer is wrong;
-    what an engine, a source or a server failed is not, but counted apart. With
-    --out it goes on after an interruption. --endpoint measures any agent.
+    "hops"?, "type"?}; published files work, too. An empty answer is wrong;
+    failures of an engine, a source or a server are counted separately. With
+    --out an interrupted run can continue. --endpoint measures any agent.
     """
     from train.evaluation.chosen import QuestionChoice
     from train.evaluation.session import Evaluation, MeasureOptions

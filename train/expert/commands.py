@@ -131,8 +131,8 @@ def relations(
 ) -> None:
     """Read relations off articles: who directed a film, when a person was born, which country a village is in.
 
-    A few patterns for how encyclopedias begin an article; what they do not fit
-    is left out.
+    It uses a few patterns of how encyclopedias begin an article, and skips
+    what does not fit.
 
     Example: cairn data relations --corpus wikipedia.jsonl --out relations.jsonl
     """

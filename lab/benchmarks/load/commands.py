@@ -39,8 +39,8 @@ def bench_load(
     A scripted policy writes 20 tokens a second and stream and stamps each
     with the time, so that what the server adds to a token is measured where
     the client reads it. Client and server share this machine's cores. The
-    exit status is 1 where anything was lost; bounds of time and memory that
-    were missed are printed.
+    exit status is 1 if anything was lost; missed bounds of time and memory are
+    printed.
 
     Example: cairn bench load --streams 200 --seconds 120
     """
