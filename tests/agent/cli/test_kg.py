@@ -117,7 +117,7 @@ def test_names_cannot_write_to_the_terminal(tmp_path: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("arguments", "status", "sentence"),
     [
-        (["lookup", "none.kg", "x"], 1, "build one with cairn kg build"),
+        (["lookup", "none.kg", "x"], 1, "build one with: cairn kg build"),
         (["lookup", "none.kg", "  "], 2, "the entity is empty"),
         (["build", "none.tsv", "--out", "g.kg"], 1, "none.tsv cannot be read: No such file"),
         (["build", "none.tsv"], 2, "--out"),
