@@ -135,7 +135,7 @@ def test_a_key_may_ask_so_often_a_minute() -> None:
     answers = ask(store, header, header, header)
     assert [code(answer) for answer in answers] == [(200, ""), (200, ""), (429, "rate_limit_exceeded")]
     assert 1 <= int(answers[2].headers["retry-after"]) <= 60
-    assert "2 times a minute" in answers[2].json()["error"]["message"]
+    assert "2 requests a minute" in answers[2].json()["error"]["message"]
 
 
 @pytest.mark.parametrize("what", ["tokens", "searches"])

@@ -129,7 +129,7 @@ def test_a_full_disk_is_a_sentence_with_what_is_needed(tmp_path: Path, monkeypat
     def by_numpy(folder: Path) -> ModelRecord:
         raise OSError("1000 requested and 20 written")
 
-    with pytest.raises(SetupError, match="no room"):
+    with pytest.raises(SetupError, match="not enough space"):
         make(cache, by_numpy)
 
     def nearly_full(path: Path) -> SimpleNamespace:

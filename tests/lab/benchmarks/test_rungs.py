@@ -69,7 +69,7 @@ ENDPOINT = ["--base-url", "http://127.0.0.1:1/v1", "--model", "m"]
     ("options", "says"),
     [
         ([], "plain RAG asks a model behind an endpoint"),
-        (ENDPOINT, "no question could be scored; the last one said: no server at"),
+        (ENDPOINT, "no question could be scored; the last error: no server at"),
         ([*ENDPOINT, "--rung", "best"], "'best' is not one of 'auto'"),
     ],
 )

@@ -70,7 +70,7 @@ def test_a_response_is_there_by_its_id_as_it_was_sent(ask: Callable[..., Awaitab
         assert (kept.output_text, kept.store, kept.metadata) == ("Trieste", True, {"a": "b"})  # type: ignore[attr-defined]
         (run,) = await runs_of(client)
         assert (f"resp_{run['id']}", run["answer"], run["model"]) == (response.id, "Trieste", "cairn")
-        with pytest.raises(BadRequestError, match="comes whole"):
+        with pytest.raises(BadRequestError, match="is not streamed"):
             await client.responses.retrieve(response.id, stream=True)
 
     talk(use)
@@ -214,7 +214,7 @@ def test_a_response_in_the_background_goes_on_without_its_client_and_is_polled_u
         assert (going.status, [item.type for item in going.output]) == ("in_progress", ["reasoning", "web_search_call"])
         with pytest.raises(ConflictError, match="cancel it first"):
             await client.responses.delete(begun.id)
-        with pytest.raises(BadRequestError, match="goes on"):
+        with pytest.raises(BadRequestError, match="is still running"):
             await make(client, previous_response_id=begun.id)
         held.go.set()
         while (ended := await client.responses.retrieve(begun.id)).status == "in_progress":

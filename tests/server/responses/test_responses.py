@@ -159,7 +159,7 @@ def test_the_output_of_one_response_is_the_input_of_the_next() -> None:
         ({"input": [{"role": "king", "content": "x"}]}, "cannot be used"),
         ({"input": [{"type": "shell_call"}]}, "cannot be used"),
         ({"input": 3}, "cannot be used"),
-        ({"extra_body": {"sources": ["bing"]}}, "there are: web, kg"),
+        ({"extra_body": {"sources": ["bing"]}}, "choose from: web, kg"),
         ({"max_output_tokens": 0}, "'max_output_tokens' cannot be used"),
     ],
 )

@@ -250,7 +250,7 @@ def test_a_folder_of_another_build_is_refused(tmp_path: Path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("dear", encoding="utf-8")
     files = write_docs(topics(), tmp_path / "docs")
-    with far_agent(lambda request: chat("")) as server, pytest.raises(SetupError, match="holds something else"):
+    with far_agent(lambda request: chat("")) as server, pytest.raises(SetupError, match="has other files in it"):
         build(files, recipe_for(files), tmp_path / "full", writer=writer_options(server), embed=words())
 
 

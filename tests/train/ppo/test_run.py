@@ -214,7 +214,7 @@ def test_a_folder_that_holds_a_run_is_not_overwritten_and_an_empty_one_not_resum
         PpoRun(recipe(hub), tmp_path).go(quiet, resume=True)
     (tmp_path / "states").mkdir()
     (tmp_path / "states" / "step-000001.pt").write_bytes(b"broken")
-    with pytest.raises(SetupError, match="holds a run already"):
+    with pytest.raises(SetupError, match="already has a run"):
         PpoRun(recipe(hub), tmp_path).go(quiet)
     with pytest.raises(SetupError, match="is damaged"):
         PpoRun(recipe(hub), tmp_path).go(quiet, resume=True)

@@ -306,7 +306,7 @@ def test_a_caller_in_a_hurry_does_not_open_the_breaker():
         assert len(backend.requests) == 5
         await failed(source, seconds=5)
         await failed(source, seconds=5)
-        assert "left alone" in str(await failed(source, seconds=5))
+        assert "is paused" in str(await failed(source, seconds=5))
 
     run(main())
 
