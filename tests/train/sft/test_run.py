@@ -328,7 +328,7 @@ def test_ctrl_c_in_the_command_saves_and_says_how_to_go_on(tmp_path: Path) -> No
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "--resume goes on" in said
+    assert "run the same command with --resume" in said
     assert (tmp_path / "run" / "state.pt").exists()
 
 
